@@ -1,0 +1,155 @@
+"""The run directory: the only reader and writer of what a run keeps.
+
+Every write is atomic (a temporary file beside the target, then a rename), and a pass's rows count only once the
+manifest says that the pass is completed: a directory cut short at any moment reads as the passes finished by then.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import polars as pl
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.run import manifest as manifests
+from hwprof.run.manifest import MANIFEST_FILE, Manifest, PassRecord
+from hwprof.run.schema import SCHEMA_VERSION, TABLES, conform
+
+LATEST = "latest"
+
+
+@contextmanager
+def atomic(target: Path) -> Iterator[Path]:
+    """A temporary path that becomes ``target`` when the block ends well, and goes away when it does not."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o644)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+class RunDirectory:
+    """One run on disk: its manifest, its tables, and the files made from them."""
+
+    def __init__(self, path: Path, manifest: Manifest) -> None:
+        self.path = path
+        self.manifest = manifest
+
+    @classmethod
+    def create(cls, root: Path, manifest: Manifest) -> RunDirectory:
+        """A new directory ``root/manifest.name`` that holds the manifest from its first moment on.
+
+        Raises ``HwprofError`` where the place cannot be written.
+        """
+        target = root / manifest.name
+        try:
+            root.mkdir(parents=True, exist_ok=True)
+            staging = Path(tempfile.mkdtemp(dir=root, prefix=f".{manifest.name}."))
+            try:
+                (staging / MANIFEST_FILE).write_bytes(manifests.encode(manifest))
+                (staging / "raw").mkdir()
+                staging.chmod(0o755)
+                staging.replace(target)
+            finally:
+                shutil.rmtree(staging, ignore_errors=True)
+        except OSError as error:
+            raise HwprofError(
+                f"cannot write the run to {target}: {error.strerror or error}",
+                "choose another place with --output",
+            ) from error
+        run = cls(target, manifest)
+        run._point_latest()
+        return run
+
+    @classmethod
+    def open(cls, path: Path) -> RunDirectory:
+        """The run kept in ``path``; raises ``HwprofError`` where there is none or it cannot be read."""
+        file = path / MANIFEST_FILE
+        try:
+            manifest = manifests.decode(file.read_bytes())
+        except FileNotFoundError:
+            raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}") from None
+        except OSError as error:
+            raise HwprofError(f"cannot read {file}: {error.strerror}") from error
+        except msgspec.MsgspecError as error:
+            raise HwprofError(f"{file} is damaged: {error}") from error
+        if manifest.schema_version > SCHEMA_VERSION:
+            raise HwprofError(
+                f"{path} was written by hwprof {manifest.hwprof_version}, which is newer than this one",
+                "pip install --upgrade hwprof",
+            )
+        return cls(path, manifest)
+
+    @classmethod
+    def latest(cls, root: Path) -> RunDirectory:
+        """The newest run below ``root``; raises ``UsageError`` where there is none."""
+        candidates = sorted(
+            (file.parent for file in root.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink()),
+            key=lambda directory: directory.name,
+        )
+        if not candidates:
+            raise UsageError(f"no run in {root}/", "make one with: hwprof collect --model yolov7")
+        return cls.open(candidates[-1])
+
+    def save_manifest(self) -> None:
+        """Writes the manifest as it stands now."""
+        with atomic(self.path / MANIFEST_FILE) as part:
+            part.write_bytes(manifests.encode(self.manifest))
+
+    def completed_passes(self) -> list[PassRecord]:
+        """The passes that ran to their end, in order."""
+        return [record for record in self.manifest.passes if record.status == "completed"]
+
+    def find_pass(self, name: str) -> PassRecord | None:
+        """The completed pass of that name."""
+        return next((record for record in self.completed_passes() if record.name == name), None)
+
+    def append(self, table: str, rows: Path) -> None:
+        """Adds the rows of a Parquet file to a table, without holding either in memory."""
+        target = self.path / f"{table}.parquet"
+        parts = [pl.scan_parquet(path) for path in (target, rows) if path.exists()]
+        with atomic(target) as part:
+            pl.concat(parts).sink_parquet(part, compression="zstd")
+
+    def scan(self, table: str) -> pl.LazyFrame:
+        """The rows of the completed passes (of ``layers``, which belongs to no pass: all); empty where there are none."""
+        file = self.path / f"{table}.parquet"
+        if not file.exists():
+            return pl.LazyFrame(schema=TABLES[table])
+        frame = pl.scan_parquet(file)
+        if "pass" not in TABLES[table]:
+            return frame
+        return frame.filter(pl.col("pass").is_in([record.name for record in self.completed_passes()]))
+
+    def read(self, table: str) -> pl.DataFrame:
+        """``scan``, collected."""
+        return self.scan(table).collect()
+
+    def _point_latest(self) -> None:
+        """``root/latest`` follows the newest run, where the file system has links; only a convenience."""
+        link = self.path.parent / LATEST
+        if link.exists() and not link.is_symlink():
+            return
+        staging = link.with_name(f".{LATEST}.{os.getpid()}")
+        try:
+            staging.unlink(missing_ok=True)
+            staging.symlink_to(self.path.name)
+            staging.replace(link)
+        except OSError:
+            staging.unlink(missing_ok=True)
+
+
+def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:
+    """Writes a table's rows as Parquet, atomically, in the table's own columns and types."""
+    with atomic(path) as part:
+        conform(table, frame).write_parquet(part, compression="zstd")

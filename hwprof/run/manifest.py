@@ -1,0 +1,163 @@
+"""run.json: what ran, where, how, and what each collector has to say for itself."""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from hwprof.run.schema import SCHEMA_VERSION
+
+PassStatus = Literal["running", "completed", "failed", "interrupted"]
+CollectorState = Literal["ran", "unavailable", "failed", "off"]
+
+
+class Cache(msgspec.Struct, frozen=True):
+    """One cache level as one processor sees it."""
+
+    level: int
+    kind: Literal["data", "instruction", "unified"]
+    size_bytes: int
+    ways: int | None = None
+    line_bytes: int | None = None
+    shared_by: int = 1  # logical processors
+
+
+class Machine(msgspec.Struct, frozen=True):
+    """The machine that a run was measured on. ``None`` is: the machine does not tell."""
+
+    hostname: str
+    architecture: str  # x86_64, aarch64
+    processor: str  # the marketing name
+    vendor: str
+    family: int | None
+    model: int | None
+    stepping: int | None
+    logical_processors: int
+    physical_cores: int | None
+    sockets: int | None
+    caches: tuple[Cache, ...]
+    memory_bytes: int
+    kernel: str
+    system: str  # "Debian GNU/Linux 12 (bookworm)"
+    hypervisor: str | None
+    governor: str | None
+    pmus: tuple[str, ...]  # names under /sys/bus/event_source/devices
+    has_core_pmu: bool  # a hardware counter could be opened and counted
+
+
+class EventInfo(msgspec.Struct, frozen=True):
+    """An event as it was counted: what the name means on that machine."""
+
+    name: str
+    meaning: str
+    unit: str  # "ns" for task-clock, else "1"
+    kind: Literal["hardware", "software"]
+
+
+class CollectorRecord(msgspec.Struct, kw_only=True):
+    """What became of one collector in one pass."""
+
+    name: str
+    state: CollectorState
+    reason: str | None = None  # why it is unavailable, off or failed
+    remedy: str | None = None  # the command that would make it available
+    notes: list[str] = []
+    detail: dict[str, Any] = {}
+
+
+class IterationRecord(msgspec.Struct, frozen=True):
+    """One iteration. Stage edges are always counted; ``layers_counted`` is false where layers were only timed.
+
+    Reading every thread's counters at every leaf edge costs time, so iterations that only time their layers alternate
+    with ones that count them: times come from the first kind, counts from the second, and the two kinds side by side
+    are the measured cost of counting.
+    """
+
+    index: int
+    warmup: bool
+    event_set: int | None  # None: no counter collector ran
+    layers_counted: bool
+
+
+class ClockRecord(msgspec.Struct, frozen=True):
+    """How a foreign clock was brought onto CLOCK_MONOTONIC: ``monotonic = foreign + offset + drift·(foreign − at)``."""
+
+    name: str
+    offset_ns: int
+    drift: float
+    at_ns: int
+    error_ns: int
+
+
+class ClockSnapshot(msgspec.Struct, frozen=True):
+    """The kernel's clocks at (nearly) one moment, in nanoseconds."""
+
+    boottime_ns: int
+    monotonic_ns: int
+    monotonic_raw_ns: int
+    realtime_ns: int
+
+
+class PassRecord(msgspec.Struct, kw_only=True):
+    """One pass: a fresh process that did the workload under a set of collectors."""
+
+    name: str
+    status: PassStatus = "running"
+    reason: str | None = None  # of a failure
+    pid: int | None = None
+    main_tid: int | None = None
+    begin_ns: int | None = None
+    end_ns: int | None = None
+    collectors: list[CollectorRecord] = []
+    events: list[EventInfo] = []
+    event_sets: list[list[str]] = []
+    iterations: list[IterationRecord] = []
+    clocks: list[ClockRecord] = []
+    environment: dict[str, str] = {}
+
+
+class WorkloadRecord(msgspec.Struct, kw_only=True):
+    """What was measured."""
+
+    name: str  # "yolov7"
+    kind: str  # "yolo", "module", …
+    weights: str  # "random (seed 0)", or the checkpoint's path
+    parameters: int
+    parameters_unfused: int | None = None
+    fused: bool = False
+    threads: int
+    batch: int
+    input_shapes: list[str] = []
+    sources: list[str] = []
+    results: list[str] = []  # one line an image: "bus.jpg 640x480: 12 boxes"
+    notes: list[str] = []
+    options: dict[str, Any] = {}
+
+
+class Manifest(msgspec.Struct, kw_only=True):
+    """run.json."""
+
+    schema_version: int = SCHEMA_VERSION
+    hwprof_version: str
+    versions: dict[str, str] = {}  # torch, ultralytics, python, …
+    name: str
+    created: str  # ISO 8601 with offset
+    command: list[str]
+    machine: Machine
+    clock: ClockSnapshot
+    workload: WorkloadRecord | None = None  # known once the first worker has built it
+    passes: list[PassRecord] = []
+
+
+MANIFEST_FILE: Final = "run.json"
+
+
+def encode(manifest: Manifest) -> bytes:
+    """The manifest as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+
+
+def decode(data: bytes) -> Manifest:
+    """The manifest from JSON; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
+    return msgspec.json.decode(data, type=Manifest)

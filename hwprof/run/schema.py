@@ -1,0 +1,116 @@
+"""The tables of a run: every column with its type; units stand in the names.
+
+The run directory is the contract between measuring and everything else, so this is the only place
+where columns are defined. All times are CLOCK_MONOTONIC nanoseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal, get_args
+
+import polars as pl
+
+SCHEMA_VERSION: Final = 1
+
+Provenance = Literal["measured", "instrumented", "simulated", "modelled", "derived"]
+"""Where a figure comes from: counters and clocks, followed code, the cache model, arithmetic, or those combined."""
+
+PROVENANCES: Final[tuple[str, ...]] = get_args(Provenance)
+
+SpanKind = Literal["iteration", "stage", "layer", "op", "region"]
+"""``iteration``: all stages once over the whole source. ``stage``: load, preprocess, inference, postprocess, nms,
+save. ``layer``: a module of the model (leaf or inner). ``op``: a framework operator. ``region``: set-up, idle, …"""
+
+WHOLE_PROCESS_TID: Final = 0
+"""The ``tid`` of a value that belongs to the process and not to one thread."""
+
+TABLES: Final[dict[str, pl.Schema]] = {
+    # What happened when. `span` is unique within its pass, -1 never occurs; `parent` is null at the top.
+    "spans": pl.Schema(
+        {
+            "pass": pl.String,
+            "iteration": pl.Int32,  # -1: outside of any iteration (set-up, idle)
+            "warmup": pl.Boolean,
+            "span": pl.Int64,
+            "parent": pl.Int64,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "kind": pl.String,
+            "path": pl.String,  # stage name, dotted module path, or operator name
+            "begin_ns": pl.Int64,
+            "end_ns": pl.Int64,
+            "input_shapes": pl.String,  # operators of the trace pass, as "[1,3,640,480] [32,3,3,3]"; else null
+        }
+    ),
+    # One value of one event for one thread between a span's two edges. Cumulative counters are differenced already.
+    "counts": pl.Schema(
+        {
+            "pass": pl.String,
+            "iteration": pl.Int32,
+            "span": pl.Int64,
+            "tid": pl.Int32,  # WHOLE_PROCESS_TID where the value is the process's
+            "event": pl.String,
+            "value": pl.Int64,
+            "enabled_ns": pl.Int64,
+            "running_ns": pl.Int64,  # < enabled_ns: the kernel multiplexed; 0: the counter never ran
+            "provenance": pl.String,
+        }
+    ),
+    "threads": pl.Schema(
+        {
+            "pass": pl.String,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "name": pl.String,
+            "role": pl.String,  # main: calls the model; worker: another thread of the process
+        }
+    ),
+    # The model's modules as they stand, in execution order of their first call (never-called ones last).
+    "layers": pl.Schema(
+        {
+            "order": pl.Int32,
+            "index": pl.Int32,  # the number in the layout (model.24.cv2 -> 24); null where there is none
+            "path": pl.String,
+            "type": pl.String,
+            "leaf": pl.Boolean,
+            "depth": pl.Int32,
+            "parameters": pl.Int64,  # of the module and everything below it
+            "macs": pl.Int64,  # one iteration, analytic (convolutions and matrix products), with everything below it
+            "bytes": pl.Int64,  # one iteration, analytic: inputs + outputs + parameters, each once a call; leaves only
+            "calls": pl.Int32,  # one iteration
+            "input_shapes": pl.String,  # of the first call
+            "output_shapes": pl.String,
+            "more_shapes": pl.Int32,  # how many other input shapes the iteration has
+        }
+    ),
+    # Values over time. Cumulative energy is in joules, unwrapped, from 0 at the first reading.
+    "series": pl.Schema(
+        {
+            "pass": pl.String,
+            "time_ns": pl.Int64,
+            "name": pl.String,  # "memory/rss", "memory/pss", "memory/page-faults", "energy/package-0", …
+            "unit": pl.String,  # "B", "1/s", "J", "W", "Hz"
+            "value": pl.Float64,
+        }
+    ),
+}
+
+
+def empty(table: str) -> pl.DataFrame:
+    """A table without rows, with its columns and types."""
+    return pl.DataFrame(schema=TABLES[table])
+
+
+def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """``frame`` with the table's columns in the table's order and types; missing nullable columns become null.
+
+    Raises ``polars.exceptions.PolarsError`` where a column cannot be converted without loss.
+    """
+    schema = TABLES[table]
+    unknown = set(frame.columns) - set(schema)
+    if unknown:
+        raise pl.exceptions.SchemaError(f"table {table} has no column {', '.join(sorted(unknown))}")
+    return frame.select(
+        pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
+        for name, dtype in schema.items()
+    )

@@ -1,0 +1,120 @@
+"""What a collector is: the one small protocol that every source of measurements fulfils.
+
+Collectors are found through the entry-point group ``hwprof.collectors``; a third party adds one by declaring its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any, Protocol, runtime_checkable
+
+import polars as pl
+
+from hwprof.run.manifest import ClockRecord, EventInfo
+
+
+class Place(Enum):
+    """Where a collector sits."""
+
+    INSIDE = "inside the worker"
+    BESIDE = "beside the worker, watching its pid"
+    AROUND = "around the worker, launching it"
+
+
+@dataclass(frozen=True)
+class Availability:
+    """Whether a collector works on this machine for this user; if not, why, and the command that would change it."""
+
+    ok: bool
+    reason: str | None = None
+    remedy: str | None = None
+    detail: dict[str, Any] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class PassContext:
+    """What a collector is told when it starts."""
+
+    pass_name: str
+    pid: int  # of the worker
+    main_tid: int
+    raw: Path  # the pass's folder for the tool's own files; exists
+    options: dict[str, Any]  # the collector's own
+
+
+@dataclass
+class Collected:
+    """What a collector has at the end: rows of the run's tables (any subset of the columns that may be null may be
+    missing), and what the manifest should keep."""
+
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+    detail: dict[str, Any] = field(default_factory=dict)
+    events: list[EventInfo] = field(default_factory=list)
+    clocks: list[ClockRecord] = field(default_factory=list)
+
+
+class Collector(Protocol):
+    """A source of measurements. A new instance serves one pass."""
+
+    name: str
+    summary: str  # one line: what it can tell
+    place: Place
+    passes: frozenset[str]  # in which passes it runs unless told otherwise
+
+    def availability(self) -> Availability:
+        """Whether it works here. Cheap, without side effects, callable without ``start``."""
+        ...
+
+    def start(self, context: PassContext) -> None:
+        """Begins. INSIDE: in the worker, after warm-up. BESIDE: in the supervisor, once the worker's pid is known."""
+        ...
+
+    def stop(self) -> Collected:
+        """Ends, and hands over what was collected. Called once, also after a failed workload."""
+        ...
+
+
+@dataclass(frozen=True)
+class CountedSpan:
+    """A span between two edges at which counters were read; edges are numbered from 0 in order of reading."""
+
+    span: int
+    iteration: int
+    begin_edge: int
+    end_edge: int
+
+
+@runtime_checkable
+class EdgeCounter(Protocol):
+    """What an INSIDE collector offers beside ``Collector`` if it reads counters at span edges.
+
+    The span recorder calls the function of ``edge_reader`` at each edge, on the main thread; its k-th call in a pass
+    is edge k. It is the hottest call in hwprof: it only appends raw bytes. ``begin_iteration`` comes before the first
+    edge of every iteration, and is the time to look for new threads and to switch event sets.
+    """
+
+    def event_sets(self) -> Sequence[Sequence[str]]:
+        """The sets that iterations rotate through, each a list of event names; at least one."""
+        ...
+
+    def begin_iteration(self, event_set: int) -> None:
+        """The next edges belong to an iteration that counts this set."""
+        ...
+
+    def edge_reader(self) -> Callable[[], None]:
+        """The function to call at an edge where every thread is read."""
+        ...
+
+    def gap_reader(self) -> Callable[[], None]:
+        """The function for an edge so short after the last one that the workers cannot have done anything but wait:
+        only the main thread is read, the workers' values are the last edge's. It counts as an edge as well."""
+        ...
+
+    def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
+        """The ``counts`` rows (without ``pass``) of these spans: for each, every thread and event, differenced."""
+        ...

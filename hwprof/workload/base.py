@@ -1,0 +1,61 @@
+"""What can be measured: the protocol of a workload. Nothing outside of ``workload/`` may assume YOLO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, Protocol
+
+import msgspec
+import torch
+
+from hwprof.run.manifest import WorkloadRecord
+
+
+class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
+    """The workload as the command line asks for it; travels to the worker as JSON."""
+
+    model: str  # registry name ("yolov7", "yolov8n") or "package.module:factory"
+    weights: str | None = None
+    source: str | None = None  # file, folder or glob; None: the photographs in ultralytics' wheel
+    input_shape: tuple[int, ...] | None = None  # user's models: 1,3,224,224
+    imgsz: int = 640
+    batch: int = 1
+    threads: int | None = None  # None: torch's own default
+    seed: int = 0
+    conf: float = 0.25
+    iou: float = 0.45
+    fuse: bool = True
+
+
+class Stages(Protocol):
+    """Marks the pipeline's stages: ``with stages("preprocess"): ...``; they may nest (nms in postprocess)."""
+
+    def __call__(self, name: str) -> AbstractContextManager[None]:
+        """The named stage, for as long as the block runs."""
+        ...
+
+
+class Workload(Protocol):
+    """A deterministic piece of work that can be done again and again."""
+
+    modules: Mapping[str, torch.nn.Module]
+    """The models to watch: prefix of the layer paths ("" for the only one) -> module. Filled by ``prepare``."""
+
+    def prepare(self) -> WorkloadRecord:
+        """Builds the model, loads weights and inputs. Raises ``HwprofError`` with one clear line on bad input."""
+        ...
+
+    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+        """One iteration: every input once through all stages. Results are written into ``save_to``, if given."""
+        ...
+
+    def forwards(self) -> list[tuple[torch.nn.Module, tuple[Any, ...]]]:
+        """One iteration's model calls, without the pipeline around them: (module, arguments) each. For the static
+        layer table and for benchmarks."""
+        ...
+
+    def results(self) -> list[str]:
+        """One line an input on what came out in the last iteration; empty where there is nothing to say."""
+        ...
