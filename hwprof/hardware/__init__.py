@@ -1,0 +1,1 @@
+"""The machine: processor, caches, PMUs, event catalogue."""

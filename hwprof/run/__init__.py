@@ -1,0 +1,1 @@
+"""What is kept: the run directory, its tables and manifest."""

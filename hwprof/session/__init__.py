@@ -1,0 +1,1 @@
+"""How a run is carried out: plan, supervisor (parent), worker (child), clocks."""

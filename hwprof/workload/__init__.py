@@ -1,0 +1,1 @@
+"""What is measured: images, pipeline stages, model registry, checkpoints, layer spans. Torch lives here only."""
