@@ -51,9 +51,10 @@ class RunDirectory:
 
         Raises ``HwprofError`` where the place cannot be written.
         """
-        target = root / manifest.name
         try:
             root.mkdir(parents=True, exist_ok=True)
+            target = _unused(root / manifest.name)
+            manifest.name = target.name
             staging = Path(tempfile.mkdtemp(dir=root, prefix=f".{manifest.name}."))
             try:
                 (staging / MANIFEST_FILE).write_bytes(manifests.encode(manifest))
@@ -122,7 +123,7 @@ class RunDirectory:
             pl.concat(parts).sink_parquet(part, compression="zstd")
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of the completed passes (of ``layers``, which belongs to no pass: all); empty where there are none."""
+        """The rows of the completed passes (all of ``layers``, which belongs to no pass); empty without any."""
         file = self.path / f"{table}.parquet"
         if not file.exists():
             return pl.LazyFrame(schema=TABLES[table])
@@ -134,6 +135,13 @@ class RunDirectory:
     def read(self, table: str) -> pl.DataFrame:
         """``scan``, collected."""
         return self.scan(table).collect()
+
+    def remove(self) -> None:
+        """Takes the run off the disk."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        link = self.path.parent / LATEST
+        if link.is_symlink() and not link.exists():
+            link.unlink()
 
     def _point_latest(self) -> None:
         """``root/latest`` follows the newest run, where the file system has links; only a convenience."""
@@ -147,6 +155,15 @@ class RunDirectory:
             staging.replace(link)
         except OSError:
             staging.unlink(missing_ok=True)
+
+
+def _unused(path: Path) -> Path:
+    """``path``, or with a number where two runs begin within a second."""
+    return next(
+        candidate
+        for candidate in (path, *(path.with_name(f"{path.name}-{number}") for number in range(2, 1000)))
+        if not candidate.exists()
+    )
 
 
 def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:

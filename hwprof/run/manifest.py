@@ -81,7 +81,7 @@ class IterationRecord(msgspec.Struct, frozen=True):
 
 
 class ClockRecord(msgspec.Struct, frozen=True):
-    """How a foreign clock was brought onto CLOCK_MONOTONIC: ``monotonic = foreign + offset + drift·(foreign − at)``."""
+    """How a foreign clock was brought onto CLOCK_MONOTONIC: monotonic = foreign + offset + drift·(foreign − at)."""
 
     name: str
     offset_ns: int

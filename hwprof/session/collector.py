@@ -64,7 +64,8 @@ class Collector(Protocol):
     name: str
     summary: str  # one line: what it can tell
     place: Place
-    passes: frozenset[str]  # in which passes it runs unless told otherwise
+    passes: frozenset[str]  # in which passes it runs
+    wants_idle: bool  # whether the machine should rest for a moment before the first iteration
 
     def availability(self) -> Availability:
         """Whether it works here. Cheap, without side effects, callable without ``start``."""
@@ -106,8 +107,12 @@ class EdgeCounter(Protocol):
         """The next edges belong to an iteration that counts this set."""
         ...
 
+    def full_reader(self) -> Callable[[], None]:
+        """The function for an iteration's or a stage's edge: every thread is read, idle ones as well."""
+        ...
+
     def edge_reader(self) -> Callable[[], None]:
-        """The function to call at an edge where every thread is read."""
+        """The function for a layer's edge: every thread that takes part in the work is read."""
         ...
 
     def gap_reader(self) -> Callable[[], None]:

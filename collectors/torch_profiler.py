@@ -1,0 +1,132 @@
+"""PyTorch's own profiler: operators with their input shapes, in the trace pass.
+
+It runs inside the worker. Its stamps are unix time; marks at start and end, recorded by the profiler between two
+readings of the monotonic clock, give the conversion and its error.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+import polars as pl
+
+from hwprof.run.manifest import ClockRecord
+from hwprof.session import clocks
+from hwprof.session.collector import Availability, Collected, PassContext, Place
+
+RAW_FILE: Final = "trace.json"
+MARK: Final = "hwprof.clock"
+MARKS: Final = 8
+OPERATOR: Final = "cpu_op"
+ANNOTATION: Final = "user_annotation"
+
+
+class TorchProfilerCollector:
+    """torch.profiler with ``record_shapes``: up to 3 times slower on small operators, hence never in ``measure``."""
+
+    name = "torch_profiler"
+    summary = "framework operators with input shapes (torch.profiler)"
+    place = Place.INSIDE
+    passes = frozenset({"trace"})
+    wants_idle = False
+
+    def __init__(self) -> None:
+        self._profile: Any = None
+        self._raw: Path | None = None
+        self._brackets: list[tuple[int, int]] = []
+
+    def availability(self) -> Availability:
+        """Where torch is installed."""
+        if importlib.util.find_spec("torch") is None:
+            return Availability(False, "torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
+        return Availability(True)
+
+    def start(self, context: PassContext) -> None:
+        """Begins to record, with the first marks."""
+        import torch
+
+        self._raw = context.raw / RAW_FILE
+        self._profile = torch.profiler.profile(
+            activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, acc_events=True
+        )
+        self._profile.start()
+        self._mark()
+
+    def stop(self) -> Collected:
+        """Ends recording, writes the profiler's own file, and reads the operators from it."""
+        if self._profile is None or self._raw is None:
+            raise RuntimeError("the torch profiler was not started")
+        self._mark()
+        self._profile.stop()
+        self._profile.export_chrome_trace(str(self._raw))
+        document = orjson.loads(self._raw.read_bytes())
+        clock = clocks.fit("torch.profiler", list(_marks(document, self._brackets)))
+        operators = _operators(document, clock)
+        return Collected(
+            tables={"spans": operators}, clocks=[clock], detail={"operators": operators.height, "file": RAW_FILE}
+        )
+
+    def _mark(self) -> None:
+        import torch
+
+        for _ in range(MARKS):
+            begin = time.monotonic_ns()
+            with torch.profiler.record_function(MARK):
+                self._brackets.append((begin, time.monotonic_ns()))
+
+
+def _stamp_ns(document: dict[str, Any], microseconds: float) -> int:
+    """A ``ts`` of the file as unix nanoseconds (``baseTimeNanoseconds`` + 1000·ts)."""
+    return int(document.get("baseTimeNanoseconds", 0)) + round(microseconds * 1000)
+
+
+def _marks(document: dict[str, Any], brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """The marks as (foreign_ns, earliest_ns, latest_ns). Entering a mark the first time is slow: see ``fit``."""
+    stamps = sorted(
+        _stamp_ns(document, event["ts"])
+        for event in document["traceEvents"]
+        if event.get("ph") == "X" and event.get("name") == MARK
+    )
+    return [(stamp, low, high) for stamp, (low, high) in zip(stamps, brackets, strict=True)]
+
+
+def _operators(document: dict[str, Any], clock: ClockRecord) -> pl.DataFrame:
+    """The ``spans`` rows of the operators, without pass, iteration and span number."""
+    events = [
+        event
+        for event in document["traceEvents"]
+        if event.get("ph") == "X" and event.get("cat") in (OPERATOR, ANNOTATION) and event["name"] != MARK
+    ]
+    begin = [clocks.to_monotonic(clock, _stamp_ns(document, event["ts"])) for event in events]
+    return pl.DataFrame(
+        {
+            "pid": [int(event["pid"]) for event in events],
+            "tid": [int(event["tid"]) for event in events],
+            "kind": ["op"] * len(events),
+            "path": [event["name"] for event in events],
+            "begin_ns": begin,
+            "end_ns": [at + round(event["dur"] * 1000) for at, event in zip(begin, events, strict=True)],
+            "input_shapes": [_shapes(event.get("args", {}).get("Input Dims")) for event in events],
+        },
+        schema={
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "kind": pl.String,
+            "path": pl.String,
+            "begin_ns": pl.Int64,
+            "end_ns": pl.Int64,
+            "input_shapes": pl.String,
+        },
+    )
+
+
+def _shapes(dimensions: list[Any] | None) -> str | None:
+    """Input dimensions as "[1,3,640,480] [32,3,3,3]"; scalars and other values have no shape and are left out."""
+    if not dimensions:
+        return None
+    shapes = [orjson.dumps(shape).decode() for shape in dimensions if shape]
+    return " ".join(shapes) or None

@@ -1,0 +1,100 @@
+"""The command line's frame: finds commands, and turns every failure into one line and an exit code."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from collections.abc import Sequence
+from typing import Any, Final
+
+import click
+
+from hwprof import __version__
+from hwprof.errors import HwprofError
+
+COMMANDS: Final = ("collect", "report", "open", "layers", "doctor")
+"""In the order of ``--help``: each is the function of that name in the module of that name."""
+
+INTERRUPTED: Final = 130
+
+
+class Commands(click.Group):
+    """Imports a command's module when it is used (or its help is), so that start-up stays short."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands in the order that a user meets them."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, or None for an unknown name; each command takes --debug as well."""
+        if cmd_name not in COMMANDS:
+            return None
+        module = importlib.import_module(f"hwprof.cli.{cmd_name}")
+        command: click.Command = getattr(module, f"{cmd_name}_command")
+        if not any(parameter.name == "debug" for parameter in command.params):
+            command.params.append(_debug_option())
+        return command
+
+
+def _set_debug(ctx: click.Context, _: click.Parameter, value: bool) -> None:
+    if value:
+        ctx.find_root().obj["debug"] = True
+
+
+def _debug_option() -> click.Option:
+    return click.Option(
+        ["--debug"], is_flag=True, expose_value=False, is_eager=True, callback=_set_debug, help="Show tracebacks."
+    )
+
+
+@click.command(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+    params=[_debug_option()],
+)
+@click.version_option(__version__, prog_name="hwprof")
+def app() -> None:
+    """Which layers of a neural network waste the processor, why, and in which kernel.
+
+    \b
+    Examples:
+      hwprof collect --model yolov7          measure, and print the report
+      hwprof report                          the latest run's report again
+      hwprof open                            its trace in ui.perfetto.dev
+      hwprof doctor                          what this machine can measure
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs the command line; the exit code: 0, 1 (failed), 2 (bad usage), 130 (interrupted)."""
+    state: dict[str, Any] = {"debug": bool(os.environ.get("HWPROF_DEBUG"))}
+    try:
+        result = app.main(args=list(arguments), prog_name="hwprof", standalone_mode=False, obj=state)
+    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (KeyboardInterrupt, click.Abort):
+        _complain("interrupted")
+        return INTERRUPTED
+    except click.ClickException as error:
+        if state["debug"]:
+            raise
+        hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        _complain(error.format_message() + hint)
+        return error.exit_code
+    except HwprofError as error:
+        if state["debug"]:
+            raise
+        _complain(str(error))
+        return error.exit_code
+    except Exception as error:
+        if state["debug"]:
+            raise
+        _complain(f"{type(error).__name__}: {error} (this is a defect of hwprof; --debug shows where)")
+        return 1
+    return result if isinstance(result, int) else 0
+
+
+def _complain(message: str) -> None:
+    print("hwprof: " + " ".join(message.split()), file=sys.stderr)

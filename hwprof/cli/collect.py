@@ -1,0 +1,175 @@
+"""``hwprof collect``: measure a model and show what came out."""
+
+from __future__ import annotations
+
+import shlex
+import shutil
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from hwprof.cli.model_options import model_options, workload_spec
+from hwprof.errors import HwprofError, UsageError
+from hwprof.session import registry
+
+if TYPE_CHECKING:
+    from hwprof.cli.progress import Bars
+    from hwprof.run.directory import RunDirectory
+    from hwprof.session.plan import PassPlan
+    from hwprof.workload.spec import WorkloadSpec
+
+
+def _names(text: str, what: str) -> list[str]:
+    names = [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
+    if not names:
+        raise UsageError(f"{what} names nothing")
+    return names
+
+
+def _collector_switches(function: Any) -> Any:
+    """``--no-NAME`` for every registered collector."""
+    for name in reversed(registry.names()):
+        flag = f"--no-{name.replace('_', '-')}"
+        function = click.option(flag, f"no_{name}", is_flag=True, help=f"Leave the collector {name} out.")(function)
+    return function
+
+
+@click.command("collect")
+@model_options
+@click.option(
+    "--iterations",
+    type=click.IntRange(min=1),
+    default=10,
+    show_default=True,
+    help="Of the measure pass; the trace pass does at most 5.",
+)
+@click.option("--warmup", type=click.IntRange(min=0), default=2, show_default=True, help="Iterations before that.")
+@click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
+@click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
+@_collector_switches
+@click.option(
+    "--output",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path("results"),
+    show_default=True,
+    metavar="DIR",
+    help="Where runs are kept, each in a folder of its own.",
+)
+@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows of the hottest layers.")
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "json"]),
+    default="text",
+    show_default=True,
+    help="What is printed at the end.",
+)
+def collect_command(
+    iterations: int,
+    warmup: int,
+    passes: str,
+    collectors: str | None,
+    output: Path,
+    top: int,
+    form: str,
+    **options: Any,
+) -> None:
+    """Measure a model's inference, layer by layer, and print the report.
+
+    \b
+    Examples:
+      hwprof collect --model yolov7
+      hwprof collect --model yolov8n --source photos/ --imgsz 320 --threads 1
+      hwprof collect --model package.module:factory --input-shape 1,3,224,224
+      hwprof collect --model yolov7 --weights yolov7.pt --passes measure
+
+    A run is kept in a folder of its own: tables (Parquet, CSV), annotated images, and trace.pftrace for
+    ui.perfetto.dev (hwprof open).
+    """  # fmt: skip
+    from hwprof.cli.progress import Bars
+    from hwprof.session.planner import plan_passes
+    from hwprof.workload.registry import check_model
+
+    off = {name for name in registry.names() if options.pop(f"no_{name}")}
+    spec = workload_spec(**options)
+    check_model(spec.model)
+    chosen = _names(collectors, "--collectors") if collectors is not None else None
+    surveyed = registry.survey(chosen)
+    plans = plan_passes(surveyed, _names(passes, "--passes"), iterations=iterations, warmup=warmup, off=off)
+    run = _create(output, spec)
+    with Bars() as bars:
+        failure = _measure(run, spec, plans, bars)
+        if run.completed_passes():
+            _write_products(run, bars)
+    _show(run, form, top)
+    if failure is not None:
+        raise failure
+
+
+def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
+    """The run's directory with its first manifest."""
+    import re
+    from datetime import datetime
+
+    from hwprof import __version__
+    from hwprof.hardware import machine
+    from hwprof.run.directory import RunDirectory
+    from hwprof.run.manifest import Manifest
+    from hwprof.session import clocks
+
+    now = datetime.now().astimezone()
+    label = re.sub(r"[^\w.]+", "-", spec.model).strip("-.")
+    manifest = Manifest(
+        hwprof_version=__version__,
+        name=f"{now:%Y%m%d-%H%M%S}-{label}",
+        created=now.isoformat(timespec="seconds"),
+        command=["hwprof", *sys.argv[1:]],
+        machine=machine.describe(),
+        clock=clocks.snapshot(),
+    )
+    return RunDirectory.create(output, manifest)
+
+
+def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], bars: Bars) -> BaseException | None:
+    """Carries the passes out. A failure is returned where there is something to report all the same, else raised:
+    then nothing is left that looks like a run, unless its log says more than the message."""
+    from hwprof.session.supervisor import PassError, carry_out
+
+    try:
+        carry_out(run, spec, plans, bars)
+    except (PassError, KeyboardInterrupt) as error:
+        if run.completed_passes():
+            return error
+        if isinstance(error, KeyboardInterrupt) or error.foreseen:
+            run.remove()
+        raise
+    return None
+
+
+def _write_products(run: RunDirectory, bars: Bars) -> None:
+    """The files made from the tables: the trace and the CSV tables."""
+    from hwprof.report import document, tables
+    from hwprof.trace.tracks import write_trace
+
+    bars.phase("", "writing trace.pftrace", None)
+    try:
+        write_trace(run, run.path / "trace.pftrace", bars.reached)
+        bars.phase("", "writing tables", None)
+        tables.write_csv_files(run, document.build(run))
+    except OSError as error:
+        raise HwprofError(f"cannot write to {run.path}: {error.strerror or error}", "the tables are kept") from error
+
+
+def _show(run: RunDirectory, form: str, top: int) -> None:
+    from hwprof.cli.report import show
+
+    show(run, form=form, top=top)
+    if form == "text":
+        name = shlex.quote(str(run.path))
+        columns = shutil.get_terminal_size().columns
+        click.echo(f"\nrun kept in {name}".ljust(min(columns, 1)))
+        click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev")
+        click.echo(f"  hwprof report {name}    this report again")

@@ -1,0 +1,44 @@
+"""``hwprof layers``: the static layer table, without measuring."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from hwprof.cli.model_options import model_options, workload_spec
+
+
+@click.command("layers")
+@model_options
+@click.option("--all", "everything", is_flag=True, help="Inner modules as well, not only leaf layers.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
+def layers_command(everything: bool, form: str, **options: Any) -> None:
+    """The layers of a model: index, type, parameters, MACs, shapes. One forward is run to see the shapes.
+
+    \b
+    Examples:
+      hwprof layers --model yolov7
+      hwprof layers --model yolov8n --imgsz 320 --format csv > layers.csv
+    """
+    import polars as pl
+
+    from hwprof.workload.registry import check_model
+
+    spec = workload_spec(**options)
+    check_model(spec.model)
+
+    from hwprof.workload import factory, static
+
+    workload = factory.build(spec)
+    record = workload.prepare()
+    table = static.describe_layers(workload)
+    shown = table if everything else table.filter(pl.col("leaf"))
+    if form == "csv":
+        click.echo(shown.write_csv(), nl=False)
+    elif form == "json":
+        click.echo(shown.write_json())
+    else:
+        from hwprof.report import static_layers
+
+        static_layers.show(shown, record)

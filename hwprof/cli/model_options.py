@@ -1,0 +1,78 @@
+"""The options that say which model to run and on what: shared by the commands that run one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from hwprof.errors import UsageError
+from hwprof.workload.spec import WorkloadSpec
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+_OPTIONS = (
+    click.option("--model", default="yolov7", show_default=True, metavar="NAME",
+                 help="yolov7, any ultralytics layout (yolov8n, yolo11s, …), or package.module:factory."),
+    click.option("--weights", type=click.Path(), metavar="FILE", help="A checkpoint. Default: seeded random weights."),
+    click.option("--source", metavar="PATH",
+                 help="An image, a folder or a glob. Default: the two photographs that ultralytics carries."),
+    click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own, e.g. 1,3,224,224."),
+    click.option("--imgsz", type=click.IntRange(min=32), default=640, show_default=True, help="Longer side, pixels."),
+    click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images a forward."),
+    click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads. Default: torch's own choice."),
+    click.option("--seed", type=int, default=0, show_default=True, help="Of weights and inputs."),
+    click.option("--conf", type=click.FloatRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
+    click.option("--iou", type=click.FloatRange(0, 1), default=0.45, show_default=True, help="Overlap kept by NMS."),
+    click.option("--fuse/--no-fuse", default=True, show_default=True, help="Fold batch norms into convolutions."),
+)  # fmt: skip
+
+
+def model_options(function: Function) -> Function:
+    """Adds them to a command, which hands what it gets to ``workload_spec``."""
+    for option in reversed(_OPTIONS):
+        function = option(function)
+    return function
+
+
+def workload_spec(
+    *,
+    model: str,
+    weights: str | None,
+    source: str | None,
+    input_shape: str | None,
+    imgsz: int,
+    batch: int,
+    threads: int | None,
+    seed: int,
+    conf: float,
+    iou: float,
+    fuse: bool,
+) -> WorkloadSpec:
+    """The workload that the options ask for; raises ``UsageError`` for an input shape that is none."""
+    return WorkloadSpec(
+        model=model,
+        weights=weights,
+        source=source,
+        input_shape=_shape(input_shape),
+        imgsz=imgsz,
+        batch=batch,
+        threads=threads,
+        seed=seed,
+        conf=conf,
+        iou=iou,
+        fuse=fuse,
+    )
+
+
+def _shape(text: str | None) -> tuple[int, ...] | None:
+    if text is None:
+        return None
+    try:
+        shape = tuple(int(part) for part in text.replace("x", ",").split(","))
+    except ValueError:
+        shape = ()
+    if not shape or min(shape) < 1:
+        raise UsageError(f"--input-shape {text!r} is not a shape", "write it like 1,3,224,224")
+    return shape

@@ -1,0 +1,49 @@
+"""Progress bars on standard error; silent when it is not a terminal."""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+REFRESH_PER_SECOND = 4  # drawing takes time from the processors that are being measured
+
+
+class Bars:
+    """One bar for the phase that is under way, with what it is and how long is left."""
+
+    def __init__(self) -> None:
+        self._bars = Progress(
+            SpinnerColumn(),
+            TextColumn("[bold]{task.fields[pass_name]}[/] {task.description}"),
+            BarColumn(bar_width=30),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(elapsed_when_finished=True),
+            console=Console(stderr=True),
+            refresh_per_second=REFRESH_PER_SECOND,
+            transient=True,
+            disable=not sys.stderr.isatty(),
+        )
+        self._task = self._bars.add_task("", total=None, pass_name="")
+
+    def __enter__(self) -> Bars:
+        self._bars.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self._bars.stop()
+
+    def phase(self, pass_name: str, text: str, total: int | None) -> None:
+        """Another phase begins."""
+        self._bars.remove_task(self._task)
+        self._task = self._bars.add_task(text, total=total, pass_name=pass_name)
+
+    def step(self) -> None:
+        """One step of the phase is done."""
+        self._bars.advance(self._task)
+
+    def reached(self, done: int, total: int) -> None:
+        """The phase has come this far."""
+        self._bars.update(self._task, completed=done, total=total)

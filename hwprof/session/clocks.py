@@ -1,0 +1,55 @@
+"""Clocks: the snapshot that the trace begins with, and the one place where foreign clocks become CLOCK_MONOTONIC."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Sequence
+
+from hwprof.run.manifest import ClockRecord, ClockSnapshot
+
+
+def snapshot() -> ClockSnapshot:
+    """The kernel's clocks as close together as they can be read."""
+    return min((_read_all() for _ in range(5)), key=lambda read: read[1])[0]
+
+
+def _read_all() -> tuple[ClockSnapshot, int]:
+    begin = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    boottime = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
+    raw = time.clock_gettime_ns(time.CLOCK_MONOTONIC_RAW)
+    realtime = time.clock_gettime_ns(time.CLOCK_REALTIME)
+    end = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    return ClockSnapshot(boottime, (begin + end) // 2, raw, realtime), end - begin
+
+
+def fit(name: str, marks: Sequence[tuple[int, int, int]]) -> ClockRecord:
+    """The conversion of a foreign clock from marks (foreign_ns, earliest_ns, latest_ns): moments that the foreign
+    clock stamped at a monotonic time between the two others.
+
+    Offset and drift come from the medians of the first and the last half of the marks; the error is the largest
+    distance of a mark's bracket from its converted stamp plus half of the narrowest bracket.
+    Raises ``ValueError`` without marks.
+    """
+    if not marks:
+        raise ValueError(f"no mark of the clock {name}")
+    ordered = sorted(marks)
+    half = max(1, len(ordered) // 2)
+    first, last = _centre(ordered[:half]), _centre(ordered[-half:])
+    span = last[0] - first[0]
+    drift = (last[1] - first[1]) / span if span > 1_000_000_000 else 0.0
+    record = ClockRecord(name=name, offset_ns=first[1], drift=drift, at_ns=first[0], error_ns=0)
+    outside = max(max(low - to_monotonic(record, at), to_monotonic(record, at) - high, 0) for at, low, high in ordered)
+    narrowest = min(high - low for _, low, high in ordered)
+    return ClockRecord(name=name, offset_ns=first[1], drift=drift, at_ns=first[0], error_ns=outside + narrowest // 2)
+
+
+def _centre(marks: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
+    """The marks' middle: (foreign_ns, offset_ns)."""
+    at = int(statistics.median(mark[0] for mark in marks))
+    return at, int(statistics.median((low + high) // 2 - foreign for foreign, low, high in marks))
+
+
+def to_monotonic(record: ClockRecord, foreign_ns: int) -> int:
+    """A foreign stamp as CLOCK_MONOTONIC nanoseconds."""
+    return foreign_ns + record.offset_ns + round(record.drift * (foreign_ns - record.at_ns))

@@ -1,0 +1,147 @@
+"""The worker's collectors while they run, and how their rows and the recorder's become the tables of a pass."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from hwprof.errors import HwprofError
+from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.session import registry
+from hwprof.session.collector import Collected, Collector, EdgeCounter, PassContext
+from hwprof.session.messages import Order
+from hwprof.session.plan import uncounted_sets
+from hwprof.session.recorder import SpanRecorder
+
+PROCESS_CPU_TIME: Final = "process-cpu-time"
+"""The process's CPU time over an iteration by the kernel's own account: what the layers' task-clock must add up to."""
+
+
+class RunningCollectors:
+    """The inside collectors of a pass: one that fails loses its own data, is recorded, and never the run."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, Collector] = {}
+        self.records: list[CollectorRecord] = []
+
+    def start(self, order: Order) -> None:
+        """Starts those of the plan."""
+        for planned in order.plan.inside:
+            raw = Path(order.folder) / planned.name
+            raw.mkdir(exist_ok=True)
+            context = PassContext(
+                pass_name=order.plan.name,
+                pid=os.getpid(),
+                main_tid=os.getpid(),
+                raw=raw,
+                options=planned.options,
+            )
+            with self.guard(planned.name):
+                collector = registry.create(planned.name)
+                collector.start(context)
+                self.running[planned.name] = collector
+
+    def counters(self) -> list[EdgeCounter]:
+        """Those that read counters at span edges."""
+        return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
+
+    def stop(self) -> dict[str, Collected]:
+        """Stops all; what each handed over."""
+        collected = {}
+        for name, collector in self.running.items():
+            with self.guard(name):
+                collected[name] = collector.stop()
+        return collected
+
+    @contextmanager
+    def guard(self, name: str) -> Iterator[None]:
+        """What goes wrong inside costs this collector's data only."""
+        try:
+            yield
+        except Exception as error:  # whatever a collector does wrong costs its own data only
+            traceback.print_exc()
+            self.failed(name, error)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """Takes a collector out and notes why."""
+        remedy = error.remedy if isinstance(error, HwprofError) else None
+        message = error.message if isinstance(error, HwprofError) else f"{type(error).__name__}: {error}"
+        self.records.append(CollectorRecord(name=name, state="failed", reason=message, remedy=remedy))
+
+
+def gather(
+    record: PassRecord, recorder: SpanRecorder, collectors: RunningCollectors, cpu_times: Mapping[int, int]
+) -> dict[str, pl.DataFrame]:
+    """Stops the collectors and brings all rows together, with ``pass`` filled in; completes the pass's record.
+
+    ``cpu_times`` is the process's CPU time of each iteration in nanoseconds.
+    """
+    spans = recorder.table(os.getpid())
+    parts = {"spans": [spans], "counts": [_process_cpu_time(spans, cpu_times)]}
+    for name, result in collectors.stop().items():
+        with collectors.guard(name):
+            rows = _rows(collectors.running[name], result, record, recorder)
+            for table, frame in rows.items():
+                placed = place(frame, spans, sum(part.height for part in parts["spans"])) if table == "spans" else frame
+                parts.setdefault(table, []).append(placed)
+            record.events += result.events
+            record.clocks += result.clocks
+            collectors.records.append(CollectorRecord(name=name, state="ran", notes=result.notes, detail=result.detail))
+    record.collectors = collectors.records
+    return {
+        table: pl.concat(frames, how="diagonal_relaxed").with_columns(pl.lit(record.name).alias("pass"))
+        for table, frames in parts.items()
+    }
+
+
+def _rows(
+    collector: Collector, result: Collected, record: PassRecord, recorder: SpanRecorder
+) -> dict[str, pl.DataFrame]:
+    if not isinstance(collector, EdgeCounter):
+        return result.tables
+    record.event_sets = [list(events) for events in collector.event_sets()]
+    for number in uncounted_sets(record.iterations, len(record.event_sets)):
+        events = ", ".join(record.event_sets[number])
+        result.notes.append(f"too few iterations to count per layer: {events} (more with --iterations)")
+    if recorder.calling_threads() > 1:
+        result.notes.append(
+            f"layers were called from {recorder.calling_threads()} threads: counts of layers that overlap in time"
+            " cannot be told apart"
+        )
+    return {**result.tables, "counts": collector.counts(recorder.counted_spans())}
+
+
+def _process_cpu_time(spans: pl.DataFrame, cpu_times: Mapping[int, int]) -> pl.DataFrame:
+    """The counts rows of the whole process: one an iteration."""
+    iterations = spans.filter((pl.col("kind") == "iteration") & pl.col("iteration").is_in(list(cpu_times)))
+    duration_ns = pl.col("end_ns") - pl.col("begin_ns")
+    return iterations.select(
+        "iteration",
+        "span",
+        tid=pl.lit(WHOLE_PROCESS_TID),
+        event=pl.lit(PROCESS_CPU_TIME),
+        value=pl.Series([cpu_times[index] for index in iterations["iteration"]], dtype=pl.Int64),
+        enabled_ns=duration_ns,
+        running_ns=duration_ns,
+        provenance=pl.lit("measured"),
+    )
+
+
+def place(frame: pl.DataFrame, spans: pl.DataFrame, first: int) -> pl.DataFrame:
+    """A collector's spans, numbered from ``first`` on, with the iteration that each begins in by time (-1: none)."""
+    iterations = spans.filter(pl.col("kind") == "iteration").select("iteration", "warmup", "begin_ns", until="end_ns")
+    bare = frame.drop("iteration", "warmup", "span", strict=False).sort("begin_ns")
+    placed = bare.join_asof(iterations.sort("begin_ns"), on="begin_ns", strategy="backward")
+    inside = pl.col("begin_ns") < pl.col("until")
+    return placed.with_columns(
+        pl.when(inside).then("iteration").otherwise(-1).alias("iteration"),
+        (inside.fill_null(False) & pl.col("warmup").fill_null(False)).alias("warmup"),
+        pl.int_range(first, first + frame.height).alias("span"),
+    ).drop("until")

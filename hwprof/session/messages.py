@@ -1,0 +1,82 @@
+"""What the supervisor and its worker say to each other: JSON lines on a pipe of their own, and the order on disk."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TypeAlias
+
+import msgspec
+
+from hwprof.run.manifest import PassRecord, WorkloadRecord
+from hwprof.session.plan import PassPlan
+from hwprof.workload.spec import WorkloadSpec
+
+
+class Order(msgspec.Struct, frozen=True, kw_only=True):
+    """What a worker is to do."""
+
+    workload: WorkloadSpec
+    plan: PassPlan
+    folder: str  # for the pass's raw files and tables; exists
+    describe: bool  # write the static layer table
+    save_to: str | None  # where results (annotated images) go
+
+    def write(self, path: Path) -> None:
+        """As JSON."""
+        path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1))
+
+    @classmethod
+    def read(cls, path: Path) -> Order:
+        """From JSON; raises ``msgspec.MsgspecError``."""
+        return msgspec.json.decode(path.read_bytes(), type=cls)
+
+
+class Phase(msgspec.Struct, frozen=True, tag="phase"):
+    """A new phase begins; ``total`` steps are expected where that is known."""
+
+    text: str
+    total: int | None = None
+
+
+class Step(msgspec.Struct, frozen=True, tag="step"):
+    """One step of the phase is done."""
+
+
+class Built(msgspec.Struct, frozen=True, tag="built"):
+    """The workload stands."""
+
+    workload: WorkloadRecord
+    versions: dict[str, str]
+
+
+class Failed(msgspec.Struct, frozen=True, tag="failed"):
+    """The worker gives up."""
+
+    message: str
+    remedy: str | None
+    exit_code: int
+    trace: str | None  # the traceback, where the failure was not foreseen
+
+
+class Finished(msgspec.Struct, frozen=True, tag="finished"):
+    """The pass is done and its tables are written."""
+
+    record: PassRecord
+    tables: list[str]
+    results: list[str]
+
+
+Message: TypeAlias = Phase | Step | Built | Failed | Finished
+
+_decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
+
+
+def encode(message: Message) -> bytes:
+    """One line."""
+    return msgspec.json.encode(message) + b"\n"
+
+
+def decode(line: bytes) -> Message:
+    """The message of a line; raises ``msgspec.MsgspecError``."""
+    message: Message = _decoder.decode(line)
+    return message

@@ -1,0 +1,71 @@
+"""What a run will do: its passes, which collectors each has, and how iterations rotate. Pure; travels to the worker."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from hwprof.run.manifest import CollectorRecord, IterationRecord
+
+MEASURE: Final = "measure"
+TRACE: Final = "trace"
+KNOWN_PASSES: Final = (MEASURE, TRACE)
+
+IDLE_S: Final = 0.5
+"""How long a pass rests after warm-up when energy is measured, so that the machine's idle power is known."""
+
+
+class CollectorPlan(msgspec.Struct, frozen=True):
+    """One collector in one pass."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+
+class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
+    """One pass: a fresh worker that does ``warmup`` + ``iterations`` iterations."""
+
+    name: str
+    iterations: int
+    warmup: int
+    inside: tuple[CollectorPlan, ...]
+    beside: tuple[CollectorPlan, ...]
+    idle_s: float = 0.0
+    alternate: bool = True  # every other iteration only times its layers
+    left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
+    environment: dict[str, str] = {}
+
+
+def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:
+    """The iterations of a pass in order: warm-up first, then timed and counted ones in turn.
+
+    Every event set gets its turn: where ``iterations`` is too small for that and for timed iterations, counting goes
+    first. ``event_sets`` is 0 without counters; then layers are only timed.
+    """
+    records = [IterationRecord(index, True, None, False) for index in range(warmup)]
+    if event_sets == 0:
+        return records + [IterationRecord(warmup + index, False, None, False) for index in range(iterations)]
+    counted = iterations
+    if alternate:
+        counted = min(iterations, max(iterations // 2, event_sets, 1))
+        if counted == iterations and iterations > event_sets:
+            counted -= 1
+    which = _spread(counted, iterations)
+    turn = 0
+    for index in range(iterations):
+        records.append(IterationRecord(warmup + index, False, turn % event_sets, which[index]))
+        turn += which[index]
+    return records
+
+
+def _spread(chosen: int, total: int) -> list[bool]:
+    """``total`` places of which ``chosen`` are marked, evenly, the last one always if any."""
+    return [(index + 1) * chosen // total > index * chosen // total for index in range(total)]
+
+
+def uncounted_sets(records: Sequence[IterationRecord], event_sets: int) -> list[int]:
+    """The event sets for which no iteration counted layers."""
+    seen = {record.event_set for record in records if record.layers_counted}
+    return [number for number in range(event_sets) if number not in seen]

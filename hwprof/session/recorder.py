@@ -1,0 +1,266 @@
+"""Records what happened when: spans of iterations, stages, layers and regions, and the counter edges of each.
+
+The recorder knows nothing of torch: whoever watches a model wraps its calls with ``timed`` and ``counted``. Recording
+is the hottest code in hwprof, so it only appends tuples; everything else happens in ``table``.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Final
+
+import polars as pl
+
+from hwprof.run.schema import SpanKind
+from hwprof.session.collector import CountedSpan, EdgeCounter
+
+GAP_NS: Final = 20_000
+"""A layer that begins this soon after the last full reading keeps the workers' values of that reading.
+
+Reading a worker that spins on another processor interrupts it (about 2 µs, and 20 µs in a virtual machine), so the
+workers are read once between two adjacent layers, not twice. What a worker can do in the gap is bounded by its length.
+"""
+
+NO_EDGE: Final = -1
+
+Forward = Callable[..., Any]
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished span; edges are ``NO_EDGE`` where no counter was read."""
+
+    kind: SpanKind
+    path: str
+    iteration: int
+    warmup: bool
+    thread: int  # threading.get_ident()
+    begin_ns: int
+    end_ns: int
+    begin_edge: int
+    end_edge: int
+
+
+class SpanRecorder:
+    """Collects the spans of one pass. ``clock`` is CLOCK_MONOTONIC in nanoseconds; tests pass their own."""
+
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+        self._clock = clock
+        self._counters: list[EdgeCounter] = []
+        self._edges = 0
+        self._last_full_ns = 0
+        self._iteration = -1
+        self._warmup = False
+        self._layers: list[tuple[int, int, int, int, int, int]] = []  # of this iteration; see `_layer_record`
+        self._paths: list[str] = []
+        self._records: list[Record] = []
+        self._native_ids = {threading.get_ident(): threading.get_native_id()}
+
+    # Edges
+
+    def count_with(self, counters: Sequence[EdgeCounter]) -> None:
+        """From now on these counters are read at edges: before the first use of ``counted``."""
+        self._counters = list(counters)
+
+    def _full_edge(self) -> int:
+        if not self._counters:
+            return NO_EDGE
+        for counter in self._counters:
+            counter.full_reader()()
+        return self._next_edge()
+
+    def _next_edge(self) -> int:
+        self._last_full_ns = self._clock()
+        self._edges += 1
+        return self._edges - 1
+
+    def _edge_functions(self) -> tuple[Callable[[], int], Callable[[], int]]:
+        """What a counted leaf calls when it is entered and left; both return the edge's number."""
+        clock = self._clock
+        full = _together([counter.edge_reader() for counter in self._counters])
+        gap = _together([counter.gap_reader() for counter in self._counters])
+
+        def enter() -> int:
+            if clock() - self._last_full_ns < GAP_NS:
+                gap()
+            else:
+                full()
+            edge = self._edges
+            self._edges = edge + 1
+            return edge
+
+        def leave() -> int:
+            full()
+            self._last_full_ns = clock()
+            edge = self._edges
+            self._edges = edge + 1
+            return edge
+
+        return enter, leave
+
+    # Layers
+
+    def path_number(self, path: str) -> int:
+        """A number for a layer path, for ``timed`` and ``counted``."""
+        self._paths.append(path)
+        return len(self._paths) - 1
+
+    def timed(self, path: int, forward: Forward) -> Forward:
+        """``forward``, with its begin and end recorded at each call."""
+        clock, append, ident = self._clock, self._append_layer(), threading.get_ident
+
+        def forward_timed(*args: Any, **kwargs: Any) -> Any:
+            begin = clock()
+            try:
+                return forward(*args, **kwargs)
+            finally:
+                append((path, begin, clock(), NO_EDGE, NO_EDGE, ident()))
+
+        return forward_timed
+
+    def counted(self, path: int, forward: Forward) -> Forward:
+        """``forward``, with begin, end and the counters at both recorded at each call; the reading is not timed."""
+        clock, append, ident = self._clock, self._append_layer(), threading.get_ident
+        enter, leave = self._edge_functions()
+
+        def forward_counted(*args: Any, **kwargs: Any) -> Any:
+            begin_edge = enter()
+            begin = clock()
+            try:
+                return forward(*args, **kwargs)
+            finally:
+                end = clock()
+                append((path, begin, end, begin_edge, leave(), ident()))
+
+        return forward_counted
+
+    def _append_layer(self) -> Callable[[tuple[int, int, int, int, int, int]], None]:
+        return self._layers.append  # the list object lives as long as the recorder: it is cleared, never replaced
+
+    # Everything above layers
+
+    @contextmanager
+    def iteration(self, index: int, *, warmup: bool, event_set: int | None) -> Iterator[None]:
+        """One iteration; layer calls inside belong to it."""
+        self._iteration, self._warmup = index, warmup
+        if event_set is not None:
+            for counter in self._counters:
+                counter.begin_iteration(event_set)
+        try:
+            with self._span("iteration", f"iteration {index}"):
+                yield
+        finally:
+            self._keep_layers()
+            self._iteration, self._warmup = -1, False
+
+    @contextmanager
+    def stage(self, name: str) -> Iterator[None]:
+        """A stage of the pipeline."""
+        with self._span("stage", name):
+            yield
+
+    @contextmanager
+    def region(self, name: str) -> Iterator[None]:
+        """A time of its own outside of iterations (set-up, idle)."""
+        begin = self._clock()
+        try:
+            yield
+        finally:
+            self._add("region", name, begin, self._clock(), NO_EDGE, NO_EDGE)
+
+    @contextmanager
+    def _span(self, kind: SpanKind, path: str) -> Iterator[None]:
+        # The reading lies outside of the span's time and inside of its parent's.
+        begin_edge = self._full_edge() if self._iteration >= 0 and not self._warmup else NO_EDGE
+        begin = self._clock()
+        try:
+            yield
+        finally:
+            end = self._clock()
+            end_edge = self._full_edge() if begin_edge != NO_EDGE else NO_EDGE
+            self._add(kind, path, begin, end, begin_edge, end_edge)
+
+    def _add(self, kind: SpanKind, path: str, begin: int, end: int, begin_edge: int, end_edge: int) -> None:
+        thread = threading.get_ident()
+        self._records.append(
+            Record(kind, path, self._iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
+        )
+
+    def _keep_layers(self) -> None:
+        paths, iteration, warmup = self._paths, self._iteration, self._warmup
+        for thread in threading.enumerate():
+            if thread.ident is not None and thread.native_id is not None:
+                self._native_ids[thread.ident] = thread.native_id
+        self._records += [
+            Record("layer", paths[path], iteration, warmup, thread, begin, end, begin_edge, end_edge)
+            for path, begin, end, begin_edge, end_edge, thread in self._layers
+        ]
+        self._layers.clear()
+
+    # Results
+
+    def counted_spans(self) -> list[CountedSpan]:
+        """The spans between two counter edges; ``span`` is the row's number in ``table``."""
+        return [
+            CountedSpan(number, record.iteration, record.begin_edge, record.end_edge)
+            for number, record in enumerate(self._ordered())
+            if record.begin_edge != NO_EDGE
+        ]
+
+    def table(self, pid: int) -> pl.DataFrame:
+        """The ``spans`` rows, without ``pass``, in order of begin."""
+        records = self._ordered()
+        return pl.DataFrame(
+            {
+                "iteration": [record.iteration for record in records],
+                "warmup": [record.warmup for record in records],
+                "span": range(len(records)),
+                "parent": parents([(record.thread, record.begin_ns, record.end_ns) for record in records]),
+                "pid": pid,
+                "tid": [self._native_ids.get(record.thread, 0) for record in records],
+                "kind": [record.kind for record in records],
+                "path": [record.path for record in records],
+                "begin_ns": [record.begin_ns for record in records],
+                "end_ns": [record.end_ns for record in records],
+            },
+            schema_overrides={"parent": pl.Int64, "span": pl.Int64, "pid": pl.Int32},
+        )
+
+    def calling_threads(self) -> int:
+        """From how many threads layers were called."""
+        return len({record.thread for record in self._records if record.kind == "layer"})
+
+    def _ordered(self) -> list[Record]:
+        # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
+        numbered = sorted(enumerate(self._records), key=lambda item: (item[1].begin_ns, -item[1].end_ns, -item[0]))
+        return [record for _, record in numbered]
+
+
+def parents(spans: Sequence[tuple[int, int, int]]) -> list[int | None]:
+    """For each span (thread, begin, end), in order of begin with the outer one first: the position of the innermost
+    span of the same thread that encloses it."""
+    open_spans: dict[int, list[int]] = {}
+    result: list[int | None] = []
+    for number, (thread, _, end) in enumerate(spans):
+        stack = open_spans.setdefault(thread, [])
+        while stack and spans[stack[-1]][2] < end:
+            stack.pop()
+        result.append(stack[-1] if stack else None)
+        stack.append(number)
+    return result
+
+
+def _together(functions: list[Callable[[], None]]) -> Callable[[], None]:
+    """One function that calls all; no detour for a single one."""
+    if len(functions) == 1:
+        return functions[0]
+
+    def call_all() -> None:
+        for function in functions:
+            function()
+
+    return call_all

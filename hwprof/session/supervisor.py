@@ -1,0 +1,263 @@
+"""The parent: starts a fresh worker for each pass, with the collectors beside it, and keeps what they bring."""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final, Protocol
+
+import msgspec
+import polars as pl
+
+from hwprof.errors import HwprofError
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.session import messages, registry
+from hwprof.session.collector import Collector, PassContext
+from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
+from hwprof.session.plan import PassPlan
+from hwprof.workload.spec import WorkloadSpec
+
+KILL_AFTER_S: Final = 3.0
+LOG_FILE: Final = "worker.log"
+ORDER_FILE: Final = "order.json"
+
+
+class Progress(Protocol):
+    """Who is told what is going on."""
+
+    def phase(self, pass_name: str, text: str, total: int | None) -> None:
+        """Another phase of a pass begins; ``total`` steps are expected where that is known."""
+        ...
+
+    def step(self) -> None:
+        """One step of the phase is done."""
+        ...
+
+
+class PassError(HwprofError):
+    """A worker gave up or died. ``foreseen``: it said why in words meant for the user."""
+
+    def __init__(self, message: str, remedy: str | None, exit_code: int, *, foreseen: bool) -> None:
+        super().__init__(message, remedy)
+        self.exit_code = exit_code
+        self.foreseen = foreseen
+
+
+def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPlan], progress: Progress) -> None:
+    """Does every pass in turn and keeps each in ``run``.
+
+    Raises ``PassError`` at the first pass that fails, and ``KeyboardInterrupt``; the passes done by then are kept.
+    """
+    for number, plan in enumerate(plans):
+        with _recorded(run, plan) as record:
+            _Pass(run, workload, plan, record, progress, first=number == 0).carry_out()
+
+
+@contextmanager
+def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
+    """The pass's record in the manifest: running, then how it ended."""
+    record = PassRecord(name=plan.name, environment=dict(plan.environment))
+    run.manifest.passes.append(record)
+    try:
+        run.save_manifest()
+        yield record
+    except KeyboardInterrupt:
+        _end(run, record, "interrupted", "interrupted by the user")
+        raise
+    except PassError as error:
+        _end(run, record, "failed", str(error))
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        _end(run, record, "failed", str(error))
+        raise _no_space(run, error) from error
+    else:
+        record.status = "completed"
+        run.save_manifest()
+
+
+def _end(run: RunDirectory, record: PassRecord, status: str, reason: str) -> None:
+    record.status = "interrupted" if status == "interrupted" else "failed"
+    record.reason = reason
+    try:
+        run.save_manifest()
+    except OSError:
+        return  # a full disk: the manifest on it says "running", which reads as not completed as well
+
+
+def _no_space(run: RunDirectory, error: Exception) -> PassError:
+    full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
+    remedy = "free some space or choose another place with --output" if full else None
+    reason = "no space left on the device" if full else str(error)
+    return PassError(f"cannot write to {run.path}: {reason}", remedy, 1, foreseen=True)
+
+
+class _Pass:
+    """One pass while it is carried out."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        workload: WorkloadSpec,
+        plan: PassPlan,
+        record: PassRecord,
+        progress: Progress,
+        *,
+        first: bool,
+    ) -> None:
+        self._run = run
+        self._plan = plan
+        self._record = record
+        self._progress = progress
+        self._folder = run.path / "raw" / plan.name
+        images = run.path / "images"
+        self._order = Order(
+            workload=workload,
+            plan=plan,
+            folder=str(self._folder),
+            describe=first,
+            save_to=str(images) if first else None,
+        )
+        self._finished: Finished | None = None
+
+    def carry_out(self) -> None:
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._order.save_to:
+            Path(self._order.save_to).mkdir(exist_ok=True)
+        order_file = self._folder / ORDER_FILE
+        self._order.write(order_file)
+        read_end, write_end = os.pipe()
+        environment = {**os.environ, **self._plan.environment}
+        command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(write_end)]
+        with (self._folder / LOG_FILE).open("wb") as log:
+            worker = subprocess.Popen(
+                command,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                pass_fds=(write_end,),
+                env=environment,
+                start_new_session=True,  # Ctrl-C is the supervisor's to handle
+            )
+        os.close(write_end)
+        beside = _Beside(self._plan, self._folder, worker.pid)
+        try:
+            with os.fdopen(read_end, "rb") as pipe:
+                for line in pipe:
+                    self._hear(messages.decode(line))
+            status = worker.wait()
+        finally:
+            _end_process(worker)
+            tables = beside.stop()
+        if self._finished is None:
+            raise self._died(status)
+        self._keep(self._finished, tables, beside.records)
+
+    def _hear(self, message: messages.Message) -> None:
+        if isinstance(message, Phase):
+            self._progress.phase(self._plan.name, message.text, message.total)
+        elif isinstance(message, Step):
+            self._progress.step()
+        elif isinstance(message, Built):
+            if self._run.manifest.workload is None:
+                self._run.manifest.workload = message.workload
+                self._run.manifest.versions |= message.versions
+                self._run.save_manifest()
+        elif isinstance(message, Finished):
+            self._finished = message
+        else:
+            self._refuse(message)
+
+    def _refuse(self, message: Failed) -> None:
+        if message.trace is not None:
+            with (self._folder / LOG_FILE).open("a") as log:
+                log.write(message.trace)
+        remedy = message.remedy
+        if message.trace is not None and remedy is None:
+            remedy = f"see {self._folder / LOG_FILE}"
+        raise PassError(message.message, remedy, message.exit_code, foreseen=message.trace is None)
+
+    def _died(self, status: int) -> PassError:
+        how = f"with exit code {status}"
+        if status < 0:
+            how = f"by {signal.Signals(-status).name}"
+            if -status == signal.SIGKILL:
+                how += ", as the kernel does when memory runs out"
+        log = self._folder / LOG_FILE
+        return PassError(f"the worker of pass {self._plan.name} ended {how}", f"see {log}", 1, foreseen=False)
+
+    def _keep(self, finished: Finished, beside: dict[str, list[pl.DataFrame]], records: list[CollectorRecord]) -> None:
+        """The pass's rows go into the run's tables, its record into the manifest."""
+        self._progress.phase(self._plan.name, "keeping", None)
+        for table in finished.tables:
+            part = self._folder / f"{table}.parquet"
+            self._run.append(table, part)
+            part.unlink()
+        for table, frames in beside.items():
+            part = self._folder / f"beside-{table}.parquet"
+            write_table(part, table, pl.concat(frames).with_columns(pl.lit(self._plan.name).alias("pass")))
+            self._run.append(table, part)
+            part.unlink()
+        for name in msgspec.structs.fields(PassRecord):
+            if name.name not in ("name", "status", "reason"):
+                setattr(self._record, name.name, getattr(finished.record, name.name))
+        self._record.collectors += [*records, *self._plan.left_out]
+        if self._run.manifest.workload is not None and finished.results:
+            self._run.manifest.workload.results = finished.results
+
+
+class _Beside:
+    """The collectors beside a worker; one that fails loses its own data only."""
+
+    def __init__(self, plan: PassPlan, folder: Path, pid: int) -> None:
+        self.records: list[CollectorRecord] = []
+        self._running: dict[str, Collector] = {}
+        for planned in plan.beside:
+            raw = folder / planned.name
+            raw.mkdir(exist_ok=True)
+            try:
+                collector = registry.create(planned.name)
+                collector.start(PassContext(plan.name, pid, pid, raw, planned.options))
+                self._running[planned.name] = collector
+            except Exception as error:
+                self._failed(planned.name, error)
+
+    def stop(self) -> dict[str, list[pl.DataFrame]]:
+        """Stops all; their rows by table."""
+        rows: dict[str, list[pl.DataFrame]] = {}
+        for name, collector in self._running.items():
+            try:
+                collected = collector.stop()
+            except Exception as error:
+                self._failed(name, error)
+                continue
+            for table, frame in collected.tables.items():
+                rows.setdefault(table, []).append(frame)
+            self.records.append(CollectorRecord(name=name, state="ran", notes=collected.notes, detail=collected.detail))
+        return rows
+
+    def _failed(self, name: str, error: Exception) -> None:
+        remedy = error.remedy if isinstance(error, HwprofError) else None
+        reason = error.message if isinstance(error, HwprofError) else f"{type(error).__name__}: {error}"
+        self.records.append(CollectorRecord(name=name, state="failed", reason=reason, remedy=remedy))
+
+
+def _end_process(worker: subprocess.Popen[bytes]) -> None:
+    """Ends the worker and whatever it started, kindly at first."""
+    for how in (signal.SIGTERM, signal.SIGKILL):
+        if worker.poll() is not None:
+            return
+        try:
+            os.killpg(worker.pid, how)
+        except ProcessLookupError:
+            return
+        deadline = time.monotonic() + KILL_AFTER_S
+        while worker.poll() is None and time.monotonic() < deadline:
+            time.sleep(0.02)

@@ -1,0 +1,67 @@
+"""Watches a model's modules: every call becomes a span, leaf calls with counters at both edges.
+
+A module's ``forward`` is replaced in the instance, which costs a tenth of what forward hooks cost, and also sees
+callers that use ``module.forward(x)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import torch
+
+from hwprof.session.recorder import Forward, SpanRecorder
+
+
+@dataclass
+class _Watched:
+    module: torch.nn.Module
+    number: int  # the recorder's, of the path
+    forward: Forward
+    leaf: bool
+    timed: Forward
+    own: Forward | None  # an instance attribute that stood there before (fused modules have one)
+    counted: Forward | None = None  # made at its first use: the counters are known only after warm-up
+
+
+class LayerWatch:
+    """The watched modules of a workload: ``time_only`` and ``count`` choose what the next calls record."""
+
+    def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: SpanRecorder) -> None:
+        self._recorder = recorder
+        self._watched = [
+            _watch(path, module, recorder) for prefix, root in modules.items() for path, module in layers(prefix, root)
+        ]
+
+    def time_only(self) -> None:
+        """Layers are timed; no counter is read at their edges."""
+        for watched in self._watched:
+            watched.module.__dict__["forward"] = watched.timed
+
+    def count(self) -> None:
+        """Leaf layers are timed and counted, inner ones timed."""
+        for watched in self._watched:
+            if watched.leaf and watched.counted is None:
+                watched.counted = self._recorder.counted(watched.number, watched.forward)
+            watched.module.__dict__["forward"] = watched.counted or watched.timed
+
+    def remove(self) -> None:
+        """The modules are as they were."""
+        for watched in self._watched:
+            watched.module.__dict__.pop("forward", None)
+            if watched.own is not None:
+                watched.module.__dict__["forward"] = watched.own
+
+
+def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
+    """The modules below ``root`` with their dotted paths; the root itself where it has none below it."""
+    below = [(f"{prefix}{path}", module) for path, module in root.named_modules() if path]
+    return below or [(f"{prefix}{type(root).__name__}", root)]
+
+
+def _watch(path: str, module: torch.nn.Module, recorder: SpanRecorder) -> _Watched:
+    number = recorder.path_number(path)
+    leaf = next(module.children(), None) is None
+    own = module.__dict__.get("forward")
+    return _Watched(module, number, module.forward, leaf, recorder.timed(number, module.forward), own)
