@@ -1,0 +1,147 @@
+"""The kernel's counting interface, perf_event_open(2), bound through ctypes: open, switch on and off, read.
+
+Counters are never reset (RESET leaves time_enabled and time_running as they are): callers keep differences.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import os
+import platform
+import struct
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Final
+
+SYSCALL_NUMBERS: Final = {
+    "x86_64": 298,
+    "aarch64": 241,
+    "riscv64": 241,
+    "loongarch64": 241,
+    "ppc64le": 319,
+    "armv7l": 364,
+    "i686": 336,
+}
+
+TYPE_HARDWARE: Final = 0
+TYPE_SOFTWARE: Final = 1
+TYPE_RAW: Final = 4
+CONFIG_CYCLES: Final = 0
+CONFIG_TASK_CLOCK: Final = 1
+
+FORMAT_TOTAL_TIME_ENABLED: Final = 1 << 0
+FORMAT_TOTAL_TIME_RUNNING: Final = 1 << 1
+FORMAT_GROUP: Final = 1 << 3
+
+FLAG_DISABLED: Final = 1 << 0
+FLAG_EXCLUDE_KERNEL: Final = 1 << 5
+FLAG_EXCLUDE_HV: Final = 1 << 6
+
+_IOC_ENABLE: Final = 0x2400
+_IOC_DISABLE: Final = 0x2401
+_IOC_FLAG_GROUP: Final = 1
+_FLAG_FD_CLOEXEC: Final = 8
+
+# type, size, config, sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1: the first
+# published version of perf_event_attr, which every kernel takes
+_ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
+
+GROUP_FORMAT: Final = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP
+GROUP_HEADER_WORDS: Final = 3
+"""A group's ``read`` gives 64-bit words: how many events, time enabled, time running (ns), then one value an event."""
+
+
+@dataclass(frozen=True)
+class Attributes:
+    """What to count: the part of ``struct perf_event_attr`` that counting needs."""
+
+    type: int
+    config: int
+    exclude_kernel: bool = False
+    disabled: bool = True
+    read_format: int = GROUP_FORMAT
+
+    def pack(self) -> bytes:
+        """The structure's bytes in native order."""
+        flags = FLAG_DISABLED if self.disabled else 0
+        if self.exclude_kernel:
+            flags |= FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HV
+        return _ATTRIBUTES.pack(self.type, _ATTRIBUTES.size, self.config, 0, 0, self.read_format, flags, 0, 0, 0)
+
+
+@lru_cache(maxsize=1)
+def _syscall() -> tuple[ctypes.CDLL, int]:
+    number = SYSCALL_NUMBERS.get(platform.machine())
+    if number is None:
+        raise OSError(errno.ENOSYS, f"perf_event_open's number is not known for {platform.machine()}")
+    libc = ctypes.CDLL(None, use_errno=True)
+    libc.syscall.restype = ctypes.c_long
+    libc.syscall.argtypes = [ctypes.c_long, ctypes.c_char_p, *([ctypes.c_int] * 3), ctypes.c_ulong]
+    return libc, number
+
+
+def open_event(attributes: Attributes, tid: int = 0, group_fd: int = -1) -> int:
+    """A counter on thread ``tid`` (0: the caller) wherever it runs; the file descriptor closes on exec.
+
+    Raises ``OSError`` with the kernel's errno: EACCES and EPERM (not allowed), ENOENT (no such event here), EINVAL (the
+    group does not fit), ESRCH (the thread has ended), EMFILE (no descriptors left), ENOSYS.
+    """
+    libc, number = _syscall()
+    fd = int(libc.syscall(number, attributes.pack(), tid, -1, group_fd, _FLAG_FD_CLOEXEC))
+    if fd < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return fd
+
+
+def enable_group(leader_fd: int) -> None:
+    """Starts every event of the group."""
+    fcntl.ioctl(leader_fd, _IOC_ENABLE, _IOC_FLAG_GROUP)
+
+
+def disable_group(leader_fd: int) -> None:
+    """Stops every event of the group; values and times stay."""
+    fcntl.ioctl(leader_fd, _IOC_DISABLE, _IOC_FLAG_GROUP)
+
+
+def group_read_bytes(events: int) -> int:
+    """The size of one read of a group of that many events."""
+    return 8 * (GROUP_HEADER_WORDS + events)
+
+
+def read_group(leader_fd: int, events: int) -> tuple[int, int, tuple[int, ...]]:
+    """(time enabled in ns, time running in ns, the values), as the kernel has them now."""
+    data = os.read(leader_fd, group_read_bytes(events))
+    _, enabled_ns, running_ns, *values = struct.unpack(f"={GROUP_HEADER_WORDS + events}Q", data)
+    return enabled_ns, running_ns, tuple(values)
+
+
+def paranoid_level(root: Path = Path("/")) -> int | None:
+    """``kernel.perf_event_paranoid``; None where the kernel has no perf events (or shows no /proc)."""
+    try:
+        return int((root / "proc/sys/kernel/perf_event_paranoid").read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def busy_work() -> int:
+    """A few hundred microseconds of arithmetic that any working counter of cycles or instructions must notice."""
+    return sum(range(20_000))
+
+
+def core_pmu_counts() -> bool:
+    """Whether a hardware counter (cycles in user mode) can be opened by this process, runs and counts."""
+    try:
+        fd = open_event(Attributes(TYPE_HARDWARE, CONFIG_CYCLES, exclude_kernel=True))
+    except OSError:
+        return False
+    try:
+        enable_group(fd)
+        busy_work()
+        _, running_ns, (cycles,) = read_group(fd, 1)
+    finally:
+        os.close(fd)
+    return running_ns > 0 and cycles > 0
