@@ -65,7 +65,7 @@ class RunDirectory:
                 shutil.rmtree(staging, ignore_errors=True)
         except OSError as error:
             raise HwprofError(
-                f"cannot write the run to {target}: {error.strerror or error}",
+                f"cannot write a run to {root}: {error.strerror or error}",
                 "choose another place with --output",
             ) from error
         run = cls(target, manifest)

@@ -1,0 +1,128 @@
+"""The run directory: atomic, readable at any moment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.run.directory import RunDirectory, atomic, write_table
+from hwprof.run.manifest import ClockSnapshot, Machine, Manifest, PassRecord
+from hwprof.run.schema import TABLES, conform, empty
+
+MACHINE = Machine(
+    hostname="here", architecture="x86_64", processor="made", vendor="", family=None, model=None, stepping=None,
+    logical_processors=2, physical_cores=None, sockets=None, caches=(), memory_bytes=1, kernel="6", system="",
+    hypervisor=None, governor=None, pmus=(), has_core_pmu=False,
+)  # fmt: skip
+
+
+def manifest(name: str = "20260101-000000-made") -> Manifest:
+    return Manifest(
+        hwprof_version="0",
+        name=name,
+        created="2026-01-01T00:00:00+00:00",
+        command=["hwprof"],
+        machine=MACHINE,
+        clock=ClockSnapshot(1, 2, 3, 4),
+    )
+
+
+def series(*values: float, pass_name: str = "measure") -> pl.DataFrame:
+    return pl.DataFrame(
+        {"pass": pass_name, "time_ns": range(len(values)), "name": "memory/rss", "unit": "B", "value": values}
+    )
+
+
+def test_a_run_is_found_again(tmp_path: Path) -> None:
+    created = RunDirectory.create(tmp_path, manifest())
+    assert RunDirectory.latest(tmp_path).path == created.path
+    assert RunDirectory.open(tmp_path / "latest").manifest.name == created.manifest.name
+
+
+def test_two_runs_in_one_second_do_not_meet(tmp_path: Path) -> None:
+    first, second = RunDirectory.create(tmp_path, manifest()), RunDirectory.create(tmp_path, manifest())
+    assert first.path != second.path
+    assert RunDirectory.latest(tmp_path).path == second.path
+
+
+def test_rows_count_once_their_pass_is_completed(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, manifest())
+    part = tmp_path / "part.parquet"
+    write_table(part, "series", series(1.0, 2.0))
+    run.manifest.passes.append(PassRecord(name="measure"))
+    run.append("series", part)
+    assert RunDirectory.open(run.path).read("series").height == 0
+    run.manifest.passes[0].status = "completed"
+    run.save_manifest()
+    assert RunDirectory.open(run.path).read("series")["value"].to_list() == [1.0, 2.0]
+
+
+def test_append_adds(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, manifest())
+    part = tmp_path / "part.parquet"
+    for name in ("measure", "trace"):
+        write_table(part, "series", series(1.0, pass_name=name))
+        run.append("series", part)
+        run.manifest.passes.append(PassRecord(name=name, status="completed"))
+    assert run.read("series")["pass"].to_list() == ["measure", "trace"]
+
+
+def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
+    target = tmp_path / "file"
+    target.write_text("before")
+    with pytest.raises(ZeroDivisionError), atomic(target) as part:
+        part.write_text("half")
+        raise ZeroDivisionError
+    assert target.read_text() == "before"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+@pytest.mark.parametrize("content", [b"", b"{", b'{"name": 1}'])
+def test_a_damaged_manifest_is_one_clear_error(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "run.json").write_bytes(content)
+    with pytest.raises(HwprofError, match="damaged"):
+        RunDirectory.open(tmp_path)
+
+
+def test_no_run_says_how_to_make_one(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="hwprof collect"):
+        RunDirectory.latest(tmp_path)
+    with pytest.raises(UsageError, match="not a run directory"):
+        RunDirectory.open(tmp_path)
+
+
+def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
+    newer = manifest()
+    newer.schema_version = 99
+    run = RunDirectory.create(tmp_path, newer)
+    with pytest.raises(HwprofError, match="newer"):
+        RunDirectory.open(run.path)
+
+
+def test_missing_tables_read_as_empty(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, manifest())
+    for table, schema in TABLES.items():
+        assert run.read(table).schema == schema
+
+
+def test_a_place_that_cannot_be_written_is_one_clear_error(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    with pytest.raises(HwprofError, match="--output"):
+        RunDirectory.create(tmp_path / "file", manifest())
+
+
+def test_conform_fills_orders_and_refuses() -> None:
+    frame = conform("series", series(1).drop("pass"))
+    assert frame.schema == TABLES["series"]
+    assert frame["pass"].null_count() == 1
+    with pytest.raises(pl.exceptions.SchemaError, match="colour"):
+        conform("series", empty("series").with_columns(colour=1))
+
+
+def test_remove_leaves_nothing(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, manifest())
+    run.remove()
+    assert list(tmp_path.iterdir()) == []

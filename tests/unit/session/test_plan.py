@@ -1,0 +1,86 @@
+"""How iterations rotate, and which collectors a pass gets."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.errors import UsageError
+from hwprof.session.collector import Availability, Collected, PassContext, Place
+from hwprof.session.plan import IDLE_S, schedule, uncounted_sets
+from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
+from hwprof.session.registry import Surveyed
+
+
+class Made:
+    """A collector for planning only."""
+
+    def __init__(self, name: str, place: Place, passes: set[str], wants_idle: bool = False) -> None:
+        self.name, self.place, self.passes = name, place, frozenset(passes)
+        self.summary, self.wants_idle = "", wants_idle
+
+    def availability(self) -> Availability:
+        return Availability(True)
+
+    def start(self, context: PassContext) -> None:
+        raise NotImplementedError
+
+    def stop(self) -> Collected:
+        raise NotImplementedError
+
+
+def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
+    records = schedule(2, 6, 1, alternate=True)
+    assert [record.warmup for record in records] == [True, True] + [False] * 6
+    assert [record.layers_counted for record in records[2:]] == [False, True, False, True, False, True]
+    assert [record.index for record in records] == list(range(8))
+
+
+def test_without_counters_layers_are_only_timed() -> None:
+    assert all(record.event_set is None and not record.layers_counted for record in schedule(1, 3, 0, alternate=True))
+
+
+def test_the_trace_pass_counts_in_every_iteration() -> None:
+    assert all(record.layers_counted for record in schedule(0, 3, 2, alternate=False))
+
+
+@given(st.integers(0, 3), st.integers(1, 40), st.integers(1, 8), st.booleans())
+def test_every_set_has_its_turn_where_there_is_room(warmup: int, iterations: int, sets: int, alternate: bool) -> None:
+    measured = schedule(warmup, iterations, sets, alternate=alternate)[warmup:]
+    assert len(measured) == iterations
+    assert len(uncounted_sets(measured, sets)) == max(0, sets - iterations)
+    if alternate and iterations > sets:
+        assert not all(record.layers_counted for record in measured)
+
+
+def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
+    surveyed = [
+        Surveyed("perf", Made("perf", Place.INSIDE, {"measure", "trace"}), Availability(True)),
+        Surveyed("rapl", Made("rapl", Place.BESIDE, {"measure"}, True), Availability(False, "no powercap", "modprobe")),
+        Surveyed("memory", Made("memory", Place.BESIDE, {"measure", "trace"}), Availability(True)),
+        Surveyed("broken", None, Availability(False, "it is broken: boom")),
+    ]
+    measure, trace = plan_passes(surveyed, ["measure", "trace"], iterations=10, warmup=2, off={"memory"})
+    assert [planned.name for planned in measure.inside] == ["perf"]
+    assert measure.beside == ()
+    assert [(record.name, record.state) for record in measure.left_out] == [
+        ("rapl", "unavailable"),
+        ("memory", "off"),
+        ("broken", "unavailable"),
+    ]
+    assert measure.left_out[0].remedy == "modprobe"
+    assert (measure.alternate, trace.alternate) == (True, False)
+    assert (measure.iterations, trace.iterations) == (10, TRACE_ITERATIONS)
+    assert measure.idle_s == 0
+
+
+def test_energy_wants_an_idle_moment() -> None:
+    rapl = Surveyed("rapl", Made("rapl", Place.BESIDE, {"measure"}, True), Availability(True))
+    assert plan_passes([rapl], ["measure"], iterations=1, warmup=0)[0].idle_s == IDLE_S
+
+
+def test_unknown_and_repeated_passes_are_refused() -> None:
+    for passes in (["mesure"], ["measure", "measure"]):
+        with pytest.raises(UsageError):
+            plan_passes([], passes, iterations=1, warmup=0)

@@ -1,0 +1,158 @@
+"""The span recorder, on a clock that the tests turn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.session.collector import CountedSpan
+from hwprof.session.recorder import GAP_NS, NO_EDGE, SpanRecorder, parents
+
+
+class Clock:
+    """Every reading takes one nanosecond."""
+
+    def __init__(self) -> None:
+        self.now = 0
+
+    def __call__(self) -> int:
+        self.now += 1
+        return self.now
+
+
+class Readings:
+    """An edge counter that only remembers which of its readers was called."""
+
+    def __init__(self) -> None:
+        self.calls: list[str] = []
+
+    def event_sets(self) -> Sequence[Sequence[str]]:
+        return [["task-clock"]]
+
+    def begin_iteration(self, event_set: int) -> None:
+        self.calls.append(f"set {event_set}")
+
+    def full_reader(self) -> Callable[[], None]:
+        return lambda: self.calls.append("full")
+
+    def edge_reader(self) -> Callable[[], None]:
+        return lambda: self.calls.append("edge")
+
+    def gap_reader(self) -> Callable[[], None]:
+        return lambda: self.calls.append("gap")
+
+    def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
+        return pl.DataFrame()
+
+
+def test_layers_nest_in_stages_and_iterations() -> None:
+    recorder = SpanRecorder(Clock())
+    inner = recorder.timed(recorder.path_number("model.0.conv"), lambda value: value + 1)
+    outer = recorder.timed(recorder.path_number("model.0"), inner)
+    with recorder.iteration(0, warmup=False, event_set=None), recorder.stage("inference"):
+        assert outer(1) == 2
+    table = recorder.table(pid=7)
+    assert table["path"].to_list() == ["iteration 0", "inference", "model.0", "model.0.conv"]
+    assert table["parent"].to_list() == [None, 0, 1, 2]
+    assert table["kind"].to_list() == ["iteration", "stage", "layer", "layer"]
+    assert table["pid"].unique().to_list() == [7]
+    assert (table["end_ns"] > table["begin_ns"]).all()
+
+
+def test_leaves_read_all_threads_and_only_the_main_one_after_a_gap_that_is_short() -> None:
+    clock = Clock()
+    readings = Readings()
+    recorder = SpanRecorder(clock)
+    recorder.count_with([readings])
+    first = recorder.counted(recorder.path_number("a"), lambda: None)
+    second = recorder.counted(recorder.path_number("b"), lambda: None)
+    with recorder.iteration(3, warmup=False, event_set=0):
+        clock.now += 2 * GAP_NS
+        first()
+        second()
+    # iteration's begin, a's begin (long after), a's end, b's begin (right after), b's end, iteration's end
+    assert readings.calls == ["set 0", "full", "edge", "edge", "gap", "edge", "full"]
+    spans = recorder.counted_spans()
+    assert [(span.begin_edge, span.end_edge) for span in spans] == [(0, 5), (1, 2), (3, 4)]
+    assert {span.iteration for span in spans} == {3}
+
+
+def test_the_reading_is_outside_of_the_layer_s_time() -> None:
+    clock = Clock()
+    readings = Readings()
+    recorder = SpanRecorder(clock)
+    recorder.count_with([readings])
+
+    def slow_reading() -> None:
+        clock.now += 1_000_000
+
+    readings.edge_reader = lambda: slow_reading  # type: ignore[method-assign]
+
+    def work() -> None:
+        clock.now += 500
+
+    layer = recorder.counted(recorder.path_number("a"), work)
+    with recorder.iteration(0, warmup=False, event_set=0):
+        layer()
+    row = recorder.table(1).row(1, named=True)
+    assert row["end_ns"] - row["begin_ns"] == 501
+
+
+def test_warm_up_is_marked_and_not_counted() -> None:
+    recorder = SpanRecorder(Clock())
+    recorder.count_with([Readings()])
+    with recorder.iteration(0, warmup=True, event_set=None), recorder.stage("inference"):
+        pass
+    assert recorder.table(1)["warmup"].all()
+    assert recorder.counted_spans() == []
+
+
+def test_a_layer_that_raises_is_recorded_and_raises() -> None:
+    recorder = SpanRecorder(Clock())
+
+    def fail() -> None:
+        raise ValueError("shape")
+
+    layer = recorder.timed(recorder.path_number("a"), fail)
+    with pytest.raises(ValueError, match="shape"), recorder.iteration(0, warmup=False, event_set=None):
+        layer()
+    assert "a" in recorder.table(1)["path"].to_list()
+
+
+def test_regions_lie_outside_of_iterations() -> None:
+    recorder = SpanRecorder(Clock())
+    with recorder.region("idle"):
+        pass
+    row = recorder.table(1).row(0, named=True)
+    assert (row["kind"], row["path"], row["iteration"]) == ("region", "idle", -1)
+
+
+@st.composite
+def _trees(draw: st.DrawFn) -> list[tuple[int, int, int, int | None]]:
+    """Properly nested spans with the parent that each was made under: (thread, begin, end, parent)."""
+    spans: list[tuple[int, int, int, int | None]] = []
+
+    def add(begin: int, end: int, parent: int | None, depth: int) -> None:
+        number = len(spans)
+        spans.append((1, begin, end, parent))
+        at = begin + 1
+        while depth < 4 and at + 2 < end and draw(st.booleans()):
+            until = draw(st.integers(at + 1, end - 1))
+            add(at, until, number, depth + 1)
+            at = until + 1
+
+    add(0, draw(st.integers(1, 60)), None, 0)
+    return spans
+
+
+@given(_trees())
+def test_parents_are_found_again(tree: list[tuple[int, int, int, int | None]]) -> None:
+    assert parents([span[:3] for span in tree]) == [span[3] for span in tree]
+
+
+def test_no_edge_is_not_an_edge() -> None:
+    assert NO_EDGE < 0
