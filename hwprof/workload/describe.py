@@ -1,0 +1,35 @@
+"""Tensors in words."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import torch
+
+
+def shape_text(tensor: torch.Tensor) -> str:
+    """``1x3x640x480``."""
+    return "x".join(str(size) for size in tensor.shape)
+
+
+def shapes_text(tensors: list[torch.Tensor]) -> str:
+    """``[1,3,640,480] [32]``."""
+    return " ".join(f"[{','.join(str(size) for size in tensor.shape)}]" for tensor in tensors)
+
+
+def tensors_in(value: Any) -> Iterator[torch.Tensor]:
+    """The tensors in nested lists, tuples and dictionaries, in their order."""
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, Mapping):
+        for item in value.values():
+            yield from tensors_in(item)
+    elif isinstance(value, (list, tuple)):
+        for item in value:
+            yield from tensors_in(item)
+
+
+def first_line(error: BaseException) -> str:
+    """What an exception says, in one line."""
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

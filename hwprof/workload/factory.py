@@ -1,0 +1,16 @@
+"""The workload that a specification asks for."""
+
+from __future__ import annotations
+
+from hwprof.workload.base import Workload, WorkloadSpec
+
+
+def build(spec: WorkloadSpec) -> Workload:
+    """The workload, not yet prepared. Raises ``UsageError`` for a model that does not exist."""
+    if ":" in spec.model:
+        from hwprof.workload.module import ModuleWorkload
+
+        return ModuleWorkload(spec)
+    from hwprof.workload.yolo import YoloWorkload
+
+    return YoloWorkload(spec)

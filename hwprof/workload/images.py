@@ -1,0 +1,70 @@
+"""Images: finding them, reading them, and letting out whatever goes wrong in one line."""
+
+from __future__ import annotations
+
+import glob
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.workload.libraries import require_cv2, ultralytics_folder
+
+SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+
+Image = np.ndarray[Any, np.dtype[np.uint8]]
+"""(H, W, 3), blue first, as OpenCV has them."""
+
+
+def find_images(source: str | None) -> list[Path]:
+    """The images that a file, folder or glob names, in the order of their names; without one, ultralytics' photographs.
+
+    Raises ``UsageError`` where there is nothing to read.
+    """
+    if source is None:
+        return _default_images()
+    path = Path(source).expanduser()
+    if path.is_dir():
+        images = _only_images(path.iterdir())
+        if not images:
+            raise UsageError(f"the folder {source} holds no image ({', '.join(sorted(SUFFIXES))})")
+        return images
+    if path.exists():
+        return [path]
+    if glob.has_magic(source):
+        matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 Path.glob takes no absolute pattern
+        images = _only_images(Path(match) for match in matches)
+        if not images:
+            raise UsageError(f"no image matches {source}", "quote the pattern, and give it an image's suffix")
+        return images
+    raise UsageError(f"there is no file or folder {source}")
+
+
+def read_image(path: Path) -> Image:
+    """The decoded image; raises ``HwprofError`` where it is missing or broken."""
+    cv2 = require_cv2()
+    try:
+        data = np.fromfile(path, dtype=np.uint8)
+    except OSError as error:
+        raise HwprofError(f"cannot read {path}: {error.strerror}") from error
+    try:
+        image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
+    except cv2.error:  # a picture too large for OpenCV
+        image = None
+    if image is None:
+        raise HwprofError(f"{path} is not an image that OpenCV can decode", "name a JPEG or PNG file with --source")
+    decoded: Image = image
+    return decoded
+
+
+def _only_images(paths: Any) -> list[Path]:
+    return sorted(path for path in paths if path.suffix.lower() in SUFFIXES and path.is_file())
+
+
+def _default_images() -> list[Path]:
+    folder = ultralytics_folder()
+    images = _only_images((folder / "assets").glob("*")) if folder is not None else []
+    if not images:
+        raise UsageError("there is no image to work on", "name one with --source")
+    return images

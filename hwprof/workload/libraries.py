@@ -1,0 +1,67 @@
+"""The vision libraries, imported only when a model needs them, and with their side effects switched off."""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+import importlib.util
+import os
+import shutil
+import tempfile
+from pathlib import Path
+from types import ModuleType
+
+from hwprof.errors import HwprofError
+
+_ULTRALYTICS_ENVIRONMENT = {
+    "YOLO_OFFLINE": "true",  # no version look-up, no telemetry
+    "YOLO_AUTOINSTALL": "false",
+    "YOLO_VERBOSE": "false",
+}
+
+
+def require_cv2() -> ModuleType:
+    """OpenCV; raises ``HwprofError`` with the way to get it, or the system libraries it needs."""
+    try:
+        return importlib.import_module("cv2")
+    except ModuleNotFoundError as error:
+        raise _missing_yolo_extra(error) from error
+    except ImportError as error:  # a shared library of the system is missing: libGL.so.1, libgthread-2.0.so.0
+        raise HwprofError(f"OpenCV cannot be loaded: {error}", "sudo apt-get install -y libgl1 libglib2.0-0") from error
+
+
+def require_ultralytics(submodule: str = "nn.tasks") -> ModuleType:
+    """``ultralytics.<submodule>``, imported without network, installation or settings in the user's home.
+
+    Its settings go to a folder that lives as long as the process, unless ``YOLO_CONFIG_DIR`` names one.
+    Raises ``HwprofError`` where it is not installed or does not load.
+    """
+    require_cv2()
+    for name, value in _ULTRALYTICS_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
+    if "YOLO_CONFIG_DIR" not in os.environ:
+        folder = tempfile.mkdtemp(prefix="hwprof-ultralytics-")
+        os.environ["YOLO_CONFIG_DIR"] = folder
+        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    try:
+        return importlib.import_module(f"ultralytics.{submodule}")
+    except ModuleNotFoundError as error:
+        raise _missing_yolo_extra(error) from error
+    except (ImportError, OSError) as error:
+        raise HwprofError(f"ultralytics cannot be loaded: {_first_line(error)}") from error
+
+
+def ultralytics_folder() -> Path | None:
+    """Where ultralytics is installed, found without importing it; ``None`` where it is not."""
+    found = importlib.util.find_spec("ultralytics")
+    if found is None or found.origin is None:
+        return None
+    return Path(found.origin).parent
+
+
+def _missing_yolo_extra(error: ModuleNotFoundError) -> HwprofError:
+    return HwprofError(f"YOLO models need the Python module {error.name}", "pip install 'hwprof[yolo]'")
+
+
+def _first_line(error: BaseException) -> str:
+    return (str(error).strip() or type(error).__name__).splitlines()[0]

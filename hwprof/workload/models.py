@@ -1,0 +1,84 @@
+"""Building a registered model: its modules, its strides and class names, and how its output becomes boxes."""
+
+from __future__ import annotations
+
+import contextlib
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn.modules import activation
+
+from hwprof.workload.libraries import require_ultralytics, ultralytics_folder
+from hwprof.workload.registry import ModelEntry, read_yaml
+
+
+@dataclass
+class Detector:
+    """A detection model and what the pipeline must know about it."""
+
+    module: nn.Module
+    stride: int  # input height and width are multiples of it
+    names: dict[int, str]  # of the classes
+    objectness: bool  # True: (B, N, 5 + classes); False: (B, 4 + classes, N), or (B, N, 6) where end_to_end
+    end_to_end: bool  # the model's own head has picked the boxes: no NMS
+
+    @property
+    def head(self) -> Any:
+        """The last module."""
+        layers: Any = self.module.model
+        return layers[-1]
+
+    def fuse(self) -> None:
+        """Folds batch normalisation into convolutions, as deployed models are."""
+        fuse: Any = self.module.fuse
+        if self.objectness:
+            fuse()
+        else:
+            fuse(verbose=False)
+
+
+def build_detector(entry: ModelEntry, seed: int) -> Detector:
+    """The model with weights drawn from the seed, in evaluation mode, not fused."""
+    tasks = require_ultralytics("nn.tasks")
+    torch.manual_seed(seed)
+    if entry.origin == "hwprof":
+        from hwprof.workload.layout import build_layout
+
+        module: Any = build_layout(entry.file)
+        stride, end_to_end = max(module.model[-1].strides), False
+    else:
+        layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}
+        module = tasks.DetectionModel(layout, verbose=False)
+        stride, end_to_end = int(module.stride.max()), bool(module.end2end)
+    separate_activations(module)
+    module.eval().requires_grad_(False)
+    return Detector(module, stride, class_names(module.model[-1].nc), entry.origin == "hwprof", end_to_end)
+
+
+def separate_activations(model: nn.Module) -> None:
+    """Gives each place its own instance of an activation that several places share, so that each has its own path.
+
+    Only activations without parameters and buffers: there the copy is the same function.
+    """
+    seen: set[int] = set()
+    for module in list(model.modules()):
+        for name, child in module.named_children():
+            if type(child).__module__ != activation.__name__ or child.state_dict():
+                continue
+            if id(child) in seen:
+                child = copy.deepcopy(child)
+                setattr(module, name, child)
+            seen.add(id(child))
+
+
+def class_names(count: int) -> dict[int, str]:
+    """COCO's class names for a model of 80 classes, else the numbers."""
+    names = {index: str(index) for index in range(count)}
+    folder = ultralytics_folder()
+    if count == 80 and folder is not None:
+        with contextlib.suppress(OSError, KeyError):
+            names.update(read_yaml(folder / "cfg" / "datasets" / "coco.yaml")["names"])
+    return names

@@ -1,0 +1,147 @@
+"""A user's own model as a workload: its forward pass alone, over inputs drawn from the seed."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import sys
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import nn
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload.base import Stages, WorkloadSpec
+from hwprof.workload.checkpoints import load_weights
+from hwprof.workload.describe import first_line, shape_text, tensors_in
+
+
+class ModuleWorkload:
+    """``package.module:factory``: a module, a module class, or a callable that returns a module or a pair of a module
+    and its example inputs (a tensor, or a tuple of arguments)."""
+
+    modules: Mapping[str, nn.Module]
+
+    def __init__(self, spec: WorkloadSpec) -> None:
+        self._spec = spec
+        self.modules = {}
+
+    def prepare(self) -> WorkloadRecord:
+        """Makes the model and its inputs, and calls it once to see that they fit."""
+        spec = self._spec
+        factory = _find(spec.model)
+        torch.manual_seed(spec.seed)
+        module, examples = _make(spec.model, factory)
+        self._module = module.eval()
+        if spec.weights is not None:
+            load_weights(self._module, Path(spec.weights))
+        self._arguments = self._inputs(examples)
+        self._try_once()
+        self.modules = {"": self._module}
+        tensors = list(tensors_in(self._arguments))
+        return WorkloadRecord(
+            name=spec.model,
+            kind="module",
+            weights=spec.weights or f"the factory's own (seed {spec.seed})",
+            parameters=sum(parameter.numel() for parameter in self._module.parameters()),
+            threads=torch.get_num_threads(),
+            batch=tensors[0].shape[0] if tensors and tensors[0].ndim else 1,
+            input_shapes=[shape_text(tensor) for tensor in tensors],
+            options={"seed": spec.seed},
+        )
+
+    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+        """One call of the model, as the only stage, ``inference``."""
+        with torch.inference_mode(), stages("inference"):
+            self._module(*self._arguments)
+
+    def forwards(self) -> list[tuple[nn.Module, tuple[Any, ...]]]:
+        """The one call."""
+        return [(self._module, self._arguments)]
+
+    def results(self) -> list[str]:
+        """Nothing: what the outputs mean is the user's."""
+        return []
+
+    def _inputs(self, examples: tuple[Any, ...] | None) -> tuple[Any, ...]:
+        shape = self._spec.input_shape
+        if shape is None:
+            if examples is None:
+                raise UsageError(
+                    f"{self._spec.model} returns a model without example inputs",
+                    "give their shape: --input-shape 1,3,224,224",
+                )
+            return examples
+        if not shape or any(size < 1 for size in shape):
+            raise UsageError(f"--input-shape {','.join(map(str, shape))}: sizes are at least 1")
+        generator = torch.Generator().manual_seed(self._spec.seed)
+        return (torch.randn(shape, generator=generator),)
+
+    def _try_once(self) -> None:
+        try:
+            with torch.inference_mode():
+                self._module(*self._arguments)
+        except Exception as error:
+            shapes = " ".join(shape_text(tensor) for tensor in tensors_in(self._arguments))
+            raise HwprofError(
+                f"{self._spec.model} refuses the input {shapes}: {first_line(error)}", "--input-shape sets another"
+            ) from error
+
+
+def _find(name: str) -> Any:
+    """The object that ``package.module:factory`` names, looked for in the current folder too."""
+    module_name, _, attribute = name.partition(":")
+    if not module_name or not attribute:
+        raise UsageError(f"{name} is not of the form package.module:factory")
+    here = str(Path.cwd())
+    if here not in sys.path:
+        sys.path.insert(0, here)
+    try:
+        found: Any = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
+            raise UsageError(
+                f"there is no Python module {error.name}, neither installed nor in the current folder"
+            ) from error
+        raise HwprofError(f"importing {module_name} fails: {first_line(error)}") from error
+    except Exception as error:
+        raise HwprofError(f"importing {module_name} fails: {_where(error)}") from error
+    for part in attribute.split("."):
+        if not hasattr(found, part):
+            near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=3)
+            hint = f": did you mean {' or '.join(near)}?" if near else ""
+            raise UsageError(f"{module_name} has no {attribute}{hint}")
+        found = getattr(found, part)
+    return found
+
+
+def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...] | None]:
+    """The module, and the arguments of its call where the factory gives them."""
+    made = factory
+    if not isinstance(factory, nn.Module):
+        if not callable(factory):
+            raise UsageError(f"{name} is neither a torch module nor callable")
+        try:
+            made = factory()
+        except HwprofError:
+            raise
+        except Exception as error:
+            raise HwprofError(f"{name}() fails: {_where(error)}") from error
+    examples: tuple[Any, ...] | None = None
+    if isinstance(made, tuple) and len(made) == 2:
+        made, given = made
+        examples = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    if not isinstance(made, nn.Module):
+        raise UsageError(f"{name} gives a {type(made).__name__}, not a torch module")
+    return made, examples
+
+
+def _where(error: BaseException) -> str:
+    """``ValueError: bad width (net.py:12)``."""
+    frames = traceback.extract_tb(error.__traceback__)
+    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
+    return f"{type(error).__name__}: {first_line(error)}{place}"

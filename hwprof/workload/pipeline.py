@@ -1,0 +1,78 @@
+"""The detection pipeline: load, preprocess, inference, postprocess (with nms inside), save.
+
+The stage ``save`` draws the boxes and encodes the picture in every iteration, so that iterations are alike; the file is
+written only where the caller names a folder.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from hwprof.errors import HwprofError
+from hwprof.workload import detections
+from hwprof.workload.base import Stages
+from hwprof.workload.images import Image, read_image
+from hwprof.workload.libraries import require_cv2, require_ultralytics
+from hwprof.workload.models import Detector
+
+
+class Pipeline:
+    """One model with everything around it, batch by batch."""
+
+    def __init__(self, detector: Detector, imgsz: int, conf: float, iou: float) -> None:
+        self._detector = detector
+        self._imgsz = imgsz
+        self._conf = conf
+        self._iou = iou
+        self._letterbox_class: Any = require_ultralytics("data.augment").LetterBox
+
+    def run(self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None) -> list[tuple[Path, str, str]]:
+        """One batch through all stages; (path, input shape, boxes) an image. ``targets``: where to write, if at all."""
+        with stages("load"):
+            images = [read_image(path) for path in paths]
+        with stages("preprocess"):
+            batch = self.preprocess(images)
+        with stages("inference"):
+            output = self._detector.module(batch)
+        with stages("postprocess"):
+            with stages("nms"):
+                boxes = detections.suppress(self._detector, output, self._conf, self._iou)
+            height, width = batch.shape[-2:]
+            detections.to_image_pixels(boxes, (height, width), images)
+        with stages("save"):
+            self._save(images, boxes, targets)
+        shape = f"{height}x{width}"
+        return [(path, shape, _summary(found, self._detector.names)) for path, found in zip(paths, boxes, strict=True)]
+
+    def preprocess(self, images: Sequence[Image]) -> torch.Tensor:
+        """Images as the model's input (B, 3, H, W), red first, 0..1.
+
+        The longer side becomes the image size and the shorter is padded with grey up to the model's stride; where the
+        images of a batch differ in shape, to the full square.
+        """
+        alike = len({image.shape for image in images}) == 1
+        letterbox = self._letterbox_class((self._imgsz, self._imgsz), auto=alike, stride=self._detector.stride)
+        stacked = np.stack([letterbox(image=image) for image in images])
+        planes = np.ascontiguousarray(stacked[..., ::-1].transpose(0, 3, 1, 2))
+        return torch.from_numpy(planes).float().div_(255.0)
+
+    def _save(self, images: Sequence[Image], boxes: Sequence[torch.Tensor], targets: Sequence[Path] | None) -> None:
+        cv2 = require_cv2()
+        for index, (image, found) in enumerate(zip(images, boxes, strict=True)):
+            _, encoded = cv2.imencode(".jpg", detections.draw(image, found, self._detector.names))
+            if targets is None:
+                continue
+            try:
+                targets[index].write_bytes(encoded.tobytes())
+            except OSError as error:
+                raise HwprofError(f"cannot write {targets[index]}: {error.strerror}") from error
+
+
+def _summary(boxes: torch.Tensor, names: dict[int, str]) -> str:
+    count = f"{len(boxes)} box{'' if len(boxes) == 1 else 'es'}"
+    return f"{count}: {detections.tally(boxes, names)}" if len(boxes) else count

@@ -1,0 +1,106 @@
+"""Models by name: layouts of ours, then the detection layouts that ultralytics brings.
+
+Cheap: neither torch nor ultralytics is imported.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from functools import cache
+from importlib import resources
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from hwprof.errors import UsageError
+from hwprof.workload.libraries import ultralytics_folder
+
+DETECTION_HEADS = frozenset({"Detect", "v10Detect"})
+"""The last modules whose output the pipeline can decode into boxes."""
+
+
+class ModelEntry(msgspec.Struct, frozen=True):
+    """A model that can be built by name."""
+
+    name: str
+    origin: str  # "hwprof" or "ultralytics"
+    file: Path
+    scale: str | None = None  # ultralytics' size letter
+    head: str = "Detect"
+
+
+def known_models() -> list[str]:
+    """The names that ``--model`` takes besides ``package.module:factory``, ours first."""
+    return [name for name, entry in _entries().items() if entry.head in DETECTION_HEADS]
+
+
+def find_model(name: str) -> ModelEntry:
+    """The model of that name; raises ``UsageError`` with near matches, or for a model that does not detect."""
+    entry = _entries().get(name)
+    if entry is None:
+        near = difflib.get_close_matches(name, known_models(), n=3)
+        hint = f"did you mean {' or '.join(near)}?" if near else "no name is near"
+        if ultralytics_folder() is None:
+            hint += "; more models come with: pip install 'hwprof[yolo]'"
+        raise UsageError(
+            f"there is no model {name}: {hint}", "hwprof models lists them; package.module:factory is yours"
+        )
+    if entry.head not in DETECTION_HEADS:
+        raise UsageError(
+            f"{name} ends in {entry.head}, and the pipeline is for detection models",
+            "measure its forward pass alone: --model package.module:factory --input-shape 1,3,640,640",
+        )
+    return entry
+
+
+@cache
+def _entries() -> dict[str, ModelEntry]:
+    entries = {entry.name: entry for entry in _own_layouts()}
+    for entry in _ultralytics_layouts():
+        entries.setdefault(entry.name, entry)
+    return entries
+
+
+def _own_layouts() -> list[ModelEntry]:
+    with resources.as_file(resources.files("hwprof.workload") / "layouts") as folder:
+        return [ModelEntry(name=file.stem, origin="hwprof", file=file) for file in sorted(folder.glob("*.yaml"))]
+
+
+def _ultralytics_layouts() -> list[ModelEntry]:
+    folder = ultralytics_folder()
+    if folder is None:
+        return []
+    files = sorted((folder / "cfg" / "models").glob("*/*.yaml"), key=lambda file: _natural(file.stem))
+    return [entry for file in files for entry in _scales(file)]
+
+
+def _scales(file: Path) -> list[ModelEntry]:
+    """One layout file's models: one a size letter, where the file has several sizes."""
+    layout = read_yaml(file)
+    head = str(layout["head"][-1][-2])
+    scales = [str(scale) for scale in layout.get("scales") or {}]
+    if len(scales) < 2:  # the size is in the file's own name: yolov10n, yolov9c
+        scale = scales[0] if scales else None
+        return [ModelEntry(name=file.stem, origin="ultralytics", file=file, scale=scale, head=head)]
+    stem = re.fullmatch(r"(yolo(?:e-)?v?\d+|.*)(.*)", file.stem)
+    assert stem is not None
+    return [
+        ModelEntry(name=f"{stem[1]}{scale}{stem[2]}", origin="ultralytics", file=file, scale=scale, head=head)
+        for scale in scales
+    ]
+
+
+def read_yaml(file: Path) -> dict[str, Any]:
+    """A layout file as a dictionary; through libyaml where it is there, as it is ten times as fast."""
+    import yaml  # type: ignore[import-untyped]
+
+    loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+    layout: dict[str, Any] = yaml.load(file.read_text(encoding="utf-8"), loader)
+    return layout
+
+
+def _natural(text: str) -> list[tuple[int, str]]:
+    """Sorts yolo11 after yolov9."""
+    return [(int(part), "") if part.isdigit() else (-1, part) for part in re.split(r"(\d+)", text)]

@@ -1,0 +1,136 @@
+"""The static layer table: what every module of the model is, and what one iteration asks of it by arithmetic alone."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import polars as pl
+import torch
+from torch import nn
+from torch.utils import flop_counter
+
+from hwprof.run.schema import conform
+from hwprof.workload.base import Workload
+from hwprof.workload.describe import shapes_text, tensors_in
+from hwprof.workload.spans import layers
+
+
+def describe_layers(workload: Workload) -> pl.DataFrame:
+    """The ``layers`` table of one iteration, from one run of ``workload.forwards()``.
+
+    MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
+    element-wise. Bytes are those of inputs, outputs and parameters in their own element sizes, each once a call.
+    """
+    facts = [_Facts(path, module) for prefix, root in workload.modules.items() for path, module in layers(prefix, root)]
+    with _counting_flops() as flops:
+        observer = _Observer(facts, flops)
+        try:
+            with torch.no_grad():
+                for module, arguments in workload.forwards():
+                    module(*arguments)
+        finally:
+            observer.remove()
+    called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
+    ordered = called + [fact for fact in facts if not fact.calls]
+    return conform("layers", pl.DataFrame([fact.row(order) for order, fact in enumerate(ordered)]))
+
+
+@dataclass
+class _Facts:
+    """What is gathered on one module."""
+
+    path: str
+    module: nn.Module
+    first_call: int = -1
+    calls: int = 0
+    flops: int = 0
+    bytes: int = 0
+    input_shapes: list[str] = field(default_factory=list)  # distinct, the first call's first
+    output_shapes: str | None = None
+
+    @property
+    def leaf(self) -> bool:
+        return next(self.module.children(), None) is None
+
+    def row(self, order: int) -> dict[str, Any]:
+        index = re.search(r"(?:^|\.)(\d+)(?:\.|$)", self.path)
+        return {
+            "order": order,
+            "index": int(index[1]) if index else None,
+            "path": self.path,
+            "type": type(self.module).__name__,
+            "leaf": self.leaf,
+            "depth": self.path.count("."),
+            "parameters": sum(parameter.numel() for parameter in self.module.parameters()),
+            "macs": self.flops // 2,
+            "bytes": self.bytes if self.leaf else None,
+            "calls": self.calls,
+            "input_shapes": self.input_shapes[0] if self.input_shapes else None,
+            "output_shapes": self.output_shapes,
+            "more_shapes": max(0, len(self.input_shapes) - 1),
+        }
+
+
+class _Observer:
+    """Hooks on every module that gather its facts while the model runs."""
+
+    def __init__(self, facts: list[_Facts], flops: flop_counter.FlopCounterMode) -> None:
+        self._flops = flops
+        self._calls = 0
+        self._open: list[tuple[_Facts, int]] = []  # the modules being called, with the FLOPs at their begin
+        self._handles = []
+        for fact in facts:
+            self._handles.append(fact.module.register_forward_pre_hook(self._entering(fact), with_kwargs=True))
+            self._handles.append(fact.module.register_forward_hook(self._leaving()))
+
+    def remove(self) -> None:
+        """The modules are without hooks again."""
+        for handle in self._handles:
+            handle.remove()
+
+    def _entering(self, fact: _Facts) -> Callable[..., None]:
+        def hook(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
+            inputs = [*tensors_in(arguments), *tensors_in(keywords)]
+            if not fact.calls:
+                fact.first_call = self._calls
+            self._calls += 1
+            fact.calls += 1
+            shapes = shapes_text(inputs)
+            if shapes not in fact.input_shapes:
+                fact.input_shapes.append(shapes)
+            fact.bytes += _bytes(inputs) + _bytes(list(module.parameters(recurse=False)))
+            self._open.append((fact, self._flops.get_total_flops()))
+
+        return hook
+
+    def _leaving(self) -> Callable[..., None]:
+        def hook(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
+            fact, flops_before = self._open.pop()
+            outputs = list(tensors_in(output))
+            fact.flops += self._flops.get_total_flops() - flops_before
+            fact.bytes += _bytes(outputs)
+            if fact.output_shapes is None:
+                fact.output_shapes = shapes_text(outputs)
+
+        return hook
+
+
+def _bytes(tensors: list[torch.Tensor]) -> int:
+    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+
+
+def _counting_flops() -> flop_counter.FlopCounterMode:
+    """torch's counter, which leaves out the attention kernel that only CPUs have."""
+    mapping: dict[Any, Any] = {}
+    flop_count: Any = flop_counter.sdpa_flop_count
+    kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
+    if kernel is not None:
+
+        def attention(query: Any, key: Any, value: Any, *rest: Any, **more: Any) -> int:
+            return int(flop_count(query, key, value))
+
+        mapping[kernel] = attention
+    return flop_counter.FlopCounterMode(display=False, custom_mapping=mapping)

@@ -1,0 +1,123 @@
+"""The built-in workload: images through a YOLO detection pipeline."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload.base import Stages, WorkloadSpec
+from hwprof.workload.checkpoints import load_weights
+from hwprof.workload.describe import first_line, shape_text
+from hwprof.workload.images import find_images, read_image
+from hwprof.workload.initialise import calibrate
+from hwprof.workload.models import Detector, build_detector
+from hwprof.workload.pipeline import Pipeline
+from hwprof.workload.registry import find_model
+
+
+class YoloWorkload:
+    """A detection model by name, over the images of the source, in batches."""
+
+    modules: Mapping[str, torch.nn.Module]
+
+    def __init__(self, spec: WorkloadSpec) -> None:
+        if spec.batch < 1:
+            raise UsageError(f"--batch {spec.batch}: a batch has at least one image")
+        if spec.imgsz < 1:
+            raise UsageError(f"--imgsz {spec.imgsz}: the image size is a number of pixels, 640 for one")
+        self._spec = spec
+        self._entry = find_model(spec.model)
+        self.modules = {}
+        self._results: list[str] = []
+
+    def prepare(self) -> WorkloadRecord:
+        """Builds, initialises or loads, and fuses the model, and reads every image once."""
+        spec = self._spec
+        images = find_images(spec.source)
+        detector = build_detector(self._entry, spec.seed)
+        unfused = _parameters(detector)
+        imgsz = math.ceil(spec.imgsz / detector.stride) * detector.stride
+        self._batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
+        self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
+        self._inputs = [self._pipeline.preprocess([read_image(path) for path in batch]) for batch in self._batches]
+        self._weigh(detector)
+        if spec.fuse:
+            detector.fuse()
+        self._detector = detector
+        self.modules = {"": detector.module}
+        return WorkloadRecord(
+            name=spec.model,
+            kind="yolo",
+            weights=spec.weights or f"random (seed {spec.seed})",
+            parameters=_parameters(detector),
+            parameters_unfused=unfused,
+            fused=spec.fuse,
+            threads=torch.get_num_threads(),
+            batch=spec.batch,
+            input_shapes=list(dict.fromkeys(shape_text(batch) for batch in self._inputs)),
+            sources=[str(path) for path in images],
+            notes=_notes(spec, imgsz, detector.stride),
+            options={"imgsz": imgsz, "conf": spec.conf, "iou": spec.iou, "seed": spec.seed},
+        )
+
+    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+        """Every image once; drawn pictures go into ``save_to`` under the image's own name, as JPEG."""
+        results: list[str] = []
+        with torch.inference_mode():
+            for number, batch in enumerate(self._batches):
+                targets = self._targets(number, save_to) if save_to is not None else None
+                for path, shape, found in self._pipeline.run(batch, stages, targets):
+                    results.append(f"{path.name} {shape}: {found}")
+        self._results = results
+
+    def forwards(self) -> list[tuple[torch.nn.Module, tuple[Any, ...]]]:
+        """The model with each batch's input (B, 3, H, W)."""
+        return [(self._detector.module, (batch,)) for batch in self._inputs]
+
+    def results(self) -> list[str]:
+        """``bus.jpg 640x480: 5 boxes: 4 person, 1 bus``, one an image; the shape is the model's input, height first."""
+        return list(self._results)
+
+    def _weigh(self, detector: Detector) -> None:
+        """Gives the model its weights: the checkpoint's, or random ones that behave."""
+        if self._spec.weights is not None:
+            load_weights(detector.module, Path(self._spec.weights), fuse=detector.fuse)
+            return
+        try:
+            calibrate(detector, self._inputs, self._spec.conf)
+        except RuntimeError as error:
+            shapes = " ".join(shape_text(batch) for batch in self._inputs)
+            raise HwprofError(
+                f"{self._spec.model} refuses the input {shapes}: {first_line(error)}", "try another --imgsz"
+            ) from error
+
+    def _targets(self, number: int, save_to: Path) -> list[Path]:
+        """Where a batch's pictures go; a name that occurs twice in the source gets its position before it."""
+        names = [path.stem for batch in self._batches for path in batch]
+        start = number * self._spec.batch
+        return [
+            save_to / (f"{path.stem}.jpg" if names.count(path.stem) == 1 else f"{start + index:04d}-{path.stem}.jpg")
+            for index, path in enumerate(self._batches[number])
+        ]
+
+
+def _parameters(detector: Detector) -> int:
+    return sum(parameter.numel() for parameter in detector.module.parameters())
+
+
+def _notes(spec: WorkloadSpec, imgsz: int, stride: int) -> list[str]:
+    notes = []
+    if imgsz != spec.imgsz:
+        notes.append(f"image size {spec.imgsz} is no multiple of the model's stride {stride}: {imgsz} is used")
+    if spec.weights is None:
+        notes.append(
+            "random weights: batch-norm statistics are the input's, and the head's biases let about 100 candidates "
+            "an image through; boxes and classes mean nothing"
+        )
+    return notes
