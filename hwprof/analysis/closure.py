@@ -1,0 +1,79 @@
+"""The closure check: does what was counted by thread and layer add up to what the kernel says the process used?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+import polars as pl
+
+from hwprof.analysis.attribution import INFERENCE, UNATTRIBUTED, Attribution, owned_counts
+from hwprof.run.schema import WHOLE_PROCESS_TID
+
+PROCESS_CPU_TIME: Final = "process-cpu-time"
+TASK_CLOCK: Final = "task-clock"
+
+
+class Closure(msgspec.Struct, frozen=True, kw_only=True):
+    """CPU time by owner, as shares of the process's CPU time by the kernel's account; medians over iterations.
+
+    ``closure`` = layers + rest of the inference + rest of the iteration: 1 where every thread was counted throughout.
+    """
+
+    iterations: int
+    process_cpu_time_ns: float
+    layers: float
+    rest_of_inference: float
+    rest_of_iteration: float
+    closure: float
+
+
+def closure(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution) -> Closure | None:
+    """Over the iterations that counted layers; None where the process's or the threads' CPU time was not counted."""
+    counted = spans.join(
+        attribution.iterations.frame.filter("layers_counted").select("iteration"), on="iteration", how="semi"
+    )
+    iterations = counted.filter(pl.col("kind") == "iteration")
+    process = (
+        counts.filter((pl.col("event") == PROCESS_CPU_TIME) & (pl.col("tid") == WHOLE_PROCESS_TID))
+        .join(iterations, on="span", how="semi")
+        .group_by("iteration")
+        .agg(pl.col("value").sum().alias("process"))
+    )
+    layers = _task_clock(attribution, layers=True).rename({"scaled": "layers"})
+    rest = _task_clock(attribution, layers=False).rename({"scaled": "rest"})
+    everything = _threads(counted, counts).rename({"scaled": "everything"})
+    table = process.filter(pl.col("process") > 0)
+    for part in (layers, everything):
+        table = table.join(part, on="iteration", how="inner")
+    table = table.join(rest, on="iteration", how="left").drop_nulls(["layers", "everything"])
+    if not table.height:
+        return None
+    inference = pl.col("rest").fill_null(0) if attribution.whole == INFERENCE else pl.lit(0.0)
+    shares = table.select(
+        layers=pl.col("layers") / pl.col("process"),
+        rest_of_inference=inference / pl.col("process"),
+        rest_of_iteration=(pl.col("everything") - pl.col("layers") - inference) / pl.col("process"),
+        closure=pl.col("everything") / pl.col("process"),
+        process_cpu_time_ns="process",
+    )
+    return Closure(iterations=table.height, **shares.median().row(0, named=True))
+
+
+def _task_clock(attribution: Attribution, *, layers: bool) -> pl.DataFrame:
+    """Iteration and the CPU time of all leaf layers, or of what no layer owns."""
+    rows = attribution.counts.filter(pl.col("event") == TASK_CLOCK)
+    owner = ~pl.col("owner").is_in([UNATTRIBUTED, "whole"]) if layers else pl.col("owner") == UNATTRIBUTED
+    return rows.filter(owner).group_by("iteration").agg(pl.col("scaled").sum())
+
+
+def _threads(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Iteration and all threads' CPU time in it: of the iteration's own span, else of its outermost stages."""
+    stages = spans.filter(pl.col("kind") == "stage")
+    outer = stages.join(stages.select(parent="span"), on="parent", how="anti")
+    for owners in (spans.filter(pl.col("kind") == "iteration"), outer):
+        rows = counts.filter((pl.col("event") == TASK_CLOCK) & (pl.col("tid") != WHOLE_PROCESS_TID))
+        found = owned_counts(owners.select("span", owner="kind", caller="tid"), rows, None)
+        if found.height:
+            return found.select("iteration", "scaled")
+    return pl.DataFrame(schema={"iteration": pl.Int32, "scaled": pl.Float64})

@@ -1,0 +1,39 @@
+"""The leaf layers summed by type: how much time all convolutions take, all activations, …"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from hwprof.analysis import summary
+from hwprof.analysis.attribution import UNATTRIBUTED, Attribution
+from hwprof.analysis.layers import Figures, figures
+from hwprof.analysis.metrics import Metric
+
+
+def layer_type_table(
+    layers: pl.DataFrame, attribution: Attribution, definitions: Sequence[Metric], threads: int | None
+) -> Figures:
+    """One row a type, longest time first, then ``UNATTRIBUTED``; ``layers`` and the static figures are sums.
+
+    Medians are taken of the type's sum in each iteration.
+    """
+    leaves = layers.filter("leaf").unique("path", keep="first")
+    known = {name: pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()) for name in ("macs", "bytes")}
+    described = leaves.group_by(owner="type").agg(
+        pl.len().alias("layers"), pl.col("parameters", "calls").sum(), **known
+    )
+    described = pl.concat([described, pl.DataFrame({"owner": [UNATTRIBUTED]})], how="diagonal_relaxed")
+    groups = pl.concat(
+        [
+            leaves.select(owner="path", group="type"),
+            pl.DataFrame({"owner": [UNATTRIBUTED], "group": [UNATTRIBUTED]}),
+        ]
+    )
+    times = summary.regroup(attribution.times, groups)
+    counts = summary.regroup(attribution.counts, groups)
+    found = figures(described, times, counts, attribution, definitions, threads)
+    rest = pl.col("owner") == UNATTRIBUTED
+    rows = found.rows.sort(rest, "time_total_ns", "owner", descending=[False, True, False], nulls_last=True)
+    return Figures(rows, found.counters, found.metrics, found.operands)

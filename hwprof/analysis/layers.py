@@ -1,0 +1,84 @@
+"""The table of leaf layers: what each is, how long it took, what it counted, and the metrics derived from that."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import polars as pl
+
+from hwprof.analysis import metrics, summary
+from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution
+from hwprof.analysis.metrics import Metric
+
+STATIC = ("macs", "bytes", "parameters")
+
+
+@dataclass(frozen=True)
+class Figures:
+    """The figures of some owners (layers, layer types, stages): three tables keyed by ``owner``.
+
+    ``rows``: description, time per iteration and ``share`` (of the whole's time; the rows with what is unattributed add
+    up to 1). ``counters``: as ``summary.counts``. ``metrics``: one column a metric.
+    """
+
+    rows: pl.DataFrame
+    counters: pl.DataFrame
+    metrics: pl.DataFrame
+    operands: tuple[str, ...]  # those that hold a value for at least one owner
+
+
+def layer_table(
+    layers: pl.DataFrame, attribution: Attribution, definitions: Sequence[Metric], threads: int | None
+) -> Figures:
+    """One row a leaf layer in execution order, then ``UNATTRIBUTED`` and ``WHOLE``.
+
+    A leaf that was never called keeps its row, without times.
+    """
+    leaves = layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True)
+    described = pl.concat([leaves.with_columns(owner="path"), _totals(leaves)], how="diagonal_relaxed")
+    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads)
+
+
+def figures(
+    described: pl.DataFrame,
+    times: pl.DataFrame,
+    counts: pl.DataFrame,
+    attribution: Attribution,
+    definitions: Sequence[Metric],
+    threads: int | None,
+) -> Figures:
+    """Sums up times and counts for the owners in ``described`` (owner, macs, bytes, …), in its order."""
+    iterations = attribution.iterations
+    timed = summary.times(times, iterations.timed)
+    counted = summary.counts(counts)
+    static = described.select("owner", "macs", "bytes", pl.lit(threads, dtype=pl.Float64).alias("threads"))
+    operands = summary.operands(timed, summary.times(times, iterations.counted), counted, static)
+    whole = total_time_ns(attribution)
+    rows = described.join(timed, on="owner", how="left", maintain_order="left").with_columns(
+        share=pl.col("time_total_ns") / pl.lit(whole or None, dtype=pl.Float64)
+    )
+    return Figures(
+        rows,
+        counted.join(described.select("owner"), on="owner", how="semi"),
+        metrics.evaluate(operands, definitions),
+        tuple(metrics.available_operands(operands)),
+    )
+
+
+def total_time_ns(attribution: Attribution) -> int:
+    """The whole's time, summed over the timed iterations."""
+    timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
+    return int(attribution.times.filter(timed & (pl.col("owner") == WHOLE))["time_ns"].sum())
+
+
+def _totals(leaves: pl.DataFrame) -> pl.DataFrame:
+    """What is known of the rest and of the whole; sums over no known figure are null, not 0."""
+    sums = leaves.select(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in STATIC)
+    return pl.concat(
+        [
+            pl.DataFrame({"owner": [UNATTRIBUTED]}),
+            sums.with_columns(owner=pl.lit(WHOLE)),
+        ],
+        how="diagonal_relaxed",
+    )

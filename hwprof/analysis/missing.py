@@ -1,0 +1,83 @@
+"""Why a figure is missing, and what would make it available: from what the collectors said."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+
+from hwprof.analysis.metrics import GIVEN_OPERANDS, Metric, missing_operands
+from hwprof.run.manifest import CollectorRecord, Machine, PassRecord
+
+UNAVAILABLE_EVENTS: Final = "unavailable_events"
+"""Where a collector's detail says of events that it could not count: name -> {reason, remedy}."""
+
+COUNTER_COLLECTORS: Final = ("perf", "papi", "instrumented")
+"""The sources of counts whose word explains a missing counter, in order."""
+
+GIVEN_REASONS: Final = {
+    "time": "no iteration was timed",
+    "counted-time": "no iteration counted its layers",
+    "threads": "the workload does not say how many threads it uses",
+    "macs": "no multiply-accumulates are known of these modules",
+    "bytes": "the sizes of inputs and outputs are not known of these modules",
+}
+
+
+class Missing(msgspec.Struct, frozen=True):
+    """Something that was not measured, why, and what would change it (if that is known)."""
+
+    what: str
+    reason: str
+    remedy: str | None = None
+
+
+def metric_missing(
+    metric: Metric, available: Sequence[str], record: PassRecord | None, machine: Machine
+) -> Missing | None:
+    """Why no owner has this metric; None where at least one can."""
+    operands = missing_operands(metric, available)
+    return operand_missing(operands[0], record, machine) if operands else None
+
+
+def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -> Missing:
+    """Why an operand has no value at all."""
+    event, _, thread = operand.partition("@")
+    if record is None:
+        return Missing(event, "no measuring pass was completed")
+    if event in GIVEN_OPERANDS:
+        return Missing(event, GIVEN_REASONS[event])
+    if any(event in events for events in record.event_sets):
+        return _counted_in_vain(event, thread, record)
+    told = unavailable_events(record.collectors).get(event)
+    if told is not None:
+        return Missing(event, told["reason"], told.get("remedy"))
+    return _not_counted(event, record, machine)
+
+
+def unavailable_events(collectors: Sequence[CollectorRecord]) -> dict[str, dict[str, Any]]:
+    """What the collectors say of the events that they could not count."""
+    return {name: why for record in collectors for name, why in dict(record.detail.get(UNAVAILABLE_EVENTS, {})).items()}
+
+
+def _counted_in_vain(event: str, thread: str, record: PassRecord) -> Missing:
+    """The event stands in an event set, and there is no value all the same."""
+    counted = {iteration.event_set for iteration in record.iterations if iteration.layers_counted}
+    if not any(event in record.event_sets[number] for number in counted if number is not None):
+        return Missing(event, "no iteration counted the event set that holds it", "more iterations: --iterations")
+    if thread == "workers":
+        return Missing(event, "no other thread than the calling one was counted")
+    return Missing(event, "its counter never ran: other programs held the processor's counters")
+
+
+def _not_counted(event: str, record: PassRecord, machine: Machine) -> Missing:
+    named = [said for name in COUNTER_COLLECTORS for said in record.collectors if said.name == name]
+    speaking = next((said for said in named if said.reason), None)
+    if speaking is not None and speaking.reason is not None:
+        return Missing(event, speaking.reason, speaking.remedy)
+    if not any(said.state == "ran" for said in named):
+        return Missing(event, "no counter collector ran in this pass")
+    if not machine.has_core_pmu and not any(info.kind == "hardware" for info in record.events):
+        return Missing(event, "this machine shows no hardware counters")
+    return Missing(event, "the event was not among those counted in this run")

@@ -1,0 +1,44 @@
+"""The observer effect: how much slower the measuring made the measured, by comparing iterations and passes."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from hwprof.analysis.attribution import UNATTRIBUTED, Attribution
+
+
+def counting_overhead(attribution: Attribution) -> pl.DataFrame:
+    """By owner: the median time of iterations that counted layers over that of those that only timed them.
+
+    Columns ``owner, base_ns, observed_ns, ratio``; no rows where the pass has only one kind.
+    """
+    counted = set(attribution.iterations.counted)
+    timed = [index for index in attribution.iterations.timed if index not in counted]
+    return _ratios(
+        attribution.times.filter(pl.col("iteration").is_in(timed)),
+        attribution.times.filter(pl.col("iteration").is_in(list(counted))),
+    )
+
+
+def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
+    """By owner: the median time in the ``observed`` pass (all iterations) over that in the base's timed iterations."""
+    timed = pl.col("iteration").is_in(list(base.iterations.timed))
+    return _ratios(base.times.filter(timed), observed.times)
+
+
+def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:
+    """The layers' quartiles (25 %, 50 %, 75 %) of a table of ratios by owner; None without layers."""
+    layers = ratios.filter(~pl.col("owner").is_in([UNATTRIBUTED, "whole"]))["ratio"].drop_nulls()
+    if layers.is_empty():
+        return None
+    low, middle, high = (layers.quantile(part, "linear") for part in (0.25, 0.5, 0.75))
+    return float(low or 0.0), float(middle or 0.0), float(high or 0.0)
+
+
+def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
+    medians = [
+        times.group_by("owner").agg(pl.col("time_ns").median().alias(name))
+        for times, name in ((base, "base_ns"), (observed, "observed_ns"))
+    ]
+    ratio = pl.when(pl.col("base_ns") > 0).then(pl.col("observed_ns") / pl.col("base_ns"))
+    return medians[0].join(medians[1], on="owner", how="inner").with_columns(ratio=ratio).sort("owner")

@@ -1,0 +1,26 @@
+"""The statistics that polars has no name for, and the set of them that every repeated figure gets."""
+
+from __future__ import annotations
+
+import polars as pl
+
+SUMMARY = ("median", "mad", "mean", "std", "min", "max")
+
+
+def mad(column: str) -> pl.Expr:
+    """The median absolute deviation from the median, unscaled: half of all values lie within it. 0 for one value."""
+    values = pl.col(column)
+    return (values - values.median()).abs().median()
+
+
+def summary(column: str, prefix: str, suffix: str = "") -> list[pl.Expr]:
+    """Median, MAD, mean, standard deviation (n - 1; null for one value), minimum and maximum of a column.
+
+    The columns are named ``{prefix}_{statistic}{suffix}``.
+    """
+    values = pl.col(column)
+    expressions = (values.median(), mad(column), values.mean(), values.std(), values.min(), values.max())
+    return [
+        expression.cast(pl.Float64).alias(f"{prefix}_{name}{suffix}")
+        for name, expression in zip(SUMMARY, expressions, strict=True)
+    ]

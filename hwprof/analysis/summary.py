@@ -1,0 +1,84 @@
+"""Repeated figures summed up: the median over iterations with its spread, for any grouping of owners."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from hwprof.analysis import statistics
+
+THREADS = "threads"
+
+
+def regroup(frame: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
+    """Attributed times or counts by another owner: ``groups`` maps owner -> group; owners without one are left out.
+
+    Sums over the owners of a group in each iteration; a scaled value that is not known of one is not known of the sum.
+    """
+    mapped = frame.join(groups.select("owner", "group"), on="owner", how="inner").with_columns(owner="group")
+    if "event" not in frame.columns:
+        sums = mapped.group_by("owner", "iteration", "layers_counted").agg(pl.col("calls", "time_ns").sum())
+    else:
+        amounts = [name for name in frame.columns if name not in ("owner", "iteration", "event", "provenance")]
+        sums = mapped.group_by("owner", "iteration", "event").agg(
+            pl.col("provenance").first(),
+            *(pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum()).alias(name) for name in amounts),
+        )
+    return sums.select(frame.columns).sort("owner", "iteration")
+
+
+def times(frame: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+    """Time per iteration by owner.
+
+    Columns ``owner, calls_per_iteration, iterations, time_{median,mad,mean,std,min,max}_ns, time_total_ns``.
+    """
+    return (
+        frame.filter(pl.col("iteration").is_in(list(iterations)))
+        .group_by("owner")
+        .agg(
+            pl.col("calls").median().alias("calls_per_iteration"),
+            pl.len().alias("iterations"),
+            *statistics.summary("time_ns", "time", "_ns"),
+            pl.col("time_ns").sum().alias("time_total_ns"),
+        )
+        .sort("owner")
+    )
+
+
+def counts(frame: pl.DataFrame) -> pl.DataFrame:
+    """Events per iteration by owner: medians of the scaled values, with the share of time that the counters ran.
+
+    Columns ``owner, event, provenance, iterations, value, mad, main, workers, running_share``. ``value`` is null where
+    the counter never ran; ``running_share`` is 1 where nothing was multiplexed.
+    """
+    enabled = pl.col("enabled_ns").sum()
+    return (
+        frame.group_by("owner", "event")
+        .agg(
+            pl.col("provenance").first(),
+            pl.len().alias("iterations"),
+            pl.col("scaled").median().alias("value"),
+            statistics.mad("scaled").alias("mad"),
+            pl.col("scaled_main").median().alias("main"),
+            pl.col("scaled_workers").median().alias("workers"),
+            pl.when(enabled > 0).then(pl.col("running_ns").sum() / enabled).otherwise(1.0).alias("running_share"),
+        )
+        .sort("owner", "event")
+    )
+
+
+def operands(
+    time_summary: pl.DataFrame, counted_time: pl.DataFrame, count_summary: pl.DataFrame, static: pl.DataFrame
+) -> pl.DataFrame:
+    """What formulas are made of, one row an owner: every column a Float64, per iteration.
+
+    ``time`` and ``counted-time`` (ns; of the timed and of the counting iterations), the columns of ``static`` (owner
+    and macs, bytes, threads …), every event under its own name, and ``EVENT@main`` and ``EVENT@workers``.
+    """
+    frame = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left").join(
+        counted_time.select("owner", pl.col("time_median_ns").alias("counted-time")), on="owner", how="left"
+    )
+    for column, suffix in (("value", ""), ("main", "@main"), ("workers", "@workers")):
+        wide = count_summary.pivot("event", index="owner", values=column, aggregate_function="first")
+        wide = wide.rename({name: f"{name}{suffix}" for name in wide.columns if name != "owner"})
+        frame = frame.join(wide, on="owner", how="left")
+    return frame.with_columns(pl.all().exclude("owner").cast(pl.Float64))

@@ -1,0 +1,87 @@
+"""The part of the document that does not depend on figures: run, machine, passes, and what could not be measured."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.missing import unavailable_events
+from hwprof.report.schema import NotMeasured, PassInfo, RunInfo
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import PassRecord
+
+
+def describe(run: RunDirectory) -> dict[str, Any]:
+    """The document's fields run, machine, workload, passes and not_measured."""
+    manifest = run.manifest
+    return {
+        "run": RunInfo(
+            name=manifest.name,
+            path=str(run.path),
+            created=manifest.created,
+            command=manifest.command,
+            hwprof_version=manifest.hwprof_version,
+            versions=manifest.versions,
+        ),
+        "machine": manifest.machine,
+        "workload": manifest.workload,
+        "passes": [_pass(record) for record in manifest.passes],
+        "not_measured": not_measured(manifest.passes),
+    }
+
+
+def _pass(record: PassRecord) -> PassInfo:
+    known = record.begin_ns is not None and record.end_ns is not None
+    kept = [iteration for iteration in record.iterations if not iteration.warmup]
+    return PassInfo(
+        name=record.name,
+        status=record.status,
+        reason=record.reason,
+        seconds=(record.end_ns - record.begin_ns) / 1e9 if known else None,  # type: ignore[operator]
+        warmup=len(record.iterations) - len(kept),
+        timed=sum(not iteration.layers_counted for iteration in kept),
+        counted=sum(iteration.layers_counted for iteration in kept),
+        event_sets=record.event_sets,
+        collectors=record.collectors,
+        clocks=record.clocks,
+    )
+
+
+def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
+    """What each collector says it could not do; the same word of several events and passes once."""
+    found: dict[tuple[str, str, str, str | None], list[str]] = {}
+    for record in passes:
+        for said in record.collectors:
+            events: dict[tuple[str, str | None], list[str]] = {}
+            for event, why in unavailable_events([said]).items():
+                events.setdefault((why["reason"], why.get("remedy")), []).append(event)
+            for (reason, remedy), names in events.items():
+                found.setdefault((", ".join(names), said.state, reason, remedy), []).append(record.name)
+            if said.state != "ran" or said.reason:
+                key = (said.name, said.state, said.reason or "it gives no reason", said.remedy)
+                found.setdefault(key, []).append(record.name)
+    return [
+        NotMeasured(what=what, state=state, reason=reason, remedy=remedy, passes=names)
+        for (what, state, reason, remedy), names in found.items()
+    ]
+
+
+def notes(run: RunDirectory, measured: PassRecord | None, attribution: Attribution | None, wanted: str) -> list[str]:
+    """What a reader must know to read the figures rightly."""
+    found: list[str] = []
+    if measured is None:
+        found.append("no pass was completed: there is nothing to show")
+    elif measured.name != wanted:
+        found.append(f"no pass {wanted} was completed: times and counts are from pass {measured.name}")
+    if attribution is not None and attribution.overlapping_calls:
+        found.append(
+            f"{attribution.overlapping_calls} layer calls overlap in time: their counts cannot be told apart,"
+            " and are in both layers"
+        )
+    if run.manifest.workload is not None:
+        found += run.manifest.workload.notes
+    for record in run.manifest.passes:
+        for said in record.collectors:
+            told = bool(unavailable_events([said]))  # then the notes' own list of them is in `not_measured`
+            found += [f"{said.name}: {note}" for note in said.notes if not (told and note.startswith("not counted: "))]
+    return list(dict.fromkeys(found))

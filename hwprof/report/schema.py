@@ -1,0 +1,250 @@
+"""What a report holds. Terminal, JSON and CSV are made from this and from nothing else.
+
+Times are nanoseconds; null is: not measured (``not_measured`` and ``metrics`` say why).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, Literal
+
+import msgspec
+
+from hwprof.analysis.closure import Closure
+from hwprof.analysis.missing import Missing
+from hwprof.run.manifest import ClockRecord, CollectorRecord, Machine, PassStatus, WorkloadRecord
+
+DOCUMENT_VERSION: Final = 1
+
+
+class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """Which run this is."""
+
+    name: str
+    path: str
+    created: str
+    command: list[str]
+    hwprof_version: str
+    versions: dict[str, str]
+
+
+class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges."""
+
+    name: str
+    status: PassStatus
+    reason: str | None
+    seconds: float | None
+    warmup: int
+    timed: int
+    counted: int
+    event_sets: list[list[str]]
+    collectors: list[CollectorRecord]
+    clocks: list[ClockRecord]
+
+
+class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
+    """A source that gave nothing, or less than it could."""
+
+    what: str
+    state: str
+    reason: str
+    remedy: str | None
+    passes: list[str]
+
+
+class Times(msgspec.Struct, kw_only=True, frozen=True):
+    """Statistics of a repeated time; the spread is the median absolute deviation. Provenance: measured (clock)."""
+
+    repetitions: int
+    median_ns: float
+    mad_ns: float
+    mean_ns: float
+    std_ns: float | None
+    min_ns: float
+    max_ns: float
+
+
+class Counter(msgspec.Struct, kw_only=True, frozen=True):
+    """An event in one iteration: medians over iterations. Where ``running_share`` is below 1 the kernel multiplexed
+    the counter, and the values are scaled up by enabled / running time."""
+
+    value: float | None  # over all threads
+    mad: float | None
+    main: float | None  # the thread that called
+    workers: float | None  # all others
+    running_share: float
+    iterations: int
+    provenance: str
+
+
+class Event(msgspec.Struct, kw_only=True, frozen=True):
+    """An event that was counted, and what its name means on that machine."""
+
+    name: str
+    meaning: str | None
+    unit: str
+    kind: str | None
+    provenance: str
+    running_share: float  # the lowest of all owners
+
+
+class MetricInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A metric: how it is made, and why it is missing where it is."""
+
+    name: str
+    title: str
+    unit: str
+    formula: str
+    meaning: str
+    digits: int
+    core: bool
+    provenance: Literal["derived", "modelled"]
+    sources: list[str]  # the provenances of what it is made of
+    running_share: float
+    missing: Missing | None
+
+
+class Figures(msgspec.Struct, kw_only=True, frozen=True):
+    """What stages, layers and layer types have in common."""
+
+    share: float | None  # of the inference; of a stage: of the iterations
+    counters: dict[str, Counter]
+    metrics: dict[str, float | None]
+
+
+class Stage(Figures, kw_only=True, frozen=True):
+    """A stage over the timed iterations. Its share is part of the enclosing stage's where ``inside`` names one."""
+
+    name: str
+    inside: str | None
+    calls: int | None
+    total_ns: int
+    call: Times | None  # of one call
+
+
+class Layer(Figures, kw_only=True, frozen=True):
+    """A leaf layer; its figures are sums over the calls of one iteration."""
+
+    order: int | None
+    index: int | None
+    path: str
+    type: str | None
+    input_shapes: str | None
+    output_shapes: str | None
+    more_shapes: int | None
+    parameters: int | None
+    macs: int | None
+    bytes: int | None
+    calls: float | None  # as measured; null: never called
+    time: Times | None
+    counting_ratio: float | None  # its time in iterations that count over that in those that only time
+    trace_ratio: float | None  # its time in the trace pass over that in the measure pass
+
+
+class LayerType(Figures, kw_only=True, frozen=True):
+    """All leaf layers of one type."""
+
+    type: str
+    layers: int | None
+    parameters: int | None
+    macs: int | None
+    bytes: int | None
+    calls: float | None
+    time: Times | None
+
+
+class Operator(msgspec.Struct, kw_only=True, frozen=True):
+    """A framework operator with one combination of input shapes, in the trace pass."""
+
+    name: str
+    input_shapes: str | None
+    count: int
+    self_ns: int
+    inclusive_ns: int
+    share: float | None  # of the self time of all operators
+
+
+class Energy(msgspec.Struct, kw_only=True, frozen=True):
+    """Energy of a zone (of the whole machine) during a stage, over the timed and counting iterations. Measured."""
+
+    zone: str
+    stage: str
+    windows: int
+    seconds: float
+    joules: float
+    joules_error: float | None
+    watts: float | None
+    watts_error: float | None
+    idle_watts: float | None
+    joules_above_idle: float | None
+    joules_per_iteration: float
+
+
+class Effect(msgspec.Struct, kw_only=True, frozen=True):
+    """How much slower the observed was than the base: of the whole inference, and the layers' quartiles."""
+
+    base_ns: float
+    observed_ns: float
+    ratio: float
+    layers_p25: float | None
+    layers_median: float | None
+    layers_p75: float | None
+
+
+class ObserverEffect(msgspec.Struct, kw_only=True, frozen=True):
+    """What measuring did to the measured. ``counting``: iterations that count layers against those that only time them.
+    ``trace``: the trace pass against the measure pass."""
+
+    counting: Effect | None
+    trace: Effect | None
+
+
+class Hottest(msgspec.Struct, kw_only=True, frozen=True):
+    """The layers that the terminal shows, by path."""
+
+    sort: str
+    top: int | None
+    layers: list[str]
+
+
+class Document(msgspec.Struct, kw_only=True, frozen=True):
+    """The whole report."""
+
+    schema_version: int = DOCUMENT_VERSION
+    run: RunInfo
+    machine: Machine
+    workload: WorkloadRecord | None
+    passes: list[PassInfo]
+    figures_from: str | None  # the pass that times and counts are from
+    whole: str  # what layers add up to: "inference" or "iteration"
+    not_measured: list[NotMeasured]
+    notes: list[str]
+    observer_effect: ObserverEffect
+    closure: Closure | None
+    events: list[Event]
+    metrics: list[MetricInfo]
+    stages: list[Stage]
+    layers: list[Layer]
+    unattributed: Layer | None
+    inference: Layer | None
+    layer_types: list[LayerType]
+    operators: list[Operator]
+    operators_coverage: float | None  # the share of the trace pass's time that lies in operators
+    energy: list[Energy]
+    hottest: Hottest
+
+
+def encode(document: Document) -> bytes:
+    """The document as indented JSON."""
+    return msgspec.json.format(msgspec.json.encode(document), indent=1) + b"\n"
+
+
+def decode(data: bytes) -> Document:
+    """The document from JSON; raises ``msgspec.ValidationError``."""
+    return msgspec.json.decode(data, type=Document)
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema (2020-12) that documents fulfil."""
+    schema = msgspec.json.schema(Document)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hwprof report", **schema}

@@ -1,0 +1,99 @@
+"""The document's tables as CSV files in the run directory: full precision, units in the headers.
+
+An empty cell is: not measured.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import msgspec
+import polars as pl
+
+from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
+from hwprof.report.schema import Document, Event, Figures, MetricInfo, Times
+from hwprof.run.directory import RunDirectory, atomic
+
+LAYER_COLUMNS: Final = (
+    "order", "index", "path", "type", "input_shapes", "output_shapes", "more_shapes", "parameters", "macs", "bytes",
+    "calls", "share",
+)  # fmt: skip
+LAYER_TYPE_COLUMNS: Final = ("type", "layers", "parameters", "macs", "bytes", "calls", "share")
+STAGE_COLUMNS: Final = ("name", "inside", "calls", "total_ns", "share")
+UNITS: Final = {
+    "bytes": "bytes_modelled",
+    "macs": "macs_modelled",
+    "calls": "calls",
+    "share": "share_ratio",
+    "seconds": "duration_seconds",
+    "watts": "power_watts",
+    "watts_error": "power_error_watts",
+    "idle_watts": "idle_power_watts",
+    "joules": "energy_joules",
+    "joules_error": "energy_error_joules",
+    "joules_above_idle": "energy_above_idle_joules",
+    "joules_per_iteration": "energy_per_iteration_joules",
+}
+METRIC_UNITS: Final = {"%": "percent", "GHz": "ghz", "GFLOP/s": "gflop_per_s", "GB/s": "gbyte_per_s", "CPUs": "cpus"}
+
+
+def write_csv_files(run: RunDirectory, document: Document) -> None:
+    """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically.
+
+    Raises ``OSError`` where the directory cannot be written.
+    """
+    for name, frame in csv_frames(document).items():
+        with atomic(run.path / name) as part:
+            frame.write_csv(part)
+
+
+def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
+    """The files' contents by file name; a table without rows has its headers."""
+    rest = [row for row in (document.unattributed, document.inference) if row is not None]
+    energy = pl.DataFrame([msgspec.to_builtins(row) for row in document.energy], schema=ENERGY_SCHEMA)
+    return {
+        "layers.csv": _frame([*document.layers, *rest], LAYER_COLUMNS, "time", document),
+        "layer_types.csv": _frame(document.layer_types, LAYER_TYPE_COLUMNS, "time", document),
+        "steps.csv": _frame(document.stages, STAGE_COLUMNS, "call", document),
+        "energy.csv": energy.rename(UNITS, strict=False),
+    }
+
+
+def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document: Document) -> pl.DataFrame:
+    names = {
+        **{name: UNITS.get(name, name) for name in columns},
+        **{field.name: f"{times}_{field.name}" for field in msgspec.structs.fields(Times)},
+    }
+    cells: dict[str, list[Any]] = {header: [] for header in names.values()}
+    for row in rows:
+        for name in columns:
+            cells[names[name]].append(getattr(row, name))
+        statistics = getattr(row, times)
+        for field in msgspec.structs.fields(Times):
+            cells[names[field.name]].append(getattr(statistics, field.name, None))
+    for event in document.events:
+        cells |= _event_cells(rows, event)
+    for metric in document.metrics:
+        cells[metric_header(metric)] = [row.metrics.get(metric.name) for row in rows]
+    return pl.DataFrame(cells, strict=False, infer_schema_length=None)
+
+
+def _event_cells(rows: Sequence[Figures], event: Event) -> dict[str, list[Any]]:
+    """An event's columns: all threads, spread, main thread, workers, and the share of time that its counter ran."""
+    base = event.name.replace("-", "_")
+    unit = "" if event.unit == "1" else f"_{event.unit}"
+    found = [row.counters.get(event.name) for row in rows]
+    fields = {"value": base, "mad": f"{base}_mad", "main": f"{base}_main", "workers": f"{base}_workers"}
+    cells: dict[str, list[Any]] = {
+        f"{header}{unit}": [getattr(counter, field, None) for counter in found] for field, header in fields.items()
+    }
+    cells[f"{base}_running_ratio"] = [counter.running_share if counter else None for counter in found]
+    cells[f"{base}_provenance"] = [counter.provenance if counter else None for counter in found]
+    return cells
+
+
+def metric_header(metric: MetricInfo) -> str:
+    """A metric's column: its name and unit; "modelled" stands in it where the model's own figures went into it."""
+    unit = METRIC_UNITS.get(metric.unit, metric.unit.lower().replace("/", "_per_").replace(" ", "_"))
+    return "_".join([metric.name, *(["modelled"] if metric.provenance == "modelled" else []), unit])
