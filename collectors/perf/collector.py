@@ -35,6 +35,7 @@ class PerfCollector:
     name = "perf"
     summary = "hardware and software counters of every thread, per layer"
     place = Place.INSIDE
+    wants_idle = False
     passes = frozenset({"measure", "trace"})
 
     def __init__(self) -> None:
@@ -46,7 +47,7 @@ class PerfCollector:
         self._set = 0
         self._edges_seen = 0  # at the last look at the threads' activity
         self._times_ns: list[list[int]] = []  # per set: time enabled and time running, over all threads
-        self._cut_spans = 0
+        self._notes: list[str] = []  # those of ``Collected``, which ``counts`` may add to afterwards
         self._cpu_ns = 0  # of the process, when counting began
 
     # --- Collector
@@ -97,9 +98,10 @@ class PerfCollector:
         roster.close()
         machine = describe()
         counted_ns = sum(enabled_ns for enabled_ns, _ in self._times_ns)
+        self._notes += plan_notes(plan) + self._run_notes(roster, cpu_ns, counted_ns)
         return Collected(
             tables={"threads": self._threads_table(roster, context)},
-            notes=plan_notes(plan) + self._run_notes(roster, cpu_ns, counted_ns),
+            notes=self._notes,
             detail=plan_detail(plan)
             | {
                 "threads": len(roster.all),
@@ -162,7 +164,8 @@ class PerfCollector:
     def count_columns(self, spans: Sequence[CountedSpan]) -> CountColumns:
         """``counts`` as numpy arrays."""
         columns, cut = self._readings.difference(spans)
-        self._cut_spans += cut
+        if cut:
+            self._notes.append(f"{cut} spans reach over the end of their iteration and were not counted")
         return columns
 
     # --- within
@@ -224,8 +227,6 @@ class PerfCollector:
         if roster.refused:
             reasons = ", ".join(sorted(set(roster.refused.values())))
             notes.append(f"{len(roster.refused)} threads could not be counted: {reasons} (try: ulimit -n 65536)")
-        if self._cut_spans:
-            notes.append(f"{self._cut_spans} spans reach over the end of their iteration and were not counted")
         return notes
 
     def _threads_table(self, roster: Roster, context: PassContext) -> pl.DataFrame:

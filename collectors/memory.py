@@ -1,0 +1,150 @@
+"""The memory collector: resident memory, proportional memory and page faults of the worker over time.
+
+It samples /proc/PID from the supervisor. PSS is asked for rarely, because for it the kernel walks the process's page
+tables and holds the lock of its address space meanwhile.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from collectors.sampling import SamplingThread
+from hwprof.run.schema import conform
+from hwprof.session.collector import Availability, Collected, PassContext, Place
+
+PERIOD_S: Final = 0.050
+PSS_PERIOD_S: Final = 1.0
+
+RSS: Final = "memory/rss"
+PSS: Final = "memory/pss"
+PAGE_FAULTS: Final = "memory/page-faults"
+UNITS: Final = {RSS: "B", PSS: "B", PAGE_FAULTS: "1/s"}
+
+_PSS_LINE: Final = re.compile(rb"^Pss:\s+(\d+) kB", re.MULTILINE)
+_PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+class MemoryLog:
+    """The samples of one process, read from ``folder`` (/proc/PID). The times are ``clock_ns``'s."""
+
+    def __init__(self, folder: Path, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._folder = folder
+        self._clock_ns = clock_ns
+        self._rows: list[tuple[int, str, float]] = []
+        self._faults: tuple[int, int] | None = None  # time in ns, faults so far
+        self._pss_due_ns = 0
+        self.pss_refused: str | None = None
+        # Open files stay with this process: if its number is given to another one, reading fails instead.
+        self._files = {name: os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC) for name in ("statm", "stat")}
+
+    def sample(self) -> bool:
+        """Takes the values that are due; False once the process has ended."""
+        try:
+            now_ns = self._clock_ns()
+            pages = parse_resident_pages(self._read("statm"))
+            faults = parse_faults(self._read("stat"))
+            if pages == 0:  # a process that has ended, but not been waited for, has no memory any more
+                return False
+            self._rows.append((now_ns, RSS, float(pages * _PAGE_BYTES)))
+            if self._faults is not None and now_ns > self._faults[0]:
+                rate = (faults - self._faults[1]) / (now_ns - self._faults[0]) * 1e9
+                self._rows.append((now_ns, PAGE_FAULTS, rate))
+            self._faults = (now_ns, faults)
+            if self.pss_refused is None and now_ns >= self._pss_due_ns:
+                self._sample_pss(now_ns)
+        except (ProcessLookupError, ValueError):
+            return False
+        return True
+
+    def _sample_pss(self, now_ns: int) -> None:
+        self._pss_due_ns = now_ns + int(PSS_PERIOD_S * 1e9)
+        try:  # opened each time, since an open smaps_rollup would stay with the program from before an exec
+            pss_bytes = parse_pss_bytes((self._folder / "smaps_rollup").read_bytes())
+        except (PermissionError, FileNotFoundError) as error:
+            self.pss_refused = error.strerror
+            return
+        if pss_bytes is not None:
+            self._rows.append((now_ns, PSS, float(pss_bytes)))
+
+    def series(self) -> pl.DataFrame:
+        """Rows of ``series``, by time."""
+        frame = pl.DataFrame(
+            self._rows, schema={"time_ns": pl.Int64, "name": pl.String, "value": pl.Float64}, orient="row"
+        )
+        return conform("series", frame.with_columns(unit=pl.col("name").replace_strict(UNITS, return_dtype=pl.String)))
+
+    def close(self) -> None:
+        """Gives the files back."""
+        for handle in self._files.values():
+            os.close(handle)
+        self._files.clear()
+
+    def _read(self, name: str) -> bytes:
+        return os.pread(self._files[name], 4096, 0)
+
+
+def parse_resident_pages(statm: bytes) -> int:
+    """The resident pages of /proc/PID/statm; raises ``ValueError`` on anything else."""
+    fields = statm.split()
+    if len(fields) < 2:
+        raise ValueError(f"not a statm: {statm!r}")
+    return int(fields[1])
+
+
+def parse_faults(stat: bytes) -> int:
+    """Minor and major faults of all threads so far, from /proc/PID/stat; the name in it may contain anything."""
+    fields = stat.rpartition(b")")[2].split()
+    if len(fields) < 10:
+        raise ValueError(f"not a stat: {stat!r}")
+    return int(fields[7]) + int(fields[9])
+
+
+def parse_pss_bytes(smaps_rollup: bytes) -> int | None:
+    """The proportional set size of /proc/PID/smaps_rollup; None where the process has no memory any more."""
+    match = _PSS_LINE.search(smaps_rollup)
+    return int(match[1]) * 1024 if match else None
+
+
+class MemoryCollector:
+    """Samples the worker's resident memory and page faults 20 times a second, its PSS once a second."""
+
+    name = "memory"
+    summary = "resident memory and page faults over time"
+    place = Place.BESIDE
+    passes = frozenset({"measure", "trace"})
+
+    def __init__(self) -> None:
+        self._log: MemoryLog | None = None
+        self._sampler: SamplingThread | None = None
+
+    def availability(self) -> Availability:
+        """Whether there is a Linux /proc."""
+        try:
+            parse_resident_pages(Path("/proc/self/statm").read_bytes())
+        except (OSError, ValueError) as error:
+            return Availability(ok=False, reason=f"/proc cannot be read ({error})", remedy="mount -t proc proc /proc")
+        return Availability(ok=True)
+
+    def start(self, context: PassContext) -> None:
+        """Takes the first sample, then samples in a thread of this process until the worker ends."""
+        self._log = MemoryLog(Path(f"/proc/{context.pid}"))
+        self._log.sample()
+        self._sampler = SamplingThread("hwprof-memory", PERIOD_S, self._log.sample)
+        self._sampler.start()
+
+    def stop(self) -> Collected:
+        """Hands the series over."""
+        log, sampler = self._log, self._sampler
+        if log is None or sampler is None:
+            return Collected()
+        sampler.stop()
+        log.close()
+        notes = [f"PSS is not readable: {log.pss_refused}"] if log.pss_refused else []
+        return Collected(tables={"series": log.series()}, notes=notes, detail={"period_ms": PERIOD_S * 1e3})
