@@ -118,6 +118,7 @@ class MemoryCollector:
     name = "memory"
     summary = "resident memory and page faults over time"
     place = Place.BESIDE
+    wants_idle = False
     passes = frozenset({"measure", "trace"})
 
     def __init__(self) -> None:

@@ -137,6 +137,7 @@ class RaplCollector:
     name = "rapl"
     summary = "energy of packages, cores and memory"
     place = Place.BESIDE
+    wants_idle = True
     passes = frozenset({"measure", "trace"})
 
     def __init__(self, root: Path = machine.ROOT) -> None:
