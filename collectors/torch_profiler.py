@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import importlib.util
 import time
+from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
+import msgspec
 import polars as pl
 
 from hwprof.run.manifest import ClockRecord
@@ -21,8 +22,34 @@ from hwprof.session.collector import Availability, Collected, PassContext, Place
 RAW_FILE: Final = "trace.json"
 MARK: Final = "hwprof.clock"
 MARKS: Final = 8
-OPERATOR: Final = "cpu_op"
-ANNOTATION: Final = "user_annotation"
+OPERATOR_KINDS: Final = ("cpu_op", "user_annotation")
+
+
+class _Arguments(msgspec.Struct, gc=False):
+    dimensions: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw, name="Input Dims")
+
+
+class _Event(msgspec.Struct, gc=False):
+    """The fields of a trace event that are read here; the decoder skips the others."""
+
+    ph: str
+    name: str = ""
+    cat: str = ""
+    ts: float = 0.0
+    dur: float = 0.0
+    pid: int | str = 0
+    tid: int | str = 0
+    args: _Arguments | None = None
+
+
+class _Document(msgspec.Struct, gc=False):
+    """The profiler's file."""
+
+    events: list[_Event] = msgspec.field(name="traceEvents")
+    base_ns: int = msgspec.field(default=0, name="baseTimeNanoseconds")
+
+    def unix_ns(self, microseconds: float) -> int:
+        return self.base_ns + round(microseconds * 1000)
 
 
 class TorchProfilerCollector:
@@ -50,9 +77,7 @@ class TorchProfilerCollector:
         import torch
 
         self._raw = context.raw / RAW_FILE
-        self._profile = torch.profiler.profile(
-            activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True, acc_events=True
-        )
+        self._profile = torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True)
         self._profile.start()
         self._mark()
 
@@ -63,8 +88,8 @@ class TorchProfilerCollector:
         self._mark()
         self._profile.stop()
         self._profile.export_chrome_trace(str(self._raw))
-        document = orjson.loads(self._raw.read_bytes())
-        clock = clocks.fit("torch.profiler", list(_marks(document, self._brackets)))
+        document = msgspec.json.decode(self._raw.read_bytes(), type=_Document)
+        clock = clocks.fit("torch.profiler", _marks(document, self._brackets))
         operators = _operators(document, clock)
         return Collected(
             tables={"spans": operators}, clocks=[clock], detail={"operators": operators.height, "file": RAW_FILE}
@@ -79,38 +104,27 @@ class TorchProfilerCollector:
                 self._brackets.append((begin, time.monotonic_ns()))
 
 
-def _stamp_ns(document: dict[str, Any], microseconds: float) -> int:
-    """A ``ts`` of the file as unix nanoseconds (``baseTimeNanoseconds`` + 1000·ts)."""
-    return int(document.get("baseTimeNanoseconds", 0)) + round(microseconds * 1000)
-
-
-def _marks(document: dict[str, Any], brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """The marks as (foreign_ns, earliest_ns, latest_ns). Entering a mark the first time is slow: see ``fit``."""
-    stamps = sorted(
-        _stamp_ns(document, event["ts"])
-        for event in document["traceEvents"]
-        if event.get("ph") == "X" and event.get("name") == MARK
-    )
+def _marks(document: _Document, brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+    """The marks as (foreign_ns, earliest_ns, latest_ns)."""
+    stamps = sorted(document.unix_ns(event.ts) for event in document.events if event.ph == "X" and event.name == MARK)
     return [(stamp, low, high) for stamp, (low, high) in zip(stamps, brackets, strict=True)]
 
 
-def _operators(document: dict[str, Any], clock: ClockRecord) -> pl.DataFrame:
+def _operators(document: _Document, clock: ClockRecord) -> pl.DataFrame:
     """The ``spans`` rows of the operators, without pass, iteration and span number."""
     events = [
-        event
-        for event in document["traceEvents"]
-        if event.get("ph") == "X" and event.get("cat") in (OPERATOR, ANNOTATION) and event["name"] != MARK
+        event for event in document.events if event.ph == "X" and event.cat in OPERATOR_KINDS and event.name != MARK
     ]
-    begin = [clocks.to_monotonic(clock, _stamp_ns(document, event["ts"])) for event in events]
+    begin = [clocks.to_monotonic(clock, document.unix_ns(event.ts)) for event in events]
     return pl.DataFrame(
         {
-            "pid": [int(event["pid"]) for event in events],
-            "tid": [int(event["tid"]) for event in events],
+            "pid": [int(event.pid) for event in events],
+            "tid": [int(event.tid) for event in events],
             "kind": ["op"] * len(events),
-            "path": [event["name"] for event in events],
+            "path": [event.name for event in events],
             "begin_ns": begin,
-            "end_ns": [at + round(event["dur"] * 1000) for at, event in zip(begin, events, strict=True)],
-            "input_shapes": [_shapes(event.get("args", {}).get("Input Dims")) for event in events],
+            "end_ns": [at + round(event.dur * 1000) for at, event in zip(begin, events, strict=True)],
+            "input_shapes": [_shapes(bytes(event.args.dimensions)) if event.args else None for event in events],
         },
         schema={
             "pid": pl.Int32,
@@ -124,9 +138,10 @@ def _operators(document: dict[str, Any], clock: ClockRecord) -> pl.DataFrame:
     )
 
 
-def _shapes(dimensions: list[Any] | None) -> str | None:
+@cache
+def _shapes(dimensions: bytes) -> str | None:
     """Input dimensions as "[1,3,640,480] [32,3,3,3]"; scalars and other values have no shape and are left out."""
     if not dimensions:
         return None
-    shapes = [orjson.dumps(shape).decode() for shape in dimensions if shape]
+    shapes = [msgspec.json.encode(shape).decode() for shape in msgspec.json.decode(dimensions) if shape]
     return " ".join(shapes) or None

@@ -13,7 +13,7 @@ import click
 from hwprof import __version__
 from hwprof.errors import HwprofError
 
-COMMANDS: Final = ("collect", "report", "open", "layers", "doctor")
+COMMANDS: Final = ("collect", "report", "open", "layers", "models", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
 
 INTERRUPTED: Final = 130

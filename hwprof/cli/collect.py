@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hwprof.cli.model_options import model_options, workload_spec
+from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.errors import HwprofError, UsageError
 from hwprof.session import registry
 
@@ -91,11 +91,10 @@ def collect_command(
     """  # fmt: skip
     from hwprof.cli.progress import Bars
     from hwprof.session.planner import plan_passes
-    from hwprof.workload.registry import check_model
 
     off = {name for name in registry.names() if options.pop(f"no_{name}")}
     spec = workload_spec(**options)
-    check_model(spec.model)
+    check_model(spec)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
     surveyed = registry.survey(chosen)
     plans = plan_passes(surveyed, _names(passes, "--passes"), iterations=iterations, warmup=warmup, off=off)

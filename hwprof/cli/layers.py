@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from hwprof.cli.model_options import model_options, workload_spec
+from hwprof.cli.model_options import check_model, model_options, workload_spec
 
 
 @click.command("layers")
@@ -23,10 +23,8 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
     """
     import polars as pl
 
-    from hwprof.workload.registry import check_model
-
     spec = workload_spec(**options)
-    check_model(spec.model)
+    check_model(spec)
 
     from hwprof.workload import factory, static
 

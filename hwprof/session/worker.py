@@ -16,8 +16,6 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-import polars as pl
-
 from hwprof.errors import HwprofError
 from hwprof.run.directory import write_table
 from hwprof.run.manifest import IterationRecord, PassRecord
@@ -83,11 +81,6 @@ def _carry_out(order: Order, reporter: Reporter) -> None:
     with recorder.region("prepare"):
         workload = factory.build(order.workload)
         reporter.send(Built(workload.prepare(), _versions()))
-    tables: dict[str, pl.DataFrame] = {}
-    if order.describe:
-        reporter.send(Phase("describing layers"))
-        with recorder.region("describe"):
-            tables["layers"] = static.describe_layers(workload)
     watch = LayerWatch(workload.modules, recorder)
     watch.time_only()
     record.begin_ns = time.monotonic_ns()
@@ -125,7 +118,10 @@ def _carry_out(order: Order, reporter: Reporter) -> None:
     watch.remove()
     record.end_ns = time.monotonic_ns()
     reporter.send(Phase("gathering"))
-    tables |= gather(record, recorder, collectors, cpu_times)
+    tables = gather(record, recorder, collectors, cpu_times)
+    if order.describe:  # last, as counting MACs leaves traces in the process that a measurement should not see
+        reporter.send(Phase("describing layers", None))
+        tables["layers"] = static.describe_layers(workload)
     for name, frame in tables.items():
         write_table(Path(order.folder) / f"{name}.parquet", name, frame)
     reporter.send(Finished(record, list(tables), workload.results()))
