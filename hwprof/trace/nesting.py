@@ -74,14 +74,22 @@ def tour(begin: Ints, end: Ints) -> Tour:
 
 
 def parents(depth: Ints) -> Ints:
-    """The slice around each slice, -1 at the top, from the depths of well-nested slices in the order they open."""
-    result = np.full(len(depth), -1)
+    """The slice around each slice, -1 where there is none among them, from the depths in the order they open."""
+    result = np.full(len(depth), -1, np.int64)
     outer = np.flatnonzero(depth == 0)
     for level in range(1, int(depth.max(initial=0)) + 1):
         inner = np.flatnonzero(depth == level)
-        result[inner] = outer[np.searchsorted(outer, inner) - 1]
+        result[inner] = np.concatenate([[-1], outer])[np.searchsorted(outer, inner)]
         outer = inner
     return result
+
+
+def innermost(begin: Ints, end: Ints, at: Ints) -> Ints:
+    """Which of the well-nested slices (in ``outer_first`` order) is the innermost one open at each edge; -1: none."""
+    events = tour(begin, end)
+    around = parents(events.depth)
+    open_after = np.concatenate([[-1], np.where(events.is_begin, events.row, around[events.row])])
+    return open_after[np.searchsorted(events.edge, at, "right")]
 
 
 class Lane:

@@ -1,0 +1,127 @@
+"""What a slice says about itself when it is selected: its layer, its counts by thread, and what follows from them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+import polars as pl
+
+from hwprof.run.manifest import IterationRecord, PassRecord
+from hwprof.run.schema import WHOLE_PROCESS_TID
+
+_LAYER_FACTS: Final = (
+    "index",
+    "type",
+    "input_shapes",
+    "output_shapes",
+    "more_shapes",
+    "parameters",
+    "macs",
+    "bytes",
+    "calls",
+)
+"""Columns of the layers table; ``macs``, ``bytes`` and ``calls`` are those of one iteration."""
+
+
+class Count(NamedTuple):
+    """A row of the counts table, without the span that it belongs to."""
+
+    tid: int
+    event: str
+    value: int
+    enabled_ns: int
+    running_ns: int
+    provenance: str
+
+
+SpanCounts = Mapping[int, list[Count]]
+
+
+def by_span(counts: pl.DataFrame) -> SpanCounts:
+    """The counts of each span."""
+    found: dict[int, list[Count]] = defaultdict(list)
+    for span, *row in counts.select("span", *Count._fields).iter_rows():
+        found[span].append(Count(*row))
+    return found
+
+
+class Facts:
+    """Annotations of the spans of one pass."""
+
+    def __init__(self, record: PassRecord, threads: pl.DataFrame, layers: pl.DataFrame) -> None:
+        self._iterations: dict[int, IterationRecord] = {entry.index: entry for entry in record.iterations}
+        self._event_sets = record.event_sets
+        self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
+        self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
+
+    def of(self, span: Mapping[str, Any], counts: list[Count]) -> dict[str, Any]:
+        """The annotations of one row of the spans table."""
+        facts: dict[str, Any] = {"span": span["span"], "iteration": span["iteration"], "warmup": span["warmup"]}
+        layer = self._layers.get(span["path"]) if span["kind"] == "layer" else None
+        if layer:
+            facts["layer"] = {column: layer[column] for column in _LAYER_FACTS}
+        if span["input_shapes"]:
+            facts["input_shapes"] = span["input_shapes"]
+        if span["kind"] == "iteration" and span["iteration"] in self._iterations:
+            facts |= self._iteration(self._iterations[span["iteration"]])
+        if counts:
+            facts |= self._counts(counts)
+        if derived := _derived(counts, layer, span["end_ns"] - span["begin_ns"]):
+            facts["derived"] = derived
+        return facts
+
+    def _iteration(self, record: IterationRecord) -> dict[str, Any]:
+        events = self._event_sets[record.event_set] if record.event_set is not None else None
+        return {"layers_counted": record.layers_counted, "event_set": record.event_set, "events": events}
+
+    def _counts(self, counts: list[Count]) -> dict[str, Any]:
+        total: dict[str, int] = defaultdict(int)
+        main: dict[str, int] = defaultdict(int)
+        workers: dict[str, int] = defaultdict(int)
+        by_worker: dict[str, dict[int, int]] = defaultdict(dict)
+        sources: dict[str, set[str]] = defaultdict(set)
+        for count in counts:
+            total[count.event] += count.value
+            sources[count.event].add(count.provenance)
+            if count.tid in self._main:
+                main[count.event] += count.value
+            elif count.tid != WHOLE_PROCESS_TID:
+                workers[count.event] += count.value
+                by_worker[count.event][count.tid] = count.value
+        several = any(len(values) > 1 for values in by_worker.values())
+        groups: dict[str, dict[str, Any]] = {
+            "counts": total,
+            "main": main,
+            "workers": workers,
+            "worker": by_worker if several else {},
+            "running_share": {event: share for event, share in running_shares(counts).items() if share < 1},
+            "provenance": {event: ", ".join(sorted(kinds)) for event, kinds in sources.items()},
+        }
+        return {name: group for name, group in groups.items() if group}
+
+
+def running_shares(counts: list[Count]) -> dict[str, float]:
+    """The share of the time that each event's counters were on the processor's registers; 0: it was never counted."""
+    enabled: dict[str, int] = defaultdict(int)
+    running: dict[str, int] = defaultdict(int)
+    for count in counts:
+        enabled[count.event] += count.enabled_ns
+        running[count.event] += count.running_ns
+    return {event: running[event] / time_ns for event, time_ns in enabled.items() if time_ns}
+
+
+def _derived(counts: list[Count], layer: Mapping[str, Any] | None, duration_ns: int) -> dict[str, float]:
+    """Cycles per instruction, and the rate of the analytic operations where one call is known to do all of them."""
+    shares = running_shares(counts)
+    scaled: dict[str, float] = defaultdict(float)
+    for count in counts:
+        if share := shares.get(count.event):
+            scaled[count.event] += count.value / share
+    derived = {}
+    if scaled.get("instructions") and scaled.get("cycles"):
+        derived["CPI"] = scaled["cycles"] / scaled["instructions"]
+    if layer and layer["calls"] == 1 and layer["macs"] and duration_ns > 0:
+        derived["GFLOP/s (modelled)"] = 2 * layer["macs"] / duration_ns
+    return derived
