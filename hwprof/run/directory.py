@@ -18,8 +18,8 @@ import polars as pl
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run import manifest as manifests
-from hwprof.run.manifest import MANIFEST_FILE, Manifest, PassRecord
-from hwprof.run.schema import SCHEMA_VERSION, TABLES, conform
+from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
+from hwprof.run.schema import TABLES, conform
 
 LATEST = "latest"
 

@@ -6,7 +6,8 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from hwprof.run.schema import SCHEMA_VERSION
+SCHEMA_VERSION: Final = 1
+"""Of the run directory: the manifest and the tables."""
 
 PassStatus = Literal["running", "completed", "failed", "interrupted"]
 CollectorState = Literal["ran", "unavailable", "failed", "off"]

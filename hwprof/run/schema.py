@@ -10,8 +10,6 @@ from typing import Final, Literal, get_args
 
 import polars as pl
 
-SCHEMA_VERSION: Final = 1
-
 Provenance = Literal["measured", "instrumented", "simulated", "modelled", "derived"]
 """Where a figure comes from: counters and clocks, followed code, the cache model, arithmetic, or those combined."""
 

@@ -9,11 +9,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import polars as pl
+if TYPE_CHECKING:  # the command line lists collectors without either
+    import polars as pl
 
-from hwprof.run.manifest import ClockRecord, EventInfo
+    from hwprof.run.manifest import ClockRecord, EventInfo
 
 
 class Place(Enum):
