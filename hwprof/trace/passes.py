@@ -53,6 +53,7 @@ class PassTracks:
         self._thread_names = dict(self._threads.select("tid", "name").iter_rows())
         workload = run.manifest.workload.name if run.manifest.workload else run.manifest.name
         process = writer.process(pid, f"{record.name} pass - {workload} (pid {record.pid or '?'})")
+        self._suffix = f" ({record.name})"  # a pinned track does not show which process it belongs to
         self._group = writer.track(f"{record.name} pass", process, ordered=True)
         self._groups: dict[str, int] = {}
         self.slices = self.values = self._counters = 0
@@ -166,7 +167,7 @@ class PassTracks:
     def _counter(self, group: str, name: str, unit: str, share_axis: str | None = None) -> EventSequence:
         parent = self._subgroup(group)
         self._counters += 1
-        track = self._writer.counter(name, parent, unit=unit, rank=self._counters, share_axis=share_axis)
+        track = self._writer.counter(name + self._suffix, parent, unit=unit, rank=self._counters, share_axis=share_axis)
         return self._writer.sequence(track)
 
     def _subgroup(self, name: str) -> int:
@@ -186,7 +187,7 @@ class PassTracks:
             title += f" of {self._thread_names.get(tid, 'thread')} {tid}"
         if number:
             title += f" (overlap {number})"
-        return self._writer.sequence(self._writer.track(title, self._group, rank=_rank(kind) + number))
+        return self._writer.sequence(self._writer.track(title + self._suffix, self._group, rank=_rank(kind) + number))
 
 
 def _rank(kind: str) -> int:

