@@ -74,7 +74,6 @@ class PerfCollector:
         if not plan.sets:
             raise HwprofError("none of the events can be counted here", "hwprof check shows why")
         self._times_ns = [[0, 0] for _ in plan.sets]
-        self._cpu_ns = time.process_time_ns()
         self._roster = Roster(plan, context.main_tid)
         for thread in self._roster.rescan():
             before_ns = cpu_time_ns(thread.tid)
@@ -84,6 +83,7 @@ class PerfCollector:
             reason = self._roster.refused.get(context.main_tid, "it is not a thread of this process")
             self._roster.close()
             raise HwprofError(f"cannot count the main thread: {reason}", "raise the limit: ulimit -n 65536")
+        self._cpu_ns = time.process_time_ns()
         self._begin_stretch()
 
     def stop(self) -> Collected:

@@ -13,6 +13,10 @@ MEASURE: Final = "measure"
 TRACE: Final = "trace"
 KNOWN_PASSES: Final = (MEASURE, TRACE)
 
+COUNTED_SHARE: Final = 4
+"""Counting a small layer costs several percent of its time (an interrupt for every worker that spins), timing it a
+fraction of one: so most iterations of the measure pass are only timed, and their times are the ones reported."""
+
 IDLE_S: Final = 0.5
 """How long a pass rests after warm-up when energy is measured, so that the machine's idle power is known."""
 
@@ -33,7 +37,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     inside: tuple[CollectorPlan, ...]
     beside: tuple[CollectorPlan, ...]
     idle_s: float = 0.0
-    alternate: bool = True  # every other iteration only times its layers
+    alternate: bool = True  # most iterations only time their layers
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
     environment: dict[str, str] = {}
 
@@ -41,15 +45,16 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:
     """The iterations of a pass in order: warm-up first, then timed and counted ones in turn.
 
-    Every event set gets its turn: where ``iterations`` is too small for that and for timed iterations, counting goes
-    first. ``event_sets`` is 0 without counters; then layers are only timed.
+    One in ``COUNTED_SHARE`` counts its layers, and every event set gets its turn: where ``iterations`` is too small
+    for that and for timed iterations, counting goes first. ``event_sets`` is 0 without counters; then layers are only
+    timed.
     """
     records = [IterationRecord(index, True, None, False) for index in range(warmup)]
     if event_sets == 0:
         return records + [IterationRecord(warmup + index, False, None, False) for index in range(iterations)]
     counted = iterations
     if alternate:
-        counted = min(iterations, max(iterations // 2, event_sets, 1))
+        counted = min(iterations, max(iterations // COUNTED_SHARE, event_sets))
         if counted == iterations and iterations > event_sets:
             counted -= 1
     which = _spread(counted, iterations)

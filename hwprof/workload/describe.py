@@ -7,6 +7,8 @@ from typing import Any
 
 import torch
 
+from hwprof.errors import HwprofError
+
 
 def shape_text(tensor: torch.Tensor) -> str:
     """``1x3x640x480``."""
@@ -33,3 +35,9 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 def first_line(error: BaseException) -> str:
     """What an exception says, in one line."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
+
+
+def refused(model: str, inputs: Any, error: BaseException) -> HwprofError:
+    """The error to raise where a model cannot be called with these inputs."""
+    shapes = " ".join(shape_text(tensor) for tensor in tensors_in(inputs))
+    return HwprofError(f"{model} refuses the input {shapes}: {first_line(error)}", "--imgsz or --input-shape change it")

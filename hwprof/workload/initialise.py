@@ -23,6 +23,10 @@ CANDIDATES_PER_IMAGE = 100
 LIKELY_CLASS = 0.8
 """The typical probability of the best class, for heads that have objectness besides it."""
 
+NORM_SHIFT = 1.0
+"""What batch normalisation adds after normalising. It keeps SiLU near its linear range: around 0 a random network
+amplifies the contrast between images from layer to layer, until one image has all the boxes and the others none."""
+
 MOST_IMAGES = 8
 """How many images of the input the statistics come from."""
 
@@ -40,9 +44,7 @@ def calibrate(detector: Detector, batches: Sequence[torch.Tensor], conf: float) 
     for branch in branches:
         candidates = CANDIDATES_PER_IMAGE * len(inputs) // len(branch)
         for convolution in branch:
-            features = seen[convolution]
-            _level_images(convolution, features)
-            logits = torch.cat([_logits(convolution, image) for image in features])
+            logits = torch.cat([_logits(convolution, image) for image in seen[convolution]])
             if detector.objectness:
                 _set_objectness(convolution, logits, detector.head.na, threshold, candidates)
             else:
@@ -50,11 +52,12 @@ def calibrate(detector: Detector, batches: Sequence[torch.Tensor], conf: float) 
 
 
 def calibrate_batch_norm(model: nn.Module, inputs: Sequence[torch.Tensor]) -> None:
-    """Gives every batch normalisation the mean and variance that its input has over these batches."""
+    """Gives every batch normalisation the mean and variance that its input has over these batches, and the shift."""
     norms = [module for module in model.modules() if isinstance(module, nn.BatchNorm2d)]
     momenta = [norm.momentum for norm in norms]
     for norm in norms:
         norm.reset_running_stats()
+        norm.bias.fill_(NORM_SHIFT)
         norm.momentum = None  # the plain average over the batches
         norm.train()
     for batch in inputs:
@@ -99,17 +102,6 @@ def _inputs_of(
         for handle in handles:
             handle.remove()
     return seen
-
-
-def _level_images(convolution: nn.Conv2d, features: Sequence[torch.Tensor]) -> None:
-    """Makes a 1x1 convolution blind to what tells whole images apart.
-
-    In a random network that outweighs what tells places of an image apart, and one image would get all the boxes.
-    """
-    means = torch.stack([image.mean(dim=0) for image in features])
-    _, strengths, directions = torch.linalg.svd(means - means.mean(dim=0), full_matrices=False)
-    apart = directions[strengths > 1e-4 * means.norm()]
-    convolution.weight -= (convolution.weight.flatten(1) @ apart.T @ apart).view_as(convolution.weight)
 
 
 def _logits(convolution: nn.Conv2d, features: torch.Tensor) -> torch.Tensor:

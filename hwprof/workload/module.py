@@ -17,7 +17,7 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.base import Stages, WorkloadSpec
 from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.describe import first_line, shape_text, tensors_in
+from hwprof.workload.describe import first_line, refused, shape_text, tensors_in
 
 
 class ModuleWorkload:
@@ -86,10 +86,7 @@ class ModuleWorkload:
             with torch.inference_mode():
                 self._module(*self._arguments)
         except Exception as error:
-            shapes = " ".join(shape_text(tensor) for tensor in tensors_in(self._arguments))
-            raise HwprofError(
-                f"{self._spec.model} refuses the input {shapes}: {first_line(error)}", "--input-shape sets another"
-            ) from error
+            raise refused(self._spec.model, self._arguments, error) from error
 
 
 def _find(name: str) -> Any:

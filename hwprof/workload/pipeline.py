@@ -16,6 +16,7 @@ import torch
 from hwprof.errors import HwprofError
 from hwprof.workload import detections
 from hwprof.workload.base import Stages
+from hwprof.workload.describe import refused
 from hwprof.workload.images import Image, read_image
 from hwprof.workload.libraries import require_cv2, require_ultralytics
 from hwprof.workload.models import Detector
@@ -31,14 +32,15 @@ class Pipeline:
         self._iou = iou
         self._letterbox_class: Any = require_ultralytics("data.augment").LetterBox
 
-    def run(self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None) -> list[tuple[Path, str, str]]:
-        """One batch through all stages; (path, input shape, boxes) an image. ``targets``: where to write, if at all."""
+    def run(self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None) -> list[torch.Tensor]:
+        """One batch through all stages: each image's boxes, (n, 6), in its own pixels. ``targets``: where to write the
+        drawn pictures, if at all."""
         with stages("load"):
             images = [read_image(path) for path in paths]
         with stages("preprocess"):
             batch = self.preprocess(images)
         with stages("inference"):
-            output = self._detector.module(batch)
+            output = self._infer(batch)
         with stages("postprocess"):
             with stages("nms"):
                 boxes = detections.suppress(self._detector, output, self._conf, self._iou)
@@ -46,8 +48,7 @@ class Pipeline:
             detections.to_image_pixels(boxes, (height, width), images)
         with stages("save"):
             self._save(images, boxes, targets)
-        shape = f"{height}x{width}"
-        return [(path, shape, _summary(found, self._detector.names)) for path, found in zip(paths, boxes, strict=True)]
+        return boxes
 
     def preprocess(self, images: Sequence[Image]) -> torch.Tensor:
         """Images as the model's input (B, 3, H, W), red first, 0..1.
@@ -61,6 +62,12 @@ class Pipeline:
         planes = np.ascontiguousarray(stacked[..., ::-1].transpose(0, 3, 1, 2))
         return torch.from_numpy(planes).float().div_(255.0)
 
+    def _infer(self, batch: torch.Tensor) -> Any:
+        try:
+            return self._detector.module(batch)
+        except RuntimeError as error:  # a shape that the model cannot take, or no memory
+            raise refused("the model", batch, error) from error
+
     def _save(self, images: Sequence[Image], boxes: Sequence[torch.Tensor], targets: Sequence[Path] | None) -> None:
         cv2 = require_cv2()
         for index, (image, found) in enumerate(zip(images, boxes, strict=True)):
@@ -71,8 +78,3 @@ class Pipeline:
                 targets[index].write_bytes(encoded.tobytes())
             except OSError as error:
                 raise HwprofError(f"cannot write {targets[index]}: {error.strerror}") from error
-
-
-def _summary(boxes: torch.Tensor, names: dict[int, str]) -> str:
-    count = f"{len(boxes)} box{'' if len(boxes) == 1 else 'es'}"
-    return f"{count}: {detections.tally(boxes, names)}" if len(boxes) else count

@@ -19,7 +19,7 @@ from hwprof.workload.spans import layers
 
 
 def describe_layers(workload: Workload) -> pl.DataFrame:
-    """The ``layers`` table of one iteration, from one run of ``workload.forwards()``.
+    """The ``layers`` table of one iteration, from one run of each distinct call of ``workload.forwards()``.
 
     MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
     element-wise. Bytes are those of inputs, outputs and parameters in their own element sizes, each once a call.
@@ -29,7 +29,8 @@ def describe_layers(workload: Workload) -> pl.DataFrame:
         observer = _Observer(facts, flops)
         try:
             with torch.no_grad():
-                for module, arguments in workload.forwards():
+                for module, arguments, times in _distinct(workload.forwards()):
+                    observer.times = times
                     module(*arguments)
         finally:
             observer.remove()
@@ -74,10 +75,19 @@ class _Facts:
         }
 
 
+def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[nn.Module, tuple[Any, ...], int]]:
+    """Each call with how often it occurs: calls with the very same arguments need to run only once."""
+    groups: dict[tuple[int, ...], list[tuple[nn.Module, tuple[Any, ...]]]] = {}
+    for module, arguments in forwards:
+        groups.setdefault((id(module), *map(id, arguments)), []).append((module, arguments))
+    return [(*group[0], len(group)) for group in groups.values()]
+
+
 class _Observer:
     """Hooks on every module that gather its facts while the model runs."""
 
     def __init__(self, facts: list[_Facts], flops: flop_counter.FlopCounterMode) -> None:
+        self.times = 1  # how often the iteration makes the call that runs now
         self._flops = flops
         self._calls = 0
         self._open: list[tuple[_Facts, int]] = []  # the modules being called, with the FLOPs at their begin
@@ -97,11 +107,11 @@ class _Observer:
             if not fact.calls:
                 fact.first_call = self._calls
             self._calls += 1
-            fact.calls += 1
+            fact.calls += self.times
             shapes = shapes_text(inputs)
             if shapes not in fact.input_shapes:
                 fact.input_shapes.append(shapes)
-            fact.bytes += _bytes(inputs) + _bytes(list(module.parameters(recurse=False)))
+            fact.bytes += self.times * (_bytes(inputs) + _bytes(list(module.parameters(recurse=False))))
             self._open.append((fact, self._flops.get_total_flops()))
 
         return hook
@@ -110,8 +120,8 @@ class _Observer:
         def hook(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
             fact, flops_before = self._open.pop()
             outputs = list(tensors_in(output))
-            fact.flops += self._flops.get_total_flops() - flops_before
-            fact.bytes += _bytes(outputs)
+            fact.flops += self.times * (self._flops.get_total_flops() - flops_before)
+            fact.bytes += self.times * _bytes(outputs)
             if fact.output_shapes is None:
                 fact.output_shapes = shapes_text(outputs)
 

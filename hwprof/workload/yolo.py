@@ -9,13 +9,14 @@ from typing import Any
 
 import torch
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.base import Stages, WorkloadSpec
 from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.describe import first_line, shape_text
+from hwprof.workload.describe import refused, shape_text
+from hwprof.workload.detections import tally
 from hwprof.workload.images import find_images, read_image
-from hwprof.workload.initialise import calibrate
+from hwprof.workload.initialise import MOST_IMAGES, calibrate
 from hwprof.workload.models import Detector, build_detector
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.registry import find_model
@@ -31,10 +32,13 @@ class YoloWorkload:
             raise UsageError(f"--batch {spec.batch}: a batch has at least one image")
         if spec.imgsz < 1:
             raise UsageError(f"--imgsz {spec.imgsz}: the image size is a number of pixels, 640 for one")
+        for option, value in (("--conf", spec.conf), ("--iou", spec.iou)):
+            if not 0.0 <= value <= 1.0:
+                raise UsageError(f"{option} {value:g}: a threshold lies between 0 and 1")
         self._spec = spec
         self._entry = find_model(spec.model)
         self.modules = {}
-        self._results: list[str] = []
+        self._found: list[torch.Tensor] = []
 
     def prepare(self) -> WorkloadRecord:
         """Builds, initialises or loads, and fuses the model, and reads every image once."""
@@ -45,8 +49,8 @@ class YoloWorkload:
         imgsz = math.ceil(spec.imgsz / detector.stride) * detector.stride
         self._batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
-        self._inputs = [self._pipeline.preprocess([read_image(path) for path in batch]) for batch in self._batches]
-        self._weigh(detector)
+        first = self._read_inputs()
+        fused = self._weigh(detector, first) or spec.fuse
         if spec.fuse:
             detector.fuse()
         self._detector = detector
@@ -57,7 +61,7 @@ class YoloWorkload:
             weights=spec.weights or f"random (seed {spec.seed})",
             parameters=_parameters(detector),
             parameters_unfused=unfused,
-            fused=spec.fuse,
+            fused=fused,
             threads=torch.get_num_threads(),
             batch=spec.batch,
             input_shapes=list(dict.fromkeys(shape_text(batch) for batch in self._inputs)),
@@ -68,34 +72,59 @@ class YoloWorkload:
 
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
         """Every image once; drawn pictures go into ``save_to`` under the image's own name, as JPEG."""
-        results: list[str] = []
+        found: list[torch.Tensor] = []
         with torch.inference_mode():
             for number, batch in enumerate(self._batches):
                 targets = self._targets(number, save_to) if save_to is not None else None
-                for path, shape, found in self._pipeline.run(batch, stages, targets):
-                    results.append(f"{path.name} {shape}: {found}")
-        self._results = results
+                found += self._pipeline.run(batch, stages, targets)
+        self._found = found
 
     def forwards(self) -> list[tuple[torch.nn.Module, tuple[Any, ...]]]:
-        """The model with each batch's input (B, 3, H, W)."""
+        """The model with an input (B, 3, H, W) for each batch; batches of one shape share one tensor."""
         return [(self._detector.module, (batch,)) for batch in self._inputs]
 
     def results(self) -> list[str]:
-        """``bus.jpg 640x480: 5 boxes: 4 person, 1 bus``, one an image; the shape is the model's input, height first."""
-        return list(self._results)
+        """``bus.jpg 640x480: 5 boxes (4 person, 1 bus)``, one an image; the shape is the model's input, height first.
 
-    def _weigh(self, detector: Detector) -> None:
-        """Gives the model its weights: the checkpoint's, or random ones that behave."""
+        Without the classes where the weights are random, as they mean nothing then.
+        """
+        places = [
+            (path.name, f"{inputs.shape[-2]}x{inputs.shape[-1]}")
+            for batch, inputs in zip(self._batches, self._inputs, strict=True)
+            for path in batch
+        ]
+        return [
+            f"{name} {shape}: {self._summary(boxes)}" for (name, shape), boxes in zip(places, self._found, strict=False)
+        ]
+
+    def _summary(self, boxes: torch.Tensor) -> str:
+        count = f"{len(boxes)} box{'' if len(boxes) == 1 else 'es'}"
+        if self._spec.weights is None or not len(boxes):
+            return count
+        return f"{count} ({tally(boxes, self._detector.names)})"
+
+    def _read_inputs(self) -> list[torch.Tensor]:
+        """Reads every image, so that a broken one is known now, and keeps one input of each shape; the first few
+        batches are returned."""
+        first: list[torch.Tensor] = []
+        kept: dict[torch.Size, torch.Tensor] = {}
+        self._inputs = []
+        for paths in self._batches:
+            batch = self._pipeline.preprocess([read_image(path) for path in paths])
+            self._inputs.append(kept.setdefault(batch.shape, batch))
+            if len(first) < MOST_IMAGES:
+                first.append(batch)
+        return first
+
+    def _weigh(self, detector: Detector, first: list[torch.Tensor]) -> bool:
+        """Gives the model its weights: the checkpoint's, or random ones that behave. Whether they came fused."""
         if self._spec.weights is not None:
-            load_weights(detector.module, Path(self._spec.weights), fuse=detector.fuse)
-            return
+            return load_weights(detector.module, Path(self._spec.weights), fuse=detector.fuse)
         try:
-            calibrate(detector, self._inputs, self._spec.conf)
-        except RuntimeError as error:
-            shapes = " ".join(shape_text(batch) for batch in self._inputs)
-            raise HwprofError(
-                f"{self._spec.model} refuses the input {shapes}: {first_line(error)}", "try another --imgsz"
-            ) from error
+            calibrate(detector, first, self._spec.conf)
+        except (RuntimeError, ValueError) as error:
+            raise refused(self._spec.model, first, error) from error
+        return False
 
     def _targets(self, number: int, save_to: Path) -> list[Path]:
         """Where a batch's pictures go; a name that occurs twice in the source gets its position before it."""
