@@ -44,7 +44,7 @@ def stage_table(
             pl.col("time_ns").sum().alias("total_ns"),
             *statistics.summary("time_ns", "call", "_ns"),
         )
-        .sort("begin_ns")
+        .sort("begin_ns", "total_ns", descending=[False, True])
         .drop("begin_ns")
     )
     top = rows.filter(pl.col("inside").is_null())["total_ns"].sum()
