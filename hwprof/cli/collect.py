@@ -42,7 +42,7 @@ def _collector_switches(function: Any) -> Any:
 @click.option(
     "--iterations",
     type=click.IntRange(min=1),
-    default=10,
+    default=12,
     show_default=True,
     help="Of the measure pass; the trace pass does at most 5.",
 )
@@ -88,7 +88,7 @@ def collect_command(
 
     A run is kept in a folder of its own: tables (Parquet, CSV), annotated images, and trace.pftrace for
     ui.perfetto.dev (hwprof open).
-    """  # fmt: skip
+    """
     from hwprof.cli.progress import Bars
     from hwprof.session.planner import plan_passes
 

@@ -13,11 +13,19 @@ from hwprof.workload.spec import WorkloadSpec
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _OPTIONS = (
-    click.option("--model", default="yolov7", show_default=True, metavar="NAME",
-                 help="yolov7, any ultralytics layout (yolov8n, yolo11s, …), or package.module:factory."),
+    click.option(
+        "--model",
+        default="yolov7",
+        show_default=True,
+        metavar="NAME",
+        help="yolov7, any ultralytics layout (yolov8n, yolo11s, …), or package.module:factory.",
+    ),
     click.option("--weights", type=click.Path(), metavar="FILE", help="A checkpoint. Default: seeded random weights."),
-    click.option("--source", metavar="PATH",
-                 help="An image, a folder or a glob. Default: the two photographs that ultralytics carries."),
+    click.option(
+        "--source",
+        metavar="PATH",
+        help="An image, a folder or a glob. Default: the two photographs that ultralytics carries.",
+    ),
     click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own, e.g. 1,3,224,224."),
     click.option("--imgsz", type=click.IntRange(min=32), default=640, show_default=True, help="Longer side, pixels."),
     click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images a forward."),
@@ -26,7 +34,7 @@ _OPTIONS = (
     click.option("--conf", type=click.FloatRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
     click.option("--iou", type=click.FloatRange(0, 1), default=0.45, show_default=True, help="Overlap kept by NMS."),
     click.option("--fuse/--no-fuse", default=True, show_default=True, help="Fold batch norms into convolutions."),
-)  # fmt: skip
+)
 
 
 def model_options(function: Function) -> Function:

@@ -1,0 +1,1 @@
+"""Reproducible comparisons, side by side in one run; each writes a table into results/."""

@@ -1,0 +1,157 @@
+"""How much slower is a forward while it is watched? hwprof beside torch.profiler and cProfile, interleaved.
+
+    python -m scripts.benchmarks.observer [--models yolov7 yolov8n] [--rounds 12]
+
+Every round runs each kind of forward once, in an order that rotates, in one process. A kind's figure is the median
+over rounds of its time divided by the bare forward's of the same round. The bare loop runs the model as it stands,
+with nothing of hwprof in it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import cProfile
+import os
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from collectors.perf import PerfCollector
+from hwprof.session.collector import PassContext
+from hwprof.session.plan import COUNTED_SHARE
+from hwprof.session.recorder import SpanRecorder
+from hwprof.workload import factory
+from hwprof.workload.base import Workload
+from hwprof.workload.spans import LayerWatch
+from hwprof.workload.spec import WorkloadSpec
+from scripts.benchmarks.tables import Table, write
+
+Forward = Callable[[], None]
+MEASURE_PASS = f"hwprof, measure pass (one in {COUNTED_SHARE} counted)"
+
+
+class Watched:
+    """hwprof's own measure pass around a forward: the recorder, the layer watch, the counters."""
+
+    def __init__(self, workload: Workload, forward: Forward, raw: Path) -> None:
+        self._forward = forward
+        self._recorder = SpanRecorder()
+        self._watch = LayerWatch(workload.modules, self._recorder)
+        self._counters = PerfCollector()
+        self._counters.start(PassContext("measure", os.getpid(), os.getpid(), raw, {}))
+        self._recorder.count_with([self._counters])
+
+    def timed(self) -> int:
+        """One iteration that times its layers; nanoseconds inside of the iteration's own bookkeeping."""
+        self._watch.time_only()
+        return self._iterate()
+
+    def counted(self) -> int:
+        """One iteration that counts its layers."""
+        self._watch.count()
+        return self._iterate()
+
+    def _iterate(self) -> int:
+        with self._recorder.iteration(0, warmup=False, event_set=0), self._recorder.stage("inference"):
+            begin = time.monotonic_ns()
+            self._forward()
+            taken = time.monotonic_ns() - begin
+        self._watch.remove()
+        return taken
+
+
+def _timed(forward: Forward) -> int:
+    begin = time.monotonic_ns()
+    forward()
+    return time.monotonic_ns() - begin
+
+
+def _torch_profiler(forward: Forward, **options: Any) -> int:
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], **options):
+        return _timed(forward)
+
+
+def _cprofile(forward: Forward) -> int:
+    profile = cProfile.Profile()
+    profile.enable()
+    try:
+        return _timed(forward)
+    finally:
+        profile.disable()
+
+
+def _bench(model: str, rounds: int) -> list[list[str]]:
+    workload = factory.build(WorkloadSpec(model=model))
+    workload.prepare()
+    module, arguments = workload.forwards()[0]
+
+    def forward() -> None:
+        with torch.inference_mode():
+            module(*arguments)
+
+    for _ in range(3):
+        forward()
+    with tempfile.TemporaryDirectory() as raw:
+        watched = Watched(workload, forward, Path(raw))
+        kinds: dict[str, Callable[[], int]] = {
+            "bare forward": lambda: _timed(forward),
+            "hwprof, timed iteration": watched.timed,
+            "hwprof, counted iteration": watched.counted,
+            "torch.profiler": lambda: _torch_profiler(forward),
+            "torch.profiler, record_shapes": lambda: _torch_profiler(forward, record_shapes=True),
+            "torch.profiler, with_stack": lambda: _torch_profiler(forward, with_stack=True),
+            "cProfile": lambda: _cprofile(forward),
+        }
+        times = _interleave(kinds, rounds)
+    bare = times["bare forward"]
+    ratios = {kind: [taken / base for taken, base in zip(times[kind], bare, strict=True)] for kind in kinds}
+    ratios[MEASURE_PASS] = [
+        (timed * (COUNTED_SHARE - 1) + counted) / COUNTED_SHARE
+        for timed, counted in zip(ratios["hwprof, timed iteration"], ratios["hwprof, counted iteration"], strict=True)
+    ]
+    return [_row(model, kind, times.get(kind), ratios[kind]) for kind in (*kinds, MEASURE_PASS)]
+
+
+def _interleave(kinds: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[int]]:
+    times: dict[str, list[int]] = {kind: [] for kind in kinds}
+    names = list(kinds)
+    for kind in names:
+        kinds[kind]()  # a profiler's first use is slow
+    for number in range(rounds):
+        turn = number % len(names)
+        for kind in names[turn:] + names[:turn]:
+            times[kind].append(kinds[kind]())
+    return times
+
+
+def _row(model: str, kind: str, times_ns: list[int] | None, ratios: list[float]) -> list[str]:
+    low, _, high = statistics.quantiles(ratios, n=4)
+    time_ms = f"{statistics.median(times_ns) / 1e6:.1f}" if times_ns else ""
+    median = statistics.median(ratios)
+    return [model, kind, time_ms, f"{(median - 1) * 100:+.2f}%", f"{(low - 1) * 100:+.2f} … {(high - 1) * 100:+.2f}%"]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["yolov7", "yolov8n"])
+    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--output", type=Path, default=Path("results/observer.md"))
+    options = parser.parse_args()
+    rows = [row for model in options.models for row in _bench(model, options.rounds * (4 if model[-1] == "n" else 1))]
+    table = Table(
+        title="Observer effect",
+        columns=["model, 640", "forward", "median ms", "slower than bare", "quartiles"],
+        rows=rows,
+        note=__doc__,
+        command="python -m scripts.benchmarks.observer",
+    )
+    write(table, options.output)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""The Markdown table that a benchmark leaves in results/, with the machine and versions that it was made with."""
+
+from __future__ import annotations
+
+import platform
+from dataclasses import dataclass
+from datetime import date
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from hwprof.hardware import machine
+
+PACKAGES = ("hwprof", "torch", "ultralytics", "numpy", "polars", "perfetto", "orjson")
+
+
+@dataclass(frozen=True)
+class Table:
+    """What was measured."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+    note: str
+    command: str
+
+
+def write(table: Table, target: Path) -> None:
+    """Writes the table as Markdown and prints it."""
+    text = _markdown(table)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(text, encoding="utf-8")
+    print(text)
+
+
+def _markdown(table: Table) -> str:
+    described = machine.describe()
+    where = (
+        f"{described.processor}, {described.logical_processors} processors"
+        f"{f', virtual machine ({described.hypervisor})' if described.hypervisor else ''}, {platform.platform()}"
+    )
+    lines = [f"# {table.title}", "", table.note.strip(), "", _row(table.columns), _row(["---"] * len(table.columns))]
+    lines += [_row(row) for row in table.rows]
+    lines += ["", f"Made with `{table.command}` on {date.today().isoformat()}: {where}.", f"{_versions()}.", ""]
+    return "\n".join(lines)
+
+
+def _row(cells: list[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _versions() -> str:
+    found = [f"Python {platform.python_version()}"]
+    for package in PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
