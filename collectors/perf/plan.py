@@ -17,6 +17,13 @@ from hwprof.hardware.catalogue import Event
 MAX_HARDWARE_EVENTS = 4
 """Hardware events in one set: what Intel with hyper-threading has general counters for, the scarcest in common use."""
 
+TRIAL_NS = 20_000_000
+"""How long an event that does not run at first is tried: several turns of the kernel's rotation among users."""
+
+RUNNING_SHARE = 0.1
+"""Less than this share of its time on a counter is never: a group that does not fit shows some microseconds as well,
+since the kernel starts its members one by one before it gives up."""
+
 
 @dataclass(frozen=True)
 class Dropped:
@@ -131,10 +138,10 @@ def _failure(plan: Plan, event: Event) -> Dropped | None:
             "sudo sysctl kernel.perf_event_paranoid=1",
         )
     try:
-        running_ns, (value,) = _try_out(plan, [event])
+        runs, (value,) = _try_out(plan, [event])
     except OSError as error:
         return Dropped(_refusal(event, error))
-    if running_ns == 0:
+    if not runs:
         return Dropped(f"{event.name} opens but never gets a hardware counter: another user holds them all")
     if value == 0 and event.busy_loop_moves:
         return Dropped(f"{event.name} opens but stays 0 where it must count: this processor does not implement it")
@@ -150,8 +157,7 @@ def _refusal(event: Event, error: OSError) -> str:
 def _schedulable(plan: Plan, group: tuple[Event, ...], software: tuple[Event, ...]) -> list[tuple[Event, ...]]:
     """The group if the kernel schedules it as a whole, else smaller ones that it does schedule."""
     try:
-        running_ns, _ = _try_out(plan, [*group, *software])
-        runs = running_ns > 0
+        runs, _ = _try_out(plan, [*group, *software])
     except OSError as error:
         if error.errno != errno.EINVAL:  # EINVAL: more than the processor can ever count together
             raise
@@ -169,16 +175,19 @@ def _schedulable(plan: Plan, group: tuple[Event, ...], software: tuple[Event, ..
     return _schedulable(plan, group[:middle], software) + _schedulable(plan, group[middle:], software)
 
 
-def _try_out(plan: Plan, events: Sequence[Event]) -> tuple[int, tuple[int, ...]]:
-    """Counts a little work of this thread with a group of the events: (time running in ns, values)."""
+def _try_out(plan: Plan, events: Sequence[Event]) -> tuple[bool, tuple[int, ...]]:
+    """Counts a little work of this thread with a group of the events: whether it got its counters, and the values."""
     fds: list[int] = []
     try:
         for event in events:
             fds.append(perf_event.open_event(plan.attributes(event), group_fd=fds[0] if fds else -1))
         perf_event.enable_group(fds[0])
-        perf_event.busy_work()
-        _, running_ns, values = perf_event.read_group(fds[0], len(events))
+        while True:
+            perf_event.busy_work()
+            enabled_ns, running_ns, values = perf_event.read_group(fds[0], len(events))
+            if 2 * running_ns > enabled_ns or enabled_ns > TRIAL_NS:
+                break
     finally:
         for fd in reversed(fds):
             os.close(fd)
-    return running_ns, values
+    return running_ns > RUNNING_SHARE * enabled_ns, values
