@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -168,7 +167,6 @@ def _show(run: RunDirectory, form: str, top: int) -> None:
     show(run, form=form, top=top)
     if form == "text":
         name = shlex.quote(str(run.path))
-        columns = shutil.get_terminal_size().columns
-        click.echo(f"\nrun kept in {name}".ljust(min(columns, 1)))
+        click.echo(f"\nkept in {name}: tables (Parquet, CSV), images, trace.pftrace")
         click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev")
         click.echo(f"  hwprof report {name}    this report again")

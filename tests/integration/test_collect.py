@@ -1,0 +1,241 @@
+"""The main job through the command line: a small model, its run directory, and every kind of bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from tests.requirements import require_module
+
+SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1")
+FACTORY = """
+import torch
+def small():
+    return torch.nn.Sequential(torch.nn.Conv2d(3, 4, 3), torch.nn.ReLU(), torch.nn.Flatten(), torch.nn.LazyLinear(5))
+def fixed():
+    return torch.nn.Sequential(torch.nn.Linear(7, 2))
+"""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs_models() -> None:
+    require_module("torch")
+    require_module("ultralytics")
+
+
+def hwprof(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hwprof", *arguments],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": "100", **environment},
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def collected(tmp_path_factory: pytest.TempPathFactory) -> tuple[RunDirectory, str]:
+    """One run of a small YOLO and what was printed."""
+    place = tmp_path_factory.mktemp("collect")
+    done = hwprof("collect", *SMALL, "--threads", "2", cwd=place)
+    assert done.returncode == 0, done.stderr
+    return RunDirectory.latest(place / "results"), done.stdout
+
+
+def test_the_run_holds_everything(collected: tuple[RunDirectory, str]) -> None:
+    run, printed = collected
+    assert [record.status for record in run.manifest.passes] == ["completed", "completed"]
+    for file in ("trace.pftrace", "layers.csv", "layer_types.csv", "steps.csv", "energy.csv"):
+        assert (run.path / file).stat().st_size > 0, file
+    assert {path.name for path in (run.path / "images").iterdir()} == {"bus.jpg", "zidane.jpg"}
+    assert "random" in printed
+    assert not list(run.path.rglob("*.part")), "a temporary file was left"
+
+
+def test_every_leaf_layer_has_a_row_with_its_time(collected: tuple[RunDirectory, str]) -> None:
+    run, _ = collected
+    leaves = run.read("layers").filter(pl.col("leaf"))
+    rows = pl.read_csv(run.path / "layers.csv")
+    assert sorted(rows["path"].to_list()) == sorted([*leaves["path"], "unattributed", "whole"])
+    spans = run.read("spans").filter((pl.col("pass") == "measure") & (pl.col("kind") == "layer"))
+    assert set(leaves.filter(pl.col("calls") > 0)["path"]) <= set(spans["path"])
+
+
+def test_layers_and_unattributed_add_up_to_the_process(collected: tuple[RunDirectory, str]) -> None:
+    """What perf counted between the edges of an iteration, over all threads, is what the kernel charged the process
+    with; and what the layers hold is a part of it."""
+    run, _ = collected
+    spans = run.read("spans").filter(pl.col("pass") == "measure")
+    counts = run.read("counts").filter(pl.col("pass") == "measure")
+    iterations = spans.filter((pl.col("kind") == "iteration") & ~pl.col("warmup")).select("span")
+    whole = counts.join(iterations, on="span").group_by("event").agg(pl.col("value").sum())
+    by_event = dict(whole.iter_rows())
+    assert by_event["task-clock"] == pytest.approx(by_event["process-cpu-time"], rel=0.01)
+
+
+def test_leaf_spans_do_not_overlap(collected: tuple[RunDirectory, str]) -> None:
+    run, _ = collected
+    leaves = run.read("layers").filter(pl.col("leaf"))["path"].implode()
+    for name in ("measure", "trace"):
+        spans = run.read("spans").filter(
+            (pl.col("pass") == name) & (pl.col("kind") == "layer") & pl.col("path").is_in(leaves)
+        )
+        ordered = spans.sort("begin_ns")
+        assert (ordered["begin_ns"][1:] >= ordered["end_ns"][:-1]).all()
+
+
+def test_operators_lie_inside_of_the_trace_pass(collected: tuple[RunDirectory, str]) -> None:
+    run, _ = collected
+    spans = run.read("spans").filter(pl.col("pass") == "trace")
+    operators = spans.filter(pl.col("kind") == "op")
+    assert operators.filter(pl.col("path") == "aten::conv2d").height > 100
+    assert operators.filter(pl.col("iteration") < 0).height < operators.height * 0.05
+    convolution = operators.filter(pl.col("path") == "aten::conv2d").row(0, named=True)
+    assert convolution["input_shapes"].startswith("[1,3,")
+
+
+def test_the_report_can_be_had_again_and_as_json(collected: tuple[RunDirectory, str]) -> None:
+    run, printed = collected
+    again = hwprof("report", str(run.path), cwd=run.path)
+    assert again.returncode == 0, again.stderr
+    assert again.stdout.strip() in printed
+    document = json.loads(hwprof("report", str(run.path), "--format", "json", cwd=run.path).stdout)
+    assert document["schema_version"] >= 1
+
+
+def test_a_model_of_one_s_own(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FACTORY)
+    done = hwprof("collect", "--model", "mine:small", "--input-shape", "1,3,16,16", "--iterations", "4", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.latest(tmp_path / "results")
+    assert run.read("layers").filter(pl.col("leaf"))["path"].to_list() == ["0", "1", "2", "3"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "status", "says"),
+    [
+        (["--model", "yolov77"], 2, "yolov7"),
+        (["--model", "nowhere.at:all"], 2, "nowhere"),
+        (["--model", "mine:fixed", "--input-shape", "1,3,16,16"], 1, "1x3x16x16"),
+        (["--model", "mine:fixed", "--input-shape", "wide"], 2, "1,3,224,224"),
+        ([*SMALL, "--source", "missing.jpg"], 2, "missing.jpg"),
+        ([*SMALL, "--source", "broken.jpg"], 1, "broken.jpg"),
+        ([*SMALL, "--source", "empty"], 2, "empty"),
+        ([*SMALL, "--weights", "missing.pt"], 2, "missing.pt"),
+        ([*SMALL, "--passes", "mesure"], 2, "measure"),
+        ([*SMALL, "--collectors", "pref"], 2, "perf"),
+        ([*SMALL, "--output", "broken.jpg"], 2, "--output"),
+        (["--iterations", "0"], 2, "--iterations"),
+    ],
+)
+def test_bad_input_is_one_line_and_leaves_nothing(arguments: list[str], status: int, says: str, tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(FACTORY)
+    (tmp_path / "broken.jpg").write_bytes(b"\xff\xd8\xff not a picture")
+    (tmp_path / "empty").mkdir()
+    done = hwprof("collect", *arguments, cwd=tmp_path)
+    assert done.returncode == status, (done.stdout, done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+    assert done.stdout == ""
+    results = tmp_path / "results"
+    assert not results.exists() or list(results.iterdir()) == []
+
+
+def _start(place: Path, *more: str) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "hwprof", "collect", *SMALL, "--iterations", "100000", *more],
+        cwd=place,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def _wait_for(place: Path, what: str) -> Path:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        found = sorted(place.glob(f"results/2*/{what}"))
+        if found:
+            return found[0]
+        time.sleep(0.1)
+    raise AssertionError(f"{what} did not appear")
+
+
+def test_ctrl_c_before_a_pass_is_done_leaves_nothing(tmp_path: Path) -> None:
+    process = _start(tmp_path)
+    _wait_for(tmp_path, "raw/measure/perf")
+    process.send_signal(signal.SIGINT)
+    _, errors = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert errors.strip() == "hwprof: interrupted"
+    assert list((tmp_path / "results").iterdir()) == []
+
+
+def test_ctrl_c_keeps_the_passes_that_are_done(tmp_path: Path) -> None:
+    done = _start(tmp_path, "--iterations", "2", "--passes", "measure,trace")
+    _wait_for(tmp_path, "raw/trace/worker.log")
+    done.send_signal(signal.SIGINT)
+    printed, _ = done.communicate(timeout=60)
+    assert done.returncode == 130
+    run = RunDirectory.latest(tmp_path / "results")
+    assert [record.status for record in run.manifest.passes] == ["completed", "interrupted"]
+    assert "yolov8n" in printed
+
+
+def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:
+    for moment in ("run.json", "raw/measure/worker.log", "raw/measure/perf", "raw/trace/worker.log"):
+        place = tmp_path / moment.replace("/", "-")
+        place.mkdir()
+        process = _start(place, "--iterations", "2" if "trace" in moment else "100000")
+        _wait_for(place, moment)
+        process.kill()
+        process.wait()
+        report = hwprof("report", cwd=place)
+        assert report.returncode == 0, (moment, report.stderr)
+        assert "yolov8n" in report.stdout
+
+
+def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
+    """A third party's collector, registered as its package would register it, that fails at the end."""
+    (tmp_path / "dying.py").write_text(
+        "from hwprof.session.collector import Availability, Place\n"
+        "class Dying:\n"
+        "    name, summary, place = 'dying', 'nothing', Place.INSIDE\n"
+        "    passes, wants_idle = frozenset({'measure'}), False\n"
+        "    def availability(self): return Availability(True)\n"
+        "    def start(self, context): pass\n"
+        "    def stop(self): raise RuntimeError('lost it')\n"
+    )
+    information = tmp_path / "dying-1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: dying\nVersion: 1\n")
+    (information / "entry_points.txt").write_text("[hwprof.collectors]\ndying = dying:Dying\n")
+    done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    assert done.returncode == 0, done.stderr
+    (record,) = RunDirectory.latest(tmp_path / "results").manifest.passes
+    states = {collector.name: (collector.state, collector.reason) for collector in record.collectors}
+    assert states["dying"] == ("failed", "RuntimeError: lost it")
+    assert states["perf"][0] == "ran"
+    assert "lost it" in done.stdout
+
+
+def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text("import os\ndef dies():\n    os.kill(os.getpid(), 9)\n")
+    done = hwprof("collect", "--model", "mine:dies", "--input-shape", "1,3", cwd=tmp_path)
+    assert done.returncode == 1
+    assert "SIGKILL" in done.stderr
+    assert "worker.log" in done.stderr
+    report = hwprof("report", cwd=tmp_path)
+    assert "SIGKILL" in report.stdout

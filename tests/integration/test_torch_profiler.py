@@ -1,0 +1,38 @@
+"""torch.profiler through the collector: operators with shapes, on the monotonic clock."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+
+import polars as pl
+
+from collectors.torch_profiler import RAW_FILE, TorchProfilerCollector
+from hwprof.session.collector import PassContext
+from tests.requirements import require_module
+
+
+def test_operators_lie_where_they_ran(tmp_path: Path) -> None:
+    torch = require_module("torch")
+    collector = TorchProfilerCollector()
+    assert collector.availability().ok
+    left, right = torch.rand(64, 32), torch.rand(32, 16)
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))
+    brackets = []
+    for _ in range(20):
+        begin = time.monotonic_ns()
+        torch.mm(left, right)
+        brackets.append((begin, time.monotonic_ns()))
+        time.sleep(0.001)
+    collected = collector.stop()
+    assert (tmp_path / RAW_FILE).exists()
+    products = collected.tables["spans"].filter(pl.col("path") == "aten::mm").sort("begin_ns")
+    assert products["input_shapes"].unique().to_list() == ["[64,32] [32,16]"]
+    assert products["tid"].unique().to_list() == [os.getpid()]
+    (clock,) = collected.clocks
+    assert clock.error_ns < 100_000
+    slack = clock.error_ns + 5_000
+    assert products.height == len(brackets)
+    for (low, high), begin, end in zip(brackets, products["begin_ns"], products["end_ns"], strict=True):
+        assert low - slack <= begin <= end <= high + slack
