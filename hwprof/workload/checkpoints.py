@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -88,7 +89,9 @@ def _read_pickle(path: Path) -> Any:
     except (RuntimeError, EOFError, OSError, ValueError) as error:
         raise HwprofError(f"cannot read {path} as a checkpoint: {first_line(error)}") from error
     try:
-        return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # that the classes' source changed: they are not used
+            return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
     except Exception as error:  # a damaged or malicious pickle can raise anything
         raise HwprofError(f"cannot read {path} as a checkpoint: {first_line(error)}") from error
 

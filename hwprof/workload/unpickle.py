@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import collections
 import pickle
-from typing import IO, Any
+from typing import IO, Any, TypeVar
 
 import torch
 
 _ALLOWED = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("builtins", "set"): set,
+    ("__builtin__", "set"): set,  # as protocol 2 names it
     ("torch._utils", "_rebuild_tensor_v2"): torch._utils._rebuild_tensor_v2,
     ("torch._utils", "_rebuild_parameter"): torch._utils._rebuild_parameter,
     ("torch", "Size"): torch.Size,
@@ -22,6 +23,8 @@ _ALLOWED = {
 }
 
 _DEEPEST = 200
+
+Member = TypeVar("Member")
 
 
 class Standin:
@@ -32,7 +35,7 @@ class Standin:
         return super().__new__(cls)
 
     def __init__(self, *arguments: Any, **keywords: Any) -> None:
-        self.__dict__.setdefault("_modules", {})
+        """Keeps none of them."""
 
     def __setstate__(self, state: Any) -> None:
         if isinstance(state, dict):
@@ -73,14 +76,20 @@ def state_of(module: Standin, prefix: str = "", depth: int = 0) -> dict[str, tor
     """The state dict that the module would have had: parameters and persistent buffers by dotted name."""
     if depth > _DEEPEST:
         return {}
-    attributes = module.__dict__
-    passing = attributes.get("_non_persistent_buffers_set") or ()
+    passing = module.__dict__.get("_non_persistent_buffers_set") or set()
     state = {}
-    for kind in ("_parameters", "_buffers"):
-        for name, value in (attributes.get(kind) or {}).items():
-            if isinstance(value, torch.Tensor) and not (kind == "_buffers" and name in passing):
+    for kind, left_out in (("_parameters", set()), ("_buffers", passing)):
+        for name, value in _members(module, kind, torch.Tensor):
+            if name not in left_out:
                 state[f"{prefix}{name}"] = value.detach()
-    for name, child in (attributes.get("_modules") or {}).items():
-        if isinstance(child, Standin):
-            state.update(state_of(child, f"{prefix}{name}.", depth + 1))
+    for name, child in _members(module, "_modules", Standin):
+        state.update(state_of(child, f"{prefix}{name}.", depth + 1))
     return state
+
+
+def _members(module: Standin, attribute: str, kind: type[Member]) -> list[tuple[str, Member]]:
+    """The entries of one of a module's dictionaries that are what they should be."""
+    members = module.__dict__.get(attribute)
+    if not isinstance(members, dict):
+        return []
+    return [(str(name), member) for name, member in members.items() if isinstance(member, kind)]

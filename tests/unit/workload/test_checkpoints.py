@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.workload.checkpoints import load_weights, read_state
+
+
+def _net() -> nn.Sequential:
+    return nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4), nn.Sequential(nn.Conv2d(4, 2, 1)))
+
+
+def _filled(seed: int = 7) -> nn.Sequential:
+    torch.manual_seed(seed)
+    net = _net()
+    norm = net[1]
+    assert isinstance(norm, nn.BatchNorm2d) and norm.running_mean is not None
+    norm.running_mean.normal_()
+    return net
+
+
+def _same(first: nn.Module, second: nn.Module) -> bool:
+    mine, other = first.state_dict(), second.state_dict()
+    return mine.keys() == other.keys() and all(torch.equal(mine[key], other[key]) for key in mine)
+
+
+@pytest.mark.parametrize(
+    "wrapping", ["plain", "state_dict", "model_state_dict", "model", "data-parallel", "old format"]
+)
+def test_loads_state_dicts_however_they_are_wrapped(tmp_path: Path, wrapping: str) -> None:
+    source, target, path = _filled(), _net(), tmp_path / "weights.pt"
+    content: Any = source.state_dict()
+    if wrapping == "data-parallel":
+        content = {f"module.{key}": value for key, value in content.items()}
+    elif wrapping not in ("plain", "old format"):
+        content = {wrapping: content, "epoch": 3, "optimizer": {"lr": 0.1}}
+    torch.save(content, path, _use_new_zipfile_serialization=wrapping != "old format")
+    assert not _same(source, target)
+    load_weights(target, path)
+    assert _same(source, target)
+
+
+def test_half_precision_becomes_single(tmp_path: Path) -> None:
+    torch.save(_filled().half().state_dict(), tmp_path / "half.pt")
+    state = read_state(tmp_path / "half.pt")
+    assert {value.dtype for value in state.values()} == {torch.float32, torch.int64}
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Iterator[type[nn.Module]]:
+    """A class of a package that is gone when the checkpoint is read, like YOLOv7's ``models.yolo.Model``."""
+    package, module = ModuleType("gone_models"), ModuleType("gone_models.yolo")
+
+    def build(self: Any) -> None:
+        nn.Module.__init__(self)
+        self.model = _filled()
+        self.register_buffer("scratch", torch.ones(3), persistent=False)
+        self.hyper = Unheard()
+        self.stride = torch.tensor([8.0])
+
+    class Unheard(dict[str, int]):
+        pass
+
+    model = type("Model", (nn.Module,), {"__init__": build, "__module__": "gone_models.yolo"})
+    Unheard.__module__, Unheard.__qualname__ = "gone_models.yolo", "Unheard"
+    for name, value in (("Model", model), ("Unheard", Unheard)):
+        setattr(module, name, value)
+    sys.modules.update({"gone_models": package, "gone_models.yolo": module})
+    yield model
+    for name in ("gone_models", "gone_models.yolo"):
+        sys.modules.pop(name, None)
+
+
+def _forget() -> None:
+    for name in ("gone_models", "gone_models.yolo"):
+        del sys.modules[name]
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_reads_a_pickled_model_whose_classes_are_gone(tmp_path: Path, foreign: type[nn.Module], zipped: bool) -> None:
+    source, path = foreign(), tmp_path / "yolov7.pt"
+    torch.save(
+        {"epoch": -1, "ema": None, "model": source, "training_results": None},
+        path,
+        _use_new_zipfile_serialization=zipped,
+    )
+    _forget()
+    state = read_state(path)
+    expected = source.state_dict()
+    assert state.keys() == expected.keys() and "scratch" not in state
+    assert all(torch.equal(state[key], expected[key]) for key in expected)
+
+
+def test_the_averaged_model_goes_before_the_last_one(tmp_path: Path, foreign: type[nn.Module]) -> None:
+    averaged, last = foreign(), foreign()
+    torch.nn.init.constant_(averaged.get_parameter("model.0.weight"), 5.0)
+    torch.save({"model": last, "ema": averaged}, tmp_path / "both.pt")
+    _forget()
+    assert set(read_state(tmp_path / "both.pt")["model.0.weight"].flatten().tolist()) == {5.0}
+
+
+class _Malicious:
+    def __init__(self, target: Path) -> None:
+        self.target = target
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return os.mkdir, (str(self.target),)
+
+
+@pytest.mark.parametrize("zipped", [True, False])
+def test_runs_no_code_from_a_checkpoint(tmp_path: Path, zipped: bool) -> None:
+    target, path, expected = tmp_path / "pwned", tmp_path / "evil.pt", _filled().state_dict()
+    torch.save({"evil": _Malicious(target), "model": expected}, path, _use_new_zipfile_serialization=zipped)
+    assert read_state(path).keys() == expected.keys()
+    assert not target.exists()
+    torch.load(path, weights_only=False)  # the same file does run it, when it is let
+    assert target.exists()
+
+
+def test_old_checkpoints_lack_batch_counters(tmp_path: Path) -> None:
+    state = {key: value for key, value in _filled().state_dict().items() if not key.endswith("num_batches_tracked")}
+    torch.save(state, tmp_path / "old.pt")
+    load_weights(_net(), tmp_path / "old.pt")
+
+
+def test_a_misfit_is_told_in_one_line_with_counts_and_examples(tmp_path: Path) -> None:
+    state = _filled().state_dict()
+    del state["2.0.bias"]
+    state["0.weight"] = torch.zeros(8, 3, 3, 3)
+    for number in range(5):
+        state[f"extra.{number}"] = torch.zeros(1)
+    torch.save(state, tmp_path / "other.pt")
+    with pytest.raises(HwprofError) as caught:
+        load_weights(_net(), tmp_path / "other.pt")
+    message = str(caught.value)
+    assert "1 missing (2.0.bias)" in message
+    assert "5 unexpected (extra.0, extra.1, extra.2, …)" in message
+    assert "1 of another shape (0.weight)" in message
+    assert "\n" not in message
+
+
+@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 cut short"])
+def test_a_broken_file_is_told_in_one_line(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "broken.pt"
+    path.write_bytes(content)
+    with pytest.raises(HwprofError, match=r"cannot read .*broken\.pt") as caught:
+        load_weights(_net(), path)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_weights(tmp_path: Path) -> None:
+    torch.save({"epoch": 3, "model": "none"}, tmp_path / "empty.pt")
+    with pytest.raises(HwprofError, match="holds no weights"):
+        load_weights(_net(), tmp_path / "empty.pt")
+
+
+def test_a_missing_file(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="there is no weights file"):
+        load_weights(_net(), tmp_path / "nowhere.pt")
+
+
+def test_safetensors_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "w.safetensors").write_bytes(b"")
+    monkeypatch.setitem(sys.modules, "safetensors", None)
+    with pytest.raises(HwprofError, match="pip install safetensors"):
+        load_weights(_net(), tmp_path / "w.safetensors")
+
+
+def test_safetensors_are_read_with_the_package(tmp_path: Path) -> None:
+    safetensors = pytest.importorskip("safetensors.torch", reason="an optional package")
+    source, target, path = _filled(), _net(), tmp_path / "w.safetensors"
+    safetensors.save_file(source.state_dict(), path)
+    load_weights(target, path)
+    assert _same(source, target)
+
+
+class _Head(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.m = nn.ModuleList(nn.Conv2d(channels, 6, 1) for channels in (4, 8))
+
+
+class _TrainingHead(_Head):
+    """YOLOv7's head as it trains: knowledge added before and multiplied after the convolution."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ia = nn.ModuleList(_Implicit(channels, 0.0) for channels in (4, 8))
+        self.im = nn.ModuleList(_Implicit(6, 1.0) for _ in range(2))
+
+
+class _Implicit(nn.Module):
+    def __init__(self, channels: int, mean: float) -> None:
+        super().__init__()
+        self.implicit = nn.Parameter(torch.randn(1, channels, 1, 1) * 0.5 + mean)
+
+
+def test_folds_the_implicit_layers_of_a_training_checkpoint(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    training, head = nn.Sequential(_TrainingHead()), nn.Sequential(_Head())
+    torch.save(training.state_dict(), tmp_path / "training.pt")
+    load_weights(head, tmp_path / "training.pt")
+    original, folded = training[0], head[0]
+    assert isinstance(original, _TrainingHead) and isinstance(folded, _Head)
+    for level, channels in enumerate((4, 8)):
+        x = torch.randn(2, channels, 3, 3)
+        added = original.get_parameter(f"ia.{level}.implicit")
+        factor = original.get_parameter(f"im.{level}.implicit")
+        torch.testing.assert_close(folded.m[level](x), factor * original.m[level](x + added))
+
+
+def test_a_checkpoint_saved_after_fusing_meets_a_fused_model(tmp_path: Path) -> None:
+    fused_net = nn.Sequential(nn.Conv2d(3, 4, 3))
+    torch.save(fused_net.state_dict(), tmp_path / "fused.pt")
+    model = nn.Sequential(nn.Conv2d(3, 4, 3, bias=False), nn.BatchNorm2d(4))
+
+    def fuse() -> None:
+        model[0] = nn.Conv2d(3, 4, 3)
+        del model[1]
+
+    assert load_weights(model, tmp_path / "fused.pt", fuse)
+    assert _same(model, fused_net)

@@ -1,0 +1,89 @@
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.workload import libraries
+from hwprof.workload.images import find_images, read_image
+
+
+def test_a_folder_gives_its_images_by_name(pictures: Path) -> None:
+    assert [path.name for path in find_images(str(pictures))] == ["a.png", "b.jpg", "tall.png"]
+
+
+def test_a_glob_gives_what_it_matches(pictures: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [path.name for path in find_images(f"{pictures}/*.png")] == ["a.png", "tall.png"]
+    monkeypatch.chdir(pictures.parent)
+    assert [path.name for path in find_images(f"{pictures.name}/*")] == ["a.png", "b.jpg", "tall.png"]
+
+
+def test_a_file_is_itself(pictures: Path) -> None:
+    assert find_images(str(pictures / "a.png")) == [pictures / "a.png"]
+
+
+def test_a_name_with_brackets_is_a_file_first(tmp_path: Path) -> None:
+    odd = tmp_path / "shot [1].png"
+    odd.write_bytes(b"")
+    assert find_images(str(odd)) == [odd]
+
+
+def test_without_a_source_there_are_ultralytics_photographs() -> None:
+    assert [path.name for path in find_images(None)] == ["bus.jpg", "zidane.jpg"]
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("nowhere.jpg", "there is no file or folder"),
+        ("*.jpg", "no image matches"),
+        ("*.txt", "no image matches"),
+        ("", "holds no image"),
+    ],
+)
+def test_nothing_to_read_is_a_usage_error(tmp_path: Path, source: str, message: str) -> None:
+    (tmp_path / "notes.txt").write_text("x")
+    with pytest.raises(UsageError, match=message):
+        find_images(str(tmp_path / source))
+
+
+def test_reads_blue_first(tmp_path: Path) -> None:
+    import cv2
+
+    picture = np.zeros((4, 6, 3), dtype=np.uint8)
+    picture[..., 0] = 200
+    cv2.imwrite(str(tmp_path / "blue.png"), picture)
+    image = read_image(tmp_path / "blue.png")
+    assert image.shape == (4, 6, 3) and image[..., 0].min() == 200 and image[..., 1:].max() == 0
+
+
+@pytest.mark.parametrize("content", [b"", b"\xff\xd8\xff\xe0 cut short", b"plain text"])
+def test_a_broken_image_is_told_in_one_line(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "broken.jpg").write_bytes(content)
+    with pytest.raises(HwprofError, match=r"broken.jpg is not an image") as caught:
+        read_image(tmp_path / "broken.jpg")
+    assert "\n" not in str(caught.value)
+
+
+def test_an_image_that_went_away(tmp_path: Path) -> None:
+    with pytest.raises(HwprofError, match=r"cannot read .*No such file"):
+        read_image(tmp_path / "gone.jpg")
+
+
+def test_missing_system_libraries_have_their_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(name: str) -> None:
+        raise ImportError("libGL.so.1: cannot open shared object file: No such file or directory")
+
+    monkeypatch.setattr(importlib, "import_module", fail)
+    with pytest.raises(HwprofError, match=r"libGL.so.1.*apt-get install -y libgl1 libglib2.0-0"):
+        libraries.require_cv2()
+
+
+def test_a_missing_package_has_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ultralytics.nn.tasks", None)
+    with pytest.raises(HwprofError, match=r"pip install 'hwprof\[yolo\]'"):
+        libraries.require_ultralytics()
