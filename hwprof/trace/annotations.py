@@ -10,6 +10,16 @@ from hwprof.trace.interning import Interned, Table
 from hwprof.trace.varint import varint
 
 _INT64: Final = 1 << 63
+_NAME: Final = packets.tag(packets.ANNOTATION_NAME, packets.VARINT)
+_BOOL: Final = packets.tag(packets.ANNOTATION_BOOL, packets.VARINT)
+_INT: Final = packets.tag(packets.ANNOTATION_INT, packets.VARINT)
+_STRING: Final = packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT)
+_ENTRY: Final = packets.tag(packets.ANNOTATION_DICT, packets.LENGTH)
+_ITEM: Final = packets.tag(packets.ANNOTATION_ARRAY, packets.LENGTH)
+
+
+class Lasting(dict[str, Any]):
+    """A mapping that many slices carry and that never changes: it is encoded once a sequence."""
 
 
 class Annotations:
@@ -17,6 +27,7 @@ class Annotations:
 
     def __init__(self, interned: Interned) -> None:
         self._interned = interned
+        self._lasting: dict[int, tuple[Lasting, bytes]] = {}  # by identity; the mapping is kept, so that it stays one
 
     def encode(self, annotations: Mapping[str, Any]) -> bytes:
         """TrackEvent.debug_annotations; entries that are ``None`` are left out.
@@ -24,30 +35,36 @@ class Annotations:
         Raises ``TypeError`` where a value is not a number, boolean, string, sequence or mapping. Integers beyond
         64 bits with sign, which the trace processor would read wrong, are written in decimal.
         """
-        return b"".join(
-            packets.EVENT_ANNOTATION + varint(len(body)) + body
-            for body in (self._named(name, value) for name, value in annotations.items() if value is not None)
-        )
+        return self._fields(packets.EVENT_ANNOTATION, annotations)
 
-    def _named(self, name: str, value: Any) -> bytes:
-        number = self._interned.number(Table.ANNOTATION_NAMES, name)
-        return packets.number(packets.ANNOTATION_NAME, number) + self._value(value)
+    def _fields(self, tag: bytes, entries: Mapping[str, Any]) -> bytes:
+        parts: list[bytes] = []
+        for name, value in entries.items():
+            if value is not None:
+                number = self._interned.number(Table.ANNOTATION_NAMES, str(name))
+                body = _NAME + varint(number) + self._value(value)
+                parts += tag, varint(len(body)), body
+        return b"".join(parts)
 
     def _value(self, value: Any) -> bytes:
         if isinstance(value, bool):
-            return packets.number(packets.ANNOTATION_BOOL, value)
+            return _BOOL + varint(value)
         if isinstance(value, int):
-            if -_INT64 <= value < _INT64:
-                return packets.number(packets.ANNOTATION_INT, value)
-            return self._value(str(value))
+            return _INT + varint(value) if -_INT64 <= value < _INT64 else self._value(str(value))
         if isinstance(value, float):
             return packets.double(packets.ANNOTATION_DOUBLE, value)
         if isinstance(value, str):
-            return packets.number(packets.ANNOTATION_STRING_IID, self._interned.number(Table.STRINGS, value))
+            return _STRING + varint(self._interned.number(Table.STRINGS, value))
+        if isinstance(value, Lasting):
+            return self._once(value)
         if isinstance(value, Mapping):
-            entries = (self._named(str(key), entry) for key, entry in value.items() if entry is not None)
-            return b"".join(packets.data(packets.ANNOTATION_DICT, entry) for entry in entries)
+            return self._fields(_ENTRY, value)
         if isinstance(value, list | tuple):
-            entries = (self._value(entry) for entry in value if entry is not None)
-            return b"".join(packets.data(packets.ANNOTATION_ARRAY, entry) for entry in entries)
+            items = [self._value(item) for item in value if item is not None]
+            return b"".join(_ITEM + varint(len(item)) + item for item in items)
         raise TypeError(f"cannot annotate a slice with {type(value).__name__}: {value!r}")
+
+    def _once(self, value: Lasting) -> bytes:
+        if id(value) not in self._lasting:
+            self._lasting[id(value)] = value, self._fields(_ENTRY, value)
+        return self._lasting[id(value)][1]

@@ -10,6 +10,7 @@ import polars as pl
 
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.trace.annotations import Lasting
 
 _LAYER_FACTS: Final = (
     "index",
@@ -55,13 +56,17 @@ class Facts:
         self._event_sets = record.event_sets
         self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
+        self._layer_facts = {
+            path: Lasting({column: row[column] for column in _LAYER_FACTS}) for path, row in self._layers.items()
+        }
+        self._provenances: dict[tuple[tuple[str, str], ...], Lasting] = {}
 
     def of(self, span: Mapping[str, Any], counts: list[Count]) -> dict[str, Any]:
         """The annotations of one row of the spans table."""
         facts: dict[str, Any] = {"span": span["span"], "iteration": span["iteration"], "warmup": span["warmup"]}
         layer = self._layers.get(span["path"]) if span["kind"] == "layer" else None
         if layer:
-            facts["layer"] = {column: layer[column] for column in _LAYER_FACTS}
+            facts["layer"] = self._layer_facts[span["path"]]
         if span["input_shapes"]:
             facts["input_shapes"] = span["input_shapes"]
         if span["kind"] == "iteration" and span["iteration"] in self._iterations:
@@ -97,9 +102,14 @@ class Facts:
             "workers": workers,
             "worker": by_worker if several else {},
             "running_share": {event: share for event, share in running_shares(counts).items() if share < 1},
-            "provenance": {event: ", ".join(sorted(kinds)) for event, kinds in sources.items()},
+            "provenance": self._provenance(sources),
         }
         return {name: group for name, group in groups.items() if group}
+
+    def _provenance(self, sources: Mapping[str, set[str]]) -> Lasting:
+        """How each event was counted; the same object for the same answer."""
+        entries = tuple((event, ", ".join(sorted(kinds))) for event, kinds in sources.items())
+        return self._provenances.setdefault(entries, Lasting(entries))
 
 
 def running_shares(counts: list[Count]) -> dict[str, float]:

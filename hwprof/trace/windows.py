@@ -37,7 +37,7 @@ def windows(frame: pl.LazyFrame, time: str, *, rows: int = ROWS, whole: pl.LazyF
         .collect(engine="streaming")
     )
     share = (histogram["rows"].cum_sum() - histogram["rows"]) // rows
-    starts = histogram["bin"].filter(share != share.shift(1)).to_numpy() * width + first
+    starts = histogram["bin"].filter(share != share.shift(1, fill_value=-1)).to_numpy() * width + first
     cuts = _outside(starts[1:].astype(np.int64), whole) if whole is not None else starts[1:]
     edges = [first, *(cut for cut in np.unique(cuts).tolist() if cut > first), last + 1]
     return list(pairwise(edges))

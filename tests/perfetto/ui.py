@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-from playwright.sync_api import BrowserContext, Page, sync_playwright
+from playwright.sync_api import BrowserContext, Page, Request, sync_playwright
 
 _FLAGS: Final = (
     "--no-sandbox",
@@ -47,7 +47,7 @@ class Shown:
     data_loss: bool
     page_errors: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
-    """Addresses of other hosts that the page asked for."""
+    """Addresses elsewhere that the page asked for, and that its content policy did not stop."""
 
 
 def look(chromium: str, url: str, picture: Path) -> Shown:
@@ -65,10 +65,10 @@ def look(chromium: str, url: str, picture: Path) -> Shown:
 def _look(context: BrowserContext, url: str, picture: Path) -> Shown:
     page: Page = context.pages[0]
     errors: list[str] = []
-    asked: list[str] = []
+    asked: list[Request] = []
     origin = url.partition("/#")[0]
     page.on("pageerror", lambda error: errors.append(str(error)))
-    page.on("request", lambda request: asked.append(request.url))
+    page.on("request", lambda request: asked.append(request))
     page.goto(url)
     page.wait_for_function("globalThis.app?.trace !== undefined", timeout=90_000)
     page.wait_for_function(_IDLE, timeout=60_000)
@@ -77,5 +77,9 @@ def _look(context: BrowserContext, url: str, picture: Path) -> Shown:
     said: dict[str, Any] = page.evaluate(_LOOK)
     page.screenshot(path=str(picture))
     begin, end = said.pop("in_view")
-    foreign = [address for address in asked if not address.startswith((origin, "data:", "blob:"))]
+    foreign = [
+        request.url
+        for request in asked
+        if not request.url.startswith((origin, "data:", "blob:")) and request.failure != "csp"
+    ]
     return Shown(**said, in_view=(int(begin), int(end)), page_errors=errors, foreign=foreign)

@@ -1,0 +1,37 @@
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import polars as pl
+
+from hwprof.trace.opening import parameters
+from tests import synthetic_run
+
+
+def test_pins_the_measured_pass_and_shows_one_counted_iteration(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    chosen = parameters(run)
+    unfold, pin = json.loads(chosen["startupCommands"])
+    assert re.search(unfold["args"][0], "trace pass - synthetic (pid 4200) 4200")
+    matching = {"stages (measure)", "layers (measure)", "CPUs busy (measure)", "power/package-0 (measure)"}
+    others = {"layers (trace)", "memory/rss (measure)", "layers (measure) 2"}
+    assert {name for name in matching | others if re.search(pin["args"][0], name)} == matching
+    clock = run.manifest.clock
+    whole = (
+        run.read("spans").filter((pl.col("pass") == "measure") & (pl.col("path") == "iteration 1")).row(0, named=True)
+    )
+    begin_ns, end_ns = (int(chosen[key]) - clock.boottime_ns + clock.monotonic_ns for key in ("visStart", "visEnd"))
+    assert begin_ns < whole["begin_ns"] < whole["end_ns"] < end_ns
+    assert end_ns - begin_ns < 1.1 * (whole["end_ns"] - whole["begin_ns"])
+
+
+def test_other_passes_serve_where_there_is_no_measure(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    run.manifest.passes = [record for record in run.manifest.passes if record.name == "trace"]
+    assert r"\\(trace\\)" in parameters(run)["startupCommands"]
+    run.manifest.passes[0].iterations = []
+    assert set(parameters(run)) == {"startupCommands"}
+    run.manifest.passes = []
+    assert parameters(run) == {}
