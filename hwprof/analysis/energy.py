@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from typing import Final
 
-import numpy as np
 import polars as pl
 
 ENERGY_PREFIX: Final = "energy/"
@@ -54,10 +53,10 @@ def energy_table(spans: pl.DataFrame, series: pl.DataFrame, iterations: tuple[in
 def _zone(zone: str, meter: pl.DataFrame, windows: pl.DataFrame, idle: pl.DataFrame) -> list[dict[str, object]]:
     if meter.height < 2:
         return []
-    time_ns, joules = meter["time_ns"].to_numpy(), meter["value"].to_numpy()
-    resolution_s = max(REFRESH_NS, float(np.median(np.diff(time_ns)))) / 1e9
-    used = _used(time_ns, joules, windows)
-    idle_watts = _watts(_used(time_ns, joules, idle))
+    interval_ns = meter.select(pl.col("time_ns").diff().median().cast(pl.Float64)).item()
+    resolution_s = max(REFRESH_NS, interval_ns) / 1e9
+    used = _used(meter, windows)
+    idle_watts = _watts(_used(meter, idle))
     rows: list[dict[str, object]] = []
     for (stage,), group in used.partition_by("stage", as_dict=True, maintain_order=True).items():
         seconds, energy = float(group["seconds"].sum()), float(group["joules"].sum())
@@ -81,13 +80,25 @@ def _zone(zone: str, meter: pl.DataFrame, windows: pl.DataFrame, idle: pl.DataFr
     return rows
 
 
-def _used(time_ns: np.ndarray, joules: np.ndarray, windows: pl.DataFrame) -> pl.DataFrame:
+def _used(meter: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
     """The windows inside the readings, with the seconds and joules of each."""
-    covered = windows.filter((pl.col("begin_ns") >= int(time_ns[0])) & (pl.col("end_ns") <= int(time_ns[-1])))
-    edges = [np.interp(covered[edge].to_numpy(), time_ns, joules) for edge in ("begin_ns", "end_ns")]
-    return covered.with_columns(
-        seconds=(pl.col("end_ns") - pl.col("begin_ns")) / 1e9, joules=pl.Series(edges[1] - edges[0], dtype=pl.Float64)
-    )
+    first, last = meter["time_ns"][0], meter["time_ns"][-1]
+    covered = windows.filter((pl.col("begin_ns") >= first) & (pl.col("end_ns") <= last))
+    begin, end = (_interpolate(meter, covered[edge]) for edge in ("begin_ns", "end_ns"))
+    return covered.with_columns(seconds=(pl.col("end_ns") - pl.col("begin_ns")) / 1e9, joules=end - begin)
+
+
+def _interpolate(meter: pl.DataFrame, moments: pl.Series) -> pl.Series:
+    """The meter's value at moments within its readings, linear between the two readings around each."""
+    readings = meter.select("time_ns", "value", at_ns="time_ns").sort("at_ns")
+    wanted = pl.DataFrame({"at_ns": moments, "row": range(len(moments))}, schema_overrides={"row": pl.Int64})
+    around = wanted.sort("at_ns").join_asof(readings, on="at_ns", strategy="backward")
+    around = around.join_asof(readings, on="at_ns", strategy="forward", suffix="_after")
+    part = (pl.col("at_ns") - pl.col("time_ns")) / (pl.col("time_ns_after") - pl.col("time_ns"))
+    value = pl.col("value") + (pl.col("value_after") - pl.col("value")) * pl.when(part.is_finite()).then(
+        part
+    ).otherwise(0)
+    return around.select("row", joules=value).sort("row")["joules"]
 
 
 def _watts(used: pl.DataFrame) -> float | None:

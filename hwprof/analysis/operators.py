@@ -5,8 +5,6 @@ That pass runs slower than the measure pass, so shares are the message; times ar
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import polars as pl
 
 SCHEMA = {
@@ -19,23 +17,30 @@ SCHEMA = {
 }
 
 
-def operator_table(spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
-    """One row a name and input shapes, most self time first, in ``SCHEMA``.
+def operator_calls(spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+    """The operator spans of these iterations with three more columns; nesting is found by time.
 
-    Self time is an operator's own, without the operators it called on the same thread; inclusive time counts an
-    operator that calls itself with the same shapes once. Nesting is found by time.
+    ``length_ns``; ``self_ns``: without the operators that it called on the same thread; ``outermost``: no operator
+    around it has the same name and shapes.
     """
     calls = (
         spans.filter((pl.col("kind") == "op") & pl.col("iteration").is_in(list(iterations)))
         .with_columns(length_ns=pl.col("end_ns") - pl.col("begin_ns"))
         .sort("pid", "tid", "begin_ns", "length_ns", "span", descending=[False, False, False, True, False])
     )
-    if not calls.height:
-        return pl.DataFrame(schema=SCHEMA)
-    own = pl.DataFrame(list(_self_times(calls)), schema={"self_ns": pl.Int64, "outermost": pl.Boolean}, orient="row")
+    own, outermost = _self_times(calls)
+    return calls.with_columns(
+        pl.Series("self_ns", own, dtype=pl.Int64), pl.Series("outermost", outermost, dtype=pl.Boolean)
+    )
+
+
+def operator_table(calls: pl.DataFrame) -> pl.DataFrame:
+    """One row a name and input shapes, most self time first, in ``SCHEMA``; ``calls`` as ``operator_calls`` makes them.
+
+    Inclusive time counts an operator that calls itself with the same shapes once.
+    """
     return (
-        calls.hstack(own)
-        .group_by("input_shapes", name="path")
+        calls.group_by("input_shapes", name="path")
         .agg(
             pl.len().cast(pl.Int64).alias("count"),
             pl.col("self_ns").sum(),
@@ -47,19 +52,16 @@ def operator_table(spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataF
     )
 
 
-def coverage(spans: pl.DataFrame, iterations: tuple[int, ...]) -> float | None:
+def coverage(calls: pl.DataFrame, spans: pl.DataFrame, iterations: tuple[int, ...]) -> float | None:
     """The share of the iterations' time that lies in operators on the threads that ran the iterations."""
-    kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
-    whole = kept.filter(pl.col("kind") == "iteration")
+    whole = spans.filter((pl.col("kind") == "iteration") & pl.col("iteration").is_in(list(iterations)))
     total = int((whole["end_ns"] - whole["begin_ns"]).sum())
-    threads = whole.select("pid", "tid").unique()
-    operators = kept.filter(pl.col("kind") == "op").join(threads, on=["pid", "tid"], how="semi")
-    inside = int(operator_table(operators, iterations)["self_ns"].sum())
-    return inside / total if total and operators.height else None
+    inside = calls.join(whole.select("pid", "tid").unique(), on=["pid", "tid"], how="semi")
+    return int(inside["self_ns"].sum()) / total if total and inside.height else None
 
 
-def _self_times(calls: pl.DataFrame) -> Iterator[tuple[int, bool]]:
-    """(own time, whether no enclosing operator has the same name and shapes) of each call, in order.
+def _self_times(calls: pl.DataFrame) -> tuple[list[int], list[bool]]:
+    """Own times, and whether no enclosing operator has the same name and shapes, of the calls in order.
 
     A call that outlasts the one around it (clocks are converted) takes only its part inside from it.
     """
@@ -80,4 +82,4 @@ def _self_times(calls: pl.DataFrame) -> Iterator[tuple[int, bool]]:
         own.append(end - begin)
         outermost.append(all(key != enclosing for _, _, enclosing in stack))
         stack.append((row, end, key))
-    return zip(own, outermost, strict=True)
+    return own, outermost

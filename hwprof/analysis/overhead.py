@@ -10,7 +10,8 @@ from hwprof.analysis.attribution import UNATTRIBUTED, Attribution
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:
     """By owner: the median time of iterations that counted layers over that of those that only timed them.
 
-    Columns ``owner, base_ns, observed_ns, ratio``; no rows where the pass has only one kind.
+    Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio``; no rows where the pass has
+    only one kind.
     """
     counted = set(attribution.iterations.counted)
     timed = [index for index in attribution.iterations.timed if index not in counted]
@@ -37,8 +38,10 @@ def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:
 
 def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
     medians = [
-        times.group_by("owner").agg(pl.col("time_ns").median().alias(name))
-        for times, name in ((base, "base_ns"), (observed, "observed_ns"))
+        times.group_by("owner").agg(
+            pl.col("time_ns").median().alias(f"{name}_ns"), pl.len().cast(pl.Int64).alias(f"{name}_iterations")
+        )
+        for times, name in ((base, "base"), (observed, "observed"))
     ]
     ratio = pl.when(pl.col("base_ns") > 0).then(pl.col("observed_ns") / pl.col("base_ns"))
     return medians[0].join(medians[1], on="owner", how="inner").with_columns(ratio=ratio).sort("owner")

@@ -29,6 +29,7 @@ from hwprof.report.schema import (
 )
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, PassRecord
+from hwprof.run.schema import empty
 
 MEASURE: Final = "measure"
 TRACE: Final = "trace"
@@ -51,11 +52,12 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
     so), operators from ``trace``. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one not measured.
     """
     modules = run.read("layers")
-    passes = {record.name: _load(run, record, modules) for record in run.completed_passes() if record.iterations}
-    measured = passes.get(MEASURE) or next(iter(passes.values()), None)
-    traced = passes.get(TRACE)
-    if measured is None:
+    records = {record.name: record for record in run.completed_passes() if record.iterations}
+    main = records.get(MEASURE) or next(iter(records.values()), None)
+    if main is None:
         return _without_passes(run, top, sort)
+    measured = _load(run, main, modules)
+    traced = _traced(run, records, measured, modules)
     threads = run.manifest.workload.threads if run.manifest.workload else None
     definitions = metrics.definitions()
     attribution = measured.attribution
@@ -67,11 +69,15 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
     events = _events(measured.record, by_layer.counters)
     infos = _metric_infos(definitions, by_layer.operands, events, measured.record, run.manifest.machine)
     counting = overhead.counting_overhead(attribution)
-    trace = overhead.pass_overhead(attribution, traced.attribution) if traced and traced is not measured else None
+    trace = (
+        overhead.pass_overhead(attribution, traced.attribution)
+        if traced is not None and traced is not measured
+        else None
+    )
     rows = {layer.path: layer for layer in _layers(by_layer, counting, trace)}
     unattributed, whole = rows.pop(UNATTRIBUTED, None), rows.pop(WHOLE, None)
     leaves = list(rows.values())
-    found = operators.operator_table(traced.spans, traced.attribution.iterations.all) if traced else None
+    found, covered = _operators(traced)
     return Document(
         **header.describe(run),
         figures_from=measured.record.name,
@@ -86,8 +92,8 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         unattributed=unattributed,
         inference=whole,
         layer_types=_layer_types(by_type),
-        operators=[] if found is None else [Operator(**row) for row in found.iter_rows(named=True)],
-        operators_coverage=operators.coverage(traced.spans, traced.attribution.iterations.all) if traced else None,
+        operators=found,
+        operators_coverage=covered,
         energy=_energy(run, measured),
         hottest=Hottest(sort=sort, top=top, layers=ranking.rank(leaves, sort, top, infos, events)),
     )
@@ -116,10 +122,27 @@ def _without_passes(run: RunDirectory, top: int | None, sort: str) -> Document:
     )
 
 
-def _load(run: RunDirectory, record: PassRecord, modules: pl.DataFrame) -> _Pass:
+def _traced(run: RunDirectory, records: dict[str, PassRecord], measured: _Pass, modules: pl.DataFrame) -> _Pass | None:
+    """The trace pass. Its counts are not read: operators and its slowness are what it is for."""
+    if measured.record.name == TRACE:
+        return measured
+    return _load(run, records[TRACE], modules, counted=False) if TRACE in records else None
+
+
+def _load(run: RunDirectory, record: PassRecord, modules: pl.DataFrame, *, counted: bool = True) -> _Pass:
     spans = run.scan("spans").filter(pl.col("pass") == record.name).collect()
-    counts = run.scan("counts").filter(pl.col("pass") == record.name).collect()
+    counts = run.scan("counts").filter(pl.col("pass") == record.name).collect() if counted else empty("counts")
     return _Pass(record, spans, counts, attribute(spans, counts, modules, record))
+
+
+def _operators(traced: _Pass | None) -> tuple[list[Operator], float | None]:
+    """The operators of the trace pass, and how much of its time they cover."""
+    if traced is None:
+        return [], None
+    iterations = traced.attribution.iterations.all
+    calls = operators.operator_calls(traced.spans, iterations)
+    rows = operators.operator_table(calls).iter_rows(named=True)
+    return [Operator(**row) for row in rows], operators.coverage(calls, traced.spans, iterations)
 
 
 def _events(record: PassRecord, counters: pl.DataFrame) -> list[Event]:
@@ -179,7 +202,7 @@ def _effect(ratios: pl.DataFrame | None) -> Effect | None:
     if not whole.height:
         return None
     low, middle, high = overhead.spread(ratios) or (None, None, None)
-    row = whole.select("base_ns", "observed_ns", "ratio").row(0, named=True)
+    row = whole.drop("owner").row(0, named=True)
     return Effect(**row, layers_p25=low, layers_median=middle, layers_p75=high)
 
 

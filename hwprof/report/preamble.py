@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import PurePath
+
 from rich.console import Console
 from rich.padding import Padding
 from rich.table import Table
@@ -24,7 +26,8 @@ def show(document: Document, console: Console, glyphs: Glyphs) -> None:
         _title(console, "Not measured")
     for gap in document.not_measured:
         passes = figures.enumerate_words(gap.passes)
-        _item(console, f"{gap.what} (pass {passes}; {gap.state}): {gap.reason}")
+        state = f"; {gap.state}" if gap.state != "ran" else ""
+        _item(console, f"{gap.what} ({'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}): {gap.reason}")
         if gap.remedy:
             _item(console, f"remedy: {gap.remedy}", indent=4)
     if document.notes:
@@ -71,7 +74,8 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     facts = [("workload", glyphs.separator.join(words))]
     if workload.sources:
         shapes = f" as {', '.join(workload.input_shapes)}" if workload.input_shapes else ""
-        facts.append(("inputs", f"{', '.join(workload.sources[:3])}{_more(workload.sources)}{shapes}"))
+        names = ", ".join(PurePath(source).name for source in workload.sources[:3])
+        facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}"))
     if workload.results:
         facts.append(("results", "; ".join(workload.results[:3]) + _more(workload.results)))
     return facts
@@ -126,7 +130,8 @@ def _slower(effect: Effect, than: str = "") -> str:
             f"{100 * (part - 1):+.1f}%" for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
         )
         layers = f" (layers: median {middle}, quartiles {low} and {high})"
-    return slower(effect.ratio) + than + layers
+    many = f", {plural(effect.observed_iterations, 'iteration')} against {effect.base_iterations}"
+    return slower(effect.ratio) + than + many + layers
 
 
 def _closure(document: Document, glyphs: Glyphs) -> str:

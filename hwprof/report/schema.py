@@ -185,6 +185,8 @@ class Effect(msgspec.Struct, kw_only=True, frozen=True):
 
     base_ns: float
     observed_ns: float
+    base_iterations: int
+    observed_iterations: int
     ratio: float
     layers_p25: float | None
     layers_median: float | None

@@ -15,7 +15,9 @@ from hwprof.report.grid import Column, fit, table
 from hwprof.report.schema import Document, Energy, Layer, LayerType, Operator, Stage
 
 BAR: Final = 8
-PATH: Final = 16
+"""Characters of a share bar; the longest of a table fills them."""
+
+PATH: Final = 24
 """To how many characters a layer's path may be cut before a column goes instead."""
 
 
@@ -94,16 +96,15 @@ class Printer:
         every: list[Layer | None] = [*rows, *below]
         rest_share = sum(layer.share or 0 for layer in rest)
         shares = [rest_share if row is None else row.share for row in every]
+        bars = [*_bars([row.share for row in rows], glyphs), *("" for _ in below)]
         shown = self._table(
             [
                 Column("layer", [*names, *below_names], right=False, least=PATH),
-                Column("type", [row.type or "" if row else "" for row in every], 4, right=False, least=8),
+                Column("type", [row.type or "" if row else "" for row in every], 3, right=False, least=9),
                 Column("calls", ["" if row is None else _count(row.calls, glyphs) for row in every], 13),
                 Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),
                 Column("share", [figures.percent(share, glyphs) for share in shares]),
-                Column(
-                    "", [_bar(row, share, document, glyphs) for row, share in zip(every, shares, strict=True)], 3, False
-                ),
+                Column("", bars, 4, right=False),
                 Column("MACs", ["" if row is None else _macs(row.macs, glyphs) for row in every], 1),
                 *columns.metric_columns(every, document, glyphs),
                 Column("output", [row.output_shapes or "" if row else "" for row in every], 15, right=False, least=12),
@@ -124,7 +125,7 @@ class Printer:
                 Column("calls", [_count(row.calls, glyphs) for row in rows], 13),
                 Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in rows]),
                 Column("share", [figures.percent(row.share, glyphs) for row in rows]),
-                Column("", [figures.bar(row.share, BAR, glyphs) for row in rows], 3, right=False),
+                Column("", _bars([row.share for row in rows], glyphs), 4, right=False),
                 Column("MACs", [_macs(row.macs, glyphs) for row in rows], 1),
                 *columns.metric_columns(rows, self.document, glyphs),
             ],
@@ -140,11 +141,11 @@ class Printer:
         inclusive = [figures.percent(row.inclusive_ns / whole if whole else None, glyphs) for row in rows]
         self._table(
             [
-                Column("operator", [row.name for row in rows], right=False, least=24),
-                Column("input shapes", [row.input_shapes or "" for row in rows], right=False, least=20),
+                Column("operator", [row.name for row in rows], right=False, least=26),
+                Column("input shapes", [row.input_shapes or "" for row in rows], right=False, least=32),
                 Column("calls", [str(row.count) for row in rows]),
                 Column("self", [figures.percent(row.share, glyphs) for row in rows]),
-                Column("", [figures.bar(row.share, BAR, glyphs) for row in rows], 2, right=False),
+                Column("", _bars([row.share for row in rows], glyphs), 2, right=False),
                 Column("inclusive", inclusive, 1),
                 Column("self ms", [figures.milliseconds(row.self_ns) for row in rows], 4),
             ],
@@ -217,8 +218,10 @@ def _macs(macs: int | None, glyphs: Glyphs) -> str:
     return figures.amount(macs or None, glyphs)
 
 
-def _bar(row: Layer | None, share: float | None, document: Document, glyphs: Glyphs) -> str:
-    return "" if row is document.inference and row is not None else figures.bar(share, BAR, glyphs)
+def _bars(shares: Sequence[float | None], glyphs: Glyphs) -> list[str]:
+    """Bars in proportion to the largest share."""
+    largest = max((share for share in shares if share is not None), default=0.0)
+    return [figures.bar(share / largest if share and largest else 0.0, BAR, glyphs) for share in shares]
 
 
 def _optional(value: float | None, glyphs: Glyphs) -> str:
