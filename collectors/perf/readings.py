@@ -49,9 +49,10 @@ class CountColumns:
 
 
 class Readings:
-    """The log of raw group reads of one pass."""
+    """The log of raw group reads of one pass. ``read`` takes a descriptor and a size, as ``os.read`` does."""
 
-    def __init__(self) -> None:
+    def __init__(self, read: Callable[[int, int], bytes] = os.read) -> None:
+        self._read = read
         self._rows: list[bytes] = []
         self._kinds: list[int] = []
         self._stretches: list[Stretch] = []
@@ -76,7 +77,7 @@ class Readings:
 
     def reader(self, kind: int) -> Callable[[], None]:
         """The function that reads an edge of that kind; valid for the whole pass."""
-        keep, mark, read, size = self._rows.append, self._kinds.append, os.read, self._size
+        keep, mark, read, size = self._rows.append, self._kinds.append, self._read, self._size
         fds = (self._all, self._active, self._main)[kind]
 
         def edge() -> None:
@@ -88,8 +89,8 @@ class Readings:
         return edge
 
     def difference(self, spans: Sequence[CountedSpan]) -> tuple[CountColumns, int]:
-        """What was counted between the two edges of every span, a row for each thread that both edges know and each
-        event; and how many spans could not be counted because their edges lie in different stretches."""
+        """What was counted between the two edges of every span, by span number: a row for each thread that both edges
+        know and each event; and how many spans could not be counted because their edges lie in different stretches."""
         table = np.array(
             [(span.span, span.iteration, span.begin_edge, span.end_edge) for span in spans], dtype=np.int64
         ).reshape(-1, 4)
@@ -102,7 +103,7 @@ class Readings:
             for number in np.unique(home[inside]).tolist()
         ]
         columns = [np.concatenate([part[column] for part in parts] or [_EMPTY]) for column in range(7)]
-        order = np.argsort(np.concatenate([part[7] for part in parts] or [_EMPTY]), kind="stable")
+        order = np.argsort(columns[1], kind="stable")
         return CountColumns(*(column[order] for column in columns)), int((~inside).sum())
 
     def _difference_stretch(self, number: int, spans: Integers) -> list[Integers]:
@@ -125,7 +126,6 @@ class Readings:
             delta[:, GROUP_HEADER_WORDS:].ravel(),
             spread(delta[:, 1]),
             spread(delta[:, 2]),
-            spread(spans[which, 2]),
         ]
 
     def _decode(self, number: int) -> tuple[Integers, Integers]:

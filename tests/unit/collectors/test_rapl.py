@@ -1,0 +1,167 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from collectors.rapl import EnergyLog, RaplCollector, Unwrapped, Zone, find_zones
+from hwprof.run.schema import TABLES
+from hwprof.session.collector import PassContext
+
+MAX_UJ = 262143328850
+
+
+def plant(root: Path, zones: dict[str, tuple[str, int]], max_uj: int = MAX_UJ) -> Path:
+    """A powercap tree: folder -> (name, energy in microjoules)."""
+    for folder, (name, energy_uj) in zones.items():
+        place = root / "sys/class/powercap" / folder
+        place.mkdir(parents=True)
+        (place / "name").write_text(name + "\n")
+        (place / "energy_uj").write_text(f"{energy_uj}\n")
+        (place / "max_energy_range_uj").write_text(f"{max_uj}\n")
+    (root / "sys/class/powercap/intel-rapl").mkdir(parents=True, exist_ok=True)  # the control type: no counter
+    return root
+
+
+TWO_SOCKETS = {
+    "intel-rapl:0": ("package-0", 1_000_000),
+    "intel-rapl:0:0": ("core", 500_000),
+    "intel-rapl:0:1": ("dram", 250_000),
+    "intel-rapl:1": ("package-1", 2_000_000),
+    "intel-rapl:1:0": ("core", 0),
+    "intel-rapl:1:1": ("dram", 0),
+    "intel-rapl:2": ("psys", 9_000_000),
+    "intel-rapl:10": ("package-2", 0),
+    "intel-rapl-mmio:0": ("package-0", 1_000_000),
+}
+
+
+def names(root: Path) -> list[str]:
+    return [zone.name for zone in find_zones(root / "sys/class/powercap")]
+
+
+def test_zones_are_named_by_what_contains_them_and_counted_once(tmp_path: Path) -> None:
+    assert names(plant(tmp_path, TWO_SOCKETS)) == [
+        "package-0",
+        "package-0/core",
+        "package-0/dram",
+        "package-1",
+        "package-1/core",
+        "package-1/dram",
+        "psys",
+        "package-2",
+    ]
+
+
+def test_zones_of_the_same_name_are_told_apart(tmp_path: Path) -> None:
+    root = plant(tmp_path, {"intel-rapl:0": ("package-0", 0), "intel-rapl:1": ("package-0", 0)})
+    assert names(root) == ["package-0 (intel-rapl:0)", "package-0 (intel-rapl:1)"]
+
+
+def test_a_wrapped_counter_goes_on() -> None:
+    counter = Unwrapped(max_uj=999)
+    assert [round(counter.add(value) * 1e6) for value in (990, 999, 0, 5, 5)] == [0, 9, 10, 15, 15]
+
+
+def test_without_a_range_a_counter_that_goes_back_began_again() -> None:
+    counter = Unwrapped(max_uj=0)
+    assert [round(counter.add(value) * 1e6) for value in (990, 1000, 7)] == [0, 10, 17]
+
+
+@given(st.integers(1, 10**12), st.integers(0), st.lists(st.integers(0)))
+def test_unwrapping_gives_back_the_true_energy(max_uj: int, start: int, steps: list[int]) -> None:
+    """Whatever the range, as long as less than a full turn lies between two readings."""
+    true_uj, counter = start, Unwrapped(max_uj)
+    counter.add(true_uj % (max_uj + 1))
+    for step in steps:
+        true_uj += step % (max_uj + 1)
+        joules = counter.add(true_uj % (max_uj + 1))
+        assert joules == (true_uj - start) / 1e6
+
+
+def test_the_log_has_a_row_for_each_zone_and_moment(tmp_path: Path) -> None:
+    values: dict[str, Iterator[int]] = {"package-0": iter([100, 1100, 50]), "psys": iter([0, 10, 20])}
+    clock = iter(range(1_000, 2_000, 10))
+    zones = [Zone(name, tmp_path, max_uj=2_049) for name in values]
+    log = EnergyLog(zones, lambda zone: next(values[zone.name]), lambda: next(clock))
+    assert [log.sample() for _ in range(3)] == [True] * 3
+    series = log.series()
+    assert series.schema == TABLES["series"]
+    assert series.drop("pass").rows() == [
+        (1000, "energy/package-0", "J", 0.0),
+        (1010, "energy/psys", "J", 0.0),
+        (1020, "energy/package-0", "J", 0.001),
+        (1030, "energy/psys", "J", 0.00001),
+        (1040, "energy/package-0", "J", 0.002),
+        (1050, "energy/psys", "J", 0.00002),
+    ]
+
+
+def test_a_zone_that_goes_away_is_given_up_and_told(tmp_path: Path) -> None:
+    def read(zone: Zone) -> int:
+        if zone.name == "gone":
+            raise OSError("No such device")
+        return 1
+
+    log = EnergyLog([Zone("gone", tmp_path, 9), Zone("stays", tmp_path, 9)], read)
+    assert log.sample()
+    assert set(log.failures) == {"gone"}
+    assert set(log.series()["name"]) == {"energy/stays"}
+    log = EnergyLog([Zone("gone", tmp_path, 9)], read)
+    assert not log.sample()
+
+
+def test_no_powercap_on_bare_metal_says_which_module(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text("processor: 0\nvendor_id: GenuineIntel\nflags: fpu lm\n")
+    found = RaplCollector(tmp_path).availability()
+    assert (found.ok, found.remedy) == (False, "sudo modprobe intel_rapl_msr")
+
+
+def test_no_powercap_in_a_virtual_machine(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text("processor: 0\nvendor_id: GenuineIntel\nflags: fpu lm hypervisor\n")
+    found = RaplCollector(tmp_path).availability()
+    assert not found.ok
+    assert found.reason == "a virtual machine has no energy counters"
+
+
+def test_other_processors_have_none(tmp_path: Path) -> None:
+    found = RaplCollector(tmp_path).availability()
+    assert found.reason == "only Intel and AMD processors have RAPL energy counters"
+
+
+def test_readable_by_root_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plant(tmp_path, {"intel-rapl:0": ("package-0", 0)})
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    found = RaplCollector(tmp_path).availability()
+    assert not found.ok
+    assert found.reason == "the energy counters are readable by root only"
+    assert found.remedy is not None and found.remedy.startswith("sudo chmod -R a+r /sys/class/powercap/intel-rapl/")
+
+
+def test_a_run_of_the_collector(tmp_path: Path) -> None:
+    root = plant(tmp_path, {"intel-rapl:0": ("package-0", 1_000_000), "intel-rapl:0:0": ("core", MAX_UJ)})
+    collector = RaplCollector(root)
+    assert collector.availability().ok
+    collector.start(PassContext("measure", 1, 1, tmp_path, {}))
+    (root / "sys/class/powercap/intel-rapl:0/energy_uj").write_text("3500000\n")
+    (root / "sys/class/powercap/intel-rapl:0:0/energy_uj").write_text("499999\n")
+    collected = collector.stop()
+    series = collected.tables["series"]
+    last = dict(series.group_by("name").last().select("name", "value").iter_rows())
+    assert last == {"energy/package-0": 2.5, "energy/package-0/core": 0.5}
+    assert series["time_ns"].is_sorted()
+    assert collected.detail["zones"] == ["package-0", "package-0/core"]
+    assert "whole machine" in collected.notes[0]
+
+
+def test_stop_without_start(tmp_path: Path) -> None:
+    assert RaplCollector(tmp_path).stop().tables == {}

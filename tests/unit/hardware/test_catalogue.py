@@ -1,0 +1,69 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hwprof.errors import UsageError
+from hwprof.hardware.catalogue import catalogue
+from hwprof.hardware.machine import read_machine
+from hwprof.run.manifest import Machine
+from tests.unit.hardware.recorded import plant
+
+AMD, INTEL, ARM = "amd-zen4-firecracker", "intel-alder-lake", "arm-neoverse-n1-qemu"
+
+
+def a_machine(root: Path, name: str) -> Machine:
+    return read_machine(plant(name, root), "aarch64" if name == ARM else "x86_64", has_core_pmu=True)
+
+
+@pytest.mark.parametrize(
+    ("machine", "event", "part"),
+    [
+        (AMD, "cache-misses", "L2 cache misses (0x0964"),
+        (AMD, "cache-references", "L2 cache (0xff60"),
+        (INTEL, "cache-misses", "last-level cache misses"),
+        (INTEL, "cache-references", "last-level cache"),
+        (ARM, "cache-misses", "L1 data cache refills"),
+        (ARM, "cache-references", "L1 data cache"),
+        (ARM, "instructions", "INST_RETIRED, 0x08"),
+        (AMD, "task-clock", "time that the thread spent on a processor"),
+    ],
+)
+def test_a_name_means_what_the_processor_counts(tmp_path: Path, machine: str, event: str, part: str) -> None:
+    (found,) = catalogue().select([event])
+    assert part in found.info(a_machine(tmp_path, machine)).meaning
+
+
+def test_an_unknown_processor_gets_the_kernels_meaning(tmp_path: Path) -> None:
+    (event,) = catalogue().select(["cache-misses"])
+    info = event.info(read_machine(tmp_path, "riscv64", has_core_pmu=True))
+    assert info.meaning == "cache misses, of the level that the kernel's driver chose for this processor"
+
+
+def test_defaults_and_units() -> None:
+    names = [event.name for event in catalogue().defaults()]
+    hardware = ["cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"]
+    assert names == [*hardware, "task-clock", "page-faults", "context-switches", "cpu-migrations"]
+    assert {event.name: event.unit for event in catalogue().events if event.unit != "1"} == {"task-clock": "ns"}
+
+
+def test_names_and_configurations_are_unique() -> None:
+    events = catalogue().events
+    names = [name for event in events for name in (event.name, *event.aliases)]
+    assert len(names) == len(set(names))
+    assert len({(event.type, event.config) for event in events}) == len(events)
+
+
+def test_codes_stand_in_the_meanings() -> None:
+    """A code and the number in its text cannot drift apart."""
+    mappings = [mapping for event in catalogue().events for mapping in event.on if mapping.code is not None]
+    assert mappings
+    for mapping in mappings:
+        assert any(f"0x{mapping.code:0{width}x}" in mapping.meaning for width in (2, 4)), mapping
+
+
+def test_selection_takes_aliases_and_refuses_other_names() -> None:
+    assert [event.name for event in catalogue().select(["faults", "cpu-cycles", "cycles"])] == ["cycles", "page-faults"]
+    with pytest.raises(UsageError, match=r"no event 'cylces'.*choose from: cycles, instructions"):
+        catalogue().select(["cylces"])
