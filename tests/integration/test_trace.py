@@ -1,0 +1,350 @@
+"""Traces of synthetic runs in the real trace processor: every span and value of the tables, and nothing else."""
+
+from __future__ import annotations
+
+import bisect
+import functools
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import polars as pl
+import pytest
+
+from hwprof.errors import HwprofError
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.schema import WHOLE_PROCESS_TID, conform
+from hwprof.trace import passes
+from hwprof.trace.tracks import TraceSummary, write_trace
+from hwprof.trace.windows import windows
+from tests import perfetto, synthetic_run
+
+if TYPE_CHECKING:
+    from tests.perfetto.trace_processor import TraceProcessor
+
+SLICES = """select s.id, s.name, s.category, s.ts, s.dur, s.depth, s.arg_set_id, t.name as track
+            from slice s join track t on s.track_id = t.id"""
+COUNTERS = "select t.name as track, t.unit, c.ts, c.value from counter c join counter_track t on c.track_id = t.id"
+FLOWS = """select a.ts, a.name, b.ts as target_ts, b.name as target from flow f join slice a on f.slice_out = a.id
+           join slice b on f.slice_in = b.id order by 1, 3"""
+
+
+class Traced:
+    """A run, its trace, and the trace processor with the trace loaded."""
+
+    def __init__(self, run: RunDirectory, target: Path) -> None:
+        self.run = run
+        self.summary: TraceSummary = write_trace(run, target)
+        self.processor: TraceProcessor = perfetto.load(target)
+        clock = run.manifest.clock
+        self.to_boottime = clock.boottime_ns - clock.monotonic_ns
+
+    def slices(self) -> list[dict[str, Any]]:
+        return self.processor.query(SLICES)
+
+    def args(self) -> dict[int, dict[str, Any]]:
+        """The arguments of each set, by key without ``debug.``."""
+        found: dict[int, dict[str, Any]] = {}
+        for row in self.processor.query("select arg_set_id, key, string_value, int_value, real_value from args"):
+            values = [row[kind] for kind in ("string_value", "int_value", "real_value") if row[kind] is not None]
+            found.setdefault(row["arg_set_id"], {})[row["key"].removeprefix("debug.")] = values[0]
+        return found
+
+    def by_span(self) -> dict[tuple[str, int], dict[str, Any]]:
+        """The slice, with its arguments, of each span that is no operator."""
+        args = self.args()
+        found = {}
+        for row in self.slices():
+            if row["category"] != "op":
+                facts = args[row["arg_set_id"]]
+                found[row["track"].rpartition("(")[2][:-1], facts["span"]] = row | {"args": facts}
+        return found
+
+    def expected(self) -> Counter[tuple[Any, ...]]:
+        """What slices there must be, from the tables."""
+        return Counter(
+            (row["pass"], row["kind"], row["path"], row["begin_ns"] + self.to_boottime, row["end_ns"] - row["begin_ns"])
+            for row in self.run.read("spans").iter_rows(named=True)
+        )
+
+    def found(self) -> Counter[tuple[Any, ...]]:
+        """What slices there are."""
+        return Counter(
+            (row["track"].rpartition("(")[2][:-1], row["category"], row["name"], row["ts"], row["dur"])
+            for row in self.slices()
+        )
+
+
+@pytest.fixture(scope="module")
+def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    root = tmp_path_factory.mktemp("run")
+    yield Traced(synthetic_run.build(root, iterations=4, threads=3), root / "trace.pftrace")
+
+
+def test_the_import_has_nothing_to_complain_of(traced: Traced) -> None:
+    assert traced.processor.complaints() == []
+
+
+def test_every_span_is_a_slice_with_its_own_times(traced: Traced) -> None:
+    assert traced.found() == traced.expected()
+    assert traced.summary.slices == traced.expected().total()
+
+
+def test_layers_nest_as_in_the_tree(traced: Traced) -> None:
+    spans = {(row["pass"], row["span"]): row for row in traced.run.read("spans").iter_rows(named=True)}
+    for (name, span), row in traced.by_span().items():
+        depth, parent = 0, spans[name, span]["parent"]
+        while parent is not None and spans[name, parent]["kind"] == row["category"]:
+            depth, parent = depth + 1, spans[name, parent]["parent"]
+        assert row["depth"] == depth
+
+
+def test_every_count_is_an_annotation_with_the_same_number(traced: Traced) -> None:
+    slices = traced.by_span()
+    sums: Counter[tuple[str, int, str]] = Counter()
+    workers: Counter[tuple[str, int, str]] = Counter()
+    for row in traced.run.read("counts").iter_rows(named=True):
+        name, span, tid, event, value = (row[key] for key in ("pass", "span", "tid", "event", "value"))
+        args = slices[name, span]["args"]
+        sums[name, span, event] += value
+        assert args[f"provenance.{event}"] == row["provenance"]
+        if tid == synthetic_run.PIDS[name]:
+            assert args[f"main.{event}"] == value
+        elif tid != WHOLE_PROCESS_TID:
+            assert args[f"worker.{event}.{tid}"] == value
+            workers[name, span, event] += value
+    assert len(sums) > 300
+    for (name, span, event), total in sums.items():
+        assert slices[name, span]["args"][f"counts.{event}"] == total
+    for (name, span, event), total in workers.items():
+        assert slices[name, span]["args"][f"workers.{event}"] == total
+    shown = sum(key.startswith("counts.") for row in slices.values() for key in row["args"])
+    assert shown == len(sums), "no count that is not in the table"
+
+
+def test_layers_say_what_they_are_and_what_follows(traced: Traced) -> None:
+    layers = {row["path"]: row for row in traced.run.read("layers").iter_rows(named=True)}
+    for row in traced.by_span().values():
+        if row["category"] != "layer":
+            continue
+        layer, args = layers[row["name"]], row["args"]
+        for column in ("index", "type", "input_shapes", "output_shapes", "parameters", "macs", "calls"):
+            assert args[f"layer.{column}"] == layer[column]
+        if layer["macs"]:
+            assert args["derived.GFLOP/s (modelled)"] == pytest.approx(2 * layer["macs"] / row["dur"])
+        if "counts.cycles" in args:
+            assert args["derived.CPI"] == pytest.approx(args["counts.cycles"] / args["counts.instructions"])
+
+
+def test_operators_have_their_shapes_and_threads(traced: Traced) -> None:
+    args = traced.args()
+    operators = [row for row in traced.slices() if row["category"] == "op"]
+    assert {row["track"] for row in operators} == {"operators of python 4200 (trace)"}
+    table = traced.run.read("spans").filter(kind="op")
+    assert Counter(args[row["arg_set_id"]]["input_shapes"] for row in operators) == Counter(table["input_shapes"])
+    assert {row["depth"] for row in operators} == {0, 1, 2}
+
+
+def test_each_layer_points_to_the_operators_it_starts(traced: Traced) -> None:
+    flows = traced.processor.query(
+        """select a.name as layer, a.category as source, a.ts as since, a.ts + a.dur as until, b.ts as at, b.category
+           as target, b.depth from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id"""
+    )
+    leaves = {module.path for module in synthetic_run.MODULES if synthetic_run.is_leaf(module.path)}
+    assert Counter(flow["layer"] for flow in flows) == dict.fromkeys(leaves, 5)
+    for flow in flows:
+        assert (flow["source"], flow["target"], flow["depth"]) == ("layer", "op", 0)
+        assert flow["since"] <= flow["at"] < flow["until"]
+    assert traced.summary.flows == len(flows)
+
+
+def test_series_have_their_values_and_units(traced: Traced) -> None:
+    found = Counter((row["track"], row["unit"], row["ts"], row["value"]) for row in traced.processor.query(COUNTERS))
+    series = traced.run.read("series")
+    for row in series.iter_rows(named=True):
+        key = (f"{row['name']} ({row['pass']})", row["unit"], row["time_ns"] + traced.to_boottime, row["value"])
+        assert found[key] == 1
+    assert traced.summary.values == len(series)
+
+
+def test_watts_are_the_slope_of_joules(traced: Traced) -> None:
+    found = [row for row in traced.processor.query(COUNTERS) if row["track"] == "power/package-0 (measure)"]
+    joules = traced.run.read("series").filter((pl.col("pass") == "measure") & (pl.col("unit") == "J"))
+    times, values = joules["time_ns"].to_list(), joules["value"].to_list()
+    assert {row["unit"] for row in found} == {"W"}
+    assert [row["ts"] - traced.to_boottime for row in found] == times
+    slopes = [(values[k + 1] - values[k]) / (times[k + 1] - times[k]) * 1e9 for k in range(len(times) - 1)]
+    assert [row["value"] for row in found] == pytest.approx([*slopes, 0.0])
+
+
+@pytest.mark.parametrize(
+    ("event", "track", "unit", "per_ns"),
+    [("instructions", "instructions/s", "instructions/s", 1e9), ("task-clock", "CPUs busy", "CPUs", 1.0)],
+)
+def test_rates_are_those_of_the_leaf_layers(traced: Traced, event: str, track: str, unit: str, per_ns: float) -> None:
+    leaves = [module.path for module in synthetic_run.MODULES if synthetic_run.is_leaf(module.path)]
+    spans = traced.run.read("spans").filter((pl.col("pass") == "measure") & pl.col("path").is_in(leaves))
+    counts = traced.run.read("counts").filter((pl.col("pass") == "measure") & (pl.col("event") == event))
+    sums = counts.group_by("span").agg(pl.col("value").sum()).join(spans, on="span").sort("begin_ns")
+    rows = [row for row in traced.processor.query(COUNTERS) if row["track"] == f"{track} (measure)"]
+    assert {row["unit"] for row in rows} == {unit}
+    times, values = [row["ts"] - traced.to_boottime for row in rows], [row["value"] for row in rows]
+    for row in sums.iter_rows(named=True):
+        place = bisect.bisect_right(times, row["begin_ns"]) - 1
+        assert times[place] == row["begin_ns"]
+        assert values[place] == pytest.approx(row["value"] / (row["end_ns"] - row["begin_ns"]) * per_ns)
+    iterations = sum(record.layers_counted for record in traced.run.manifest.passes[0].iterations)
+    assert len(rows) == len(sums) + iterations, "a zero after each counted iteration, and nothing else"
+    assert values.count(0.0) == iterations
+
+
+def test_a_pass_is_a_process_with_its_threads(traced: Traced) -> None:
+    rows = traced.processor.query(
+        "select p.pid, p.name, t.tid, t.name as thread from thread t join process p using (upid) where p.pid > 0"
+    )
+    names = {4100: "measure pass - synthetic (pid 4100)", 4200: "trace pass - synthetic (pid 4200)"}
+    assert {(row["pid"], row["name"]) for row in rows} == set(names.items())
+    threads = traced.run.read("threads")
+    assert {(row["pid"], row["tid"], row["thread"]) for row in rows} == set(
+        threads.select("pid", "tid", "name").iter_rows()
+    )
+
+
+def test_windows_of_any_size_make_the_same_trace(
+    traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(passes, "windows", functools.partial(windows, rows=9))
+    again = Traced(traced.run, tmp_path / "again.pftrace")
+    assert again.processor.complaints() == []
+    assert again.found() == traced.found()
+    assert Counter(tuple(row.values()) for row in again.processor.query(COUNTERS)) == Counter(
+        tuple(row.values()) for row in traced.processor.query(COUNTERS)
+    )
+    assert again.processor.query(FLOWS) == traced.processor.query(FLOWS)
+    assert sorted((row["name"], row["ts"], row["depth"]) for row in again.slices()) == sorted(
+        (row["name"], row["ts"], row["depth"]) for row in traced.slices()
+    )
+
+
+def add_spans(run: RunDirectory, *rows: dict[str, Any]) -> int:
+    """Adds spans to the trace pass, with times that count from after all others; returns where that is."""
+    spans = run.read("spans")
+    offset = int(spans["end_ns"].to_numpy().max()) + 1_000_000
+    default = {"pass": "trace", "iteration": 1, "warmup": False, "pid": 4200, "tid": 4200, "kind": "op", "path": "x"}
+    made = [
+        default
+        | {"span": 100_000 + number}
+        | row
+        | {"begin_ns": row["begin_ns"] + offset, "end_ns": row["end_ns"] + offset}
+        for number, row in enumerate(rows)
+    ]
+    write_table(run.path / "spans.parquet", "spans", pl.concat([spans, conform("spans", pl.DataFrame(made))]))
+    return offset
+
+
+def test_nothing_is_lost_where_slices_overlap(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    add_spans(
+        run,
+        {"begin_ns": 0, "end_ns": 100, "path": "aten::first"},
+        {"begin_ns": 90, "end_ns": 200, "path": "aten::second"},
+        {"begin_ns": 95, "end_ns": 300, "path": "aten::third"},
+        {"begin_ns": 95, "end_ns": 300, "path": "aten::third"},
+        {"begin_ns": 40, "end_ns": 60, "path": "aten::elsewhere", "tid": 4201},
+        {"begin_ns": 0, "end_ns": 100, "path": "model.0", "kind": "layer"},
+        {"begin_ns": 50, "end_ns": 150, "path": "model.1", "kind": "layer"},
+        {"begin_ns": 0, "end_ns": 50, "path": "model.2", "kind": "layer", "tid": 4201},
+    )
+    traced = Traced(run, tmp_path / "trace.pftrace")
+    assert traced.processor.complaints() == []
+    assert traced.found() == traced.expected()
+    tracks = {
+        row["name"]: row["track"]
+        for row in traced.slices()
+        if row["ts"] - traced.to_boottime > 0 and row["name"].startswith("aten::")
+    }
+    assert tracks["aten::second"] == "operators of python 4200 (overlap 1) (trace)"
+    assert tracks["aten::third"] == "operators of python 4200 (overlap 2) (trace)"
+    assert tracks["aten::elsewhere"] == "operators of omp-1 4201 (trace)"
+    assert {"layers (overlap 1) (trace)", "layers of omp-1 4201 (trace)"} <= {row["track"] for row in traced.slices()}
+    assert any("overlap" in note for note in traced.summary.notes)
+
+
+def test_slices_without_length_stay_where_they_belong(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    offset = add_spans(
+        run,
+        {"begin_ns": 0, "end_ns": 100, "path": "outer", "kind": "layer", "span": 500_000},
+        {"begin_ns": 0, "end_ns": 0, "path": "outer.a", "kind": "layer", "parent": 500_000},
+        {"begin_ns": 10, "end_ns": 90, "path": "outer.b", "kind": "layer", "parent": 500_000},
+        {"begin_ns": 100, "end_ns": 100, "path": "outer.c", "kind": "layer", "parent": 500_000},
+        {"begin_ns": 100, "end_ns": 200, "path": "next", "kind": "layer"},
+    )
+    traced = Traced(run, tmp_path / "trace.pftrace")
+    since = offset + traced.to_boottime
+    found = {
+        row["name"]: (row["ts"] - since, row["dur"], row["depth"]) for row in traced.slices() if row["ts"] >= since
+    }
+    assert found == {
+        "outer": (0, 100, 0),
+        "outer.b": (10, 80, 1),
+        "outer.a": (0, 0, 1),
+        "outer.c": (100, 0, 1),
+        "next": (100, 100, 0),
+    }
+    assert traced.processor.complaints() == []
+
+
+def test_odd_tables_make_a_whole_trace(tmp_path: Path) -> None:
+    """Two passes with one process id, no threads, a counted operator, the root module, a span that ends too soon."""
+    run = synthetic_run.build(tmp_path)
+    run.manifest.passes[1].pid = run.manifest.passes[0].pid
+    (run.path / "threads.parquet").unlink()
+    offset = add_spans(
+        run,
+        {"begin_ns": 0, "end_ns": 100, "path": "", "kind": "layer"},
+        {"begin_ns": 10, "end_ns": 90, "path": "aten::counted", "input_shapes": "[1]"},
+        {"begin_ns": 95, "end_ns": 93, "path": "aten::backwards"},
+    )
+    count = {"pass": "trace", "iteration": 1, "span": 100_001, "tid": 4200, "event": "cycles", "value": (1 << 62) + 1}
+    rows = pl.DataFrame([count | {"enabled_ns": 80, "running_ns": 20, "provenance": "measured"}])
+    write_table(run.path / "counts.parquet", "counts", pl.concat([run.read("counts"), conform("counts", rows)]))
+    traced = Traced(run, tmp_path / "trace.pftrace")
+    assert traced.processor.complaints() == []
+    assert len(traced.slices()) == len(run.read("spans"))
+    assert traced.processor.value("select count(distinct pid) from process where pid > 0") == 2
+    late = {row["name"]: row for row in traced.slices() if row["ts"] >= offset + traced.to_boottime}
+    args = traced.args()
+    assert args[late["aten::counted"]["arg_set_id"]]["counts.cycles"] == (1 << 62) + 1
+    assert args[late["aten::counted"]["arg_set_id"]]["running_share.cycles"] == 0.25
+    assert args[late["aten::counted"]["arg_set_id"]]["input_shapes"] == "[1]"
+    assert late["aten::backwards"]["dur"] == 0
+    assert "(root)" in late
+
+
+def test_a_run_without_a_completed_pass_is_refused_and_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    with pytest.raises(HwprofError, match="cannot write"):
+        write_trace(run, tmp_path / "nowhere" / "trace.pftrace")
+
+    def interrupted(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    before = set(run.path.iterdir())
+    with pytest.raises(KeyboardInterrupt):
+        write_trace(run, run.path / "trace.pftrace", interrupted)
+    assert set(run.path.iterdir()) == before
+    for record in run.manifest.passes:
+        record.status = "failed"
+    with pytest.raises(HwprofError, match="no completed pass"):
+        write_trace(run, run.path / "trace.pftrace")
+
+
+def test_progress_reaches_the_number_of_rows(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    reached: list[tuple[int, int]] = []
+    write_trace(run, tmp_path / "trace.pftrace", lambda done, total: reached.append((done, total)))
+    rows = len(run.read("spans")) + len(run.read("series"))
+    assert reached[-1] == (rows, rows)
+    assert [done for done, _ in reached] == sorted(done for done, _ in reached)

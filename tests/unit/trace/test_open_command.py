@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwprof.cli.app import run as run_command
+from hwprof.trace import viewer
+from tests import synthetic_run
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[dict[str, Any]]:
+    calls: list[dict[str, Any]] = []
+    monkeypatch.setattr(viewer, "serve", lambda trace, **options: calls.append({"trace": trace, **options}))
+    return calls
+
+
+def test_the_latest_run_by_default_and_its_trace_is_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, served: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = synthetic_run.build(tmp_path / "results")
+    monkeypatch.chdir(tmp_path)
+    assert run_command(["open"]) == 0
+    (call,) = served
+    assert call["trace"].resolve() == run.path / "trace.pftrace"
+    assert call["trace"].stat().st_size > 10_000
+    assert (call["offline"], call["browser"]) == (False, True)
+    assert "startupCommands" in call["parameters"]
+    written = call["trace"].stat().st_mtime_ns
+    assert run_command(["open", "--offline", "--no-browser"]) == 0
+    assert (served[1]["offline"], served[1]["browser"]) == (True, False)
+    assert call["trace"].stat().st_mtime_ns == written, "a trace that is there is not written again"
+    assert capfd.readouterr().out == ""
+
+
+def test_a_run_by_path_or_by_name(tmp_path: Path, served: list[dict[str, Any]]) -> None:
+    run = synthetic_run.build(tmp_path)
+    assert run_command(["open", str(run.path)]) == 0
+    assert run_command(["open", run.path.name, "-C", str(tmp_path)]) == 0
+    assert [call["trace"] for call in served] == [run.path / "trace.pftrace"] * 2
+
+
+@pytest.mark.parametrize("arguments", [["open"], ["open", "nowhere"]])
+def test_no_run_is_one_line_and_exit_code_2(
+    arguments: list[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    served: list[dict[str, Any]],
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert run_command(arguments) == 2
+    assert len(capfd.readouterr().err.splitlines()) == 1
+    assert served == []
