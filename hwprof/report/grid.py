@@ -17,7 +17,7 @@ GAP: Final = 2
 ALWAYS: Final = 0
 
 
-@dataclass
+@dataclass(eq=False)
 class Column:
     """One column. ``priority`` 0 is always shown, then the lowest first while there is room. ``least``: to how many
     characters its cells may be cut in the middle; None: they are shown whole or not at all."""

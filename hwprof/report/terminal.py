@@ -66,7 +66,7 @@ class Printer:
         self._table(
             [
                 Column("stage", [_stage_name(row) for row in rows], right=False, least=12),
-                Column("calls", ["" if row.calls is None else str(row.calls) for row in rows]),
+                Column("calls", ["" if row.calls is None else str(row.calls) for row in rows], 1),
                 Column("total ms", [figures.milliseconds(row.total_ns) for row in rows]),
                 Column("mean ms", times("mean_ns")),
                 Column("std", times("std_ns"), 1),

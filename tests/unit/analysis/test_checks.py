@@ -1,0 +1,151 @@
+"""What a report says about itself: observer effect, closure, reasons of what is missing."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, attribute
+from hwprof.analysis.closure import closure
+from hwprof.analysis.metrics import definitions
+from hwprof.analysis.missing import Missing, metric_missing, operand_missing
+from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
+from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
+from hwprof.run.schema import WHOLE_PROCESS_TID
+from tests.synthetic_run import _machine
+from tests.unit.analysis.frames import MAIN, WORKER, Example, counts, layers, record, spans
+
+MACHINE = _machine()
+
+
+def test_counting_iterations_against_timing_ones() -> None:
+    example = Example()
+    found = counting_overhead(attribute(example.spans, example.counts, example.layers, example.record))
+    assert found.select("owner", "base_ns", "observed_ns", "base_iterations", "observed_iterations").rows() == [
+        ("a", 31.0, 32.5, 1, 2),
+        ("b", 30.0, 30.0, 1, 2),
+        (UNATTRIBUTED, 40.0, 40.0, 1, 2),
+        (WHOLE, 101.0, 102.5, 1, 2),
+    ]
+    assert found["ratio"].to_list() == pytest.approx([32.5 / 31, 1.0, 1.0, 102.5 / 101])
+    low, middle, high = spread(found) or (0, 0, 0)
+    assert (low, middle, high) == pytest.approx((1 + 1.5 / 31 / 4, 1 + 1.5 / 31 / 2, 1 + 1.5 / 31 * 3 / 4))
+
+
+def test_no_effect_is_claimed_where_only_one_kind_of_iteration_ran() -> None:
+    example = Example()
+    example.record.iterations = [found for found in example.record.iterations if found.layers_counted]
+    found = counting_overhead(attribute(example.spans, example.counts, example.layers, example.record))
+    assert found.is_empty()
+    assert spread(found) is None
+
+
+def test_another_pass_against_this_one() -> None:
+    example, slow = Example(), Example()
+    slow.spans = slow.spans.with_columns(begin_ns=slow.spans["begin_ns"] * 2, end_ns=slow.spans["end_ns"] * 2)
+    base = attribute(example.spans, example.counts, example.layers, example.record)
+    observed = attribute(slow.spans, slow.counts, slow.layers, slow.record)
+    ratios = dict(pass_overhead(base, observed).select("owner", "ratio").iter_rows())
+    assert ratios["b"] == 2.0
+    assert ratios[WHOLE] == 2 * 102 / 101  # the other pass's median iteration against the only timed one
+
+
+CLOSURE_SPANS = spans(
+    [
+        (0, None, 0, "iteration", "iteration 0", 0, 1000),
+        (1, 0, 0, "stage", "inference", 100, 900),
+        (2, 1, 0, "layer", "a", 200, 700),
+        (3, 0, 0, "stage", "save", 900, 1000),
+    ]
+)
+CLOSURE_COUNTS = [
+    (0, 0, WHOLE_PROCESS_TID, "process-cpu-time", 2000),
+    (0, 1, MAIN, "task-clock", 800),
+    (0, 1, WORKER, "task-clock", 700),
+    (0, 2, MAIN, "task-clock", 500),
+    (0, 2, WORKER, "task-clock", 500),
+    (0, 3, MAIN, "task-clock", 100),
+]
+MODEL = layers([("a", "Conv2d", True)])
+COUNTED = record([(0, False, 0, True)], [["task-clock"]])
+
+
+@pytest.mark.parametrize(
+    ("own", "everything"), [([(0, 0, MAIN, "task-clock", 1000), (0, 0, WORKER, "task-clock", 960)], 1960), ([], 1600)]
+)
+def test_closure_from_the_iteration_or_else_from_its_outermost_stages(
+    own: list[tuple[int, int, int, str, int]], everything: int
+) -> None:
+    values = counts([*CLOSURE_COUNTS, *own])
+    found = closure(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED))
+    assert found is not None
+    assert found.process_cpu_time_ns == 2000
+    assert found.layers == 1000 / 2000
+    assert found.rest_of_inference == 500 / 2000
+    assert found.closure == everything / 2000
+    assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.closure)
+
+
+@pytest.mark.parametrize("missing", ["process-cpu-time", "task-clock"])
+def test_no_closure_without_both_sides(missing: str) -> None:
+    values = counts([row for row in CLOSURE_COUNTS if row[3] != missing])
+    assert closure(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED)) is None
+
+
+def passed(**changes: object) -> PassRecord:
+    return PassRecord(name="measure", status="completed", **changes)  # type: ignore[arg-type]
+
+
+def test_the_collectors_own_word_on_an_event_comes_first() -> None:
+    why = {"reason": "the hypervisor hides the PMU", "remedy": "run on real hardware"}
+    said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"cycles": why}})
+    expected = Missing("cycles", "the hypervisor hides the PMU", "run on real hardware")
+    assert operand_missing("cycles", passed(collectors=[said]), MACHINE) == expected
+
+
+def test_a_collector_that_could_not_run_explains_all_of_its_events() -> None:
+    said = CollectorRecord(name="perf", state="unavailable", reason="not permitted", remedy="sudo …")
+    others = [CollectorRecord(name="rapl", state="unavailable", reason="no energy counters"), said]
+    found = operand_missing("task-clock", passed(collectors=others), MACHINE)
+    assert found == Missing("task-clock", "not permitted", "sudo …")
+
+
+@pytest.mark.parametrize(
+    ("operand", "changes", "reason"),
+    [
+        ("cycles", {}, "no counter collector ran in this pass"),
+        ("macs", {}, "no multiply-accumulates are known of these modules"),
+        (
+            "cycles",
+            {
+                "collectors": [CollectorRecord(name="perf", state="ran")],
+                "events": [EventInfo("instructions", "", "1", "hardware")],
+                "event_sets": [["instructions"]],
+            },
+            "the event was not among those counted in this run",
+        ),
+        ("cycles", {"event_sets": [["cycles"]]}, "no iteration counted the event set that holds it"),
+        (
+            "cycles",
+            {"event_sets": [["cycles"]], "iterations": COUNTED.iterations},
+            "its counter never ran: other programs held the processor's counters",
+        ),
+        (
+            "task-clock@workers",
+            {"event_sets": [["task-clock"]], "iterations": COUNTED.iterations},
+            "no other thread than the calling one was counted",
+        ),
+    ],
+)
+def test_reasons(operand: str, changes: dict[str, object], reason: str) -> None:
+    assert operand_missing(operand, passed(**changes), MACHINE).reason == reason
+
+
+def test_without_any_pass() -> None:
+    assert operand_missing("cycles", None, MACHINE).reason == "no measuring pass was completed"
+
+
+def test_a_metric_names_the_operand_that_it_lacks() -> None:
+    cpi = next(metric for metric in definitions() if metric.name == "cpi")
+    found = metric_missing(cpi, ["cycles"], passed(), MACHINE)
+    assert found is not None and found.what == "instructions"
+    assert metric_missing(cpi, ["cycles", "instructions"], passed(), MACHINE) is None

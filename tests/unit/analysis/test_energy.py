@@ -1,0 +1,74 @@
+from __future__ import annotations
+
+import polars as pl
+import pytest
+
+from hwprof.analysis.energy import SCHEMA, energy_table
+from hwprof.run.schema import TABLES
+from tests.unit.analysis.frames import spans
+
+MS = 1_000_000
+
+
+def series(points: list[tuple[int, float]], name: str = "energy/package-0", unit: str = "J") -> pl.DataFrame:
+    return pl.DataFrame(
+        [{"pass": "measure", "time_ns": at, "name": name, "unit": unit, "value": value} for at, value in points],
+        schema=TABLES["series"],
+    )
+
+
+# 10 W until 100 ms, then 30 W; read every 10 ms.
+METER = series([(at * MS, 0.010 * min(at, 100) + 0.030 * max(at - 100, 0)) for at in range(0, 301, 10)])
+
+
+def test_joules_by_interpolation_with_error_and_idle_baseline() -> None:
+    table = spans(
+        [
+            (0, None, -1, "region", "idle", 15 * MS, 95 * MS),
+            (1, None, 0, "iteration", "iteration 0", 100 * MS, 200 * MS),
+            (2, 1, 0, "stage", "inference", 115 * MS, 195 * MS),
+            (3, None, 1, "stage", "inference", 205 * MS, 225 * MS),
+        ]
+    )
+    found = energy_table(table, METER, (0, 1))
+    assert found.schema == pl.Schema(SCHEMA)
+    inference = found.row(by_predicate=pl.col("stage") == "inference", named=True)
+    assert inference["zone"] == "package-0"
+    assert inference["windows"] == 2
+    assert inference["seconds"] == pytest.approx(0.100)
+    assert inference["joules"] == pytest.approx(3.0)
+    assert inference["watts"] == pytest.approx(30.0)
+    assert inference["idle_watts"] == pytest.approx(10.0)
+    assert inference["joules_above_idle"] == pytest.approx(2.0)
+    assert inference["joules_per_iteration"] == pytest.approx(1.5)
+    assert inference["joules_error"] == pytest.approx(2 * 30.0 * 0.010 * 2)  # 2·P·(the 10 ms between readings), twice
+    assert inference["watts_error"] == pytest.approx(12.0)
+    assert found["stage"].to_list() == ["iteration", "inference"]
+
+
+def test_a_window_that_the_readings_do_not_cover_is_left_out() -> None:
+    table = spans(
+        [(0, None, 0, "stage", "inference", 100 * MS, 150 * MS), (1, None, 1, "stage", "inference", 290 * MS, 301 * MS)]
+    )
+    found = energy_table(table, METER, (0, 1))
+    assert found["windows"].to_list() == [1]
+    assert found["joules"].to_list() == pytest.approx([1.5])
+    assert found["idle_watts"].to_list() == [None]
+
+
+def test_fast_readings_are_no_better_than_the_meter() -> None:
+    fast = series([(at * MS // 10, 0.001 * at) for at in range(2001)])
+    found = energy_table(spans([(0, None, 0, "stage", "inference", 0, 100 * MS)]), fast, (0,))
+    assert found["joules_error"].to_list() == pytest.approx([2 * 10.0 * 0.001])
+
+
+def test_an_edge_on_a_reading_is_that_reading() -> None:
+    found = energy_table(spans([(0, None, 0, "stage", "load", 0, 300 * MS)]), METER, (0,))
+    assert found["joules"].to_list() == pytest.approx([7.0])
+
+
+@pytest.mark.parametrize("meter", [METER.clear(), METER.head(1), series([(0, 1.0), (MS, 2.0)], "memory/rss", "B")])
+def test_empty_without_readings(meter: pl.DataFrame) -> None:
+    found = energy_table(spans([(0, None, 0, "stage", "load", 0, MS)]), meter, (0,))
+    assert found.is_empty()
+    assert found.schema == pl.Schema(SCHEMA)

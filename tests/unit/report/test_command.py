@@ -1,0 +1,70 @@
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hwprof.cli import app
+from tests.synthetic_run import build
+from tests.unit.report import runs
+
+
+def test_the_latest_run_below_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    build(tmp_path)
+    assert app.run(["report", "--root", str(tmp_path), "--width", "100", "--top", "2"]) == 0
+    text = capsys.readouterr().out
+    assert "Hottest layers by time (2 of 5)" in text
+    assert max(map(len, text.splitlines())) <= 100
+
+
+def test_json_holds_every_layer(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = build(tmp_path)
+    assert app.run(["report", str(run.path), "--format", "json", "--top", "1", "--sort", "macs"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert len(found["layers"]) == 5
+    assert found["hottest"] == {"sort": "macs", "top": 1, "layers": ["model.1.cv1.conv"]}
+
+
+def test_the_schema_needs_no_run(capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["report", "--format", "json-schema"]) == 0
+    assert json.loads(capsys.readouterr().out)["$schema"].endswith("2020-12/schema")
+
+
+def test_a_run_without_a_completed_pass_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert app.run(["report", str(runs.without_passes(tmp_path).path)]) == 0
+    assert "out of memory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--root", "{}/nowhere"], "no run in"),
+        (["{}"], "is not a run directory"),
+        (["{}/run", "--sort", "speed"], "choose one of: time, macs"),
+        (["{}/run", "--top", "0"], "--top"),
+        (["{}/run", "--width", "5"], "--width"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(
+    arguments: list[str], message: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    build(tmp_path / "runs").path.rename(tmp_path / "run")
+    assert app.run(["report", *(argument.format(tmp_path) for argument in arguments)]) == 2
+    error = capsys.readouterr().err
+    assert message in error and error.count("\n") == 1
+
+
+def test_neither_torch_nor_numpy_is_imported(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    code = (
+        "import sys; from hwprof.cli import app;"
+        f" status = app.run(['report', {str(run.path)!r}]);"
+        " print([name for name in ('torch', 'numpy', 'collectors') if name in sys.modules], file=sys.stderr);"
+        " sys.exit(status)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0
+    assert done.stderr == "[]\n"

@@ -1,0 +1,129 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.report import document, schema
+from tests.requirements import require_module
+from tests.synthetic_run import build
+from tests.unit.report import runs
+
+BUILDERS = [build, runs.without_pmu, runs.multiplexed, runs.with_cache_events, runs.without_passes]
+
+
+@pytest.mark.parametrize("make", BUILDERS)
+def test_the_json_document_round_trips_and_fulfils_its_schema(make: runs.Builder, tmp_path: Path) -> None:
+    built = document.build(make(tmp_path), 3)
+    data = schema.encode(built)
+    assert schema.decode(data) == built
+    found = msgspec.json.decode(data)
+    assert found["schema_version"] == 1
+    require_module("jsonschema").Draft202012Validator(schema.json_schema()).validate(found)
+
+
+def test_the_schema_refuses_what_is_no_document(tmp_path: Path) -> None:
+    jsonschema = require_module("jsonschema")
+    found = msgspec.json.decode(schema.encode(document.build(build(tmp_path))))
+    del found["layers"][0]["path"]
+    with pytest.raises(jsonschema.ValidationError, match="path"):
+        jsonschema.Draft202012Validator(schema.json_schema()).validate(found)
+
+
+def test_figures_of_the_synthetic_run(tmp_path: Path) -> None:
+    """Iterations 2 and 4 only time, 1 and 3 count; durations from the synthetic model's jitter."""
+    built = document.build(build(tmp_path, iterations=4), 2)
+    assert built.figures_from == "measure"
+    assert built.hottest.layers == ["model.1.cv1.conv", "model.0.conv"]
+    conv = built.layers[0]
+    assert conv.path == "model.0.conv"
+    jitter = {index: 1 + 0.01 * ((index * 7 + len("model.0.conv")) % 5) for index in range(5)}
+    timed = sorted(int(400_000 * jitter[index]) for index in (2, 4))
+    counted = sorted(int(400_000 * jitter[index]) for index in (1, 3))
+    assert conv.time is not None
+    assert (conv.time.repetitions, conv.time.min_ns, conv.time.max_ns) == (2, *timed)
+    assert conv.time.median_ns == sum(timed) / 2
+    busy = [(duration, duration * 9 // 10) for duration in counted]
+    assert conv.counters["task-clock"].value == sum(map(sum, busy)) / 2
+    assert conv.counters["task-clock"].workers == sum(worker for _, worker in busy) / 2
+    assert conv.metrics["gflops"] == pytest.approx(2 * 11_059_200 / (sum(timed) / 2))
+    assert conv.metrics["cpi"] == pytest.approx(1.4, rel=1e-4)
+    assert conv.counting_ratio == pytest.approx(sum(counted) / sum(timed))
+    assert conv.trace_ratio == pytest.approx(1.3, rel=0.02)
+    assert built.unattributed is not None
+    shares = [layer.share for layer in [*built.layers, built.unattributed]]
+    assert sum(share for share in shares if share) == pytest.approx(1)
+    assert [event.name for event in built.events][:2] == ["task-clock", "page-faults"]
+    assert built.observer_effect.counting is not None
+    assert built.observer_effect.counting.observed_iterations == 2
+    assert [stage.name for stage in built.stages if stage.inside is None][:3] == ["load", "preprocess", "inference"]
+    assert built.operators[0].name == "aten::mkldnn_convolution"
+    assert {row.stage for row in built.energy} >= {"inference", "iteration"}
+
+
+def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_path: Path) -> None:
+    built = document.build(runs.without_pmu(tmp_path))
+    assert all(layer.metrics["cpi"] is None for layer in built.layers)
+    cpi = next(metric for metric in built.metrics if metric.name == "cpi")
+    assert cpi.missing is not None
+    assert (cpi.missing.what, cpi.missing.reason, cpi.missing.remedy) == ("cycles", runs.REASON, runs.REMEDY)
+    gap = built.not_measured[0]
+    assert (gap.what, gap.reason, gap.passes) == ("cycles, instructions", runs.REASON, ["measure", "trace"])
+    assert not any("not counted" in note for note in built.notes)
+
+
+def test_multiplexed_values_are_scaled_and_say_so(tmp_path: Path) -> None:
+    whole = document.build(build(tmp_path / "whole", iterations=4))
+    half = document.build(runs.multiplexed(tmp_path / "half"))
+    for full, scaled in zip(whole.layers, half.layers, strict=True):
+        assert scaled.counters["cycles"].running_share == pytest.approx(0.5, abs=1e-4)
+        assert scaled.counters["cycles"].value == pytest.approx(full.counters["cycles"].value, rel=1e-3)
+    assert next(metric for metric in half.metrics if metric.name == "cpi").running_share < 0.51
+    assert next(metric for metric in half.metrics if metric.name == "cpus_used").running_share == 1
+
+
+def test_provenance_stays_with_metrics(tmp_path: Path) -> None:
+    built = document.build(runs.with_cache_events(tmp_path))
+    metrics = {metric.name: metric for metric in built.metrics}
+    assert metrics["cache_mpki"].sources == ["measured", "simulated"]
+    assert (metrics["gflops"].provenance, metrics["cpi"].provenance) == ("modelled", "derived")
+
+
+def test_without_a_measure_pass_the_document_says_where_figures_are_from(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=4)
+    run.manifest.passes[0].status = "failed"
+    built = document.build(run)
+    assert built.figures_from == "trace"
+    assert "no pass measure was completed: times and counts are from pass trace" in built.notes
+    assert built.observer_effect.trace is None
+    assert built.layers[0].time is not None and built.operators
+
+
+def test_a_run_without_a_completed_pass(tmp_path: Path) -> None:
+    built = document.build(runs.without_passes(tmp_path))
+    assert built.figures_from is None
+    assert built.layers == [] and built.stages == []
+    assert built.passes[0].reason == "out of memory"
+
+
+def test_sorting(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    assert document.build(run, None, "macs").hottest.layers[0] == "model.1.cv1.conv"
+    assert document.build(run, None, "gflops").hottest.layers[0] == "model.2"  # the slowest first, those without last
+    assert document.build(run, None, "cycles").hottest.layers[0] == "model.1.cv1.conv"
+    assert document.build(run, 1, "order").hottest.layers == ["model.0.conv"]
+    assert len(document.build(run, None, "gflops").hottest.layers) == 5
+
+
+def test_an_unknown_sort_key_is_refused_with_the_list(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"'speed' \(choose one of: time, macs, .*cpi, .*cycles"):
+        document.build(build(tmp_path), None, "speed")
+
+
+def test_sorting_by_what_was_not_measured_says_why(tmp_path: Path) -> None:
+    with pytest.raises(HwprofError, match="cannot sort by cpi: cycles was not counted: the hypervisor") as caught:
+        document.build(runs.without_pmu(tmp_path), None, "cpi")
+    assert caught.value.exit_code == 1
+    assert caught.value.remedy == runs.REMEDY

@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.report import figures
+from hwprof.report.figures import ASCII, UNICODE
+from hwprof.report.grid import GAP, Column, fit
+from hwprof.report.schema import Times
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (1234, "0.001"),
+        (999_400, "0.999"),
+        (999_600, "1.00"),
+        (9_994_000, "9.99"),
+        (9_996_000, "10.0"),
+        (99_960_000, "100"),
+        (1.5e9, "1,500"),
+    ],
+)
+def test_milliseconds(ns: float, text: str) -> None:
+    assert figures.milliseconds(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (999, "999"),
+        (999_900, "1.00 M"),
+        (36_912_345, "36.9 M"),
+        (1.04e11, "104 G"),
+        (1500, "1.50 k"),
+    ],
+)
+def test_amount(value: float | None, text: str) -> None:
+    assert figures.amount(value, UNICODE) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "digits", "text"),
+    [(0.0, 2, "0.00"), (0.004, 2, "0.004"), (1.005, 1, "1.0"), (None, 2, "–"), (1234.5, 0, "1,234")],
+)
+def test_decimal(value: float | None, digits: int, text: str) -> None:
+    assert figures.decimal(value, digits, UNICODE) == text
+
+
+def times(repetitions: int) -> Times:
+    return Times(repetitions=repetitions, median_ns=12.34e6, mad_ns=0.16e6, mean_ns=0, std_ns=None, min_ns=0, max_ns=0)
+
+
+def test_spread_has_the_medians_decimals_and_one_value_has_none() -> None:
+    assert figures.time_with_spread(times(5), UNICODE) == "12.3 ±0.2"
+    assert figures.time_with_spread(times(5), ASCII) == "12.3 +-0.2"
+    assert figures.time_with_spread(times(1), UNICODE) == "12.3"
+    assert figures.time_with_spread(None, UNICODE) == "–"
+
+
+@pytest.mark.parametrize(("ratio", "text"), [(1.013, "1.3% slower"), (0.98, "2.0% faster"), (2.5, "2.5 times slower")])
+def test_slower(ratio: float, text: str) -> None:
+    assert figures.slower(ratio) == text
+
+
+@given(st.floats(-1, 2), st.integers(1, 20))
+def test_bars_stay_in_their_width(share: float, width: int) -> None:
+    assert len(figures.bar(share, width, UNICODE)) <= width
+    assert len(figures.bar(share, width, ASCII)) <= width
+    assert figures.bar(1.0, width, UNICODE) == "█" * width
+
+
+@given(st.text(max_size=60), st.integers(1, 40))
+def test_shortening_keeps_both_ends(text: str, width: int) -> None:
+    short = figures.shorten(text, width, "…")
+    assert len(short) <= max(width, 0) or len(text) <= width
+    assert (short == text) == (len(text) <= width)
+    if len(text) > width > 3:
+        assert text.startswith(short.partition("…")[0]) or "…" in text
+        assert short[-1] == text[-1]
+
+
+ColumnSpec = st.tuples(st.integers(1, 30), st.integers(0, 5), st.one_of(st.none(), st.integers(1, 10)))
+
+
+@given(st.lists(ColumnSpec, min_size=1, max_size=10), st.integers(40, 200))
+def test_columns_fit_in_order_and_widest_need_goes_by_priority(
+    specs: list[tuple[int, int, int | None]], width: int
+) -> None:
+    columns = [Column("", ["x" * size], priority, least=least) for size, priority, least in specs]
+    shown = fit(columns, width)
+    assert sum(column.width for column in shown) + GAP * (len(shown) - 1) <= width
+    assert [column for column in columns if column in shown] == shown
+    assert all(column.width >= column.needed for column in shown)
