@@ -96,6 +96,7 @@ class PerfCollector:
         for thread in roster.threads:
             thread.name = thread_name(thread.tid) or thread.name
         roster.close()
+        self._roster = None
         machine = describe()
         counted_ns = sum(enabled_ns for enabled_ns, _ in self._times_ns)
         self._notes += plan_notes(plan) + self._run_notes(roster, cpu_ns, counted_ns)
@@ -226,7 +227,7 @@ class PerfCollector:
             )
         if roster.refused:
             reasons = ", ".join(sorted(set(roster.refused.values())))
-            notes.append(f"{len(roster.refused)} threads could not be counted: {reasons} (try: ulimit -n 65536)")
+            notes.append(f"{len(roster.refused)} threads could not be counted: {reasons} (ulimit -n 65536 gives room)")
         return notes
 
     def _threads_table(self, roster: Roster, context: PassContext) -> pl.DataFrame:

@@ -12,8 +12,7 @@ import os
 import resource
 from pathlib import Path
 
-from collectors.perf.plan import Plan
-from hwprof.hardware import perf_event
+from collectors.perf.plan import Plan, close
 
 SPARE_DESCRIPTORS = 256
 
@@ -28,26 +27,20 @@ class ThreadCounters:
         self.times_ns = [(0, 0)] * len(plan.sets)  # time enabled and running at the last look, by set
         self.active = True
         self.ended = False
-        self.leaders: list[int] = []
-        self._fds: list[int] = []
+        self._groups: list[list[int]] = []
         try:
             for event_set in plan.sets:
-                leader = -1
-                for event in event_set.events:
-                    fd = perf_event.open_event(plan.attributes(event), tid, leader)
-                    self._fds.append(fd)
-                    leader = fd if leader < 0 else leader
-                self.leaders.append(leader)
+                self._groups.append(plan.open(event_set.events, tid))
         except OSError:
             self.close()
             raise
+        self.leaders = [fds[0] for fds in self._groups]
 
     def close(self) -> None:
-        """Gives the descriptors back, members before leaders."""
-        for fd in reversed(self._fds):
-            with contextlib.suppress(OSError):
-                os.close(fd)
-        self._fds.clear()
+        """Gives the descriptors back."""
+        for fds in self._groups:
+            close(fds)
+        self._groups.clear()
 
 
 class Roster:
@@ -68,9 +61,9 @@ class Roster:
                 thread.ended = True
                 thread.close()
         self.threads = [thread for thread in self.threads if not thread.ended]
-        known = {thread.tid for thread in self.threads}
-        new = [opened for tid in sorted(alive - known) if (opened := self._open(tid)) is not None]
-        self.threads = sorted(self.threads + new, key=lambda thread: (thread.tid != self._main_tid, thread.tid))
+        unknown = sorted(alive - {thread.tid for thread in self.threads}, key=self._main_first)
+        new = self._open(unknown) if unknown else []
+        self.threads = sorted(self.threads + new, key=lambda thread: self._main_first(thread.tid))
         self.all += new
         return new
 
@@ -79,27 +72,39 @@ class Roster:
         for thread in self.threads:
             thread.close()
 
-    def _open(self, tid: int) -> ThreadCounters | None:
-        raise_descriptor_limit(sum(len(event_set.events) for event_set in self._plan.sets))
-        try:
-            thread = ThreadCounters(self._plan, tid, thread_name(tid))
-        except OSError as error:
-            if error.errno != errno.ESRCH:  # ESRCH: it ended since the list was read, and nothing is lost
-                self.refused[tid] = error.strerror or str(error)
-            return None
-        self.refused.pop(tid, None)
-        return thread
+    def _main_first(self, tid: int) -> tuple[bool, int]:
+        return tid != self._main_tid, tid
+
+    def _open(self, tids: list[int]) -> list[ThreadCounters]:
+        """Groups on those of the threads that are still there, as far as descriptors last."""
+        each = sum(len(event_set.events) for event_set in self._plan.sets)
+        room = descriptors_left(each * len(tids))
+        opened = []
+        for tid in tids:
+            if room < each and tid != self._main_tid:
+                self.refused[tid] = os.strerror(errno.EMFILE)
+                continue
+            try:
+                opened.append(ThreadCounters(self._plan, tid, thread_name(tid)))
+            except OSError as error:
+                if error.errno != errno.ESRCH:  # ESRCH: it ended since the list was read, and nothing is lost
+                    self.refused[tid] = error.strerror or str(error)
+                continue
+            self.refused.pop(tid, None)
+            room -= each
+        return opened
 
 
-def raise_descriptor_limit(needed: int) -> None:
-    """Lifts the soft limit on open files to the hard one if ``needed`` more would come near to it."""
+def descriptors_left(needed: int) -> int:
+    """How many files can still be opened, with some kept for the workload; lifts the soft limit to the hard one if it
+    is too low for ``needed`` more."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft == resource.RLIM_INFINITY or soft == hard:
-        return
-    in_use = len(os.listdir("/proc/self/fd"))  # noqa: PTH208
-    if in_use + needed + SPARE_DESCRIPTORS > soft:
+    taken = len(os.listdir("/proc/self/fd")) + SPARE_DESCRIPTORS  # noqa: PTH208
+    if soft != resource.RLIM_INFINITY and soft < taken + needed and soft != hard:
         with contextlib.suppress(OSError, ValueError):
             resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+    return needed if soft == resource.RLIM_INFINITY else soft - taken
 
 
 def cpu_time_ns(tid: int) -> int | None:

@@ -59,10 +59,21 @@ class Plan:
         """Every counted event once."""
         return list({event.name: event for group in self.sets for event in group.events}.values())
 
-    def attributes(self, event: Event) -> perf_event.Attributes:
+    def open(self, events: Sequence[Event], tid: int = 0) -> list[int]:
+        """The events as a group on a thread (0: the caller), switched off; the first descriptor is the leader's."""
+        fds: list[int] = []
+        try:
+            for event in events:
+                fds.append(perf_event.open_event(self.attributes(event, leader=not fds), tid, fds[0] if fds else -1))
+        except OSError:
+            close(fds)
+            raise
+        return fds
+
+    def attributes(self, event: Event, *, leader: bool) -> perf_event.Attributes:
         """How the kernel is asked for the event. Software events leave the kernel out only where they must."""
         kernel = self.kernel if event.kind == "hardware" else self.kernel_allowed
-        return perf_event.Attributes(event.type, event.config, exclude_kernel=not kernel)
+        return perf_event.Attributes(event.type, event.config, exclude_kernel=not kernel, disabled=leader)
 
 
 class NotAllowedError(OSError):
@@ -177,10 +188,8 @@ def _schedulable(plan: Plan, group: tuple[Event, ...], software: tuple[Event, ..
 
 def _try_out(plan: Plan, events: Sequence[Event]) -> tuple[bool, tuple[int, ...]]:
     """Counts a little work of this thread with a group of the events: whether it got its counters, and the values."""
-    fds: list[int] = []
+    fds = plan.open(events)
     try:
-        for event in events:
-            fds.append(perf_event.open_event(plan.attributes(event), group_fd=fds[0] if fds else -1))
         perf_event.enable_group(fds[0])
         while True:
             perf_event.busy_work()
@@ -188,6 +197,11 @@ def _try_out(plan: Plan, events: Sequence[Event]) -> tuple[bool, tuple[int, ...]
             if 2 * running_ns > enabled_ns or enabled_ns > TRIAL_NS:
                 break
     finally:
-        for fd in reversed(fds):
-            os.close(fd)
+        close(fds)
     return running_ns > RUNNING_SHARE * enabled_ns, values
+
+
+def close(fds: Sequence[int]) -> None:
+    """Gives a group's descriptors back, members before their leader."""
+    for fd in reversed(fds):
+        os.close(fd)

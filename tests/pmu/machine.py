@@ -20,7 +20,7 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 PMU_VM: Final = REPOSITORY / "scripts/pmu_vm/pmu_vm.sh"
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hwprof-tests"
 
-SOURCES: Final = ("hwprof", "collectors", "tests/__init__.py", "tests/pmu")
+SOURCES: Final = ("hwprof", "collectors", "tests/__init__.py", "tests/requirements.py", "tests/pmu", "pyproject.toml")
 """What the guest gets of the repository, at /lab/src, which is the job's working directory."""
 
 GUEST_REQUIREMENTS: Final = ("polars", "numpy", "msgspec", "orjson", "click", "rich")

@@ -87,7 +87,7 @@ def known_loops() -> dict[str, Any]:
     result: dict[str, Any] = {"names": names, "event_sets": collector.event_sets(), "main": [], "worker": []}
     # a second opinion on the main thread: cycles and instructions in a group of its own
     leader = perf_event.open_event(perf_event.Attributes(0, 0, exclude_kernel=True))
-    member = perf_event.open_event(perf_event.Attributes(0, 1, exclude_kernel=True), group_fd=leader)
+    member = perf_event.open_event(perf_event.Attributes(0, 1, exclude_kernel=True, disabled=False), group_fd=leader)
     perf_event.enable_group(leader)
 
     collector.begin_iteration(0)

@@ -53,6 +53,7 @@ class Kernel:
         event = next(e for e in catalogue().events if (e.type, e.config) == (attributes.type, attributes.config))
         if event.name in self.refused:
             raise OSError(self.refused[event.name], os.strerror(self.refused[event.name]))
+        assert attributes.disabled == (group_fd < 0)  # members follow their leader
         fd = os.open(os.devnull, os.O_RDONLY)
         if group_fd < 0:
             self.groups[fd] = []
@@ -149,8 +150,8 @@ def test_counting_the_kernel(monkeypatch: pytest.MonkeyPatch, asked: bool | None
     found = made(kernel=asked)
     assert found.kernel is counted
     cycles, clock = catalogue().select(["cycles", "task-clock"])
-    assert found.attributes(cycles).exclude_kernel is not counted
-    assert found.attributes(clock).exclude_kernel is not allowed
+    assert found.attributes(cycles, leader=True).exclude_kernel is not counted
+    assert found.attributes(clock, leader=False).exclude_kernel is not allowed
 
 
 def open_descriptors() -> int:

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 
 import pytest
 from hypothesis import given
