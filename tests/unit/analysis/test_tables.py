@@ -131,7 +131,9 @@ def test_no_operators() -> None:
     assert coverage(calls, STAGES, (0,)) is None
 
 
-Tree: st.SearchStrategy[list[object]] = st.recursive(st.just([]), lambda children: st.lists(children, max_size=3), max_leaves=12)
+Tree: st.SearchStrategy[list[object]] = st.recursive(
+    st.just([]), lambda children: st.lists(children, max_size=3), max_leaves=12
+)
 
 
 def _lay_out(tree: list[object], begin: int, rows: list[tuple[int, int | None, int, str, str, int, int]]) -> int:
