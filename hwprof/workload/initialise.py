@@ -44,6 +44,7 @@ def calibrate(detector: Detector, batches: Sequence[torch.Tensor], conf: float) 
     for branch in branches:
         candidates = CANDIDATES_PER_IMAGE * len(inputs) // len(branch)
         for convolution in branch:
+            _level_images(convolution, seen[convolution])
             logits = torch.cat([_logits(convolution, image) for image in seen[convolution]])
             if detector.objectness:
                 _set_objectness(convolution, logits, detector.head.na, threshold, candidates)
@@ -102,6 +103,14 @@ def _inputs_of(
         for handle in handles:
             handle.remove()
     return seen
+
+
+def _level_images(convolution: nn.Conv2d, features: Sequence[torch.Tensor]) -> None:
+    """Makes a 1x1 convolution blind to what tells the images' means apart, so that they share the boxes evenly."""
+    means = torch.stack([image.mean(dim=0) for image in features])
+    _, strengths, directions = torch.linalg.svd(means - means.mean(dim=0), full_matrices=False)
+    apart = directions[strengths > 1e-4 * means.norm()]
+    convolution.weight -= (convolution.weight.flatten(1) @ apart.T @ apart).view_as(convolution.weight)
 
 
 def _logits(convolution: nn.Conv2d, features: torch.Tensor) -> torch.Tensor:

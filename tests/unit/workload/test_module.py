@@ -1,0 +1,165 @@
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import torch
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.workload.base import WorkloadSpec
+from hwprof.workload.factory import build
+from tests.unit.workload.conftest import RecordedStages
+
+MODELS = """
+import torch
+from torch import nn
+
+class Net(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Conv2d(3, 4, 3)
+        self.norm = nn.BatchNorm2d(4)
+        self.shared = nn.Sequential(nn.ReLU())
+        self.drop = nn.Dropout(0.5)
+
+    def forward(self, x):
+        return self.drop(self.shared(self.norm(self.first(x))))
+
+def net():
+    return Net()
+
+def with_inputs():
+    return nn.Bilinear(2, 3, 4), (torch.ones(5, 2), torch.ones(5, 3))
+
+def with_one_input():
+    return nn.Linear(2, 3), torch.ones(7, 2)
+
+class Holder:
+    ready = Net()
+
+def broken():
+    raise ValueError("bad width\\nsecond line")
+
+def not_a_model():
+    return 3
+
+number = 3
+"""
+
+
+@pytest.fixture(autouse=True)
+def _models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """The user's module lies in the current folder, which is on nobody's path."""
+    (tmp_path / "users_models.py").write_text(MODELS)
+    (tmp_path / "users_broken.py").write_text("import nowhere_to_be_found\n")
+    (tmp_path / "users_faulty.py").write_text("x = 1\ny = x / 0\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
+    yield
+    for name in ("users_models", "users_broken", "users_faulty"):
+        sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", ["users_models:net", "users_models:Net", "users_models:Holder.ready"])
+def test_takes_callables_classes_and_modules(name: str, stages: RecordedStages) -> None:
+    workload = build(WorkloadSpec(model=name, input_shape=(2, 3, 8, 8), seed=5))
+    record = workload.prepare()
+    assert (record.name, record.kind, record.parameters, record.batch) == (name, "module", 4 * 27 + 4 + 8, 2)
+    assert record.input_shapes == ["2x3x8x8"]
+    assert record.weights == "the factory's own (seed 5)"
+    workload.iterate(stages, None)
+    assert stages.begun == ["inference"]
+    assert workload.results() == []
+
+
+def test_evaluates_and_leaves_the_modules_alone() -> None:
+    workload = build(WorkloadSpec(model="users_models:net", input_shape=(1, 3, 8, 8)))
+    workload.prepare()
+    root = workload.modules[""]
+    assert not root.training
+    assert [name for name, _ in root.named_modules()] == ["", "first", "norm", "shared", "shared.0", "drop"]
+    norm = root.get_submodule("norm")
+    assert isinstance(norm.running_mean, torch.Tensor) and norm.running_mean.abs().max() == 0
+
+
+def test_the_seed_decides_weights_and_inputs() -> None:
+    def output(seed: int) -> torch.Tensor:
+        workload = build(WorkloadSpec(model="users_models:net", input_shape=(1, 3, 8, 8), seed=seed))
+        workload.prepare()
+        ((module, arguments),) = workload.forwards()
+        result: torch.Tensor = module(*arguments)
+        return result
+
+    assert torch.equal(output(1), output(1))
+    assert not torch.equal(output(1), output(2))
+
+
+@pytest.mark.parametrize(("name", "shapes"), [("with_inputs", ["5x2", "5x3"]), ("with_one_input", ["7x2"])])
+def test_a_factory_may_bring_its_inputs(name: str, shapes: list[str]) -> None:
+    workload = build(WorkloadSpec(model=f"users_models:{name}"))
+    record = workload.prepare()
+    assert (record.input_shapes, record.batch) == (shapes, int(shapes[0][0]))
+    ((_, arguments),) = workload.forwards()
+    assert [float(tensor.mean()) for tensor in arguments] == [1.0] * len(shapes)
+
+
+def test_weights_are_loaded(tmp_path: Path) -> None:
+    first = build(WorkloadSpec(model="users_models:net", input_shape=(1, 3, 8, 8), seed=1))
+    first.prepare()
+    torch.save(first.modules[""].state_dict(), tmp_path / "w.pt")
+    other = build(WorkloadSpec(model="users_models:net", input_shape=(1, 3, 8, 8), seed=2, weights="w.pt"))
+    assert other.prepare().weights == "w.pt"
+    assert torch.equal(other.modules[""].get_parameter("first.weight"), first.modules[""].get_parameter("first.weight"))
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("users_models:nett", r"users_models has no nett: did you mean net"),
+        ("nowhere_at_all:net", r"there is no Python module nowhere_at_all"),
+        ("users_models:number", r"neither a torch module nor callable"),
+        ("users_models:not_a_model", r"gives a int, not a torch module"),
+        (":net", r"not of the form package.module:factory"),
+        ("users_models:", r"not of the form package.module:factory"),
+    ],
+)
+def test_what_does_not_exist_is_a_usage_error(name: str, message: str) -> None:
+    with pytest.raises(UsageError, match=message):
+        build(WorkloadSpec(model=name, input_shape=(1, 3, 8, 8))).prepare()
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("users_models:broken", r"users_models:broken\(\) fails: ValueError: bad width \(users_models.py:\d+\)"),
+        ("users_broken:net", r"importing users_broken fails: No module named 'nowhere_to_be_found'"),
+        (
+            "users_faulty:net",
+            r"importing users_faulty fails: ZeroDivisionError: division by zero \(users_faulty.py:2\)",
+        ),
+    ],
+)
+def test_what_fails_is_told_in_one_line(name: str, message: str) -> None:
+    with pytest.raises(HwprofError, match=message) as caught:
+        build(WorkloadSpec(model=name, input_shape=(1, 3, 8, 8))).prepare()
+    assert caught.value.exit_code == 1
+    assert "\n" not in str(caught.value)
+
+
+def test_a_refused_input_is_told_with_the_models_words() -> None:
+    with pytest.raises(HwprofError, match=r"refuses the input 1x5x8x8: .*5 channels.*--input-shape") as caught:
+        build(WorkloadSpec(model="users_models:net", input_shape=(1, 5, 8, 8))).prepare()
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("shape", [(0, 3, 8, 8), ()])
+def test_senseless_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(UsageError, match="sizes are at least 1"):
+        build(WorkloadSpec(model="users_models:net", input_shape=shape)).prepare()
+
+
+def test_without_inputs_it_asks_for_the_shape() -> None:
+    with pytest.raises(UsageError, match=r"--input-shape 1,3,224,224"):
+        build(WorkloadSpec(model="users_models:net")).prepare()

@@ -1,0 +1,185 @@
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+import torch
+from torch import nn
+
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.run.schema import TABLES
+from hwprof.workload.base import Stages, Workload
+from hwprof.workload.static import describe_layers
+
+
+class Join(nn.Module):
+    def forward(self, x: dict[str, Any]) -> list[torch.Tensor]:
+        first, (second,) = x["pair"]
+        return [torch.cat((first, second), dim=1), x["scale"] * first]
+
+
+class Net(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.model = nn.ModuleList([nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), Join()])
+        self.twice = nn.Sequential(nn.Conv2d(8, 8, 1, bias=False))
+        self.spare = nn.Sequential(nn.Linear(5, 7))
+
+    def forward(self, x: torch.Tensor, *, scale: torch.Tensor) -> torch.Tensor:
+        y = self.model[1](self.model[0](x))
+        joined, _ = self.model[2]({"pair": (y, (y,)), "scale": scale})
+        result: torch.Tensor = self.twice(self.twice(joined))
+        return result
+
+
+class Calls:
+    """A workload of nothing but model calls."""
+
+    def __init__(self, module: nn.Module, arguments: list[tuple[Any, ...]]) -> None:
+        self.modules: Mapping[str, nn.Module] = {"": module}
+        self._calls = [(module, given) for given in arguments]
+
+    def prepare(self) -> WorkloadRecord:
+        raise NotImplementedError
+
+    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+        raise NotImplementedError
+
+    def forwards(self) -> list[tuple[nn.Module, tuple[Any, ...]]]:
+        return self._calls
+
+    def results(self) -> list[str]:
+        return []
+
+
+class _Positional(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.net = Net()
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.net(x, scale=torch.ones(1))
+        return result
+
+
+@pytest.fixture
+def workload() -> Workload:
+    return Calls(_Positional(), [(torch.zeros(1, 3, 6, 10),), (torch.zeros(2, 3, 4, 4),)])
+
+
+def _row(table: pl.DataFrame, path: str) -> dict[str, Any]:
+    return table.row(by_predicate=pl.col("path") == path, named=True)
+
+
+def test_has_the_tables_columns_and_every_module_in_execution_order(workload: Workload) -> None:
+    table = describe_layers(workload)
+    assert table.schema == TABLES["layers"]
+    assert table["path"].to_list() == [
+        "net",
+        "net.model.0",
+        "net.model.1",
+        "net.model.2",
+        "net.twice",
+        "net.twice.0",
+        "net.model",  # never called, as its modules are called one by one
+        "net.spare",
+        "net.spare.0",
+    ]
+    assert table["order"].to_list() == list(range(9))
+    assert table["calls"].to_list() == [2, 2, 2, 2, 4, 4, 0, 0, 0]
+
+
+def test_a_convolutions_arithmetic(workload: Workload) -> None:
+    row = _row(describe_layers(workload), "net.model.0")
+    pixels = 1 * 6 * 10 + 2 * 4 * 4
+    parameters = 4 * 3 * 3 * 3 + 4
+    assert row == {
+        "order": 1,
+        "index": 0,
+        "path": "net.model.0",
+        "type": "Conv2d",
+        "leaf": True,
+        "depth": 2,
+        "parameters": parameters,
+        "macs": pixels * 4 * 3 * 9,
+        "bytes": 4 * (pixels * 3 + pixels * 4 + 2 * parameters),
+        "calls": 2,
+        "input_shapes": "[1,3,6,10]",
+        "output_shapes": "[1,4,6,10]",
+        "more_shapes": 1,
+    }
+
+
+def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
+    table = describe_layers(workload)
+    whole, twice = _row(table, "net"), _row(table, "net.twice")
+    pixels = 1 * 6 * 10 + 2 * 4 * 4
+    assert (twice["macs"], twice["bytes"], twice["leaf"]) == (2 * pixels * 8 * 8, None, False)
+    assert whole["macs"] == table.filter(pl.col("leaf"))["macs"].sum() == pixels * (4 * 27 + 2 * 64)
+    assert whole["parameters"] == 112 + 64 + 42
+
+
+def test_finds_tensors_in_nested_arguments(workload: Workload) -> None:
+    row = _row(describe_layers(workload), "net.model.2")
+    assert (row["input_shapes"], row["output_shapes"]) == ("[1,4,6,10] [1,4,6,10] [1]", "[1,8,6,10] [1,4,6,10]")
+    assert row["macs"] == 0
+
+
+def test_equal_calls_run_once_and_count_each() -> None:
+    ran: list[int] = []
+
+    class Counted(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.linear = nn.Linear(4, 2)
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            ran.append(len(x))
+            result: torch.Tensor = self.linear(x)
+            return result
+
+    shared, other = torch.zeros(3, 4), torch.zeros(1, 4)
+    row = _row(describe_layers(Calls(Counted(), [(shared,), (other,), (shared,), (shared,)])), "linear")
+    assert ran == [3, 1]
+    assert (row["calls"], row["macs"], row["more_shapes"]) == (4, (3 * 3 + 1) * 8, 1)
+    assert row["bytes"] == 4 * ((3 * 3 + 1) * (4 + 2) + 4 * 10)
+
+
+def test_element_sizes_are_the_real_ones() -> None:
+    model = nn.Sequential(nn.Linear(4, 2).double())
+    row = _row(describe_layers(Calls(model, [(torch.zeros(3, 4, dtype=torch.float64),)])), "0")
+    assert row["bytes"] == 8 * (12 + 6 + 10)
+
+
+def test_attention_on_cpus_counts() -> None:
+    class Attention(nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return nn.functional.scaled_dot_product_attention(x, x, x)
+
+    row = _row(describe_layers(Calls(nn.Sequential(Attention()), [(torch.rand(2, 3, 16, 8),)])), "0")
+    assert row["macs"] == 2 * (2 * 3 * 16 * 16 * 8)
+
+
+def test_leaves_nothing_behind(workload: Workload) -> None:
+    modules = list(workload.modules[""].modules())
+    before = [{key: value for key, value in vars(module).items() if "hook" not in key} for module in modules]
+    describe_layers(workload)
+    for module, kept in zip(modules, before, strict=True):
+        assert not [key for key, value in vars(module).items() if "hook" in key and value]
+        assert {key: value for key, value in vars(module).items() if "hook" not in key} == kept
+
+
+def test_leaves_nothing_behind_when_the_model_fails() -> None:
+    model = nn.Sequential(nn.Linear(4, 2), nn.Linear(3, 1))
+    with pytest.raises(RuntimeError):
+        describe_layers(Calls(model, [(torch.zeros(1, 4),)]))
+    assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
+    assert model[0](torch.zeros(1, 4)).shape == (1, 2)
+
+
+def test_a_model_of_one_module_is_its_own_layer() -> None:
+    table = describe_layers(Calls(nn.Linear(4, 2), [(torch.zeros(1, 4),)]))
+    assert table.select("path", "index", "macs").rows() == [("Linear", None, 8)]
