@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import atexit
 import importlib
 import importlib.util
 import os
-import shutil
-import tempfile
 from pathlib import Path
 from types import ModuleType
 
@@ -31,18 +28,17 @@ def require_cv2() -> ModuleType:
 
 
 def require_ultralytics(submodule: str = "nn.tasks") -> ModuleType:
-    """``ultralytics.<submodule>``, imported without network, installation or settings in the user's home.
+    """``ultralytics.<submodule>``, imported without network or installation, and apart from the user's own settings.
 
-    Its settings go to a folder that lives as long as the process, unless ``YOLO_CONFIG_DIR`` names one.
+    It writes a settings file when it is imported: into hwprof's cache folder, unless ``YOLO_CONFIG_DIR`` names one.
     Raises ``HwprofError`` where it is not installed or does not load.
     """
     require_cv2()
     for name, value in _ULTRALYTICS_ENVIRONMENT.items():
         os.environ.setdefault(name, value)
     if "YOLO_CONFIG_DIR" not in os.environ:
-        folder = tempfile.mkdtemp(prefix="hwprof-ultralytics-")
-        os.environ["YOLO_CONFIG_DIR"] = folder
-        atexit.register(shutil.rmtree, folder, ignore_errors=True)
+        cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+        os.environ["YOLO_CONFIG_DIR"] = str(cache / "hwprof")
     try:
         return importlib.import_module(f"ultralytics.{submodule}")
     except ModuleNotFoundError as error:
