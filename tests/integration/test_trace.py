@@ -23,8 +23,8 @@ from tests import perfetto, synthetic_run
 if TYPE_CHECKING:
     from tests.perfetto.trace_processor import TraceProcessor
 
-SLICES = """select s.id, s.name, s.category, s.ts, s.dur, s.depth, s.arg_set_id, t.name as track
-            from slice s join track t on s.track_id = t.id"""
+SLICES = """select s.id, o.name as parent, s.name, s.category, s.ts, s.dur, s.depth, s.arg_set_id, t.name as track
+            from slice s join track t on s.track_id = t.id left join slice o on s.parent_id = o.id"""
 COUNTERS = "select t.name as track, t.unit, c.ts, c.value from counter c join counter_track t on c.track_id = t.id"
 FLOWS = """select a.ts, a.name, b.ts as target_ts, b.name as target from flow f join slice a on f.slice_out = a.id
            join slice b on f.slice_in = b.id order by 1, 3"""
@@ -284,14 +284,14 @@ def test_slices_without_length_stay_where_they_belong(tmp_path: Path) -> None:
     traced = Traced(run, tmp_path / "trace.pftrace")
     since = offset + traced.to_boottime
     found = {
-        row["name"]: (row["ts"] - since, row["dur"], row["depth"]) for row in traced.slices() if row["ts"] >= since
+        row["name"]: (row["ts"] - since, row["dur"], row["parent"]) for row in traced.slices() if row["ts"] >= since
     }
     assert found == {
-        "outer": (0, 100, 0),
-        "outer.b": (10, 80, 1),
-        "outer.a": (0, 0, 1),
-        "outer.c": (100, 0, 1),
-        "next": (100, 100, 0),
+        "outer": (0, 100, None),
+        "outer.b": (10, 80, "outer"),
+        "outer.a": (0, 0, "outer"),
+        "outer.c": (100, 0, "outer"),
+        "next": (100, 100, None),
     }
     assert traced.processor.complaints() == []
 
@@ -320,7 +320,10 @@ def test_odd_tables_make_a_whole_trace(tmp_path: Path) -> None:
     assert args[late["aten::counted"]["arg_set_id"]]["running_share.cycles"] == 0.25
     assert args[late["aten::counted"]["arg_set_id"]]["input_shapes"] == "[1]"
     assert late["aten::backwards"]["dur"] == 0
-    assert "(root)" in late
+    arrows = [
+        (row["name"], row["target"]) for row in traced.processor.query(FLOWS) if row["ts"] == late["(root)"]["ts"]
+    ]
+    assert arrows == [("(root)", "aten::counted"), ("(root)", "aten::backwards")]
 
 
 def test_a_run_without_a_completed_pass_is_refused_and_a_failed_write_leaves_nothing(tmp_path: Path) -> None:
