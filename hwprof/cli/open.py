@@ -45,6 +45,10 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
     if not trace.exists():
         click.echo(f"writing {trace}", err=True)
         write_trace(directory, trace)
-    if not offline:
-        click.echo("if the browser asks, allow the page to reach your local network", err=True)
-    serve(trace, offline=offline, browser=not no_browser, parameters=parameters(directory), announce=click.echo)
+
+    def announce(text: str) -> None:
+        click.echo(text)
+        if not offline:
+            click.echo("if the browser asks, let the page reach your local network", err=True)
+
+    serve(trace, offline=offline, browser=not no_browser, parameters=parameters(directory), announce=announce)
