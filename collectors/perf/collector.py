@@ -248,6 +248,9 @@ class PerfCollector:
 def plan_notes(plan: Plan) -> list[str]:
     """What the user should know about what is counted and what is not."""
     notes = list(plan.notes)
+    hardware = any(event.kind == "hardware" for event in plan.events())
+    if hardware and (split := permission.why_not_on_every_core()) is not None:
+        notes.append(f"{split.reason} ({split.remedy})")
     if not plan.kernel:
         why = "as asked" if plan.kernel_allowed else f"kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
         remedy = "" if plan.kernel_allowed else f"; to count the kernel's part too: {permission.LOWER_PARANOID}"

@@ -53,6 +53,23 @@ def why_no_hardware(root: Path = machine.ROOT) -> Dropped:
     )
 
 
+def why_not_on_every_core(root: Path = machine.ROOT) -> Dropped | None:
+    """Where cores of two kinds have a PMU each, the kernel counts its general events on one kind only; else None."""
+    names = machine.pmus(root)
+    if {"cpu_core", "cpu_atom"} <= set(names):
+        return Dropped(
+            "hardware events count on the performance cores only: time on efficiency cores is in running < enabled",
+            "taskset -c $(cat /sys/devices/cpu_core/cpus) keeps the run on performance cores",
+        )
+    kinds = [name for name in names if name.startswith(("armv8_", "armv9_"))]
+    if len(kinds) > 1:
+        return Dropped(
+            f"hardware events count on one kind of core only ({', '.join(kinds)}): the rest is in running < enabled",
+            f"taskset -c $(cat /sys/bus/event_source/devices/{kinds[-1]}/cpus) keeps the run on one kind",
+        )
+    return None
+
+
 def in_container(root: Path = machine.ROOT) -> bool:
     """Whether this looks like a container (Docker, Podman, Kubernetes, LXC)."""
     if (root / ".dockerenv").exists() or (root / "run/.containerenv").exists():

@@ -17,6 +17,7 @@ from collectors.perf.collector import plan_detail, plan_notes
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event, catalogue
 from hwprof.hardware.perf_event import Attributes
+from tests.unit.hardware.recorded import plant
 
 HARDWARE = ["cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"]
 SOFTWARE = ["task-clock", "page-faults", "context-switches", "cpu-migrations"]
@@ -226,3 +227,14 @@ def test_no_hardware_counters_has_a_reason(tmp_path: Path) -> None:
     why = permission.why_no_hardware(tmp_path)
     assert "the hypervisor shows this virtual machine no PMU" in why.reason
     assert why.remedy is not None and "pmu=on" in why.remedy
+
+
+def test_cores_of_two_kinds_are_noted(tmp_path: Path) -> None:
+    why = permission.why_not_on_every_core(plant("intel-alder-lake", tmp_path / "hybrid"))
+    assert why is not None and "performance cores only" in why.reason
+    assert permission.why_not_on_every_core(plant("amd-zen4-firecracker", tmp_path / "uniform")) is None
+    assert permission.why_not_on_every_core(plant("arm-neoverse-n1-qemu", tmp_path / "one")) is None
+    for name in ("armv8_cortex_a55", "armv8_cortex_a76"):
+        (tmp_path / "two/sys/bus/event_source/devices" / name).mkdir(parents=True)
+    why = permission.why_not_on_every_core(tmp_path / "two")
+    assert why is not None and "armv8_cortex_a55, armv8_cortex_a76" in why.reason
