@@ -8,9 +8,8 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis.attribution import INFERENCE, UNATTRIBUTED, Attribution, owned_counts
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.schema import PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
-PROCESS_CPU_TIME: Final = "process-cpu-time"
 TASK_CLOCK: Final = "task-clock"
 
 

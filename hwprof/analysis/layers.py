@@ -10,6 +10,7 @@ import polars as pl
 from hwprof.analysis import metrics, summary
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution
 from hwprof.analysis.metrics import Metric
+from hwprof.run.schema import PROCESS_EVENTS
 
 STATIC = ("macs", "bytes", "parameters")
 
@@ -60,7 +61,7 @@ def figures(
     )
     return Figures(
         rows,
-        counted.join(described.select("owner"), on="owner", how="semi"),
+        counted.filter(~pl.col("event").is_in(PROCESS_EVENTS)).join(described.select("owner"), on="owner", how="semi"),
         metrics.evaluate(operands, definitions),
         tuple(metrics.available_operands(operands)),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from hwprof.analysis import statistics
+from hwprof.run.schema import COUNTED_WINDOW
 
 THREADS = "threads"
 
@@ -71,8 +72,9 @@ def operands(
 ) -> pl.DataFrame:
     """What formulas are made of, one row an owner: every column a Float64, per iteration.
 
-    ``time`` and ``counted-time`` (ns; of the timed and of the counting iterations), the columns of ``static`` (owner
-    and macs, bytes, threads …), every event under its own name, and ``EVENT@main`` and ``EVENT@workers``.
+    ``time`` (ns, of the timed iterations), ``counted-time`` (ns between the readings, in the counting iterations), the
+    columns of ``static`` (owner and macs, bytes, threads …), every event under its own name, and ``EVENT@main`` and
+    ``EVENT@workers``.
     """
     frame = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left").join(
         counted_time.select("owner", pl.col("time_median_ns").alias("counted-time")), on="owner", how="left"
@@ -81,4 +83,6 @@ def operands(
         wide = count_summary.pivot("event", index="owner", values=column, aggregate_function="first")
         wide = wide.rename({name: f"{name}{suffix}" for name in wide.columns if name != "owner"})
         frame = frame.join(wide, on="owner", how="left")
+    if COUNTED_WINDOW in frame.columns:
+        frame = frame.with_columns(pl.coalesce(COUNTED_WINDOW, "counted-time").alias("counted-time"))
     return frame.with_columns(pl.all().exclude("owner").cast(pl.Float64))

@@ -22,6 +22,15 @@ save. ``layer``: a module of the model (leaf or inner). ``op``: a framework oper
 WHOLE_PROCESS_TID: Final = 0
 """The ``tid`` of a value that belongs to the process and not to one thread."""
 
+PROCESS_CPU_TIME: Final = "process-cpu-time"
+"""The process's CPU time over an iteration by the kernel's own account: what its threads' task-clock must add up to."""
+
+COUNTED_WINDOW: Final = "counted-window"
+"""Wall time between the two readings of a span's counters: a little more than the span, which excludes the reading."""
+
+PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, COUNTED_WINDOW})
+"""The events that stand under ``WHOLE_PROCESS_TID``; not counters, but what counters are held against."""
+
 TABLES: Final[dict[str, pl.Schema]] = {
     # What happened when. `span` is unique within its pass, -1 never occurs; `parent` is null at the top.
     "spans": pl.Schema(

@@ -7,21 +7,17 @@ import traceback
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final
 
 import polars as pl
 
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from hwprof.session import registry
 from hwprof.session.collector import Collected, Collector, EdgeCounter, PassContext
 from hwprof.session.messages import Order
 from hwprof.session.plan import uncounted_sets
 from hwprof.session.recorder import SpanRecorder
-
-PROCESS_CPU_TIME: Final = "process-cpu-time"
-"""The process's CPU time over an iteration by the kernel's own account: what the layers' task-clock must add up to."""
 
 
 class RunningCollectors:
@@ -115,7 +111,24 @@ def _rows(
             f"layers were called from {recorder.calling_threads()} threads: counts of layers that overlap in time"
             " cannot be told apart"
         )
-    return {**result.tables, "counts": collector.counts(recorder.counted_spans())}
+    return {**result.tables, "counts": pl.concat([collector.counts(recorder.counted_spans()), _windows(recorder)])}
+
+
+def _windows(recorder: SpanRecorder) -> pl.DataFrame:
+    """The counts rows that say how long each span was counted for, with the columns that a counter gives."""
+    spans, windows = recorder.counted_spans(), recorder.windows_ns()
+    return pl.DataFrame(
+        {
+            "iteration": pl.Series([span.iteration for span in spans], dtype=pl.Int32),
+            "span": pl.Series([span.span for span in spans], dtype=pl.Int64),
+            "tid": pl.Series([WHOLE_PROCESS_TID] * len(spans), dtype=pl.Int32),
+            "event": pl.Series([COUNTED_WINDOW] * len(spans), dtype=pl.String),
+            "value": pl.Series(windows, dtype=pl.Int64),
+            "enabled_ns": pl.Series(windows, dtype=pl.Int64),
+            "running_ns": pl.Series(windows, dtype=pl.Int64),
+            "provenance": pl.Series(["measured"] * len(spans), dtype=pl.String),
+        }
+    )
 
 
 def _process_cpu_time(spans: pl.DataFrame, cpu_times: Mapping[int, int]) -> pl.DataFrame:

@@ -51,7 +51,7 @@ class SpanRecorder:
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock = clock
         self._counters: list[EdgeCounter] = []
-        self._edges = 0
+        self._edge_ns: list[int] = []  # when the workers were read: at a gap that is the edge before
         self._last_full_ns = 0
         self._iteration = -1
         self._warmup = False
@@ -75,30 +75,30 @@ class SpanRecorder:
 
     def _next_edge(self) -> int:
         self._last_full_ns = self._clock()
-        self._edges += 1
-        return self._edges - 1
+        self._edge_ns.append(self._last_full_ns)
+        return len(self._edge_ns) - 1
 
     def _edge_functions(self) -> tuple[Callable[[], int], Callable[[], int]]:
         """What a counted leaf calls when it is entered and left; both return the edge's number."""
-        clock = self._clock
+        clock, edge_ns, stamp = self._clock, self._edge_ns, self._edge_ns.append
         full = _together([counter.edge_reader() for counter in self._counters])
         gap = _together([counter.gap_reader() for counter in self._counters])
 
         def enter() -> int:
-            if clock() - self._last_full_ns < GAP_NS:
+            now = clock()
+            if now - self._last_full_ns < GAP_NS:
                 gap()
+                stamp(self._last_full_ns)
             else:
                 full()
-            edge = self._edges
-            self._edges = edge + 1
-            return edge
+                stamp(now)
+            return len(edge_ns) - 1
 
         def leave() -> int:
             full()
-            self._last_full_ns = clock()
-            edge = self._edges
-            self._edges = edge + 1
-            return edge
+            self._last_full_ns = now = clock()
+            stamp(now)
+            return len(edge_ns) - 1
 
         return enter, leave
 
@@ -210,6 +210,11 @@ class SpanRecorder:
             for number, record in enumerate(self._ordered())
             if record.begin_edge != NO_EDGE
         ]
+
+    def windows_ns(self) -> list[int]:
+        """For each of ``counted_spans``, the wall time between the two readings of the workers' counters: what a
+        counted CPU time is to be divided by. It is a little longer than the span, whose time excludes the reading."""
+        return [self._edge_ns[span.end_edge] - self._edge_ns[span.begin_edge] for span in self.counted_spans()]
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""

@@ -10,6 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hwprof.run.manifest import PassRecord
+from hwprof.run.schema import COUNTED_WINDOW, PROCESS_EVENTS
 from hwprof.trace.encoder import Events, EventSequence, Ints
 from hwprof.trace.packets import EventType
 
@@ -80,19 +81,22 @@ class Rates:
     def add(self, leaves: pl.DataFrame, counts: pl.DataFrame) -> None:
         """The counts of further leaf layers, which begin after all before. What was counted for a part of the time is
         scaled to the whole of it; what was never counted has no rate."""
+        windows = counts.filter(pl.col("event") == COUNTED_WINDOW).select("span", window_ns="value")
         rates = (
-            counts.filter(pl.col("running_ns") > 0)
+            counts.filter((pl.col("running_ns") > 0) & ~pl.col("event").is_in(PROCESS_EVENTS))
             .join(leaves.filter(pl.col("end_ns") > pl.col("begin_ns")), on="span")
             .with_columns(scaled=pl.col("value") * (pl.col("enabled_ns") / pl.col("running_ns")))
             .group_by("event", "span")
             .agg(pl.col("begin_ns", "end_ns").first(), pl.col("scaled").sum())
+            .join(windows, on="span", how="left")
+            .with_columns(pl.col("window_ns").fill_null(pl.col("end_ns") - pl.col("begin_ns")))
             .sort("begin_ns", "span")
         )
         events = rates.partition_by("event", as_dict=True)
         for (event,), rows in sorted(events.items(), key=lambda item: self._place(item[0][0])):
             begin_ns, end_ns = rows["begin_ns"].to_numpy(), rows["end_ns"].to_numpy()
             is_time = self._units.get(event) == "ns"
-            values = rows["scaled"].to_numpy() / ((end_ns - begin_ns) * (1.0 if is_time else 1e-9))
+            values = rows["scaled"].to_numpy() / (rows["window_ns"].to_numpy() * (1.0 if is_time else 1e-9))
             self._of(event, is_time).add(begin_ns, end_ns, values)
 
     def finish(self) -> None:

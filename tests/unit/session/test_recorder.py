@@ -156,3 +156,26 @@ def test_parents_are_found_again(tree: list[tuple[int, int, int, int | None]]) -
 
 def test_no_edge_is_not_an_edge() -> None:
     assert NO_EDGE < 0
+
+
+def test_the_window_of_a_count_reaches_back_to_the_reading_that_it_holds() -> None:
+    clock = Clock()
+    recorder = SpanRecorder(clock)
+    recorder.count_with([Readings()])
+
+    def work() -> None:
+        clock.now += 5_000
+
+    first = recorder.counted(recorder.path_number("a"), work)
+    second = recorder.counted(recorder.path_number("b"), work)
+    with recorder.iteration(0, warmup=False, event_set=0):
+        clock.now += 2 * GAP_NS
+        first()
+        clock.now += GAP_NS // 2
+        second()
+    whole, of_first, of_second = recorder.windows_ns()
+    rows = recorder.table(1)
+    spans = (rows["end_ns"] - rows["begin_ns"]).to_list()
+    assert spans[1] < of_first < spans[1] + 20
+    assert spans[2] + GAP_NS // 2 < of_second < spans[2] + GAP_NS // 2 + 20
+    assert of_first + of_second <= whole

@@ -1,0 +1,60 @@
+"""Runs ``hwprof collect`` in the guest on a small model of its own: ``python3 -m tests.pmu.guest.collect [OPTIONS]``.
+
+The guest has hwprof's sources, not an installed package: the collectors are registered as its installation does it.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tomllib
+from pathlib import Path
+
+import torch
+
+
+def small() -> torch.nn.Module:
+    """A few layers, each large enough for two threads."""
+    torch.manual_seed(0)
+    return torch.nn.Sequential(
+        torch.nn.Conv2d(3, 16, 3, padding=1),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(16, 16, 3, padding=1),
+        torch.nn.Flatten(),
+        torch.nn.Linear(16 * 32 * 32, 10),
+    )
+
+
+def _register() -> None:
+    """The package's entry points, as an installed package has them."""
+    points = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"]["hwprof.collectors"]
+    information = Path("hwprof-0.dist-info")
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: hwprof\nVersion: 0\n")
+    lines = [f"{name} = {value}" for name, value in points.items()]
+    (information / "entry_points.txt").write_text("[hwprof.collectors]\n" + "\n".join(lines) + "\n")
+
+
+def main() -> int:
+    from hwprof.cli.app import run
+
+    results = Path(os.environ["OUT"]) / "results"
+    _register()
+    status = run(
+        ["collect", "--model", f"{__name__ if __name__ != '__main__' else 'tests.pmu.guest.collect'}:small",
+         "--input-shape", "1,3,32,32", "--passes", "measure", "--iterations", "4", "--warmup", "2",
+         "--output", str(results), *sys.argv[1:]]
+    )  # fmt: skip
+    if status == 0:
+        (kept,) = results.glob("2*")
+        descriptor = os.dup(1)
+        with (kept / "report.json").open("w") as file:
+            os.dup2(file.fileno(), 1)
+            status = run(["report", str(kept), "--format", "json"])
+            sys.stdout.flush()
+            os.dup2(descriptor, 1)
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

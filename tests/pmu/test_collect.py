@@ -1,0 +1,93 @@
+"""``hwprof collect`` itself on a kernel with a PMU: a small model's instructions and cycles per layer."""
+
+from __future__ import annotations
+
+import json
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from tests.pmu.machine import guest_wheels, run_in_vm
+
+JOB = "tests.pmu.guest.collect"
+EVENTS = ("instructions", "cycles")
+
+
+def collect(out: Path, threads: int) -> RunDirectory:
+    """One boot. An ordinary user counts user code only, so that the kernel's interrupts do not count; address and hash
+    randomisation are off, so that the same code runs in every boot."""
+    command = ["setarch", "aarch64", "-R", "python3", "-m", JOB, "--threads", str(threads)]
+    environment = {"PYTHONHASHSEED": "0"}
+    done = run_in_vm(command, out=out, torch=True, user=True, paranoid=2, timeout_s=540, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return RunDirectory.latest(out / "results")
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
+    """The same run in two boots, and one with two threads in a third."""
+    places = [(tmp_path_factory.mktemp(f"boot{number}"), threads) for number, threads in enumerate((1, 1, 2))]
+    guest_wheels()  # before two boots want them at once
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda place: collect(*place), places))
+
+
+@pytest.fixture(scope="module")
+def boots(runs: list[RunDirectory]) -> list[RunDirectory]:
+    return runs[:2]
+
+
+def leaf_counts(run: RunDirectory) -> pl.DataFrame:
+    """instructions and cycles of every leaf call of the counted iterations: iteration, path, event, value by role."""
+    leaves = run.read("layers").filter(pl.col("leaf")).select("path")
+    spans = run.read("spans").filter(pl.col("kind") == "layer").join(leaves, on="path").select("span", "path")
+    counts = run.read("counts").filter(pl.col("event").is_in(EVENTS)).join(spans, on="span")
+    return counts.join(run.read("threads").select("tid", "role"), on="tid")
+
+
+def test_cpi_is_what_the_emulation_makes_it(boots: list[RunDirectory]) -> None:
+    rows = leaf_counts(boots[0]).pivot("event", index=["span", "tid", "path"], values="value")
+    assert rows.height == 5
+    assert (rows["cycles"] == 2 * rows["instructions"]).all()
+    document = json.loads((boots[0].path / "report.json").read_text())
+    cpi = [layer["metrics"]["cpi"] for layer in document["layers"]]
+    assert cpi and all(figure["value"] == pytest.approx(2.0, rel=1e-12) for figure in cpi)
+    assert {figure["provenance"] for figure in cpi} <= {"derived", "measured"}
+
+
+def test_layers_and_unattributed_are_the_whole(boots: list[RunDirectory]) -> None:
+    for run in boots:
+        spans, counts = run.read("spans"), run.read("counts")
+        stages = spans.filter((pl.col("path") == "inference") & (pl.col("kind") == "stage") & ~pl.col("warmup"))
+        layers = leaf_counts(run).group_by("iteration", "event").agg(pl.col("value").sum())
+        whole = (
+            counts.filter(pl.col("event").is_in(EVENTS))
+            .join(stages.select("span"), on="span")
+            .group_by("iteration", "event")
+            .agg(whole=pl.col("value").sum())
+        )
+        both = layers.join(whole, on=["iteration", "event"])
+        assert both.height > 0
+        assert (both["value"] <= both["whole"]).all()
+        assert (both["value"] > 0.5 * both["whole"]).all(), "the layers are most of a forward"
+
+
+def test_two_boots_count_the_same_instructions(boots: list[RunDirectory]) -> None:
+    first, second = (
+        leaf_counts(run)
+        .filter(pl.col("role") == "main")
+        .sort("iteration", "span", "event")
+        .select("iteration", "path", "event", "value")
+        for run in boots
+    )
+    assert first.height > 0
+    assert first.equals(second), first.with_columns(second=second["value"]).filter(pl.col("value") != pl.col("second"))
+
+
+def test_two_threads_are_both_counted(runs: list[RunDirectory]) -> None:
+    by_role = leaf_counts(runs[2]).filter(pl.col("event") == "instructions").group_by("role").agg(pl.col("value").sum())
+    counted = dict(by_role.iter_rows())
+    assert counted["worker"] > 0.1 * counted["main"]
