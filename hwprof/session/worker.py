@@ -108,6 +108,7 @@ def _carry_out(order: Order, reporter: Reporter) -> None:
     recorder.count_with(counters)
     sets = max((len(counter.event_sets()) for counter in counters), default=0)
     planned = schedule(plan.warmup, plan.iterations, sets, alternate=plan.alternate)[plan.warmup :]
+    watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
     gc.collect()
     gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
     reporter.send(Phase("measuring", plan.iterations))

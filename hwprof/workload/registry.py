@@ -94,7 +94,7 @@ def _scales(file: Path) -> list[ModelEntry]:
 
 def read_yaml(file: Path) -> dict[str, Any]:
     """A layout file as a dictionary; through libyaml where it is there, as it is ten times as fast."""
-    import yaml  # type: ignore[import-untyped]
+    import yaml
 
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     layout: dict[str, Any] = yaml.load(file.read_text(encoding="utf-8"), loader)

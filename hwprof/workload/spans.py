@@ -26,10 +26,15 @@ class _Watched:
 
 
 class LayerWatch:
-    """The watched modules of a workload: ``time_only`` and ``count`` choose what the next calls record."""
+    """The watched modules of a workload: ``time_only`` and ``count`` choose what the next calls record.
+
+    ``counts_alone`` (to be set before the first ``count``): other iterations take the times, so that counting need not
+    look at the clock between the readings.
+    """
 
     def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: SpanRecorder) -> None:
         self._recorder = recorder
+        self.counts_alone = False
         self._watched = [
             _watch(path, module, recorder) for prefix, root in modules.items() for path, module in layers(prefix, root)
         ]
@@ -41,9 +46,10 @@ class LayerWatch:
 
     def count(self) -> None:
         """Leaf layers are timed and counted, inner ones timed."""
+        counted = self._recorder.counted_alone if self.counts_alone else self._recorder.counted
         for watched in self._watched:
             if watched.leaf and watched.counted is None:
-                watched.counted = self._recorder.counted(watched.number, watched.forward)
+                watched.counted = counted(watched.number, watched.forward)
             watched.module.__dict__["forward"] = watched.counted or watched.timed
 
     def remove(self) -> None:

@@ -54,8 +54,8 @@ def test_cpi_is_what_the_emulation_makes_it(boots: list[RunDirectory]) -> None:
     assert (rows["cycles"] == 2 * rows["instructions"]).all()
     document = json.loads((boots[0].path / "report.json").read_text())
     cpi = [layer["metrics"]["cpi"] for layer in document["layers"]]
-    assert cpi and all(figure["value"] == pytest.approx(2.0, rel=1e-12) for figure in cpi)
-    assert {figure["provenance"] for figure in cpi} <= {"derived", "measured"}
+    assert cpi == [pytest.approx(2.0, rel=1e-12)] * len(cpi)
+    assert len(cpi) >= 5
 
 
 def test_layers_and_unattributed_are_the_whole(boots: list[RunDirectory]) -> None:

@@ -102,6 +102,26 @@ def test_the_reading_is_outside_of_the_layer_s_time() -> None:
     assert row["end_ns"] - row["begin_ns"] == 501
 
 
+def test_nothing_else_happens_between_the_readings_of_a_layer_that_is_counted_alone() -> None:
+    events: list[str] = []
+
+    class Noting(Clock):
+        def __call__(self) -> int:
+            events.append("clock")
+            return super().__call__()
+
+    readings = Readings()
+    readings.calls = events
+    recorder = SpanRecorder(Noting())
+    recorder.count_with([readings])
+    layer = recorder.counted_alone(recorder.path_number("a"), lambda: events.append("work"))
+    with recorder.iteration(0, warmup=False, event_set=0):
+        layer()
+    at = events.index("work")
+    assert events[at - 1] in ("edge", "gap")
+    assert events[at + 1] == "edge"
+
+
 def test_warm_up_is_marked_and_not_counted() -> None:
     recorder = SpanRecorder(Clock())
     recorder.count_with([Readings()])
