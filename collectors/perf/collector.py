@@ -11,7 +11,7 @@ import polars as pl
 from collectors.perf import permission
 from collectors.perf.groups import Roster, cpu_time_ns, thread_name
 from collectors.perf.plan import Dropped, NotAllowedError, Plan, make_plan
-from collectors.perf.readings import FULL, GAP, SWEEP, CountColumns, Readings
+from collectors.perf.readings import ENTER, FULL, GAP, LEAVE, CountColumns, Readings
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event, catalogue
@@ -134,9 +134,13 @@ class PerfCollector:
         self._set = event_set
         self._begin_stretch()
 
-    def edge_reader(self) -> Callable[[], None]:
-        """Reads the main thread and every thread that was active in the last iteration."""
-        return self._readings.reader(SWEEP)
+    def enter_reader(self) -> Callable[[], None]:
+        """Reads every thread that was active in the last iteration, the main thread last."""
+        return self._readings.reader(ENTER)
+
+    def leave_reader(self) -> Callable[[], None]:
+        """Reads the main thread and every other one that was active in the last iteration."""
+        return self._readings.reader(LEAVE)
 
     def gap_reader(self) -> Callable[[], None]:
         """Reads the main thread; the active ones hold their last values."""

@@ -1,8 +1,9 @@
 """Counter readings at edges: appended as raw bytes while the workload runs, differenced afterwards with numpy.
 
-Three kinds of edge: FULL reads every thread, SWEEP those that were active lately, GAP only the main thread, the active
-ones' values being those of the edge before. A thread that an edge does not know is left out of the spans that begin or
-end there, so its counts show in the spans around them (stage, iteration) and nothing is lost.
+Kinds of edge: FULL reads every thread; ENTER and LEAVE those that were active lately, the main thread last or first, so
+that reading the others lies outside of the layer; GAP only the main thread, the active ones' values being those of the
+edge before. A thread that an edge does not know is left out of the spans that begin or end there, so its counts show
+in the spans around them (stage, iteration) and nothing is lost.
 
 Readings come in stretches: within one, threads, their order and the event set stay the same.
 """
@@ -19,7 +20,7 @@ import numpy.typing as npt
 from hwprof.hardware.perf_event import GROUP_HEADER_WORDS, group_read_bytes
 from hwprof.session.collector import CountedSpan
 
-FULL, SWEEP, GAP = 0, 1, 2
+FULL, LEAVE, GAP, ENTER = 0, 1, 2, 3
 
 Integers = npt.NDArray[np.int64]
 
@@ -60,6 +61,7 @@ class Readings:
         self._all: list[int] = []
         self._active: list[int] = []
         self._main: list[int] = []
+        self._main_last: list[int] = []  # the active ones, in another order
         self._size = [0]
 
     @property
@@ -68,17 +70,18 @@ class Readings:
         return len(self._kinds)
 
     def begin_stretch(self, events: tuple[int, ...], fds: Sequence[int], tids: Sequence[int], active: int) -> None:
-        """The next edges read these groups: of all threads, the first ``active`` of which a sweep reads."""
+        """The next edges read these groups: of all threads, the first ``active`` of which a layer's edge reads."""
         self._stretches.append(Stretch(self.edges, len(self._rows), events, tuple(tids), active))
         self._all[:] = fds
         self._active[:] = fds[:active]
         self._main[:] = fds[:1]
+        self._main_last[:] = [*fds[1:active], *fds[:1]]
         self._size[0] = group_read_bytes(len(events))
 
     def reader(self, kind: int) -> Callable[[], None]:
         """The function that reads an edge of that kind; valid for the whole pass."""
         keep, mark, read, size = self._rows.append, self._kinds.append, self._read, self._size
-        fds = (self._all, self._active, self._main)[kind]
+        fds = (self._all, self._active, self._main, self._main_last)[kind]
 
         def edge() -> None:
             mark(kind)
@@ -136,10 +139,12 @@ class Readings:
         last_row = following.first_row if following else len(self._rows)
         kinds = np.array(self._kinds[stretch.first_edge : last_edge], dtype=np.int64)
         threads, active = len(stretch.tids), stretch.active
-        counts = np.array([threads, active, 1], dtype=np.int64)[kinds]
+        counts = np.array([threads, active, 1, active], dtype=np.int64)[kinds]
         offsets = np.cumsum(counts) - counts
         column = np.arange(threads, dtype=np.int64)
         rows = np.where(column < counts[:, None], offsets[:, None] + column, -1)
+        entered = kinds == ENTER
+        rows[entered, :active] = offsets[entered, None] + (column[:active] - 1) % max(1, active)
         # At a gap the active threads hold what the last edge before it read.
         swept = np.maximum.accumulate(np.where(kinds != GAP, np.arange(len(kinds)), -1))
         held = (kinds == GAP) & (swept >= 0)

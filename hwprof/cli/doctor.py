@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from hwprof.report.diagnosis import Finding
+    from hwprof.session.registry import Surveyed
+    from hwprof.session.requirements import Requirement
 
 
 @click.command("doctor")
@@ -19,8 +26,40 @@ def doctor_command(form: str) -> None:
     from hwprof.report import diagnosis
     from hwprof.session import registry, requirements
 
-    found = diagnosis.diagnose(machine.describe(), registry.survey(), requirements.check())
+    findings = [*map(_of_collector, registry.survey()), *map(_of_requirement, requirements.check())]
+    found = diagnosis.Diagnosis(machine=machine.describe(), findings=findings)
     if form == "json":
         click.echo(diagnosis.as_json(found))
     else:
         diagnosis.show(found)
+
+
+def _of_collector(found: Surveyed) -> Finding:
+    from hwprof.report.diagnosis import Finding
+
+    collector, availability = found.collector, found.availability
+    return Finding(
+        name=found.name,
+        kind="collector",
+        what_for=collector.summary if collector else "",
+        available=availability.ok,
+        passes=sorted(collector.passes) if collector else [],
+        reason=availability.reason,
+        remedy=availability.remedy,
+        notes=list(availability.notes),
+        detail=availability.detail,
+    )
+
+
+def _of_requirement(requirement: Requirement) -> Finding:
+    from hwprof.report.diagnosis import Finding
+
+    return Finding(
+        name=requirement.name,
+        kind="package",
+        what_for=requirement.serves,
+        available=requirement.found is not None,
+        version=requirement.found,
+        reason=requirement.reason,
+        remedy=requirement.remedy,
+    )

@@ -92,7 +92,7 @@ def footnotes(shown: Sequence[Column], document: Document, glyphs: Glyphs) -> li
             f"{glyphs.multiplexed} the kernel multiplexed: counters ran part of the time ({parts} at least),"
             " values are scaled up"
         )
-    return notes + _impossible(present, document) + meanings(used, document)
+    return notes + meanings(used, document)
 
 
 def _missing(metrics: Sequence[MetricInfo], glyphs: Glyphs) -> list[str]:
@@ -104,18 +104,6 @@ def _missing(metrics: Sequence[MetricInfo], glyphs: Glyphs) -> list[str]:
     return [
         f"{glyphs.dash} not measured: {', '.join(titles)}: {reason}" + (f". Remedy: {remedy}" if remedy else "")
         for (reason, remedy), titles in reasons.items()
-    ]
-
-
-def _impossible(metrics: Sequence[MetricInfo], document: Document) -> list[str]:
-    """CPU time per wall time above the number of threads: true of what was counted, and to be explained."""
-    threads = document.workload.threads if document.workload else None
-    used = [layer.metrics.get("cpus_used") or 0.0 for layer in document.layers]
-    if threads is None or not any(metric.name == "cpus_used" for metric in metrics) or max(used) < 1.02 * threads:
-        return []
-    return [
-        f"CPUs above {threads}: waiting workers spin while counters are read before and after a layer, and that CPU"
-        " time is in the layer's counts but not in its time"
     ]
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import msgspec
 from rich.console import Console
@@ -13,10 +12,6 @@ from rich.text import Text
 
 from hwprof import __version__
 from hwprof.run.manifest import Machine
-
-if TYPE_CHECKING:
-    from hwprof.session.registry import Surveyed
-    from hwprof.session.requirements import Requirement
 
 SCHEMA_VERSION: Final = 1
 
@@ -43,37 +38,6 @@ class Diagnosis(msgspec.Struct, kw_only=True):
     hwprof_version: str = __version__
     machine: Machine
     findings: list[Finding]
-
-
-def diagnose(machine: Machine, surveyed: Sequence[Surveyed], required: Sequence[Requirement]) -> Diagnosis:
-    """The document."""
-    collectors = [
-        Finding(
-            name=found.name,
-            kind="collector",
-            what_for=found.collector.summary if found.collector else "",
-            available=found.availability.ok,
-            passes=sorted(found.collector.passes) if found.collector else [],
-            reason=found.availability.reason,
-            remedy=found.availability.remedy,
-            notes=list(found.availability.notes),
-            detail=found.availability.detail,
-        )
-        for found in surveyed
-    ]
-    packages = [
-        Finding(
-            name=requirement.name,
-            kind="package",
-            what_for=requirement.serves,
-            available=requirement.found is not None,
-            version=requirement.found,
-            reason=requirement.reason,
-            remedy=requirement.remedy,
-        )
-        for requirement in required
-    ]
-    return Diagnosis(machine=machine, findings=collectors + packages)
 
 
 def as_json(diagnosis: Diagnosis) -> str:

@@ -93,6 +93,15 @@ def slower(ratio: float) -> str:
     return f"{abs(change):.1f}% {'slower' if change >= 0 else 'faster'}"
 
 
+def without_shared_prefix(paths: Sequence[str], width: int) -> tuple[str, list[str]]:
+    """The first component that all dotted paths share, and the paths without it, where one is longer than ``width``;
+    else no prefix, and the paths."""
+    heads = {path.partition(".")[0] for path in paths}
+    if len(heads) != 1 or all(len(path) <= width for path in paths) or not all("." in path for path in paths):
+        return "", list(paths)
+    return heads.pop(), [path.partition(".")[2] for path in paths]
+
+
 def shorten(text: str, width: int, ellipsis: str) -> str:
     """The text in at most ``width`` characters: cut in the middle, where paths say least."""
     if len(text) <= width:

@@ -88,7 +88,7 @@ class Printer:
         rows = [by_path[path] for path in document.hottest.layers]
         rest = [layer for layer in document.layers if layer.path not in set(document.hottest.layers)]
         sums = [layer for layer in (document.unattributed, document.inference) if layer is not None]
-        names = [layer.path for layer in rows]
+        prefix, names = figures.without_shared_prefix([layer.path for layer in rows], PATH)
         below: list[Layer | None] = [*sums]
         below_names = [document.whole if layer is document.inference else layer.path for layer in sums]
         if rest:
@@ -99,7 +99,7 @@ class Printer:
         bars = [*_bars([row.share for row in rows], glyphs), *("" for _ in below)]
         shown = self._table(
             [
-                Column("layer", [*names, *below_names], right=False, least=PATH),
+                Column(f"layer of {prefix}" if prefix else "layer", [*names, *below_names], right=False, least=PATH),
                 Column("type", [row.type or "" if row else "" for row in every], 3, right=False, least=9),
                 Column("calls", ["" if row is None else _count(row.calls, glyphs) for row in every], 13),
                 Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),

@@ -95,8 +95,8 @@ class CountedSpan:
 class EdgeCounter(Protocol):
     """What an INSIDE collector offers beside ``Collector`` if it reads counters at span edges.
 
-    The span recorder calls the function of ``edge_reader`` at each edge, on the main thread; its k-th call in a pass
-    is edge k. It is the hottest call in hwprof: it only appends raw bytes. ``begin_iteration`` comes before the first
+    The span recorder calls one of the readers' functions at each edge, on the main thread; the k-th call in a pass is
+    edge k. It is the hottest call in hwprof: it only appends raw bytes. ``begin_iteration`` comes before the first
     edge of every iteration, and is the time to look for new threads and to switch event sets.
     """
 
@@ -112,8 +112,12 @@ class EdgeCounter(Protocol):
         """The function for an iteration's or a stage's edge: every thread is read, idle ones as well."""
         ...
 
-    def edge_reader(self) -> Callable[[], None]:
-        """The function for a layer's edge: every thread that takes part in the work is read."""
+    def enter_reader(self) -> Callable[[], None]:
+        """The function for a layer's begin: every thread that takes part in the work is read, the main thread last."""
+        ...
+
+    def leave_reader(self) -> Callable[[], None]:
+        """The function for a layer's end: every thread that takes part in the work is read, the main thread first."""
         ...
 
     def gap_reader(self) -> Callable[[], None]:

@@ -81,21 +81,22 @@ class SpanRecorder:
     def _edge_functions(self) -> tuple[Callable[[], int], Callable[[], int]]:
         """What a counted leaf calls when it is entered and left; both return the edge's number."""
         clock, edge_ns, stamp = self._clock, self._edge_ns, self._edge_ns.append
-        full = _together([counter.edge_reader() for counter in self._counters])
+        read_all = _together([counter.enter_reader() for counter in self._counters])
+        read_at_end = _together([counter.leave_reader() for counter in self._counters])
         gap = _together([counter.gap_reader() for counter in self._counters])
 
         def enter() -> int:
             now = clock()
             if now - self._last_full_ns < GAP_NS:
-                gap()
                 stamp(self._last_full_ns)
+                gap()
             else:
-                full()
                 stamp(now)
+                read_all()
             return len(edge_ns) - 1
 
         def leave() -> int:
-            full()
+            read_at_end()
             self._last_full_ns = now = clock()
             stamp(now)
             return len(edge_ns) - 1

@@ -6,12 +6,33 @@ callers that use ``module.forward(x)``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import torch
 
-from hwprof.session.recorder import Forward, SpanRecorder
+Forward = Callable[..., Any]
+
+
+class LayerRecorder(Protocol):
+    """Who records the calls: makes a recording function of a module's ``forward``; see the session's recorder."""
+
+    def path_number(self, path: str) -> int:
+        """A number for a layer path."""
+        ...
+
+    def timed(self, path: int, forward: Forward) -> Forward:
+        """Records begin and end."""
+        ...
+
+    def counted(self, path: int, forward: Forward) -> Forward:
+        """Records begin, end and counters; the time excludes their reading."""
+        ...
+
+    def counted_alone(self, path: int, forward: Forward) -> Forward:
+        """Records begin, end and counters; the counts exclude the looks at the clock."""
+        ...
 
 
 @dataclass
@@ -32,7 +53,7 @@ class LayerWatch:
     look at the clock between the readings.
     """
 
-    def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: SpanRecorder) -> None:
+    def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: LayerRecorder) -> None:
         self._recorder = recorder
         self.counts_alone = False
         self._watched = [
@@ -66,7 +87,7 @@ def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Modul
     return below or [(f"{prefix}{type(root).__name__}", root)]
 
 
-def _watch(path: str, module: torch.nn.Module, recorder: SpanRecorder) -> _Watched:
+def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watched:
     number = recorder.path_number(path)
     leaf = next(module.children(), None) is None
     own = module.__dict__.get("forward")

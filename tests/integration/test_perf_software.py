@@ -143,7 +143,7 @@ def test_an_idle_thread_that_wakes_up_is_in_the_whole_and_then_in_the_layers(
 
     hand = Hand()
     perf = collector()
-    sweep, full = perf.edge_reader(), perf.full_reader()
+    sweep, full = perf.leave_reader(), perf.full_reader()
     spans: list[CountedSpan] = []
     for iteration in range(3):
         perf.begin_iteration(0)

@@ -53,7 +53,7 @@ class Course:
     """Edges and spans as the recorder makes them."""
 
     def __init__(self, collector: PerfCollector) -> None:
-        self.sweep, self.gap, self.full = collector.edge_reader(), collector.gap_reader(), collector.full_reader()
+        self.sweep, self.gap, self.full = collector.leave_reader(), collector.gap_reader(), collector.full_reader()
         self.spans: list[CountedSpan] = []
         self.edges = 0
         self.iteration = 0

@@ -11,7 +11,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.perf.readings import FULL, GAP, SWEEP, Readings
+from collectors.perf.readings import ENTER, FULL, GAP, LEAVE, Readings
 from hwprof.session.collector import CountedSpan
 
 MAIN, ACTIVE, IDLE = 100, 101, 102  # thread numbers, and file descriptors as well
@@ -77,9 +77,9 @@ def test_a_span_has_a_row_for_each_thread_and_event() -> None:
 def test_what_an_idle_thread_did_is_in_the_span_around_the_layers() -> None:
     world, readings = a_course()
     readings.reader(FULL)()
-    readings.reader(SWEEP)()
+    readings.reader(LEAVE)()
     world.work(IDLE, 5)
-    readings.reader(SWEEP)()
+    readings.reader(LEAVE)()
     readings.reader(FULL)()
     layer, stage = CountedSpan(0, 0, 1, 2), CountedSpan(1, 0, 0, 3)
     assert {row[2] for row in rows_of(readings, [layer])} == {MAIN, ACTIVE}
@@ -88,12 +88,12 @@ def test_what_an_idle_thread_did_is_in_the_span_around_the_layers() -> None:
 
 def test_at_a_gap_workers_hold_their_last_values() -> None:
     world, readings = a_course()
-    readings.reader(SWEEP)()
+    readings.reader(LEAVE)()
     world.work(MAIN, 1)
     world.work(ACTIVE, 1)  # a worker that spins a little longer
     readings.reader(GAP)()
     world.work(ACTIVE, 2)
-    readings.reader(SWEEP)()
+    readings.reader(LEAVE)()
     spans = [CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 1, 2)]
     values = {(row[1], row[2]): row[4] for row in rows_of(readings, spans) if row[3] == 0}
     assert values == {(0, MAIN): 3, (0, ACTIVE): 0, (1, MAIN): 0, (1, ACTIVE): 9}
@@ -103,7 +103,7 @@ def test_a_gap_before_any_sweep_knows_the_main_thread_only() -> None:
     world, readings = a_course()
     readings.reader(GAP)()
     world.work(ACTIVE, 1)
-    readings.reader(SWEEP)()
+    readings.reader(LEAVE)()
     assert {row[2] for row in rows_of(readings, [CountedSpan(0, 0, 0, 1)])} == {MAIN}
 
 
@@ -140,7 +140,7 @@ def test_a_large_pass_is_differenced_within_a_second() -> None:
     spans: list[CountedSpan] = []
     for iteration in range(10):
         readings.begin_stretch(tuple(range(8)), threads, threads, 16)
-        sweep = readings.reader(SWEEP)
+        sweep = readings.reader(LEAVE)
         for _ in range(300):
             sweep()
             sweep()
@@ -152,7 +152,7 @@ def test_a_large_pass_is_differenced_within_a_second() -> None:
 
 
 edges = st.lists(
-    st.tuples(st.sampled_from([FULL, SWEEP, GAP]), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)))),
+    st.tuples(st.sampled_from([FULL, LEAVE, GAP, ENTER]), st.lists(st.tuples(st.integers(0, 3), st.integers(0, 1000)))),
     min_size=1,
     max_size=12,
 )
@@ -205,7 +205,9 @@ def _model(spans: list[CountedSpan], known: list[dict[int, list[int]]], home: li
 
 
 @settings(max_examples=100, deadline=None)
-@given(st.lists(st.tuples(st.sampled_from([SWEEP, GAP, FULL]), st.integers(0, 99), st.integers(0, 99)), max_size=20))
+@given(
+    st.lists(st.tuples(st.sampled_from([LEAVE, GAP, FULL, ENTER]), st.integers(0, 99), st.integers(0, 99)), max_size=20)
+)
 def test_consecutive_spans_add_up_to_the_whole(steps: list[tuple[int, int, int]]) -> None:
     """Layers and what lies between them are the whole, for the main thread and for the workers."""
     world, readings = a_course()

@@ -95,3 +95,13 @@ def test_columns_fit_in_order_and_widest_need_goes_by_priority(
     assert sum(column.width for column in shown) + GAP * (len(shown) - 1) <= width
     assert [column for column in columns if column in shown] == shown
     assert all(column.width >= column.needed for column in shown)
+
+
+def test_a_shared_prefix_goes_where_room_is_short() -> None:
+    assert figures.without_shared_prefix(["model.22.cv3.conv", "model.1.act"], 16) == (
+        "model",
+        ["22.cv3.conv", "1.act"],
+    )
+    assert figures.without_shared_prefix(["model.22.cv3.conv", "model.1.act"], 17)[0] == ""
+    assert figures.without_shared_prefix(["model.22.cv3.conv.of", "head.1.act"], 5)[0] == ""
+    assert figures.without_shared_prefix(["model", "model"], 2)[0] == ""

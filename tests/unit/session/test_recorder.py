@@ -39,8 +39,11 @@ class Readings:
     def full_reader(self) -> Callable[[], None]:
         return lambda: self.calls.append("full")
 
-    def edge_reader(self) -> Callable[[], None]:
-        return lambda: self.calls.append("edge")
+    def enter_reader(self) -> Callable[[], None]:
+        return lambda: self.calls.append("enter")
+
+    def leave_reader(self) -> Callable[[], None]:
+        return lambda: self.calls.append("leave")
 
     def gap_reader(self) -> Callable[[], None]:
         return lambda: self.calls.append("gap")
@@ -75,7 +78,7 @@ def test_leaves_read_all_threads_and_only_the_main_one_after_a_gap_that_is_short
         first()
         second()
     # iteration's begin, a's begin (long after), a's end, b's begin (right after), b's end, iteration's end
-    assert readings.calls == ["set 0", "full", "edge", "edge", "gap", "edge", "full"]
+    assert readings.calls == ["set 0", "full", "enter", "leave", "gap", "leave", "full"]
     spans = recorder.counted_spans()
     assert [(span.begin_edge, span.end_edge) for span in spans] == [(0, 5), (1, 2), (3, 4)]
     assert {span.iteration for span in spans} == {3}
@@ -90,7 +93,7 @@ def test_the_reading_is_outside_of_the_layer_s_time() -> None:
     def slow_reading() -> None:
         clock.now += 1_000_000
 
-    readings.edge_reader = lambda: slow_reading  # type: ignore[method-assign]
+    readings.enter_reader = readings.leave_reader = lambda: slow_reading  # type: ignore[method-assign]
 
     def work() -> None:
         clock.now += 500
@@ -118,8 +121,8 @@ def test_nothing_else_happens_between_the_readings_of_a_layer_that_is_counted_al
     with recorder.iteration(0, warmup=False, event_set=0):
         layer()
     at = events.index("work")
-    assert events[at - 1] in ("edge", "gap")
-    assert events[at + 1] == "edge"
+    assert events[at - 1] in ("enter", "gap")
+    assert events[at + 1] == "leave"
 
 
 def test_warm_up_is_marked_and_not_counted() -> None:

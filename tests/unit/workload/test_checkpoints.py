@@ -13,6 +13,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.checkpoints import load_weights, read_state
+from tests.requirements import require_module
 
 
 def _net() -> nn.Sequential:
@@ -176,7 +177,7 @@ def test_safetensors_without_the_package(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_safetensors_are_read_with_the_package(tmp_path: Path) -> None:
-    safetensors = pytest.importorskip("safetensors.torch", reason="an optional package")
+    safetensors = require_module("safetensors.torch")
     source, target, path = _filled(), _net(), tmp_path / "w.safetensors"
     safetensors.save_file(source.state_dict(), path)
     load_weights(target, path)
