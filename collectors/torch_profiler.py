@@ -10,14 +10,16 @@ import importlib.util
 import time
 from functools import cache
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import polars as pl
 
 from hwprof.run.manifest import ClockRecord
 from hwprof.session import clocks
 from hwprof.session.collector import Availability, Collected, PassContext, Place
+
+if TYPE_CHECKING:  # imported when recording is over: it brings threads of its own
+    import polars as pl
 
 RAW_FILE: Final = "trace.json"
 MARK: Final = "hwprof.clock"
@@ -112,6 +114,8 @@ def _marks(document: _Document, brackets: list[tuple[int, int]]) -> list[tuple[i
 
 def _operators(document: _Document, clock: ClockRecord) -> pl.DataFrame:
     """The ``spans`` rows of the operators, without pass, iteration and span number."""
+    import polars as pl
+
     events = [
         event for event in document.events if event.ph == "X" and event.cat in OPERATOR_KINDS and event.name != MARK
     ]

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
-
-import polars as pl
+from typing import TYPE_CHECKING, Any
 
 from collectors.perf import permission
 from collectors.perf.groups import Roster, cpu_time_ns, thread_name
@@ -17,6 +15,9 @@ from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event, catalogue
 from hwprof.hardware.machine import describe
 from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
+
+if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
+    import polars as pl
 
 ACTIVE_NS = 50_000
 """A thread with less processor time than this in the last iteration is idle: not read at every edge."""
@@ -152,6 +153,8 @@ class PerfCollector:
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each event and each thread read at both edges."""
+        import polars as pl
+
         columns = self.count_columns(spans)
         names = pl.Series("event", [event.name for event in self._plan().events()], dtype=pl.String)
         return pl.DataFrame(
@@ -235,6 +238,8 @@ class PerfCollector:
         return notes
 
     def _threads_table(self, roster: Roster, context: PassContext) -> pl.DataFrame:
+        import polars as pl
+
         return pl.DataFrame(
             [
                 {

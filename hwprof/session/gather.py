@@ -1,87 +1,34 @@
-"""The worker's collectors while they run, and how their rows and the recorder's become the tables of a pass."""
+"""How the rows of the recorder and of the collectors become the tables of a pass."""
 
 from __future__ import annotations
 
 import os
-import traceback
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Mapping
 
 import polars as pl
 
-from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
-from hwprof.session import registry
-from hwprof.session.collector import Collected, Collector, EdgeCounter, PassContext
-from hwprof.session.messages import Order
+from hwprof.session.collector import Collected, Collector, EdgeCounter
 from hwprof.session.plan import uncounted_sets
 from hwprof.session.recorder import SpanRecorder
-
-
-class RunningCollectors:
-    """The inside collectors of a pass: one that fails loses its own data, is recorded, and never the run."""
-
-    def __init__(self) -> None:
-        self.running: dict[str, Collector] = {}
-        self.records: list[CollectorRecord] = []
-
-    def start(self, order: Order) -> None:
-        """Starts those of the plan."""
-        for planned in order.plan.inside:
-            raw = Path(order.folder) / planned.name
-            raw.mkdir(exist_ok=True)
-            context = PassContext(
-                pass_name=order.plan.name,
-                pid=os.getpid(),
-                main_tid=os.getpid(),
-                raw=raw,
-                options=planned.options,
-            )
-            with self.guard(planned.name):
-                collector = registry.create(planned.name)
-                collector.start(context)
-                self.running[planned.name] = collector
-
-    def counters(self) -> list[EdgeCounter]:
-        """Those that read counters at span edges."""
-        return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
-
-    def stop(self) -> dict[str, Collected]:
-        """Stops all; what each handed over."""
-        collected = {}
-        for name, collector in self.running.items():
-            with self.guard(name):
-                collected[name] = collector.stop()
-        return collected
-
-    @contextmanager
-    def guard(self, name: str) -> Iterator[None]:
-        """What goes wrong inside costs this collector's data only."""
-        try:
-            yield
-        except Exception as error:  # whatever a collector does wrong costs its own data only
-            traceback.print_exc()
-            self.failed(name, error)
-
-    def failed(self, name: str, error: Exception) -> None:
-        """Takes a collector out and notes why."""
-        remedy = error.remedy if isinstance(error, HwprofError) else None
-        message = error.message if isinstance(error, HwprofError) else f"{type(error).__name__}: {error}"
-        self.records.append(CollectorRecord(name=name, state="failed", reason=message, remedy=remedy))
+from hwprof.session.running import RunningCollectors
 
 
 def gather(
-    record: PassRecord, recorder: SpanRecorder, collectors: RunningCollectors, cpu_times: Mapping[int, int]
+    record: PassRecord,
+    recorder: SpanRecorder,
+    collectors: RunningCollectors,
+    collected: Mapping[str, Collected],
+    cpu_times: Mapping[int, int],
 ) -> dict[str, pl.DataFrame]:
-    """Stops the collectors and brings all rows together, with ``pass`` filled in; completes the pass's record.
+    """Brings all rows together, with ``pass`` filled in; completes the pass's record.
 
     ``cpu_times`` is the process's CPU time of each iteration in nanoseconds.
     """
     spans = recorder.table(os.getpid())
     parts = {"spans": [spans], "counts": [_process_cpu_time(spans, cpu_times)]}
-    for name, result in collectors.stop().items():
+    for name, result in collected.items():
         with collectors.guard(name):
             rows = _rows(collectors.running[name], result, record, recorder)
             for table, frame in rows.items():

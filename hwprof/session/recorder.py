@@ -11,12 +11,14 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-import polars as pl
-
-from hwprof.run.schema import SpanKind
 from hwprof.session.collector import CountedSpan, EdgeCounter
+
+if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
+    import polars as pl
+
+    from hwprof.run.schema import SpanKind
 
 GAP_NS: Final = 20_000
 """A layer that begins this soon after the last full reading keeps the workers' values of that reading.
@@ -237,6 +239,8 @@ class SpanRecorder:
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""
+        import polars as pl
+
         records = self._ordered()
         return pl.DataFrame(
             {

@@ -17,13 +17,12 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hwprof.errors import HwprofError
-from hwprof.run.directory import write_table
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
-from hwprof.session.gather import RunningCollectors, gather
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, Step
 from hwprof.session.plan import schedule
 from hwprof.session.recorder import SpanRecorder
+from hwprof.session.running import RunningCollectors
 
 
 class Reporter:
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
     """Carries out the order; every failure reaches the supervisor as one message."""
     reporter = Reporter(int(arguments[1]))
     try:
-        _carry_out(Order.read(Path(arguments[0])), reporter)
+        _Worker(Order.read(Path(arguments[0])), reporter).carry_out()
     except BrokenPipeError:
         return 1
     except HwprofError as error:
@@ -65,67 +64,97 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
 
 
-def _carry_out(order: Order, reporter: Reporter) -> None:
-    plan = order.plan
-    record = PassRecord(name=plan.name, pid=os.getpid(), main_tid=os.getpid(), environment=dict(plan.environment))
-    recorder = SpanRecorder()
-    reporter.send(Phase("importing torch"))
-    with recorder.region("import"):
-        import torch
+class _Worker:
+    """One pass while it is carried out. Tables are made when measuring is over: until then the process holds torch, the
+    workload, the inside collectors and the recorder, and no thread that is not theirs."""
 
-        from hwprof.workload import factory, static
-        from hwprof.workload.spans import LayerWatch
-    if order.workload.threads:
-        torch.set_num_threads(order.workload.threads)
-    reporter.send(Phase("building the model"))
-    with recorder.region("prepare"):
-        workload = factory.build(order.workload)
-        reporter.send(Built(workload.prepare(), _versions()))
-    watch = LayerWatch(workload.modules, recorder)
-    watch.time_only()
-    record.begin_ns = time.monotonic_ns()
-    save_to = Path(order.save_to) if order.save_to else None
+    def __init__(self, order: Order, reporter: Reporter) -> None:
+        self._order = order
+        self._plan = order.plan
+        self._reporter = reporter
+        self._recorder = SpanRecorder()
+        self._collectors = RunningCollectors()
+        self._cpu_ns: dict[int, int] = {}  # the process's CPU time of each measured iteration
+        self._record = PassRecord(
+            name=order.plan.name, pid=os.getpid(), main_tid=os.getpid(), environment=dict(order.plan.environment)
+        )
 
-    def iterate(iteration: IterationRecord) -> int:
-        with recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
+    def carry_out(self) -> None:
+        """From the import of torch to the written tables."""
+        self._prepare()
+        self._record.begin_ns = time.monotonic_ns()
+        self._reporter.send(Phase("warming up", self._plan.warmup))
+        for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
+            self._iterate(iteration)
+        if self._plan.idle_s:
+            with self._recorder.region("idle"):
+                time.sleep(self._plan.idle_s)
+        self._measure()
+        self._record.end_ns = time.monotonic_ns()
+        self._keep()
+
+    def _prepare(self) -> None:
+        self._reporter.send(Phase("importing torch"))
+        with self._recorder.region("import"):
+            import torch
+
+            from hwprof.workload import factory
+            from hwprof.workload.spans import LayerWatch
+        if self._order.workload.threads:
+            torch.set_num_threads(self._order.workload.threads)
+        self._reporter.send(Phase("building the model"))
+        with self._recorder.region("prepare"):
+            self._workload = factory.build(self._order.workload)
+            self._reporter.send(Built(self._workload.prepare(), _versions()))
+        self._watch = LayerWatch(self._workload.modules, self._recorder)
+        self._watch.time_only()
+
+    def _measure(self) -> None:
+        self._reporter.send(Phase("starting collectors"))
+        self._collectors.start(self._order)
+        counters = self._collectors.counters()
+        self._recorder.count_with(counters)
+        sets = max((len(counter.event_sets()) for counter in counters), default=0)
+        warmup = self._plan.warmup
+        planned = schedule(warmup, self._plan.iterations, sets, alternate=self._plan.alternate)[warmup:]
+        self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
+        gc.collect()
+        gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
+        self._reporter.send(Phase("measuring", len(planned)))
+        for iteration in planned:
+            if iteration.layers_counted:
+                self._watch.count()
+            else:
+                self._watch.time_only()
+            self._cpu_ns[iteration.index] = self._iterate(iteration)
+        self._watch.remove()
+
+    def _iterate(self, iteration: IterationRecord) -> int:
+        """One iteration; the process's CPU time that it took."""
+        save_to = Path(self._order.save_to) if self._order.save_to else None
+        with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             cpu_ns = time.process_time_ns()
-            workload.iterate(recorder.stage, save_to)
+            self._workload.iterate(self._recorder.stage, save_to)
             cpu_ns = time.process_time_ns() - cpu_ns
-        record.iterations.append(iteration)
-        reporter.send(Step())
+        self._record.iterations.append(iteration)
+        self._reporter.send(Step())
         return cpu_ns
 
-    reporter.send(Phase("warming up", plan.warmup))
-    for iteration in schedule(plan.warmup, 0, 0, alternate=False):
-        iterate(iteration)
-    if plan.idle_s:
-        with recorder.region("idle"):
-            time.sleep(plan.idle_s)
-    collectors = RunningCollectors()
-    reporter.send(Phase("starting collectors"))
-    collectors.start(order)
-    counters = collectors.counters()
-    recorder.count_with(counters)
-    sets = max((len(counter.event_sets()) for counter in counters), default=0)
-    planned = schedule(plan.warmup, plan.iterations, sets, alternate=plan.alternate)[plan.warmup :]
-    watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
-    gc.collect()
-    gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
-    reporter.send(Phase("measuring", plan.iterations))
-    cpu_times: dict[int, int] = {}
-    for iteration in planned:
-        watch.count() if iteration.layers_counted else watch.time_only()
-        cpu_times[iteration.index] = iterate(iteration)
-    watch.remove()
-    record.end_ns = time.monotonic_ns()
-    reporter.send(Phase("gathering"))
-    tables = gather(record, recorder, collectors, cpu_times)
-    if order.describe:  # last, as counting MACs leaves traces in the process that a measurement should not see
-        reporter.send(Phase("describing layers", None))
-        tables["layers"] = static.describe_layers(workload)
-    for name, frame in tables.items():
-        write_table(Path(order.folder) / f"{name}.parquet", name, frame)
-    reporter.send(Finished(record, list(tables), workload.results()))
+    def _keep(self) -> None:
+        self._reporter.send(Phase("gathering"))
+        collected = self._collectors.stop()
+        from hwprof.run.directory import write_table
+        from hwprof.session.gather import gather
+
+        tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
+        if self._order.describe:
+            from hwprof.workload import static
+
+            self._reporter.send(Phase("describing layers"))
+            tables["layers"] = static.describe_layers(self._workload)
+        for name, frame in tables.items():
+            write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)
+        self._reporter.send(Finished(self._record, list(tables), self._workload.results()))
 
 
 def _versions() -> dict[str, str]:

@@ -239,3 +239,17 @@ def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> Non
     assert "worker.log" in done.stderr
     report = hwprof("report", cwd=tmp_path)
     assert "SIGKILL" in report.stdout
+
+
+def test_the_measured_process_has_no_table_library_in_it() -> None:
+    """Its threads would stand among the workload's; so nothing that runs before measuring is over may import it."""
+    code = (
+        "import sys, hwprof.session.worker, collectors.perf, collectors.torch_profiler\n"
+        "from hwprof.workload import factory, spans\n"
+        "from hwprof.workload.spec import WorkloadSpec\n"
+        "factory.build(WorkloadSpec(model='yolov8n', imgsz=64)).prepare()\n"
+        "assert collectors.perf.PerfCollector().availability() is not None\n"
+        "print(sorted({'polars', 'torchvision', 'matplotlib', 'torch._dynamo'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -20,8 +20,8 @@ def small() -> torch.nn.Module:
         torch.nn.Conv2d(3, 16, 3, padding=1),
         torch.nn.ReLU(),
         torch.nn.Conv2d(16, 16, 3, padding=1),
-        torch.nn.Flatten(),
-        torch.nn.Linear(16 * 32 * 32, 10),
+        torch.nn.MaxPool2d(2),
+        torch.nn.Conv2d(16, 10, 1),
     )
 
 
@@ -42,7 +42,7 @@ def main() -> int:
     _register()
     status = run(
         ["collect", "--model", f"{__name__ if __name__ != '__main__' else 'tests.pmu.guest.collect'}:small",
-         "--input-shape", "1,3,32,32", "--passes", "measure", "--iterations", "4", "--warmup", "2",
+         "--input-shape", "1,3,32,32", "--passes", "measure", "--iterations", "8", "--warmup", "8",
          "--output", str(results), *sys.argv[1:]]
     )  # fmt: skip
     if status == 0:

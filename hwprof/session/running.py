@@ -1,0 +1,67 @@
+"""The worker's collectors while they run. Imports no table library: it is part of the process that is measured."""
+
+from __future__ import annotations
+
+import os
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hwprof.errors import HwprofError
+from hwprof.run.manifest import CollectorRecord
+from hwprof.session import registry
+from hwprof.session.collector import Collected, Collector, EdgeCounter, PassContext
+from hwprof.session.messages import Order
+
+
+class RunningCollectors:
+    """The inside collectors of a pass: one that fails loses its own data, is recorded, and never the run."""
+
+    def __init__(self) -> None:
+        self.running: dict[str, Collector] = {}
+        self.records: list[CollectorRecord] = []
+
+    def start(self, order: Order) -> None:
+        """Starts those of the plan."""
+        for planned in order.plan.inside:
+            raw = Path(order.folder) / planned.name
+            raw.mkdir(exist_ok=True)
+            context = PassContext(
+                pass_name=order.plan.name,
+                pid=os.getpid(),
+                main_tid=os.getpid(),
+                raw=raw,
+                options=planned.options,
+            )
+            with self.guard(planned.name):
+                collector = registry.create(planned.name)
+                collector.start(context)
+                self.running[planned.name] = collector
+
+    def counters(self) -> list[EdgeCounter]:
+        """Those that read counters at span edges."""
+        return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
+
+    def stop(self) -> dict[str, Collected]:
+        """Stops all; what each handed over."""
+        collected = {}
+        for name, collector in self.running.items():
+            with self.guard(name):
+                collected[name] = collector.stop()
+        return collected
+
+    @contextmanager
+    def guard(self, name: str) -> Iterator[None]:
+        """What goes wrong inside costs this collector's data only."""
+        try:
+            yield
+        except Exception as error:  # whatever a collector does wrong costs its own data only
+            traceback.print_exc()
+            self.failed(name, error)
+
+    def failed(self, name: str, error: Exception) -> None:
+        """Takes a collector out and notes why."""
+        remedy = error.remedy if isinstance(error, HwprofError) else None
+        message = error.message if isinstance(error, HwprofError) else f"{type(error).__name__}: {error}"
+        self.records.append(CollectorRecord(name=name, state="failed", reason=message, remedy=remedy))
