@@ -14,7 +14,10 @@ TASK_CLOCK: Final = "task-clock"
 
 
 class Closure(msgspec.Struct, frozen=True, kw_only=True):
-    """CPU time by owner, as shares of the process's CPU time by the kernel's account; medians over iterations.
+    """CPU time by owner, as shares of the process's CPU time by the kernel's account; sums over iterations.
+
+    The kernel's account of a thread that runs on another processor lags by up to a tick at either end of an iteration,
+    which sums even out and medians would not.
 
     ``closure`` = layers + rest of the inference + rest of the iteration: 1 where every thread was counted throughout.
     """
@@ -48,15 +51,17 @@ def closure(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution)
     table = table.join(rest, on="iteration", how="left").drop_nulls(["layers", "everything"])
     if not table.height:
         return None
-    inference = pl.col("rest").fill_null(0) if attribution.whole == INFERENCE else pl.lit(0.0)
-    shares = table.select(
-        layers=pl.col("layers") / pl.col("process"),
-        rest_of_inference=inference / pl.col("process"),
-        rest_of_iteration=(pl.col("everything") - pl.col("layers") - inference) / pl.col("process"),
-        closure=pl.col("everything") / pl.col("process"),
-        process_cpu_time_ns="process",
+    whole = float(table["process"].sum())
+    in_layers, in_threads = float(table["layers"].sum()), float(table["everything"].sum())
+    in_rest = float(table["rest"].sum()) if attribution.whole == INFERENCE else 0.0
+    return Closure(
+        iterations=table.height,
+        process_cpu_time_ns=whole / table.height,
+        layers=in_layers / whole,
+        rest_of_inference=in_rest / whole,
+        rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
+        closure=in_threads / whole,
     )
-    return Closure(iterations=table.height, **shares.median().row(0, named=True))
 
 
 def _task_clock(attribution: Attribution, *, layers: bool) -> pl.DataFrame:

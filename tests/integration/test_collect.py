@@ -86,7 +86,7 @@ def test_layers_and_unattributed_add_up_to_the_process(tmp_path: Path) -> None:
     assert by_event["task-clock"] == pytest.approx(by_event["process-cpu-time"], rel=0.01)
     parts = json.loads(done.stdout)["closure"]
     assert parts["layers"] + parts["rest_of_inference"] + parts["rest_of_iteration"] == pytest.approx(parts["closure"])
-    assert parts["closure"] == pytest.approx(1.0, abs=0.02)
+    assert parts["closure"] == pytest.approx(1.0, abs=0.02)  # of a quarter of the iterations
     assert parts["layers"] > 0.5
 
 
