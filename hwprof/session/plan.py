@@ -13,9 +13,9 @@ MEASURE: Final = "measure"
 TRACE: Final = "trace"
 KNOWN_PASSES: Final = (MEASURE, TRACE)
 
-COUNTED_SHARE: Final = 4
-"""Counting a small layer costs several percent of its time (an interrupt for every worker that spins), timing it a
-fraction of one: so most iterations of the measure pass are only timed, and their times are the ones reported."""
+COUNTED_SHARE: Final = 8
+"""Counting a small model's layers costs up to a tenth of their time (an interrupt for every worker that spins), timing
+them a fraction of a percent: so most iterations of the measure pass are only timed, and their times are reported."""
 
 IDLE_S: Final = 0.5
 """How long a pass rests after warm-up when energy is measured, so that the machine's idle power is known."""

@@ -139,10 +139,10 @@ def _row(model: str, kind: str, times_ns: list[int] | None, ratios: list[float])
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["yolov7", "yolov8n"])
-    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--rounds", type=int, default=41)
     parser.add_argument("--output", type=Path, default=Path("results/observer.md"))
     options = parser.parse_args()
-    rows = [row for model in options.models for row in _bench(model, options.rounds * (4 if model[-1] == "n" else 1))]
+    rows = [row for model in options.models for row in _bench(model, options.rounds * (8 if model[-1] == "n" else 1))]
     table = Table(
         title="Observer effect",
         columns=["model, 640", "forward", "median ms", "slower than bare", "quartiles"],
