@@ -81,6 +81,7 @@ def build(root: Path, *, iterations: int = 3, threads: int = 2) -> RunDirectory:
     for writer in writers:
         writer.write()
     write_table(run.path / "layers.parquet", "layers", _layers())
+    write_table(run.path / "layer_calls.parquet", "layer_calls", _layer_calls())
     for table in ("spans", "counts", "threads", "series"):
         rows = [row for writer in writers for row in writer.rows[table]]
         write_table(run.path / f"{table}.parquet", table, pl.DataFrame(rows, infer_schema_length=None))
@@ -170,6 +171,7 @@ class _Pass:
             begin_ns=self.now,
             end_ns=self.now,
             input_shapes=None,
+            call=0 if kind == "layer" else None,
         )
         self.next_span += 1
         return row
@@ -253,6 +255,10 @@ def _layers() -> pl.DataFrame:
             for order, module in enumerate(MODULES)
         ]
     )
+
+
+def _layer_calls() -> pl.DataFrame:
+    return _layers().select("path", pl.lit(0).alias("call"), "input_shapes", "output_shapes", "macs", "bytes")
 
 
 def _manifest(iterations: int, threads: int) -> Manifest:

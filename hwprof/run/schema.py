@@ -47,6 +47,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "begin_ns": pl.Int64,
             "end_ns": pl.Int64,
             "input_shapes": pl.String,  # operators of the trace pass, as "[1,3,640,480] [32,3,3,3]"; else null
+            "call": pl.Int32,  # layers: which call of this path it is within its iteration, from 0; else null
         }
     ),
     # One value of one event for one thread between a span's two edges. Cumulative counters are differenced already.
@@ -88,6 +89,17 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "input_shapes": pl.String,  # of the first call
             "output_shapes": pl.String,
             "more_shapes": pl.Int32,  # how many other input shapes the iteration has
+        }
+    ),
+    # One call of a module: what an iteration asks of it at its k-th call, by arithmetic alone.
+    "layer_calls": pl.Schema(
+        {
+            "path": pl.String,
+            "call": pl.Int32,  # as in spans
+            "input_shapes": pl.String,
+            "output_shapes": pl.String,
+            "macs": pl.Int64,  # with everything below it
+            "bytes": pl.Int64,  # leaves only
         }
     ),
     # Values over time. Cumulative energy is in joules, unwrapped, from 0 at the first reading.

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -254,6 +255,7 @@ class SpanRecorder:
                 "path": [record.path for record in records],
                 "begin_ns": [record.begin_ns for record in records],
                 "end_ns": [record.end_ns for record in records],
+                "call": pl.Series(calls(records), dtype=pl.Int32),
             },
             schema_overrides={"parent": pl.Int64, "span": pl.Int64, "pid": pl.Int32},
         )
@@ -266,6 +268,17 @@ class SpanRecorder:
         # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
         numbered = sorted(enumerate(self._records), key=lambda item: (item[1].begin_ns, -item[1].end_ns, -item[0]))
         return [record for _, record in numbered]
+
+
+def calls(records: Sequence[Record]) -> list[int | None]:
+    """For each layer, which call of its path it is within its iteration; None for other kinds."""
+    seen: Counter[tuple[int, str]] = Counter()
+    result: list[int | None] = []
+    for record in records:
+        key = (record.iteration, record.path)
+        result.append(seen[key] if record.kind == "layer" else None)
+        seen[key] += record.kind == "layer"
+    return result
 
 
 def parents(spans: Sequence[tuple[int, int, int]]) -> list[int | None]:

@@ -151,7 +151,7 @@ class _Worker:
             from hwprof.workload import static
 
             self._reporter.send(Phase("describing layers"))
-            tables["layers"] = static.describe_layers(self._workload)
+            tables["layers"], tables["layer_calls"] = static.describe(self._workload)
         for name, frame in tables.items():
             write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)
         self._reporter.send(Finished(self._record, list(tables), self._workload.results()))

@@ -9,21 +9,14 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID
 from hwprof.trace.annotations import Lasting
 
-_LAYER_FACTS: Final = (
-    "index",
-    "type",
-    "input_shapes",
-    "output_shapes",
-    "more_shapes",
-    "parameters",
-    "macs",
-    "bytes",
-    "calls",
-)
-"""Columns of the layers table; ``macs``, ``bytes`` and ``calls`` are those of one iteration."""
+_LAYER_FACTS: Final = ("index", "type", "parameters", "calls")
+"""Columns of the layers table; ``calls`` are those of one iteration."""
+
+_CALL_FACTS: Final = ("input_shapes", "output_shapes", "macs", "bytes")
+"""Columns of the layer_calls table: of the very call that a slice shows."""
 
 
 class Count(NamedTuple):
@@ -51,31 +44,39 @@ def by_span(counts: pl.DataFrame) -> SpanCounts:
 class Facts:
     """Annotations of the spans of one pass."""
 
-    def __init__(self, record: PassRecord, threads: pl.DataFrame, layers: pl.DataFrame) -> None:
+    def __init__(self, record: PassRecord, threads: pl.DataFrame, layers: pl.DataFrame, calls: pl.DataFrame) -> None:
         self._iterations: dict[int, IterationRecord] = {entry.index: entry for entry in record.iterations}
         self._event_sets = record.event_sets
         self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
-        self._layer_facts = {
-            path: Lasting({column: row[column] for column in _LAYER_FACTS}) for path, row in self._layers.items()
-        }
+        self._calls = {(row["path"], row["call"]): row for row in calls.iter_rows(named=True)}
+        self._layer_facts: dict[tuple[str, int | None], Lasting] = {}
         self._provenances: dict[tuple[tuple[str, str], ...], Lasting] = {}
 
     def of(self, span: Mapping[str, Any], counts: list[Count]) -> dict[str, Any]:
         """The annotations of one row of the spans table."""
         facts: dict[str, Any] = {"span": span["span"], "iteration": span["iteration"], "warmup": span["warmup"]}
-        layer = self._layers.get(span["path"]) if span["kind"] == "layer" else None
-        if layer:
-            facts["layer"] = self._layer_facts[span["path"]]
+        call = None
+        if span["kind"] == "layer" and span["path"] in self._layers:
+            call = self._calls.get((span["path"], span["call"]))
+            facts["layer"] = self._layer(span["path"], span["call"])
         if span["input_shapes"]:
             facts["input_shapes"] = span["input_shapes"]
         if span["kind"] == "iteration" and span["iteration"] in self._iterations:
             facts |= self._iteration(self._iterations[span["iteration"]])
         if counts:
             facts |= self._counts(counts)
-        if derived := _derived(counts, layer, span["end_ns"] - span["begin_ns"]):
+        if derived := _derived(counts, call, span["end_ns"] - span["begin_ns"]):
             facts["derived"] = derived
         return facts
+
+    def _layer(self, path: str, call: int | None) -> Lasting:
+        """What is known of a layer and of this call of it; the same object for the same call."""
+        if (path, call) not in self._layer_facts:
+            layer, asked = self._layers[path], self._calls.get((path, call), {})
+            known = {column: layer[column] for column in _LAYER_FACTS} | {name: asked.get(name) for name in _CALL_FACTS}
+            self._layer_facts[path, call] = Lasting(known)
+        return self._layer_facts[path, call]
 
     def _iteration(self, record: IterationRecord) -> dict[str, Any]:
         events = self._event_sets[record.event_set] if record.event_set is not None else None
@@ -122,8 +123,8 @@ def running_shares(counts: list[Count]) -> dict[str, float]:
     return {event: running[event] / time_ns for event, time_ns in enabled.items() if time_ns}
 
 
-def _derived(counts: list[Count], layer: Mapping[str, Any] | None, duration_ns: int) -> dict[str, float]:
-    """Cycles per instruction, and the rate of the analytic operations where one call is known to do all of them."""
+def _derived(counts: list[Count], call: Mapping[str, Any] | None, duration_ns: int) -> dict[str, float]:
+    """Cycles per instruction, CPUs used, and the rate of the operations that the call does by arithmetic."""
     shares = running_shares(counts)
     scaled: dict[str, float] = defaultdict(float)
     for count in counts:
@@ -132,6 +133,8 @@ def _derived(counts: list[Count], layer: Mapping[str, Any] | None, duration_ns: 
     derived = {}
     if scaled.get("instructions") and scaled.get("cycles"):
         derived["CPI"] = scaled["cycles"] / scaled["instructions"]
-    if layer and layer["calls"] == 1 and layer["macs"] and duration_ns > 0:
-        derived["GFLOP/s (modelled)"] = 2 * layer["macs"] / duration_ns
+    if scaled.get("task-clock") and scaled.get(COUNTED_WINDOW):
+        derived["CPUs"] = scaled["task-clock"] / scaled[COUNTED_WINDOW]
+    if call and call["macs"] and duration_ns > 0:
+        derived["GFLOP/s (modelled)"] = 2 * call["macs"] / duration_ns
     return derived

@@ -48,7 +48,7 @@ class PassTracks:
         )
         self._threads = run.scan("threads").filter(mine).collect()
         self._layers = run.read("layers")
-        self._facts = Facts(record, self._threads, self._layers)
+        self._facts = Facts(record, self._threads, self._layers, run.read("layer_calls"))
         self._tracks: dict[tuple[str, int], SliceTrack] = {}
         self._thread_names = dict(self._threads.select("tid", "name").iter_rows())
         workload = run.manifest.workload.name if run.manifest.workload else run.manifest.name

@@ -12,14 +12,19 @@ import torch
 from torch import nn
 from torch.utils import flop_counter
 
-from hwprof.run.schema import conform
+from hwprof.run.schema import TABLES, conform
 from hwprof.workload.base import Workload
 from hwprof.workload.describe import shapes_text, tensors_in
 from hwprof.workload.spans import layers
 
 
 def describe_layers(workload: Workload) -> pl.DataFrame:
-    """The ``layers`` table of one iteration, from one run of each distinct call of ``workload.forwards()``.
+    """The ``layers`` table alone; see ``describe``."""
+    return describe(workload)[0]
+
+
+def describe(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables ``layers`` and ``layer_calls`` of one iteration, from one run of each distinct forward.
 
     MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
     element-wise. Bytes are those of inputs, outputs and parameters in their own element sizes, each once a call.
@@ -29,14 +34,15 @@ def describe_layers(workload: Workload) -> pl.DataFrame:
         observer = _Observer(facts, flops)
         try:
             with torch.no_grad():
-                for module, arguments, times in _distinct(workload.forwards()):
-                    observer.times = times
+                for module, arguments, positions in _distinct(workload.forwards()):
+                    observer.begin_forward(positions)
                     module(*arguments)
         finally:
             observer.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
     ordered = called + [fact for fact in facts if not fact.calls]
-    return conform("layers", pl.DataFrame([fact.row(order) for order, fact in enumerate(ordered)]))
+    rows = [fact.row(order) for order, fact in enumerate(ordered)]
+    return conform("layers", pl.DataFrame(rows)), conform("layer_calls", observer.calls())
 
 
 @dataclass
@@ -75,26 +81,41 @@ class _Facts:
         }
 
 
-def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[nn.Module, tuple[Any, ...], int]]:
-    """Each call with how often it occurs: calls with the very same arguments need to run only once."""
-    groups: dict[tuple[int, ...], list[tuple[nn.Module, tuple[Any, ...]]]] = {}
-    for module, arguments in forwards:
-        groups.setdefault((id(module), *map(id, arguments)), []).append((module, arguments))
-    return [(*group[0], len(group)) for group in groups.values()]
+def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[nn.Module, tuple[Any, ...], list[int]]]:
+    """Each forward with the positions at which it occurs: with the very same arguments it needs to run only once."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for position, (module, arguments) in enumerate(forwards):
+        groups.setdefault((id(module), *map(id, arguments)), []).append(position)
+    return [(*forwards[positions[0]], positions) for positions in groups.values()]
 
 
 class _Observer:
     """Hooks on every module that gather its facts while the model runs."""
 
     def __init__(self, facts: list[_Facts], flops: flop_counter.FlopCounterMode) -> None:
-        self.times = 1  # how often the iteration makes the call that runs now
+        self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
         self._calls = 0
-        self._open: list[tuple[_Facts, int]] = []  # the modules being called, with the FLOPs at their begin
+        self._open: list[tuple[_Facts, dict[str, Any], int]] = []  # modules being called, with the FLOPs at their begin
+        self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
         self._handles = []
         for fact in facts:
             self._handles.append(fact.module.register_forward_pre_hook(self._entering(fact), with_kwargs=True))
             self._handles.append(fact.module.register_forward_hook(self._leaving()))
+
+    def begin_forward(self, positions: list[int]) -> None:
+        """What runs next stands at these positions of the iteration."""
+        self._positions = positions
+        for position in positions:
+            self._rows[position] = []
+
+    def calls(self) -> pl.DataFrame:
+        """The rows of ``layer_calls``, in order of execution."""
+        rows = pl.DataFrame(
+            [row for position in sorted(self._rows) for row in self._rows[position]],
+            schema={name: dtype for name, dtype in TABLES["layer_calls"].items() if name != "call"},
+        )
+        return rows.with_columns(call=pl.int_range(pl.len()).over("path"))
 
     def remove(self) -> None:
         """The modules are without hooks again."""
@@ -107,23 +128,32 @@ class _Observer:
             if not fact.calls:
                 fact.first_call = self._calls
             self._calls += 1
-            fact.calls += self.times
+            fact.calls += len(self._positions)
             shapes = shapes_text(inputs)
             if shapes not in fact.input_shapes:
                 fact.input_shapes.append(shapes)
-            fact.bytes += self.times * (_bytes(inputs) + _bytes(list(module.parameters(recurse=False))))
-            self._open.append((fact, self._flops.get_total_flops()))
+            size = _bytes(inputs) + _bytes(list(module.parameters(recurse=False)))
+            call: dict[str, Any] = {"path": fact.path, "input_shapes": shapes, "bytes": size}
+            for position in self._positions:
+                self._rows[position].append(call)
+            self._open.append((fact, call, self._flops.get_total_flops()))
 
         return hook
 
     def _leaving(self) -> Callable[..., None]:
         def hook(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
-            fact, flops_before = self._open.pop()
+            fact, call, flops_before = self._open.pop()
             outputs = list(tensors_in(output))
-            fact.flops += self.times * (self._flops.get_total_flops() - flops_before)
-            fact.bytes += self.times * _bytes(outputs)
-            if fact.output_shapes is None:
-                fact.output_shapes = shapes_text(outputs)
+            flops = self._flops.get_total_flops() - flops_before
+            size = call["bytes"] + _bytes(outputs)
+            call |= {
+                "output_shapes": shapes_text(outputs),
+                "macs": flops // 2,
+                "bytes": size if fact.leaf else None,
+            }
+            fact.flops += len(self._positions) * flops
+            fact.bytes += len(self._positions) * size
+            fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
         return hook
 

@@ -2,9 +2,10 @@
 
     python -m scripts.benchmarks.observer [--models yolov7 yolov8n] [--rounds 12]
 
-Every round runs each kind of forward once, in an order that rotates, in one process. A kind's figure is the median
-over rounds of its time divided by the bare forward's of the same round. The bare loop runs the model as it stands,
-with nothing of hwprof in it.
+Every round runs each kind of forward once, in a random order, in one process. A kind's figure is the median over
+rounds of its time divided by the bare forward's of the same round. The bare loop runs the model as it stands, with
+nothing of hwprof in it. hwprof's kinds have rounds of their own with the bare forward, the other profilers too, fewer
+ones. The error is that of the median (1.25 standard errors of the mean, from the quartiles).
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from __future__ import annotations
 import argparse
 import cProfile
 import os
+import random
 import statistics
 import tempfile
 import time
@@ -32,6 +34,7 @@ from hwprof.workload.spec import WorkloadSpec
 from scripts.benchmarks.tables import Table, write
 
 Forward = Callable[[], None]
+BARE = "bare forward"
 MEASURE_PASS = f"hwprof, measure pass (one in {COUNTED_SHARE} counted)"
 
 
@@ -99,22 +102,34 @@ def _bench(model: str, rounds: int) -> list[list[str]]:
     with tempfile.TemporaryDirectory() as raw:
         watched = Watched(workload, forward, Path(raw))
         kinds: dict[str, Callable[[], int]] = {
-            "bare forward": lambda: _timed(forward),
+            BARE: lambda: _timed(forward),
             "hwprof, timed iteration": watched.timed,
             "hwprof, counted iteration": watched.counted,
+        }
+        others: dict[str, Callable[[], int]] = {
+            BARE: kinds[BARE],
             "torch.profiler": lambda: _torch_profiler(forward),
             "torch.profiler, record_shapes": lambda: _torch_profiler(forward, record_shapes=True),
             "torch.profiler, with_stack": lambda: _torch_profiler(forward, with_stack=True),
             "cProfile": lambda: _cprofile(forward),
         }
         times = _interleave(kinds, rounds)
-    bare = times["bare forward"]
-    ratios = {kind: [taken / base for taken, base in zip(times[kind], bare, strict=True)] for kind in kinds}
+        other_times = _interleave(others, max(rounds // 4, 5))
+    ratios = _ratios(times)
     ratios[MEASURE_PASS] = [
         (timed * (COUNTED_SHARE - 1) + counted) / COUNTED_SHARE
         for timed, counted in zip(ratios["hwprof, timed iteration"], ratios["hwprof, counted iteration"], strict=True)
     ]
-    return [_row(model, kind, times.get(kind), ratios[kind]) for kind in (*kinds, MEASURE_PASS)]
+    rows = [_row(model, kind, times.get(kind), ratios[kind]) for kind in (*kinds, MEASURE_PASS)]
+    other_ratios = _ratios(other_times)
+    return rows + [_row(model, kind, other_times[kind], other_ratios[kind]) for kind in others if kind != BARE]
+
+
+def _ratios(times: dict[str, list[int]]) -> dict[str, list[float]]:
+    """Each kind's time over the bare forward's, round by round."""
+    return {
+        kind: [taken / bare for taken, bare in zip(values, times[BARE], strict=True)] for kind, values in times.items()
+    }
 
 
 def _interleave(kinds: dict[str, Callable[[], int]], rounds: int) -> dict[str, list[int]]:
@@ -122,9 +137,9 @@ def _interleave(kinds: dict[str, Callable[[], int]], rounds: int) -> dict[str, l
     names = list(kinds)
     for kind in names:
         kinds[kind]()  # a profiler's first use is slow
-    for number in range(rounds):
-        turn = number % len(names)
-        for kind in names[turn:] + names[:turn]:
+    order = random.Random(0)
+    for _ in range(rounds):
+        for kind in order.sample(names, len(names)):
             times[kind].append(kinds[kind]())
     return times
 
@@ -133,19 +148,21 @@ def _row(model: str, kind: str, times_ns: list[int] | None, ratios: list[float])
     low, _, high = statistics.quantiles(ratios, n=4)
     time_ms = f"{statistics.median(times_ns) / 1e6:.1f}" if times_ns else ""
     median = statistics.median(ratios)
-    return [model, kind, time_ms, f"{(median - 1) * 100:+.2f}%", f"{(low - 1) * 100:+.2f} … {(high - 1) * 100:+.2f}%"]
+    error = 1.25 * (high - low) / 1.349 / len(ratios) ** 0.5
+    quartiles = f"{(low - 1) * 100:+.2f} … {(high - 1) * 100:+.2f}%"
+    return [model, kind, time_ms, f"{(median - 1) * 100:+.2f}% ± {error * 100:.2f}", quartiles, str(len(ratios))]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["yolov7", "yolov8n"])
-    parser.add_argument("--rounds", type=int, default=41)
+    parser.add_argument("--rounds", type=int, default=160)
     parser.add_argument("--output", type=Path, default=Path("results/observer.md"))
     options = parser.parse_args()
-    rows = [row for model in options.models for row in _bench(model, options.rounds * (8 if model[-1] == "n" else 1))]
+    rows = [row for model in options.models for row in _bench(model, options.rounds * (5 if model[-1] == "n" else 1))]
     table = Table(
         title="Observer effect",
-        columns=["model, 640", "forward", "median ms", "slower than bare", "quartiles"],
+        columns=["model, 640", "forward", "median ms", "slower than bare", "quartiles", "rounds"],
         rows=rows,
         note=__doc__,
         command="python -m scripts.benchmarks.observer",

@@ -202,3 +202,18 @@ def test_the_window_of_a_count_reaches_back_to_the_reading_that_it_holds() -> No
     assert spans[1] < of_first < spans[1] + 20
     assert spans[2] + GAP_NS // 2 < of_second < spans[2] + GAP_NS // 2 + 20
     assert of_first + of_second <= whole
+
+
+def test_calls_of_a_path_are_numbered_within_their_iteration() -> None:
+    recorder = SpanRecorder(Clock())
+    layer = recorder.timed(recorder.path_number("a"), lambda: None)
+    other = recorder.timed(recorder.path_number("b"), lambda: None)
+    for index in range(2):
+        with recorder.iteration(index, warmup=False, event_set=None):
+            layer()
+            other()
+            layer()
+    table = recorder.table(1)
+    assert table.filter(pl.col("path") == "a")["call"].to_list() == [0, 1, 0, 1]
+    assert table.filter(pl.col("path") == "b")["call"].to_list() == [0, 0]
+    assert table.filter(pl.col("kind") == "iteration")["call"].null_count() == 2

@@ -6,7 +6,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID, conform
+from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
 from hwprof.trace.facts import Count, Facts, by_span, running_shares
 
 MAIN, WORKER, OTHER = 10, 11, 12
@@ -23,19 +23,23 @@ LAYER = {
     "leaf": True,
     "depth": 1,
     "parameters": 9,
-    "macs": 500,
-    "calls": 1,
-    "more_shapes": 0,
+    "macs": 900,
+    "calls": 2,
+    "more_shapes": 1,
 }
+CALLS = [
+    {"path": "model.0", "call": 0, "input_shapes": "1x3x8x8", "output_shapes": "1x4x6x6", "macs": 500, "bytes": 9},
+    {"path": "model.0", "call": 1, "input_shapes": "1x3x4x4", "output_shapes": "1x4x2x2", "macs": 400, "bytes": 8},
+]
 
 
 def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, provenance: str = "measured") -> Count:
     return Count(tid, event, value, 100, running_ns, provenance)
 
 
-def of(counts: list[Count], calls: int = 1, **span: Any) -> dict[str, Any]:
+def of(counts: list[Count], **span: Any) -> dict[str, Any]:
     threads = conform("threads", pl.DataFrame({"pass": ["measure"], "pid": [10], "tid": [MAIN], "role": ["main"]}))
-    layers = conform("layers", pl.DataFrame([LAYER | {"calls": calls}]))
+    layers = conform("layers", pl.DataFrame([LAYER]))
     row = {
         "span": 7,
         "iteration": 2,
@@ -45,8 +49,9 @@ def of(counts: list[Count], calls: int = 1, **span: Any) -> dict[str, Any]:
         "begin_ns": 1_000,
         "end_ns": 1_100,
         "input_shapes": None,
+        "call": 0,
     }
-    return Facts(PASS, threads, layers).of(row | span, counts)
+    return Facts(PASS, threads, layers, conform("layer_calls", pl.DataFrame(CALLS))).of(row | span, counts)
 
 
 def test_counts_are_summed_and_kept_apart_by_role_and_worker() -> None:
@@ -92,10 +97,23 @@ def test_no_cpi_without_both_operands(counts: list[Count]) -> None:
     assert "CPI" not in of(counts).get("derived", {})
 
 
-def test_modelled_rate_only_where_one_call_does_all_the_work() -> None:
+def test_the_modelled_rate_is_the_call_s_own() -> None:
     assert of([])["derived"] == {"GFLOP/s (modelled)": 2 * 500 / 100}
-    assert "derived" not in of([], calls=2)
+    assert of([], call=1)["derived"] == {"GFLOP/s (modelled)": 2 * 400 / 100}
+    assert "derived" not in of([], call=2), "nothing is known of a third call"
     assert "derived" not in of([], end_ns=1_000)
+
+
+def test_shapes_are_those_of_the_call() -> None:
+    assert (of([])["layer"]["input_shapes"], of([], call=1)["layer"]["input_shapes"]) == ("1x3x8x8", "1x3x4x4")
+    assert of([], call=2)["layer"]["input_shapes"] is None
+
+
+def test_cpus_are_the_cpu_time_of_the_window_that_was_counted() -> None:
+    window = Count(WHOLE_PROCESS_TID, COUNTED_WINDOW, 50, 50, 50, "measured")
+    facts = of([count("task-clock", 49), count("task-clock", 41, WORKER), window])
+    assert facts["derived"]["CPUs"] == pytest.approx(90 / 50)
+    assert "CPUs" not in of([count("task-clock", 49)])["derived"]
 
 
 def test_layer_columns_and_iteration() -> None:

@@ -12,7 +12,7 @@ from torch import nn
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.schema import TABLES
 from hwprof.workload.base import Stages, Workload
-from hwprof.workload.static import describe_layers
+from hwprof.workload.static import describe, describe_layers
 
 
 class Join(nn.Module):
@@ -146,6 +146,16 @@ def test_equal_calls_run_once_and_count_each() -> None:
     assert ran == [3, 1]
     assert (row["calls"], row["macs"], row["more_shapes"]) == (4, (3 * 3 + 1) * 8, 1)
     assert row["bytes"] == 4 * ((3 * 3 + 1) * (4 + 2) + 4 * 10)
+
+
+def test_each_call_has_its_own_shapes_and_macs_in_the_iteration_s_order() -> None:
+    shared, other = torch.zeros(3, 4), torch.zeros(1, 4)
+    layers, calls = describe(Calls(nn.Sequential(nn.Linear(4, 2)), [(shared,), (other,), (shared,)]))
+    assert calls.schema == TABLES["layer_calls"]
+    assert calls.select("path", "call", "macs").rows() == [("0", 0, 24), ("0", 1, 8), ("0", 2, 24)]
+    assert calls["input_shapes"].n_unique() == 2
+    row = _row(layers, "0")
+    assert (calls["macs"].sum(), calls["bytes"].sum()) == (row["macs"], row["bytes"])
 
 
 def test_element_sizes_are_the_real_ones() -> None:
