@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 
 class HwprofError(Exception):
     """A failure that the user is told about in one line: what went wrong and what to do next.
@@ -24,3 +26,18 @@ class UsageError(HwprofError):
     """The command line asks for something that does not exist or makes no sense: exit code 2."""
 
     exit_code = 2
+
+
+class FullDiskError(HwprofError):
+    """What was to be written has no room."""
+
+    def __init__(self, place: str) -> None:
+        super().__init__(
+            f"cannot write to {place}: no space left on the device",
+            "free some space or choose another place with --output",
+        )
+
+
+def is_full_disk(error: BaseException) -> bool:
+    """Whether an error of the system or of a library that writes says that the device is full."""
+    return getattr(error, "errno", None) == errno.ENOSPC or "no space left" in str(error).lower()

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hwprof.cli.model_options import check_model, model_options, workload_spec
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import FullDiskError, HwprofError, UsageError, is_full_disk
 from hwprof.session import registry
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def collect_command(
     with Bars() as bars:
         failure = _measure(run, spec, plans, bars)
         if run.completed_passes():
-            _write_products(run, bars)
+            failure = _write_products(run, bars) or failure
     _show(run, form, top)
     if failure is not None:
         raise failure
@@ -147,8 +147,11 @@ def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], b
     return None
 
 
-def _write_products(run: RunDirectory, bars: Bars) -> None:
-    """The files made from the tables: the trace and the CSV tables."""
+def _write_products(run: RunDirectory, bars: Bars) -> HwprofError | None:
+    """The files made from the tables: the trace and the CSV tables. A failure is returned: the report can be shown
+    all the same."""
+    from polars.exceptions import PolarsError
+
     from hwprof.report import document, tables
     from hwprof.trace.tracks import write_trace
 
@@ -157,8 +160,11 @@ def _write_products(run: RunDirectory, bars: Bars) -> None:
         write_trace(run, run.path / "trace.pftrace", bars.reached)
         bars.phase("", "writing tables", None)
         tables.write_csv_files(run, document.build(run))
-    except OSError as error:
-        raise HwprofError(f"cannot write to {run.path}: {error.strerror or error}", "the tables are kept") from error
+    except (HwprofError, OSError, PolarsError) as error:
+        if is_full_disk(error):
+            return FullDiskError(str(run.path))
+        return error if isinstance(error, HwprofError) else HwprofError(f"cannot write to {run.path}: {error}")
+    return None
 
 
 def _show(run: RunDirectory, form: str, top: int) -> None:

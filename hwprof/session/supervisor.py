@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import os
 import signal
 import subprocess
@@ -16,7 +15,7 @@ from typing import Final, Protocol
 import msgspec
 import polars as pl
 
-from hwprof.errors import HwprofError
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.session import messages, registry
@@ -77,7 +76,7 @@ def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
         raise
     except (OSError, pl.exceptions.PolarsError) as error:
         _end(run, record, "failed", str(error))
-        raise _no_space(run, error) from error
+        raise _cannot_write(run, error) from error
     else:
         record.status = "completed"
         run.save_manifest()
@@ -92,11 +91,11 @@ def _end(run: RunDirectory, record: PassRecord, status: str, reason: str) -> Non
         return  # a full disk: the manifest on it says "running", which reads as not completed as well
 
 
-def _no_space(run: RunDirectory, error: Exception) -> PassError:
-    full = getattr(error, "errno", None) == errno.ENOSPC or "No space left" in str(error)
-    remedy = "free some space or choose another place with --output" if full else None
-    reason = "no space left on the device" if full else str(error)
-    return PassError(f"cannot write to {run.path}: {reason}", remedy, 1, foreseen=True)
+def _cannot_write(run: RunDirectory, error: Exception) -> PassError:
+    if is_full_disk(error):
+        full = FullDiskError(str(run.path))
+        return PassError(full.message, full.remedy, full.exit_code, foreseen=True)
+    return PassError(f"cannot write to {run.path}: {error}", None, 1, foreseen=True)
 
 
 class _Pass:

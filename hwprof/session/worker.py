@@ -16,7 +16,7 @@ from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from hwprof.errors import HwprofError
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, Step
@@ -52,7 +52,11 @@ def main(arguments: Sequence[str]) -> int:
         reporter.send(Failed("not enough memory", "try a smaller --imgsz or --batch", 1, traceback.format_exc()))
         return 1
     except Exception as error:
-        reporter.send(Failed(_one_line(error), None, 1, traceback.format_exc()))
+        if is_full_disk(error):
+            full = FullDiskError(str(Path(arguments[0]).parent))
+            reporter.send(Failed(full.message, full.remedy, full.exit_code, None))
+        else:
+            reporter.send(Failed(_one_line(error), None, 1, traceback.format_exc()))
         return 1
     return 0
 

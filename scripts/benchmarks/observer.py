@@ -156,7 +156,7 @@ def _row(model: str, kind: str, times_ns: list[int] | None, ratios: list[float])
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["yolov7", "yolov8n"])
-    parser.add_argument("--rounds", type=int, default=160)
+    parser.add_argument("--rounds", type=int, default=100)
     parser.add_argument("--output", type=Path, default=Path("results/observer.md"))
     options = parser.parse_args()
     rows = [row for model in options.models for row in _bench(model, options.rounds * (5 if model[-1] == "n" else 1))]

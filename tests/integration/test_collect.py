@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests.requirements import require_module
+from tests.requirements import missing, require_module, require_tool
 
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1")
 FACTORY = """
@@ -259,3 +259,23 @@ def test_the_measured_process_has_no_table_library_in_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+@pytest.mark.parametrize("size", ["64k", "600k", "3m"])
+def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
+    """64k: the first picture does not fit; 600k: nor do the pass's tables; 3m: the operators do not."""
+    results = tmp_path / "results"
+    results.mkdir()
+    mount = [require_tool("mount"), "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(results)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        missing("the right to mount a small file system")
+    try:
+        done = hwprof("collect", *SMALL, cwd=tmp_path)
+        report = hwprof("report", cwd=tmp_path)
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+    assert done.returncode == 1, (done.stdout, done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert "no space left" in done.stderr.lower()
+    assert "--output" in done.stderr
+    assert report.returncode in (0, 2), report.stderr  # 2: no run is left
