@@ -41,7 +41,7 @@ def _collector_switches(function: Any) -> Any:
 @click.option(
     "--iterations",
     type=click.IntRange(min=1),
-    default=16,
+    default=20,
     show_default=True,
     help="Of the measure pass; the trace pass does at most 5.",
 )

@@ -13,7 +13,7 @@ MEASURE: Final = "measure"
 TRACE: Final = "trace"
 KNOWN_PASSES: Final = (MEASURE, TRACE)
 
-COUNTED_SHARE: Final = 8
+COUNTED_SHARE: Final = 10
 """Counting a small model's layers costs up to a tenth of their time (an interrupt for every worker that spins), timing
 them a fraction of a percent: so most iterations of the measure pass are only timed, and their times are reported."""
 

@@ -31,10 +31,10 @@ class Made:
 
 
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
-    records = schedule(2, 16, 1, alternate=True)
-    assert [record.warmup for record in records] == [True, True] + [False] * 16
-    assert [record.layers_counted for record in records[2:]] == ([False] * 7 + [True]) * 2
-    assert [record.index for record in records] == list(range(18))
+    records = schedule(2, 20, 1, alternate=True)
+    assert [record.warmup for record in records] == [True, True] + [False] * 20
+    assert [record.layers_counted for record in records[2:]] == ([False] * 9 + [True]) * 2
+    assert [record.index for record in records] == list(range(22))
 
 
 def test_without_counters_layers_are_only_timed() -> None:
