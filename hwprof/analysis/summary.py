@@ -5,6 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 from hwprof.analysis import statistics
+from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.run.schema import COUNTED_WINDOW
 
 THREADS = "threads"
@@ -84,5 +85,8 @@ def operands(
         wide = wide.rename({name: f"{name}{suffix}" for name in wide.columns if name != "owner"})
         frame = frame.join(wide, on="owner", how="left")
     if COUNTED_WINDOW in frame.columns:
-        frame = frame.with_columns(pl.coalesce(COUNTED_WINDOW, "counted-time").alias("counted-time"))
+        # A layer's window reaches back over the gap before it, in which the main thread's time is no layer's. So what
+        # no layer owns has CPU time (reading the workers among it), and no wall time that it could be divided by.
+        window = pl.when(pl.col("owner") != UNATTRIBUTED).then(pl.coalesce(COUNTED_WINDOW, "counted-time"))
+        frame = frame.with_columns(window.alias("counted-time"))
     return frame.with_columns(pl.all().exclude("owner").cast(pl.Float64))
