@@ -14,7 +14,7 @@ from hwprof.cli.model_options import check_model, model_options, workload_spec
 @click.option("--all", "everything", is_flag=True, help="Inner modules as well, not only leaf layers.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def layers_command(everything: bool, form: str, **options: Any) -> None:
-    """The layers of a model: index, type, parameters, MACs, shapes. One forward is run to see the shapes.
+    """The layers of a model: index, type, parameters, MACs, shapes. One forward (of the first input) is run.
 
     \b
     Examples:
@@ -30,13 +30,13 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
 
     workload = factory.build(spec)
     record = workload.prepare()
-    table = static.describe_layers(workload)
+    table, _ = static.describe(workload, workload.forwards()[:1])
     shown = table if everything else table.filter(pl.col("leaf"))
     if form == "csv":
         click.echo(shown.write_csv(), nl=False)
     elif form == "json":
         click.echo(shown.write_json())
     else:
-        from hwprof.report import static_layers
+        from hwprof.report import static_layers, terminal
 
-        static_layers.show(shown, record)
+        static_layers.show(shown, record, terminal.make_console())

@@ -3,60 +3,46 @@
 from __future__ import annotations
 
 import polars as pl
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
+from hwprof.report import figures, grid
+from hwprof.report.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.grid import Column
 from hwprof.run.manifest import WorkloadRecord
 
-WIDE = 110  # columns from which on output shapes are shown
+LEAST_PATH = 16
+LEAST_SHAPE = 18
 
 
-def show(layers: pl.DataFrame, workload: WorkloadRecord) -> None:
-    """Prints the rows of the ``layers`` table, with totals of parameters and MACs below."""
-    console = Console()
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("#", justify="right")
-    table.add_column("layer", overflow="ellipsis", no_wrap=True)
-    table.add_column("type", overflow="ellipsis", no_wrap=True)
-    table.add_column("parameters", justify="right")
-    table.add_column("MACs", justify="right")
-    table.add_column("input", overflow="ellipsis", no_wrap=True)
-    if console.width >= WIDE:
-        table.add_column("output", overflow="ellipsis", no_wrap=True)
-    for row in layers.iter_rows(named=True):
-        cells = [
-            "" if row["index"] is None else str(row["index"]),
-            row["path"],
-            row["type"],
-            f"{row['parameters']:,}" if row["parameters"] else "",
-            millions(row["macs"]),
-            shapes(row["input_shapes"], row["more_shapes"]),
-        ]
-        if console.width >= WIDE:
-            cells.append(shapes(row["output_shapes"], 0))
-        table.add_row(*cells)
-    console.print(table)
+def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> None:
+    """Prints the rows of the ``layers`` table in the console's width, with totals of parameters and MACs below."""
+    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    rows = layers.to_dicts()
+    columns = [
+        Column("#", ["" if row["index"] is None else str(row["index"]) for row in rows]),
+        Column("layer", [row["path"] for row in rows], right=False, least=LEAST_PATH),
+        Column("type", [row["type"] for row in rows], right=False),
+        Column("parameters", [f"{row['parameters']:,}" if row["parameters"] else "" for row in rows]),
+        Column("MACs", [_macs(row["macs"], glyphs) for row in rows]),
+        Column("calls", [str(row["calls"]) for row in rows], 4),
+        Column("input", [_shapes(row) for row in rows], 1, right=False, least=LEAST_SHAPE),
+        Column("output", [row["output_shapes"] or "" for row in rows], 2, right=False, least=LEAST_SHAPE),
+    ]
+    console.print(grid.table(grid.fit(columns, console.width), glyphs))
     leaves = layers.filter(pl.col("leaf"))
     console.print(
-        f"[bold]{workload.name}[/]: {workload.parameters:,} parameters"
-        f"{' (fused)' if workload.fused else ''}, {millions(int(leaves['macs'].sum()))} MACs in {leaves.height} leaf"
-        f" layers, weights: {workload.weights}"
+        f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
+        f" {_macs(int(leaves['macs'].sum()), glyphs)} MACs in {leaves.height} leaf layers,"
+        f" weights: {workload.weights}"
     )
 
 
-def millions(macs: int | None) -> str:
-    """MACs with three digits and the unit that fits; nothing where a layer has none."""
-    if not macs:
-        return ""
-    for unit, size in (("G", 10**9), ("M", 10**6), ("k", 10**3)):
-        if macs >= size:
-            return f"{macs / size:.3g} {unit}" if macs < 1000 * size else f"{macs / size:,.0f} {unit}"
-    return str(macs)
+def _macs(macs: int, glyphs: Glyphs) -> str:
+    """Nothing where a layer has none."""
+    return figures.amount(macs, glyphs) if macs else ""
 
 
-def shapes(text: str | None, more: int | None) -> str:
-    """Shapes as the table keeps them, with how many other ones an iteration has."""
-    if text is None:
-        return ""
-    return f"{text} +{more}" if more else text
+def _shapes(row: dict[str, object]) -> str:
+    """The first call's input shapes, and how many other ones an iteration has."""
+    shapes = str(row["input_shapes"] or "")
+    return f"{shapes} +{row['more_shapes']}" if row["more_shapes"] else shapes

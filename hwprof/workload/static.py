@@ -23,8 +23,11 @@ def describe_layers(workload: Workload) -> pl.DataFrame:
     return describe(workload)[0]
 
 
-def describe(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables ``layers`` and ``layer_calls`` of one iteration, from one run of each distinct forward.
+def describe(
+    workload: Workload, forwards: list[tuple[nn.Module, tuple[Any, ...]]] | None = None
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables ``layers`` and ``layer_calls`` of one iteration, or of the given forwards instead; each distinct one
+    runs once.
 
     MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
     element-wise. Bytes are those of inputs, outputs and parameters in their own element sizes, each once a call.
@@ -34,7 +37,7 @@ def describe(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]:
         observer = _Observer(facts, flops)
         try:
             with torch.no_grad():
-                for module, arguments, positions in _distinct(workload.forwards()):
+                for module, arguments, positions in _distinct(workload.forwards() if forwards is None else forwards):
                     observer.begin_forward(positions)
                     module(*arguments)
         finally:

@@ -1,0 +1,107 @@
+"""The commands that measure nothing: what they print, and how they refuse."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.requirements import require_module
+
+
+def hwprof(*arguments: str, cwd: Path, columns: int = 80) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "hwprof", *arguments],
+        cwd=cwd,
+        env={**os.environ, "COLUMNS": str(columns)},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("command", [[], ["collect"], ["report"], ["open"], ["layers"], ["models"], ["doctor"]])
+def test_help_has_examples(command: list[str], tmp_path: Path) -> None:
+    done = hwprof(*command, "--help", cwd=tmp_path)
+    assert done.returncode == 0
+    assert "Example" in done.stdout
+
+
+def test_the_command_line_starts_without_anything_heavy() -> None:
+    code = (
+        "import sys\nfrom hwprof.cli.app import run\nrun(['--help'])\n"
+        "heavy = {'torch', 'polars', 'numpy', 'rich', 'cv2', 'ultralytics'}\n"
+        "print(sorted(heavy & set(sys.modules)))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_doctor_names_every_collector_with_reason_and_remedy(tmp_path: Path) -> None:
+    done = hwprof("doctor", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    findings = {finding["name"]: finding for finding in json.loads(done.stdout)["findings"]}
+    assert {"perf", "torch_profiler", "rapl", "memory", "torch", "ultralytics"} <= set(findings)
+    for finding in findings.values():
+        assert finding["available"] or (finding["reason"] and finding["remedy"]), finding
+    text = hwprof("doctor", cwd=tmp_path).stdout
+    assert all(name in text for name in findings)
+    assert max(map(len, text.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_layers_of_yolov7(columns: int, tmp_path: Path) -> None:
+    require_module("ultralytics")
+    done = hwprof("layers", "--model", "yolov7", "--imgsz", "64", cwd=tmp_path, columns=columns)
+    assert done.returncode == 0, done.stderr
+    assert "36,905,341 parameters" in " ".join(done.stdout.split())
+    assert "model.105.m.2" in done.stdout
+    assert max(map(len, done.stdout.splitlines())) <= columns
+
+
+def test_layers_as_csv_and_json_agree(tmp_path: Path) -> None:
+    require_module("ultralytics")
+    options = ("layers", "--model", "yolov8n", "--imgsz", "64")
+    csv = hwprof(*options, "--format", "csv", cwd=tmp_path).stdout.splitlines()
+    rows = json.loads(hwprof(*options, "--format", "json", cwd=tmp_path).stdout)
+    assert len(csv) == len(rows) + 1
+    assert csv[0].startswith("order,index,path,type")
+
+
+def test_models_lists_ours_first(tmp_path: Path) -> None:
+    names = hwprof("models", cwd=tmp_path).stdout.split()
+    assert names[0] == "yolov7"
+    if "yolov8n" not in names:
+        require_module("ultralytics")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["colect"], "Did you mean 'collect'?"),
+        (["collect", "--modl", "x"], "--model"),
+        (["report"], "hwprof collect"),
+        (["report", "nowhere"], "not a run directory"),
+        (["open"], "hwprof collect"),
+        (["layers", "--model", "yolov77"], "yolov7"),
+    ],
+)
+def test_bad_usage_is_one_line_and_exit_code_2(arguments: list[str], says: str, tmp_path: Path) -> None:
+    done = hwprof(*arguments, cwd=tmp_path)
+    assert done.returncode == 2, (done.stdout, done.stderr)
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert says in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_command_s_output_may_be_cut_off(tmp_path: Path) -> None:
+    """``hwprof models | head -1`` ends quietly."""
+    command = f"{sys.executable} -m hwprof models | head -1"
+    done = subprocess.run(command, shell=True, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.stdout.strip() == "yolov7"
+    assert done.stderr == ""

@@ -1,0 +1,40 @@
+"""The static layer table at every width."""
+
+from __future__ import annotations
+
+import io
+
+import polars as pl
+import pytest
+from rich.console import Console
+
+from hwprof.report import static_layers
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.run.schema import conform
+
+LAYERS = conform(
+    "layers",
+    pl.DataFrame(
+        [
+            {
+                "order": number, "index": number, "path": f"model.{number}.some.longer.path.conv", "type": "Conv2d",
+                "leaf": True, "depth": 4, "parameters": 1_000_000 * number, "macs": 2_500_000 * number, "bytes": 1,
+                "calls": 2, "input_shapes": "[1,3,640,480]", "output_shapes": "[1,32,320,240]", "more_shapes": 1,
+            }
+            for number in range(3)
+        ]
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int) -> None:
+    console = Console(width=width, file=io.StringIO(), highlight=False, markup=False)
+    workload = WorkloadRecord(name="made", kind="yolo", weights="random", parameters=3_000_000, threads=1, batch=1)
+    static_layers.show(LAYERS, workload, console)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    assert all(len(line) <= width for line in lines)
+    assert any("2,000,000" in line and "5.00 M" in line for line in lines)
+    assert width in (80, 120) or ("output" in lines[0]) == (width == 200)
+    assert any("7.50 M MACs in 3 leaf layers," in line for line in (" ".join(lines),))
