@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from hwprof.errors import HwprofError
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.workload import detections
 from hwprof.workload.base import Stages
 from hwprof.workload.describe import refused
@@ -77,4 +77,6 @@ class Pipeline:
             try:
                 targets[index].write_bytes(encoded.tobytes())
             except OSError as error:
+                if is_full_disk(error):
+                    raise FullDiskError(str(targets[index])) from error
                 raise HwprofError(f"cannot write {targets[index]}: {error.strerror}") from error
