@@ -117,19 +117,21 @@ def _effects(document: Document) -> list[str]:
     effect = document.observer_effect
     found = []
     if effect.counting is not None:
-        found.append(f"counting layers makes the {document.whole} {_slower(effect.counting)}")
+        found.append(
+            f"counting layers makes the {document.whole} {_slower(effect.counting, of='layers with the reading')}"
+        )
     if effect.trace is not None:
         found.append(f"the trace pass is {_slower(effect.trace, f' than the {document.figures_from} pass')}")
     return found
 
 
-def _slower(effect: Effect, than: str = "") -> str:
+def _slower(effect: Effect, than: str = "", of: str = "layers") -> str:
     layers = ""
     if effect.layers_median is not None and effect.layers_p25 is not None and effect.layers_p75 is not None:
         low, middle, high = (
             f"{100 * (part - 1):+.1f}%" for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
         )
-        layers = f" (layers: median {middle}, quartiles {low} and {high})"
+        layers = f" ({of}: median {middle}, quartiles {low} and {high})"
     many = f", {plural(effect.observed_iterations, 'iteration')} against {effect.base_iterations}"
     return slower(effect.ratio) + than + many + layers
 
