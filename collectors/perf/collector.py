@@ -73,7 +73,7 @@ class PerfCollector:
             why = permission.why_not_allowed(error)
             raise HwprofError(why.reason, why.remedy) from error
         if not plan.sets:
-            raise HwprofError("none of the events can be counted here", "hwprof check shows why")
+            raise HwprofError("none of the events can be counted here", "hwprof doctor shows why")
         self._times_ns = [[0, 0] for _ in plan.sets]
         self._roster = Roster(plan, context.main_tid)
         for thread in self._roster.rescan():

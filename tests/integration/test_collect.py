@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
+from tests.perfetto import load
 from tests.requirements import missing, require_module, require_tool
 
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1")
@@ -109,6 +110,27 @@ def test_operators_lie_inside_of_the_trace_pass(collected: tuple[RunDirectory, s
     assert operators.filter(pl.col("iteration") < 0).height < operators.height * 0.05
     convolution = operators.filter(pl.col("path") == "aten::conv2d").row(0, named=True)
     assert convolution["input_shapes"].startswith("[1,3,")
+
+
+def test_the_trace_has_every_span_and_every_count_of_the_tables(collected: tuple[RunDirectory, str]) -> None:
+    """Of a real run, in the real trace processor: numbers, durations and sums, and nothing that it complains about."""
+    run, _ = collected
+    trace = load(run.path / "trace.pftrace")
+    assert trace.complaints() == []
+    spans, counts = run.read("spans"), run.read("counts")
+    kinds = spans.group_by("kind").agg(pl.len(), (pl.col("end_ns") - pl.col("begin_ns")).sum().alias("dur"))
+    shown = trace.query("select category, count(*) as n, sum(dur) as dur from slice group by category")
+    assert {row["category"]: (row["n"], row["dur"]) for row in shown} == {
+        kind: (number, duration) for kind, number, duration in kinds.iter_rows()
+    }
+    by_event = counts.group_by("event").agg(pl.struct("pass", "span").n_unique(), pl.col("value").sum())
+    in_trace = trace.query(
+        "select key, count(*) as n, sum(int_value) as total from slice join args using (arg_set_id)"
+        " where key glob 'debug.counts.*' group by key"
+    )
+    assert {row["key"].removeprefix("debug.counts."): (row["n"], row["total"]) for row in in_trace} == {
+        event: (number, total) for event, number, total in by_event.rows()
+    }
 
 
 def test_the_report_can_be_had_again_and_as_json(collected: tuple[RunDirectory, str]) -> None:
