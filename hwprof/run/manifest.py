@@ -115,7 +115,6 @@ class PassRecord(msgspec.Struct, kw_only=True):
     event_sets: list[list[str]] = []
     iterations: list[IterationRecord] = []
     clocks: list[ClockRecord] = []
-    environment: dict[str, str] = {}
 
 
 class WorkloadRecord(msgspec.Struct, kw_only=True):

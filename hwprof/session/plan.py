@@ -39,7 +39,6 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: float = 0.0
     alternate: bool = True  # most iterations only time their layers
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
-    environment: dict[str, str] = {}
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib.util
-import os
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
@@ -46,7 +45,7 @@ def _image_libraries() -> Requirement:
     if package.found is None:
         return Requirement(name, serves, None, package.reason, package.remedy)
     lacking = [library for library in ("GL", "glib-2.0") if ctypes.util.find_library(library) is None]
-    if lacking and os.name == "posix":
+    if lacking:
         return Requirement(
             name,
             serves,

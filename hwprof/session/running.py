@@ -26,7 +26,6 @@ class RunningCollectors:
         """Starts those of the plan."""
         for planned in order.plan.inside:
             raw = Path(order.folder) / planned.name
-            raw.mkdir(exist_ok=True)
             context = PassContext(
                 pass_name=order.plan.name,
                 pid=os.getpid(),
@@ -35,6 +34,7 @@ class RunningCollectors:
                 options=planned.options,
             )
             with self.guard(planned.name):
+                raw.mkdir(exist_ok=True)
                 collector = registry.create(planned.name)
                 collector.start(context)
                 self.running[planned.name] = collector
@@ -58,10 +58,11 @@ class RunningCollectors:
             yield
         except Exception as error:  # whatever a collector does wrong costs its own data only
             traceback.print_exc()
-            self.failed(name, error)
+            self.records.append(failure(name, error))
 
-    def failed(self, name: str, error: Exception) -> None:
-        """Takes a collector out and notes why."""
-        remedy = error.remedy if isinstance(error, HwprofError) else None
-        message = error.message if isinstance(error, HwprofError) else f"{type(error).__name__}: {error}"
-        self.records.append(CollectorRecord(name=name, state="failed", reason=message, remedy=remedy))
+
+def failure(name: str, error: Exception) -> CollectorRecord:
+    """What the manifest says of a collector that failed, inside or beside the worker."""
+    if isinstance(error, HwprofError):
+        return CollectorRecord(name=name, state="failed", reason=error.message, remedy=error.remedy)
+    return CollectorRecord(name=name, state="failed", reason=f"{type(error).__name__}: {error}")

@@ -22,6 +22,7 @@ from hwprof.session import messages, registry
 from hwprof.session.collector import Collector, PassContext
 from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
 from hwprof.session.plan import PassPlan
+from hwprof.session.running import failure
 from hwprof.workload.spec import WorkloadSpec
 
 KILL_AFTER_S: Final = 3.0
@@ -63,7 +64,7 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
 @contextmanager
 def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
     """The pass's record in the manifest: running, then how it ended."""
-    record = PassRecord(name=plan.name, environment=dict(plan.environment))
+    record = PassRecord(name=plan.name)
     run.manifest.passes.append(record)
     try:
         run.save_manifest()
@@ -133,7 +134,6 @@ class _Pass:
         order_file = self._folder / ORDER_FILE
         self._order.write(order_file)
         read_end, write_end = os.pipe()
-        environment = {**os.environ, **self._plan.environment}
         command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(write_end)]
         with (self._folder / LOG_FILE).open("wb") as log:
             worker = subprocess.Popen(
@@ -142,7 +142,6 @@ class _Pass:
                 stdout=log,
                 stderr=subprocess.STDOUT,
                 pass_fds=(write_end,),
-                env=environment,
                 start_new_session=True,  # Ctrl-C is the supervisor's to handle
             )
         os.close(write_end)
@@ -220,13 +219,13 @@ class _Beside:
         self._running: dict[str, Collector] = {}
         for planned in plan.beside:
             raw = folder / planned.name
-            raw.mkdir(exist_ok=True)
             try:
+                raw.mkdir(exist_ok=True)
                 collector = registry.create(planned.name)
                 collector.start(PassContext(plan.name, pid, pid, raw, planned.options))
                 self._running[planned.name] = collector
             except Exception as error:
-                self._failed(planned.name, error)
+                self.records.append(failure(planned.name, error))
 
     def stop(self) -> dict[str, list[pl.DataFrame]]:
         """Stops all; their rows by table."""
@@ -235,17 +234,12 @@ class _Beside:
             try:
                 collected = collector.stop()
             except Exception as error:
-                self._failed(name, error)
+                self.records.append(failure(name, error))
                 continue
             for table, frame in collected.tables.items():
                 rows.setdefault(table, []).append(frame)
             self.records.append(CollectorRecord(name=name, state="ran", notes=collected.notes, detail=collected.detail))
         return rows
-
-    def _failed(self, name: str, error: Exception) -> None:
-        remedy = error.remedy if isinstance(error, HwprofError) else None
-        reason = error.message if isinstance(error, HwprofError) else f"{type(error).__name__}: {error}"
-        self.records.append(CollectorRecord(name=name, state="failed", reason=reason, remedy=remedy))
 
 
 def _end_process(worker: subprocess.Popen[bytes]) -> None:

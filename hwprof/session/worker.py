@@ -79,9 +79,7 @@ class _Worker:
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
         self._cpu_ns: dict[int, int] = {}  # the process's CPU time of each measured iteration
-        self._record = PassRecord(
-            name=order.plan.name, pid=os.getpid(), main_tid=os.getpid(), environment=dict(order.plan.environment)
-        )
+        self._record = PassRecord(name=order.plan.name, pid=os.getpid(), main_tid=os.getpid())
 
     def carry_out(self) -> None:
         """From the import of torch to the written tables."""

@@ -10,7 +10,6 @@ from typing import Any, Protocol
 import torch
 
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload.spec import WorkloadSpec as WorkloadSpec
 
 
 class Stages(Protocol):

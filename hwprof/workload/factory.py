@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hwprof.workload.base import Workload, WorkloadSpec
+from hwprof.workload.base import Workload
+from hwprof.workload.spec import WorkloadSpec
 
 
 def build(spec: WorkloadSpec) -> Workload:

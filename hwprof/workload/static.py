@@ -18,11 +18,6 @@ from hwprof.workload.describe import shapes_text, tensors_in
 from hwprof.workload.spans import layers
 
 
-def describe_layers(workload: Workload) -> pl.DataFrame:
-    """The ``layers`` table alone; see ``describe``."""
-    return describe(workload)[0]
-
-
 def describe(
     workload: Workload, forwards: list[tuple[nn.Module, tuple[Any, ...]]] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:

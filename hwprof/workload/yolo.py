@@ -11,7 +11,7 @@ import torch
 
 from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload.base import Stages, WorkloadSpec
+from hwprof.workload.base import Stages
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.describe import refused, shape_text
 from hwprof.workload.detections import tally
@@ -20,6 +20,7 @@ from hwprof.workload.initialise import MOST_IMAGES, calibrate
 from hwprof.workload.models import Detector, build_detector
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.registry import find_model
+from hwprof.workload.spec import WorkloadSpec
 
 
 class YoloWorkload:

@@ -28,7 +28,7 @@ for name in list(os.environ):
 from hwprof.workload.registry import known_models
 light = sorted({"torch", "ultralytics", "cv2", "yaml", "polars"} & set(sys.modules)) if known_models() else None
 
-from hwprof.workload.base import WorkloadSpec
+from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.factory import build
 import contextlib
 

@@ -12,10 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from hwprof.workload.base import Workload, WorkloadSpec
+from hwprof.workload.base import Workload
 from hwprof.workload.factory import build
 from hwprof.workload.images import find_images, read_image
-from hwprof.workload.static import describe_layers
+from hwprof.workload.spec import WorkloadSpec
+from hwprof.workload.static import describe
 from tests.requirements import require_module
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
@@ -50,7 +51,7 @@ def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_arithmetic_is_the_published_one(model: str, gflops: float, modules: int, square: Path) -> None:
     workload = build(WorkloadSpec(model=model, source=str(square)))
     assert workload.prepare().input_shapes == ["1x3x640x640"]
-    table = describe_layers(workload)
+    table = describe(workload)[0]
     top = table.filter(pl.col("path").str.contains(r"^model\.\d+$"))
     assert top["index"].sort().to_list() == list(range(modules))
     total = int(top["macs"].sum())

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.session.collector import CountedSpan
-from hwprof.session.recorder import GAP_NS, NO_EDGE, SpanRecorder, parents
+from hwprof.session.recorder import GAP_NS, SpanRecorder, parents
 
 
 class Clock:
@@ -175,10 +175,6 @@ def _trees(draw: st.DrawFn) -> list[tuple[int, int, int, int | None]]:
 @given(_trees())
 def test_parents_are_found_again(tree: list[tuple[int, int, int, int | None]]) -> None:
     assert parents([span[:3] for span in tree]) == [span[3] for span in tree]
-
-
-def test_no_edge_is_not_an_edge() -> None:
-    assert NO_EDGE < 0
 
 
 def test_the_window_of_a_count_reaches_back_to_the_reading_that_it_holds() -> None:

@@ -8,8 +8,8 @@ import pytest
 import torch
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.workload.base import WorkloadSpec
 from hwprof.workload.factory import build
+from hwprof.workload.spec import WorkloadSpec
 from tests.unit.workload.conftest import RecordedStages
 
 MODELS = """
