@@ -5,6 +5,7 @@ Every function takes the root of the file system, so that recorded trees of othe
 
 from __future__ import annotations
 
+import os
 import platform
 import shlex
 import tomllib
@@ -118,6 +119,15 @@ def memory_bytes(root: Path = ROOT) -> int:
         if name == "MemTotal":
             return int(rest.split()[0]) * 1024
     return 0
+
+
+def stolen_ns(root: Path = ROOT) -> int | None:
+    """How long the hypervisor has run something else on processors that this system wanted, since boot and over all
+    of them (the ``steal`` field of /proc/stat, in ticks of usually 10 ms); None where the kernel does not say."""
+    fields = (_text(root / "proc/stat") or "").partition("\n")[0].split()
+    if len(fields) < 9 or fields[0] != "cpu":
+        return None
+    return int(fields[8]) * (1_000_000_000 // os.sysconf("SC_CLK_TCK"))
 
 
 def system_name(root: Path = ROOT) -> str:

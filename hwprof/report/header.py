@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.missing import unavailable_events
 from hwprof.report.schema import NotMeasured, PassInfo, RunInfo
 from hwprof.run.directory import RunDirectory
-from hwprof.run.manifest import PassRecord
+from hwprof.run.manifest import Machine, PassRecord
+
+STOLEN_SHARE: Final = 0.005
+"""Less stolen time than this is not worth a note."""
 
 
 def describe(run: RunDirectory) -> dict[str, Any]:
@@ -28,6 +31,19 @@ def describe(run: RunDirectory) -> dict[str, Any]:
         "passes": [_pass(record) for record in manifest.passes],
         "not_measured": not_measured(manifest.passes),
     }
+
+
+def _stolen(record: PassRecord, machine: Machine) -> list[str]:
+    """A warning where the hypervisor gave this machine's processors to others while it was measured."""
+    if not record.stolen_ns or not record.measured_ns:
+        return []
+    share = record.stolen_ns / (record.measured_ns * machine.logical_processors)
+    if share < STOLEN_SHARE:
+        return []
+    return [
+        f"the hypervisor took {100 * share:.1f}% of the processors' time while it was measured: times are longer,"
+        " and so is task-clock, which runs on meanwhile (the process's CPU time does not)"
+    ]
 
 
 def _pass(record: PassRecord) -> PassInfo:
@@ -78,6 +94,8 @@ def notes(run: RunDirectory, measured: PassRecord | None, attribution: Attributi
             f"{attribution.overlapping_calls} layer calls overlap in time: their counts cannot be told apart,"
             " and are in both layers"
         )
+    if measured is not None:
+        found += _stolen(measured, run.manifest.machine)
     if run.manifest.workload is not None:
         found += run.manifest.workload.notes
     for record in run.manifest.passes:

@@ -17,6 +17,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof.hardware import machine
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, Step
@@ -123,12 +124,16 @@ class _Worker:
         gc.collect()
         gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
         self._reporter.send(Phase("measuring", len(planned)))
+        begin_ns, stolen_ns = time.monotonic_ns(), machine.stolen_ns()
         for iteration in planned:
             if iteration.layers_counted:
                 self._watch.count()
             else:
                 self._watch.time_only()
             self._cpu_ns[iteration.index] = self._iterate(iteration)
+        self._record.measured_ns = time.monotonic_ns() - begin_ns
+        if stolen_ns is not None:
+            self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
         self._watch.remove()
 
     def _iterate(self, iteration: IterationRecord) -> int:

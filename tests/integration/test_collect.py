@@ -75,7 +75,8 @@ def test_every_leaf_layer_has_a_row_with_its_time(collected: tuple[RunDirectory,
 
 def test_layers_and_unattributed_add_up_to_the_process(tmp_path: Path) -> None:
     """What perf counted over all threads between the edges of the iterations is what the kernel charged the process
-    with. The kernel's account of a thread that runs elsewhere lags by up to a tick, so the iterations must be long."""
+    with. The kernel's account of a thread that runs elsewhere lags by up to a tick, so the iterations must be long; and
+    it leaves out what the hypervisor took, during which perf's task-clock runs on."""
     arguments = ("--model", "yolov8n", "--iterations", "20", "--passes", "measure", "--threads", "2")
     done = hwprof("collect", *arguments, "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
@@ -84,10 +85,14 @@ def test_layers_and_unattributed_add_up_to_the_process(tmp_path: Path) -> None:
     iterations = spans.filter((pl.col("kind") == "iteration") & ~pl.col("warmup")).select("span")
     whole = counts.join(iterations, on="span").group_by("event").agg(pl.col("value").sum())
     by_event = dict(whole.iter_rows())
-    assert by_event["task-clock"] == pytest.approx(by_event["process-cpu-time"], rel=0.01)
+    stolen_ns = run.manifest.passes[0].stolen_ns or 0
+    tolerance_ns = 0.01 * by_event["process-cpu-time"]
+    assert by_event["task-clock"] >= by_event["process-cpu-time"] - tolerance_ns
+    assert by_event["task-clock"] <= by_event["process-cpu-time"] + tolerance_ns + stolen_ns
     parts = json.loads(done.stdout)["closure"]
     assert parts["layers"] + parts["rest_of_inference"] + parts["rest_of_iteration"] == pytest.approx(parts["closure"])
-    assert parts["closure"] == pytest.approx(1.0, abs=0.02)  # of two iterations
+    stolen_share = stolen_ns / (parts["iterations"] * parts["process_cpu_time_ns"])
+    assert 0.98 <= parts["closure"] <= 1.02 + stolen_share  # of two iterations
     assert parts["layers"] > 0.5
 
 

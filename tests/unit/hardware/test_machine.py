@@ -97,3 +97,13 @@ def test_this_machine_can_be_described() -> None:
     assert found.logical_processors >= 1
     assert found.memory_bytes > 0
     assert found.kernel != "unknown"
+
+
+def test_stolen_time_is_in_nanoseconds_and_none_where_the_kernel_does_not_say(tmp_path: Path) -> None:
+    assert machine.stolen_ns(tmp_path) is None
+    (tmp_path / "proc").mkdir()
+    stat = tmp_path / "proc/stat"
+    stat.write_text("cpu  683880 417424 141472 948664 7218 0 1064 3544 0 0\ncpu0 1 2 3 4 5 6 7 8 0 0\n")
+    assert machine.stolen_ns(tmp_path) == 35_440_000_000
+    stat.write_text("cpu  1 2 3 4\n")
+    assert machine.stolen_ns(tmp_path) is None

@@ -127,3 +127,13 @@ def test_sorting_by_what_was_not_measured_says_why(tmp_path: Path) -> None:
         document.build(runs.without_pmu(tmp_path), None, "cpi")
     assert caught.value.exit_code == 1
     assert caught.value.remedy == runs.REMEDY
+
+
+def test_stolen_time_is_noted_where_it_matters(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=4)
+    record = run.manifest.passes[0]
+    record.measured_ns, record.stolen_ns = 1_000_000_000, 20_000_000
+    processors = run.manifest.machine.logical_processors
+    assert f"the hypervisor took {2 / processors:.1f}% of the processors' time" in " ".join(document.build(run).notes)
+    record.stolen_ns = processors * 4_000_000
+    assert "the hypervisor took" not in " ".join(document.build(run).notes)
