@@ -73,6 +73,7 @@ class Plan:
     def attributes(self, event: Event, *, leader: bool) -> perf_event.Attributes:
         """How the kernel is asked for the event. Software events leave the kernel out only where they must."""
         kernel = self.kernel if event.kind == "hardware" else self.kernel_allowed
+        assert event.type is not None and event.config is not None
         return perf_event.Attributes(event.type, event.config, exclude_kernel=not kernel, disabled=leader)
 
 

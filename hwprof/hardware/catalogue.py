@@ -1,6 +1,7 @@
-"""The event catalogue: what can be counted, how the kernel is asked for it, and what the name means on a processor.
+"""The event catalogue: what can be counted, how the kernel is asked for it, what it means, and what follows from it.
 
-The events are data (``events/*.toml``, which documents its fields); this module reads and resolves them.
+It is data, one file for each microarchitecture (``events/*.toml``; ``events/README.md`` documents the fields): adding a
+processor is adding a file. This module only reads the files; ``cores`` finds the ones that describe this machine.
 """
 
 from __future__ import annotations
@@ -10,16 +11,24 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Literal
+from typing import Final, Literal
 
 import msgspec
 
 from hwprof.errors import UsageError
 from hwprof.run.manifest import EventInfo, Machine
 
+GENERIC: Final = "kernel"
+"""The file of the events that the kernel names on every processor."""
+
+PAPI: Final = "papi"
+"""The file of PAPI's presets."""
+
+Scope = Literal["thread", "core", "socket"]
+
 
 class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What an event's name stands for on the processors that fulfil all the given conditions."""
+    """What a generic event's name stands for on the processors that fulfil all the given conditions."""
 
     meaning: str
     vendor: str | None = None
@@ -36,21 +45,32 @@ class Mapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One event of the catalogue."""
+class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One event. Either ``type`` and ``config`` (the kernel's generic events) or ``code`` (perf's terms) encodes it."""
 
     name: str
-    kind: Literal["hardware", "software"]
-    type: int
-    config: int
-    unit: str
-    topic: str
     meaning: str
+    kind: Literal["hardware", "software"] = "hardware"
+    unit: str = "1"  # of one count times ``weight``
+    weight: int = 1
     aliases: tuple[str, ...] = ()
+    type: int | None = None
+    config: int | None = None
+    code: str | None = None  # "event=0xc7,umask=0x80"; PAPI: the preset's name
+    pmu: str | None = None  # prefix of the PMUs' names where it is not the core's own
+    scope: Scope = "thread"
+    counters: int = 1  # general counters that it takes; 0: it has one of its own
+    only: tuple[int, ...] = ()  # the general counters that it can be on; none given: any
+    leader: str | None = None  # the event that must lead its group
+    precision: str | None = None  # floating-point events: half, bfloat16, single, double, …
+    width: int | None = None  # of the vectors, in bits; 0: scalar
+    topic: str | None = None
     default: bool = False
     busy_loop_moves: bool = False
     kernel_only: bool = False
     on: tuple[Mapping, ...] = ()
+    caveat: str | None = None
+    source: str | None = None
 
     def info(self, machine: Machine) -> EventInfo:
         """The event as the manifest keeps it, with its meaning on that machine."""
@@ -58,43 +78,108 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         return EventInfo(name=self.name, meaning=meaning, unit=self.unit, kind=self.kind)
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    event: tuple[Event, ...]
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """How a metric follows from events on one microarchitecture: ``scale`` × ``of`` / ``per``.
+
+    Both parts are SQL arithmetic over event names, and kept apart because a hybrid processor's kinds of core are summed
+    before they are divided.
+    """
+
+    name: str
+    of: str
+    per: str | None = None
+    scale: float = 1
+    portable: bool = False  # generic: holds on every processor whose own file has no other recipe
+    meaning: str | None = None
+    caveat: str | None = None
+    source: str | None = None
 
 
-@dataclass(frozen=True)
-class Catalogue:
-    """All known events, in the order in which they are counted and shown."""
+class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Which processors a file describes: an x86 family with inclusive ranges of models, or an Arm part number."""
 
-    events: tuple[Event, ...]
+    family: int | None = None
+    models: tuple[tuple[int, int], ...] = ()
+    part: int | None = None
+
+
+class Processor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A microarchitecture's counters."""
+
+    name: str
+    vendor: str
+    matches: tuple[Match, ...]
+    pmu: str  # name in sysfs, or the beginning of it
+    general_counters: int
+    general_counters_without_smt: int | None = None
+    fixed: tuple[str, ...] = ()  # events with a counter of their own
+    notes: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+
+
+class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One file: events in the order in which they are counted and shown, and the metrics that follow from them."""
+
+    event: tuple[Event, ...] = ()
+    metric: tuple[Recipe, ...] = ()
+    processor: Processor | None = None
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All events."""
+        return self.event
+
+    @property
+    def recipes(self) -> dict[str, Recipe]:
+        """The metrics by name."""
+        return {recipe.name: recipe for recipe in self.metric}
+
+    def named(self) -> dict[str, Event]:
+        """The events by name and alias."""
+        return {name: event for event in self.event for name in (event.name, *event.aliases)}
 
     def defaults(self) -> tuple[Event, ...]:
         """What is counted unless the user asks for other events."""
-        return tuple(event for event in self.events if event.default)
+        return tuple(event for event in self.event if event.default)
 
     def select(self, names: Iterable[str]) -> tuple[Event, ...]:
         """The events of those names or aliases, each once, in catalogue order.
 
         Raises ``UsageError`` on a name that is not in it.
         """
+        named = self.named()
         wanted = set()
         for name in names:
-            event = self._by_name().get(name)
+            event = named.get(name)
             if event is None:
-                known = ", ".join(event.name for event in self.events)
+                known = ", ".join(event.name for event in self.event)
                 raise UsageError(f"there is no event {name!r}", f"choose from: {known}")
             wanted.add(event.name)
-        return tuple(event for event in self.events if event.name in wanted)
-
-    def _by_name(self) -> dict[str, Event]:
-        return {name: event for event in self.events for name in (event.name, *event.aliases)}
+        return tuple(event for event in self.event if event.name in wanted)
 
 
 @cache
-def catalogue() -> Catalogue:
-    """The catalogue of the data files."""
-    events: list[Event] = []
-    for file in sorted(resources.files("hwprof.hardware").joinpath("events").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".toml"):
-            events += msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), _File).event
-    return Catalogue(tuple(events))
+def catalogue(name: str = GENERIC) -> Catalogue:
+    """The file of that name; raises ``KeyError`` where there is none."""
+    file = resources.files("hwprof.hardware").joinpath("events", f"{name}.toml")
+    if not file.is_file():
+        raise KeyError(name)
+    return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Catalogue)
+
+
+@dataclass(frozen=True)
+class Microarchitecture:
+    """A processor file with its id, which is the file's name."""
+
+    id: str
+    processor: Processor
+    catalogue: Catalogue
+
+
+@cache
+def microarchitectures() -> tuple[Microarchitecture, ...]:
+    """Every processor that the catalogue describes, by id."""
+    folder = resources.files("hwprof.hardware").joinpath("events")
+    names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
+    found = [(name, catalogue(name)) for name in names]
+    return tuple(Microarchitecture(name, file.processor, file) for name, file in found if file.processor is not None)

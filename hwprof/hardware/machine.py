@@ -14,6 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from hwprof.hardware.cores import DEVICES, core_kinds, cpu_list
 from hwprof.hardware.perf_event import core_pmu_counts
 from hwprof.run.manifest import Cache, Machine
 
@@ -50,6 +51,7 @@ def read_machine(root: Path, architecture: str, *, has_core_pmu: bool) -> Machin
         governor=_text(root / _CPU / "cpu0/cpufreq/scaling_governor"),
         pmus=pmus(root),
         has_core_pmu=has_core_pmu,
+        cores=tuple(core_kinds(root, cpu.vendor, cpu.family, cpu.model, logical)),
     )
 
 
@@ -169,17 +171,8 @@ def hypervisor(root: Path = ROOT, flags: frozenset[str] | None = None) -> str | 
 
 def pmus(root: Path = ROOT) -> tuple[str, ...]:
     """The names of the kernel's event sources."""
-    folder = root / "sys/bus/event_source/devices"
+    folder = root / DEVICES
     return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
-
-
-def cpu_list(text: str) -> list[int]:
-    """The kernel's list format, ``0-3,8`` -> 0, 1, 2, 3, 8."""
-    numbers: list[int] = []
-    for part in filter(None, text.strip().split(",")):
-        first, _, last = part.partition("-")
-        numbers += range(int(first), int(last or first) + 1)
-    return numbers
 
 
 def _online(root: Path) -> list[int]:

@@ -24,6 +24,14 @@ class Cache(msgspec.Struct, frozen=True):
     shared_by: int = 1  # logical processors
 
 
+class CoreKind(msgspec.Struct, frozen=True):
+    """Cores of one kind: all of them, except on hybrid processors."""
+
+    pmu: str | None  # their counters' name under /sys/bus/event_source/devices; None: the kernel shows none
+    microarchitecture: str | None  # the event catalogue's file, "amd-zen4"; None: it knows no such processor
+    cpus: tuple[int, ...]  # logical processors
+
+
 class Machine(msgspec.Struct, frozen=True):
     """The machine that a run was measured on. ``None`` is: the machine does not tell."""
 
@@ -45,6 +53,7 @@ class Machine(msgspec.Struct, frozen=True):
     governor: str | None
     pmus: tuple[str, ...]  # names under /sys/bus/event_source/devices
     has_core_pmu: bool  # a hardware counter could be opened and counted
+    cores: tuple[CoreKind, ...] = ()  # by PMU type; the kind that the kernel's general events count on first
 
 
 class EventInfo(msgspec.Struct, frozen=True):
@@ -54,6 +63,23 @@ class EventInfo(msgspec.Struct, frozen=True):
     meaning: str
     unit: str  # "ns" for task-clock, else "1"
     kind: Literal["hardware", "software"]
+
+
+class MetricDefinition(msgspec.Struct, frozen=True, kw_only=True):
+    """A metric as it is computed on that machine. ``formula`` is an SQL expression over operands: an event's name (its
+    count over all threads), ``event@main``, ``event@workers``, ``time``, ``counted-time``, ``threads``, ``macs``,
+    ``bytes``."""
+
+    name: str
+    title: str
+    unit: str
+    digits: int  # decimals that a reader needs
+    formula: str
+    meaning: str
+    group: str = ""  # "cache", "flops", …: what --events calls it
+    core: bool = False  # shown (as a dash, with the reason) also where it could not be measured
+    caveat: str | None = None
+    source: str | None = None  # of the formula
 
 
 class CollectorRecord(msgspec.Struct, kw_only=True):
@@ -115,6 +141,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     collectors: list[CollectorRecord] = []
     events: list[EventInfo] = []
     event_sets: list[list[str]] = []
+    metrics: list[MetricDefinition] = []  # what can be derived from the events of this machine's processor
     iterations: list[IterationRecord] = []
     clocks: list[ClockRecord] = []
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 if TYPE_CHECKING:  # the command line lists collectors without either
     import polars as pl
 
-    from hwprof.run.manifest import ClockRecord, EventInfo
+    from hwprof.run.manifest import ClockRecord, EventInfo, MetricDefinition
 
 
 class Place(Enum):
@@ -56,6 +56,7 @@ class Collected:
     notes: list[str] = field(default_factory=list)
     detail: dict[str, Any] = field(default_factory=dict)
     events: list[EventInfo] = field(default_factory=list)
+    metrics: list[MetricDefinition] = field(default_factory=list)
     clocks: list[ClockRecord] = field(default_factory=list)
 
 

@@ -35,6 +35,7 @@ def gather(
                 placed = place(frame, spans, sum(part.height for part in parts["spans"])) if table == "spans" else frame
                 parts.setdefault(table, []).append(placed)
             record.events += result.events
+            record.metrics += result.metrics
             record.clocks += result.clocks
             collectors.records.append(CollectorRecord(name=name, state="ran", notes=result.notes, detail=result.detail))
     record.collectors = collectors.records

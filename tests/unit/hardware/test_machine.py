@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.hardware import machine
+from hwprof.hardware import cores, machine
 from hwprof.run.manifest import Cache
 from tests.unit.hardware.recorded import plant
 
@@ -89,7 +89,7 @@ def test_cpu_lists_read_back(numbers: set[int]) -> None:
         length = next((i for i in range(1, len(ordered)) if ordered[i] != ordered[0] + i), len(ordered))
         parts.append(str(ordered[0]) if length == 1 else f"{ordered[0]}-{ordered[length - 1]}")
         ordered = ordered[length:]
-    assert machine.cpu_list(",".join(parts) + "\n") == sorted(numbers)
+    assert cores.cpu_list(",".join(parts) + "\n") == sorted(numbers)
 
 
 def test_this_machine_can_be_described() -> None:

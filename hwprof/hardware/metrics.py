@@ -1,0 +1,102 @@
+"""The metrics that this machine's counters give: the names of all (``metrics.toml``), the recipes of its processor."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from hwprof.hardware.catalogue import GENERIC, Microarchitecture, Recipe, catalogue
+from hwprof.run.manifest import MetricDefinition
+
+_OPERAND = re.compile(r'"([^"]+)"')
+
+
+class MetricName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a metric is called and how it is shown, on whatever processor."""
+
+    name: str
+    title: str
+    unit: str
+    digits: int
+    group: str
+    default: bool = False
+    core: bool = False
+    meaning: str | None = None
+
+
+@cache
+def vocabulary() -> tuple[MetricName, ...]:
+    """Every metric that counters may give, in order of presentation."""
+    text = resources.files("hwprof.hardware").joinpath("metrics.toml").read_text(encoding="utf-8")
+    return tuple(msgspec.convert(tomllib.loads(text)["metric"], list[MetricName]))
+
+
+def groups() -> tuple[str, ...]:
+    """The metrics' groups, in order of presentation."""
+    return tuple(dict.fromkeys(metric.group for metric in vocabulary()))
+
+
+def operands(formula: str) -> tuple[str, ...]:
+    """The names in an SQL expression over quoted operands, each once."""
+    return tuple(dict.fromkeys(_OPERAND.findall(formula)))
+
+
+def recipes(kind: Microarchitecture | None) -> dict[str, Recipe]:
+    """How each metric follows from events on that kind of core; None: a processor that the catalogue does not know.
+
+    Generic events other than the portable ones mean something else on every processor, so they are a last resort.
+    """
+    generic = catalogue(GENERIC).recipes
+    if kind is None:
+        return generic
+    return {name: recipe for name, recipe in generic.items() if recipe.portable} | kind.catalogue.recipes
+
+
+def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere: frozenset[str]) -> MetricDefinition:
+    """The metric over one kind of core, or summed over several: ``kinds`` are PMU names with their recipes.
+
+    On several kinds an event is called as perf calls it, ``cpu_core/cycles/``; those that no core's PMU counts
+    (``elsewhere``: software and uncore events, times) keep their names.
+    """
+    recipe = kinds[0][1]
+    of, per = recipe.of, recipe.per
+    if len(kinds) > 1:
+        of = _summed([qualified(recipe.of, pmu, elsewhere) for pmu, recipe in kinds])
+        per = _summed([qualified(recipe.per, pmu, elsewhere) for pmu, recipe in kinds if recipe.per])
+    formula = of if recipe.scale == 1 else f"{recipe.scale:g} * ({of})"
+    return MetricDefinition(
+        name=name.name,
+        title=name.title,
+        unit=name.unit,
+        digits=name.digits,
+        group=name.group,
+        core=name.core,
+        formula=f"({formula}) / ({per})" if per else formula,
+        meaning=recipe.meaning or name.meaning or name.title,
+        caveat=" / ".join(dict.fromkeys(recipe.caveat for _, recipe in kinds if recipe.caveat)) or None,
+        source=" / ".join(dict.fromkeys(recipe.source for _, recipe in kinds if recipe.source)) or None,
+    )
+
+
+def qualified(formula: str, pmu: str, elsewhere: frozenset[str]) -> str:
+    """The formula with the PMU's name before every event but those of ``elsewhere``."""
+
+    def rename(match: re.Match[str]) -> str:
+        return match[0] if match[1] in elsewhere else f'"{qualified_name(match[1], pmu)}"'
+
+    return _OPERAND.sub(rename, formula)
+
+
+def qualified_name(event: str, pmu: str) -> str:
+    """An event of one kind of core, as perf writes it."""
+    return f"{pmu}/{event}/"
+
+
+def _summed(parts: Sequence[str]) -> str:
+    different = list(dict.fromkeys(parts))
+    return different[0] if len(different) == 1 else " + ".join(f"({part})" for part in different)
