@@ -32,6 +32,9 @@ TYPE_RAW: Final = 4
 CONFIG_CYCLES: Final = 0
 CONFIG_TASK_CLOCK: Final = 1
 
+EVERY_PROCESS: Final = -1
+"""As ``tid``: not a thread, but a processor."""
+
 FORMAT_TOTAL_TIME_ENABLED: Final = 1 << 0
 FORMAT_TOTAL_TIME_RUNNING: Final = 1 << 1
 FORMAT_GROUP: Final = 1 << 3
@@ -82,14 +85,15 @@ def _syscall() -> tuple[ctypes.CDLL, int]:
     return libc, number
 
 
-def open_event(attributes: Attributes, tid: int = 0, group_fd: int = -1) -> int:
-    """A counter on thread ``tid`` (0: the caller) wherever it runs; the file descriptor closes on exec.
+def open_event(attributes: Attributes, tid: int = 0, group_fd: int = -1, cpu: int = -1) -> int:
+    """A counter on thread ``tid`` (0: the caller) wherever it runs, or, with ``EVERY_PROCESS``, on processor ``cpu``
+    whatever runs there; the file descriptor closes on exec.
 
     Raises ``OSError`` with the kernel's errno: EACCES and EPERM (not allowed), ENOENT (no such event here), EINVAL (the
     group does not fit), ESRCH (the thread has ended), EMFILE (no descriptors left), ENOSYS.
     """
     libc, number = _syscall()
-    fd = int(libc.syscall(number, attributes.pack(), tid, -1, group_fd, _FLAG_FD_CLOEXEC))
+    fd = int(libc.syscall(number, attributes.pack(), tid, cpu, group_fd, _FLAG_FD_CLOEXEC))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
