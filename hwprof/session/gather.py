@@ -27,7 +27,7 @@ def gather(
     ``cpu_times`` is the process's CPU time of each iteration in nanoseconds.
     """
     spans = recorder.table(os.getpid())
-    parts = {"spans": [spans], "counts": [_process_cpu_time(spans, cpu_times)]}
+    parts = {"spans": [spans], "counts": [_process_cpu_time(spans, cpu_times), _windows(recorder)]}
     for name, result in collected.items():
         with collectors.guard(name):
             rows = _rows(collectors.running[name], result, record, recorder)
@@ -50,16 +50,16 @@ def _rows(
 ) -> dict[str, pl.DataFrame]:
     if not isinstance(collector, EdgeCounter):
         return result.tables
-    record.event_sets = [list(events) for events in collector.event_sets()]
-    for number in uncounted_sets(record.iterations, len(record.event_sets)):
-        events = ", ".join(record.event_sets[number])
+    sets = collector.event_sets()
+    for number in uncounted_sets(record.iterations, len(sets)):
+        events = ", ".join(sets[number])
         result.notes.append(f"too few iterations to count per layer: {events} (more with --iterations)")
     if recorder.calling_threads() > 1:
         result.notes.append(
             f"layers were called from {recorder.calling_threads()} threads: counts of layers that overlap in time"
             " cannot be told apart"
         )
-    return {**result.tables, "counts": pl.concat([collector.counts(recorder.counted_spans()), _windows(recorder)])}
+    return {**result.tables, "counts": collector.counts(recorder.counted_spans())}
 
 
 def _windows(recorder: SpanRecorder) -> pl.DataFrame:

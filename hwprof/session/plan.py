@@ -17,6 +17,10 @@ COUNTED_SHARE: Final = 10
 """Counting a small model's layers costs up to a tenth of their time (an interrupt for every worker that spins), timing
 them a fraction of a percent: so most iterations of the measure pass are only timed, and their times are reported."""
 
+REPETITIONS: Final = 2
+"""How often each event set is counted at least, where that leaves half of the iterations to be timed: a spread needs
+two."""
+
 IDLE_S: Final = 0.5
 """How long a pass rests after warm-up when energy is measured, so that the machine's idle power is known."""
 
@@ -44,16 +48,17 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:
     """The iterations of a pass in order: warm-up first, then timed and counted ones in turn.
 
-    One in ``COUNTED_SHARE`` counts its layers, and every event set gets its turn: where ``iterations`` is too small
-    for that and for timed iterations, counting goes first. ``event_sets`` is 0 without counters; then layers are only
-    timed.
+    One in ``COUNTED_SHARE`` counts its layers, and every event set gets its turn, ``REPETITIONS`` times if that leaves
+    half of the iterations to be timed: where ``iterations`` is too small for one turn each and for timed iterations,
+    counting goes first. ``event_sets`` is 0 without counters; then layers are only timed.
     """
     records = [IterationRecord(index, True, None, False) for index in range(warmup)]
     if event_sets == 0:
         return records + [IterationRecord(warmup + index, False, None, False) for index in range(iterations)]
     counted = iterations
     if alternate:
-        counted = min(iterations, max(iterations // COUNTED_SHARE, event_sets))
+        repeated = min(REPETITIONS * event_sets, iterations // 2)
+        counted = min(iterations, max(iterations // COUNTED_SHARE, event_sets, repeated))
         if counted == iterations and iterations > event_sets:
             counted -= 1
     which = _spread(counted, iterations)
@@ -69,7 +74,18 @@ def _spread(chosen: int, total: int) -> list[bool]:
     return [(index + 1) * chosen // total > index * chosen // total for index in range(total)]
 
 
+def joint_sets(each: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:
+    """The event sets of several counters that are read at the same edges: each counter goes through its own sets in
+    turn, so the n-th joint set holds every counter's set n modulo how many it has."""
+    return [
+        [event for sets in each for event in sets[number % len(sets)]]
+        for number in range(max(map(len, each), default=0))
+    ]
+
+
 def uncounted_sets(records: Sequence[IterationRecord], event_sets: int) -> list[int]:
-    """The event sets for which no iteration counted layers."""
-    seen = {record.event_set for record in records if record.layers_counted}
+    """Those of a counter's event sets for which no iteration counted layers."""
+    seen = {
+        record.event_set % event_sets for record in records if record.layers_counted and record.event_set is not None
+    }
     return [number for number in range(event_sets) if number not in seen]

@@ -171,7 +171,7 @@ class SpanRecorder:
         self._iteration, self._warmup = index, warmup
         if event_set is not None:
             for counter in self._counters:
-                counter.begin_iteration(event_set)
+                counter.begin_iteration(event_set % len(counter.event_sets()))
         try:
             with self._span("iteration", f"iteration {index}"):
                 yield

@@ -21,7 +21,7 @@ from hwprof.hardware import machine
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, Step
-from hwprof.session.plan import schedule
+from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.running import RunningCollectors
 
@@ -117,8 +117,8 @@ class _Worker:
         self._collectors.start(self._order)
         counters = self._collectors.counters()
         self._recorder.count_with(counters)
-        sets = max((len(counter.event_sets()) for counter in counters), default=0)
-        warmup = self._plan.warmup
+        self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
+        warmup, sets = self._plan.warmup, len(self._record.event_sets)
         planned = schedule(warmup, self._plan.iterations, sets, alternate=self._plan.alternate)[warmup:]
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
         gc.collect()

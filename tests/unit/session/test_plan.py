@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hwprof.errors import UsageError
 from hwprof.session.collector import Availability, Collected, PassContext, Place
-from hwprof.session.plan import IDLE_S, schedule, uncounted_sets
+from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_sets
 from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
 from hwprof.session.registry import Surveyed
 
@@ -52,6 +52,25 @@ def test_every_set_has_its_turn_where_there_is_room(warmup: int, iterations: int
     assert len(uncounted_sets(measured, sets)) == max(0, sets - iterations)
     if alternate and iterations > sets:
         assert not all(record.layers_counted for record in measured)
+
+
+@pytest.mark.parametrize(
+    ("iterations", "sets", "turns"),
+    [(20, 1, [2]), (20, 4, [2, 2, 2, 2]), (20, 6, [2, 2, 2, 2, 1, 1]), (100, 4, [3, 3, 2, 2]), (4, 3, [1, 1, 1])],
+)
+def test_sets_are_counted_twice_where_half_of_the_iterations_stay_timed(
+    iterations: int, sets: int, turns: list[int]
+) -> None:
+    counted = [record.event_set for record in schedule(0, iterations, sets, alternate=True) if record.layers_counted]
+    assert [counted.count(number) for number in range(sets)] == turns
+
+
+def test_counters_read_together_go_through_their_own_sets_in_turn() -> None:
+    assert joint_sets([[["a"], ["b"], ["c"]], [["x"], ["y"]]]) == [["a", "x"], ["b", "y"], ["c", "x"]]
+    assert joint_sets([]) == []
+    records = schedule(0, 2, 3, alternate=False)
+    assert uncounted_sets(records, 3) == [2]
+    assert uncounted_sets(records, 2) == []
 
 
 def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
