@@ -7,11 +7,15 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from typing import Final
 
 import msgspec
 
 from hwprof.hardware.catalogue import GENERIC, Microarchitecture, Recipe, catalogue
 from hwprof.run.manifest import MetricDefinition
+
+EFFICIENCY_CORE_SHARE: Final = "efficiency_core_share"
+_EFFICIENT: Final = ("cpu_atom", "cpu_lowpower")
 
 _OPERAND = re.compile(r'"([^"]+)"')
 
@@ -80,6 +84,26 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
         meaning=recipe.meaning or name.meaning or name.title,
         caveat=" / ".join(dict.fromkeys(recipe.caveat for _, recipe in kinds if recipe.caveat)) or None,
         source=" / ".join(dict.fromkeys(recipe.source for _, recipe in kinds if recipe.source)) or None,
+    )
+
+
+def efficiency_core_share(name: MetricName, pmus: Sequence[str]) -> MetricDefinition | None:
+    """How much of the cycles ran on efficiency cores, from the cycles of every kind of core; None where there is only
+    one kind, or none that is known to be efficient."""
+    efficient = [pmu for pmu in pmus if pmu in _EFFICIENT]
+    if len(pmus) < 2 or not efficient:
+        return None
+    cycles = {pmu: f'"{qualified_name("cycles", pmu)}"' for pmu in pmus}
+    part = " + ".join(cycles[pmu] for pmu in efficient)
+    return MetricDefinition(
+        name=name.name,
+        title=name.title,
+        unit=name.unit,
+        digits=name.digits,
+        group=name.group,
+        core=name.core,
+        formula=f"(100 * ({part})) / ({' + '.join(cycles.values())})",
+        meaning=name.meaning or name.title,
     )
 
 

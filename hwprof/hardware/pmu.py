@@ -68,6 +68,16 @@ class Pmu:
         """What one count of a named event is worth in its unit; 1 where the driver does not say."""
         return float(self._read(f"events/{event}.scale") or 1)
 
+    def unit(self, event: str) -> str | None:
+        """The unit of a named event times its scale; None where the driver does not say."""
+        return self._read(f"events/{event}.unit")
+
+    def gather(self, term: str, code: Code) -> int:
+        """A term's value in a code: ``encode`` backwards. 0 for a term that the PMU does not have."""
+        words = dict(zip(CONFIGS, (code.config, code.config1, code.config2), strict=True))
+        word, bits = _bits(self.formats.get(term, "config:"))
+        return sum((words[word] >> bit & 1) << position for position, bit in enumerate(bits))
+
     def encode(self, terms: str) -> Code:
         """``event=0xc7,umask=0x80`` as the driver wants it. Raises ``EncodingError`` for terms that it lacks."""
         if self.type is None:
@@ -112,13 +122,15 @@ class Pmu:
             return None
 
 
-def find(root: Path, prefix: str) -> list[Pmu]:
-    """The PMU of that name, else its instances: those called so with a number or another suffix after it."""
+def find(root: Path, name: str) -> list[Pmu]:
+    """The PMU of that name, else its instances: those called so with a number after it, ``uncore_imc_0`` (and not
+    ``uncore_imc_free_running_0``, which is another PMU)."""
     folder = root / DEVICES
-    if (folder / prefix).is_dir():
-        return [Pmu(folder / prefix)]
+    if (folder / name).is_dir():
+        return [Pmu(folder / name)]
+    instance = re.compile(re.escape(name) + r"_[0-9a-f]*[0-9][0-9a-f]*")
     names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
-    return [Pmu(folder / name) for name in names if name.startswith(f"{prefix}_")]
+    return [Pmu(folder / found) for found in names if instance.fullmatch(found)]
 
 
 def _number(term: str, text: str | None) -> int:
@@ -134,10 +146,16 @@ def _number(term: str, text: str | None) -> int:
 
 def _scatter(place: str, value: int, words: dict[str, int], term: str) -> None:
     """Puts the value's bits where the format (``config:0-7,32-35``) says, lowest first."""
-    word, _, ranges = place.partition(":")
+    word, bits = _bits(place)
     left = value
-    for bit in cpu_list(ranges):
+    for bit in bits:
         words[word] |= (left & 1) << bit
         left >>= 1
     if left:
         raise EncodingError(f"the value of {term!r} is too large for its field ({place})")
+
+
+def _bits(place: str) -> tuple[str, list[int]]:
+    """``config:0-7,32-35`` as the word and its bits, lowest first."""
+    word, _, ranges = place.partition(":")
+    return word, cpu_list(ranges)
