@@ -1,0 +1,199 @@
+"""Which PAPI events are counted, in which sets: what PAPI opens *and* counts here, tried out on the calling thread.
+
+PAPI pins a set to its counters: it counts all the time that its thread runs, or PAPI says that it conflicts. Sets that
+conflict are split; nothing is multiplexed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from collectors.papi.library import COMPONENT, ECNFLCT, ENOEVNT, EPERM, Papi, PapiError
+from collectors.perf.permission import LOWER_PARANOID
+from hwprof.errors import UsageError
+from hwprof.hardware import catalogue, perf_event
+from hwprof.hardware.catalogue import Event
+from hwprof.hardware.countable import Dropped
+
+TASK_CLOCK: Final = "perf::TASK-CLOCK"
+"""In every set: the time that the set counted, and, as no processor has it in a counter, what keeps PAPI before 7.1
+from reading other threads' sets with ``rdpmc``, which gives it the calling processor's counters instead."""
+
+LIST_EVENTS: Final = "papi_avail and papi_native_avail list its events"
+
+
+@dataclass(frozen=True)
+class EventSet:
+    """Events that are counted together. ``counted`` is what PAPI is asked for, in the order of its values."""
+
+    names: tuple[str, ...]
+
+    @property
+    def counted(self) -> tuple[str, ...]:
+        """The names, and the task clock if it is not among them."""
+        return self.names if TASK_CLOCK in self.names else (*self.names, TASK_CLOCK)
+
+
+@dataclass
+class Plan:
+    """What is counted. ``sets`` is empty where nothing is."""
+
+    papi: Papi
+    sets: list[EventSet] = field(default_factory=list)
+    events: dict[str, Event] = field(default_factory=dict)  # by name: those that are counted
+    dropped: dict[str, Dropped] = field(default_factory=dict)
+    kernel: bool = False  # the sets count kernel code as well
+    kernel_allowed: bool = False
+    attaches: bool = False  # other threads than the calling one can be counted
+
+    def index(self, name: str) -> int:
+        """The event's number in the counts; the task clock that nobody asked for comes last."""
+        return list(self.events).index(name) if name in self.events else len(self.events)
+
+    @property
+    def hardware(self) -> list[str]:
+        """The events that need a counter of the processor."""
+        return [name for name, event in self.events.items() if event.kind == "hardware"]
+
+
+def make_plan(papi: Papi, names: Iterable[str] | None, *, kernel: bool | None, main_tid: int) -> Plan:
+    """The sets in which those of the events that work here are counted; called on the main thread.
+
+    ``names``: PAPI's names of presets and native events; None: the catalogue's defaults. ``kernel``: whether kernel
+    code is counted; None: wherever it is allowed. Raises ``UsageError`` on a name that PAPI does not know, and
+    ``PapiError`` where it cannot even count a thread's time.
+    """
+    plan = Plan(papi, kernel_allowed=_kernel_allowed(papi))
+    plan.kernel = plan.kernel_allowed if kernel is None else kernel and plan.kernel_allowed
+    papi.count_kernel(plan.kernel)
+    plan.attaches = _attaches(papi, main_tid)
+    usable = []
+    for event in _events(papi, names):
+        why_not = _why_not(plan, event)
+        if why_not is None:
+            usable.append(event)
+        else:
+            plan.dropped[event.name] = why_not
+    plan.sets = [EventSet(packed) for packed in pack(papi, usable)]
+    counted = {name for event_set in plan.sets for name in event_set.names}
+    plan.events = {event.name: event for event in usable if event.name in counted}
+    for event in usable:
+        if event.name not in counted:
+            plan.dropped[event.name] = Dropped(f"{event.name} gets no counter beside perf::TASK-CLOCK")
+    return plan
+
+
+def _events(papi: Papi, names: Iterable[str] | None) -> list[Event]:
+    """The catalogue's entries; a native event that it does not describe gets one that says no more than its name."""
+    known = catalogue.catalogue(catalogue.PAPI)
+    if names is None:
+        return [event for event in known.defaults() if event.kind == "software" or papi.has(event.name)]
+    described = known.named()
+    chosen = []
+    for name in dict.fromkeys(names):
+        if name not in described and papi.code(name) is None:
+            raise UsageError(f"PAPI {papi.version} knows no event {name!r} on this machine", LIST_EVENTS)
+        chosen.append(described.get(name) or Event(name=name, meaning=f"PAPI's native event {name}", topic=name))
+    return chosen
+
+
+def _kernel_allowed(papi: Papi) -> bool:
+    """Whether this user may count what the kernel does."""
+    papi.count_kernel(True)
+    try:
+        try_out(papi, [TASK_CLOCK])
+    except PapiError as error:
+        if error.code != EPERM:
+            raise
+        return False
+    return True
+
+
+def _attaches(papi: Papi, tid: int) -> bool:
+    """Whether PAPI attaches sets to threads: it first opens a hardware event, even for a set of software ones."""
+    try:
+        papi.close_set(papi.open_set([TASK_CLOCK], tid))
+    except PapiError:
+        return False
+    return True
+
+
+def _why_not(plan: Plan, event: Event) -> Dropped | None:
+    """Why the event cannot be counted on its own; None if it can."""
+    papi = plan.papi
+    code = papi.code(event.name)
+    if code is None:
+        return Dropped(f"PAPI {papi.version} does not know {event.name}", LIST_EVENTS)
+    component = papi.component_of(code)
+    if component != COMPONENT:
+        return Dropped(f"PAPI's component {component} counts {event.name} for the machine, not by thread")
+    if event.kernel_only and not plan.kernel:
+        if plan.kernel_allowed:
+            return Dropped(f"{event.name} happen in the kernel, which is left out as asked")
+        level = perf_event.paranoid_level()
+        return Dropped(
+            f"{event.name} happen in the kernel, which this user may not count (kernel.perf_event_paranoid is {level})",
+            LOWER_PARANOID,
+        )
+    try:
+        value = try_out(papi, EventSet((event.name,)).counted)[0]
+    except PapiError as error:
+        return Dropped(_refusal(event.name, error))
+    if value == 0 and event.busy_loop_moves:
+        return Dropped(f"{event.name} opens but stays 0 where it must count: this processor does not implement it")
+    return None
+
+
+def _refusal(name: str, error: PapiError) -> str:
+    if error.code == ECNFLCT:
+        return f"{name} never gets a hardware counter: another user holds them all ({error})"
+    if error.code == ENOEVNT:
+        return f"this machine's PMU does not offer {name} (PAPI: {error})"
+    return f"PAPI refuses {name} ({error})"
+
+
+def pack(papi: Papi, events: Sequence[Event]) -> list[tuple[str, ...]]:
+    """The events in as few sets as PAPI counts without a conflict. Software events and the topic ``core``, with which
+    the others are compared, are in every set as far as they fit; those of one topic stay together where they fit."""
+    software = tuple(event.name for event in events if event.kind == "software")
+    core = tuple(event.name for event in events if event.kind == "hardware" and event.topic == "core")
+    rest = [event for event in events if event.kind == "hardware" and event.topic != "core"]
+    chunks: list[tuple[str, ...]] = []
+
+    def fits(chunk: tuple[str, ...], base: tuple[str, ...] = core) -> bool:
+        return counts_together(papi, EventSet((*base, *chunk, *software)).counted)
+
+    if not fits(()):  # not even the core events together: every event alone
+        alone = [(name,) for name in (*core, *(event.name for event in rest)) if fits((name,), ())]
+        return [(*chunk, *software) for chunk in alone] or [software] * bool(software)
+    for topic in dict.fromkeys(event.topic for event in rest):
+        members = tuple(event.name for event in rest if event.topic == topic)
+        for piece in [members] if fits(members) else [(name,) for name in members]:
+            if chunks and fits((*chunks[-1], *piece)):
+                chunks[-1] += piece
+            else:
+                chunks.append(piece)
+    sets = [(*core, *chunk, *software) if fits(chunk) else (*chunk, *software) for chunk in chunks]
+    return sets or [(*core, *software)] * bool(core or software)
+
+
+def counts_together(papi: Papi, names: Sequence[str]) -> bool:
+    """Whether PAPI counts the events in one set."""
+    try:
+        try_out(papi, names)
+    except PapiError:
+        return False
+    return True
+
+
+def try_out(papi: Papi, names: Sequence[str]) -> tuple[int, ...]:
+    """The values of a set of the events on the calling thread after a little work. Raises ``PapiError``."""
+    number = papi.open_set(names, None)
+    try:
+        papi.start(number)
+        perf_event.busy_work()
+        return papi.values(number, len(names))
+    finally:
+        papi.close_set(number)

@@ -1,0 +1,142 @@
+"""Work that perf and PAPI count side by side: run by the tests here, and inside the emulated machine that has a PMU
+(``python3 -m tests.pmu.guest.papi_work``, which leaves $OUT/papi.json)."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import json
+import mmap
+import os
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from collectors.papi import PapiCollector
+from collectors.perf import PerfCollector
+from hwprof.session.collector import CountedSpan, PassContext
+
+SOFTWARE = {
+    "task-clock": "perf::TASK-CLOCK",
+    "page-faults": "perf::PAGE-FAULTS",
+    "context-switches": "perf::CONTEXT-SWITCHES",
+    "cpu-migrations": "perf::CPU-MIGRATIONS",
+}
+HARDWARE = {"cycles": "PAPI_TOT_CYC", "instructions": "PAPI_TOT_INS"}
+MANY = [
+    *HARDWARE.values(),
+    *(f"PAPI_{name}" for name in ("FP_INS", "LD_INS", "SR_INS", "VEC_INS", "L2_DCM", "L2_LDM", "L2_STM")),
+]
+PAGES = 500
+ROUNDS = 10
+ROUNDS_OF_HASHING = 2_000
+
+
+class Hand(threading.Thread):
+    """A thread that does what it is handed, and sleeps otherwise."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self._asked, self._done = threading.Semaphore(0), threading.Semaphore(0)
+        self._work: Callable[[], object] = int
+        self.start()
+
+    def run(self) -> None:
+        while True:
+            self._asked.acquire()
+            self._work()
+            self._done.release()
+
+    def begin(self, work: Callable[[], object]) -> None:
+        self._work = work
+        self._asked.release()
+
+    def end(self) -> None:
+        self._done.acquire()
+
+
+def touch_and_compute(pages: int, rounds: int) -> None:
+    """Writes to fresh pages for the first time, then computes without the interpreter lock."""
+    memory = mmap.mmap(-1, pages * mmap.PAGESIZE, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    memory.madvise(mmap.MADV_NOHUGEPAGE)
+    ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, pages * mmap.PAGESIZE)
+    hashlib.pbkdf2_hmac("sha256", b"x", b"y", rounds)
+
+
+def side_by_side(events: dict[str, str], folder: Path, rounds: int) -> dict[str, Any]:
+    """Both collectors over the same edges: PAPI's reading of an edge comes first, as it does at every edge of a run
+    with both. Two threads work; a third begins after the first iteration."""
+    hand = Hand()
+    perf, papi = PerfCollector(), PapiCollector()
+    tid = threading.get_native_id()
+    perf.start(PassContext("measure", os.getpid(), tid, folder, {"events": list(events)}))
+    papi.start(PassContext("measure", os.getpid(), tid, folder, {"events": list(events.values())}))
+    full = (papi.full_reader(), perf.full_reader())
+
+    def edge() -> None:
+        for read in full:
+            read()
+
+    late: list[Hand] = []
+    spans: list[CountedSpan] = []
+    for iteration in range(ROUNDS):
+        for collector in (papi, perf):
+            collector.begin_iteration(0)
+        edge()
+        for worker in (hand, *late):
+            worker.begin(lambda: touch_and_compute(PAGES, rounds))
+        touch_and_compute(PAGES, rounds)
+        for worker in (hand, *late):
+            worker.end()
+        edge()
+        spans.append(CountedSpan(iteration, iteration, 2 * iteration, 2 * iteration + 1))
+        if not late:
+            late.append(Hand())
+    counts = {"perf": perf.counts(spans), "papi": papi.counts(spans)}
+    collected = {"perf": perf.stop(), "papi": papi.stop()}
+    return {
+        "threads": {"main": tid, "hand": hand.native_id, "late": late[0].native_id},
+        "counts": {name: frame.to_dicts() for name, frame in counts.items()},
+        "notes": {name: result.notes for name, result in collected.items()},
+        "detail": {name: result.detail for name, result in collected.items()},
+        "listed": {name: result.tables["threads"]["tid"].to_list() for name, result in collected.items()},
+        "described": [[event.name, event.unit, event.kind] for event in collected["papi"].events],
+    }
+
+
+def table(rows: Sequence[dict[str, Any]]) -> dict[tuple[int, int, str], dict[str, Any]]:
+    """Rows of counts by span, thread and event."""
+    return {(row["span"], row["tid"], row["event"]): row for row in rows}
+
+
+def rotation(folder: Path) -> dict[str, Any]:
+    """More presets than the processor has counters, each set in its turn over the same work; and the defaults."""
+    defaults = PapiCollector().availability()
+    papi = PapiCollector()
+    papi.start(PassContext("measure", os.getpid(), threading.get_native_id(), folder, {"events": MANY}))
+    read = papi.full_reader()
+    sets = papi.event_sets()
+    spans = []
+    for iteration in range(2 * len(sets)):
+        papi.begin_iteration(iteration % len(sets))
+        read()
+        touch_and_compute(1, ROUNDS_OF_HASHING)
+        read()
+        spans.append(CountedSpan(iteration, iteration, 2 * iteration, 2 * iteration + 1))
+    counts = papi.counts(spans)
+    collected = papi.stop()
+    return {
+        "main": threading.get_native_id(),
+        "sets": [list(names) for names in sets],
+        "counts": counts.to_dicts(),
+        "notes": collected.notes,
+        "detail": collected.detail,
+        "defaults": defaults.detail,
+    }
+
+
+if __name__ == "__main__":
+    out = Path(os.environ["OUT"])
+    both = side_by_side(SOFTWARE | HARDWARE, out, ROUNDS_OF_HASHING)
+    (out / "papi.json").write_text(json.dumps({"both": both, "rotation": rotation(out)}))
