@@ -1,0 +1,138 @@
+"""The uncore collector as a session sees it."""
+
+from __future__ import annotations
+
+import errno
+from pathlib import Path
+from typing import Final
+
+from collectors.perf import permission
+from collectors.sampling import SamplingThread
+from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
+from collectors.uncore.traffic import Reading, TrafficLog
+from hwprof.hardware import machine, perf_event
+from hwprof.hardware.catalogue import Event, Microarchitecture
+from hwprof.hardware.cores import core_kinds, microarchitecture
+from hwprof.hardware.countable import Dropped
+from hwprof.session.collector import Availability, Collected, PassContext, Place
+
+PERIOD_S: Final = 0.010
+
+ALLOW_SOCKETS: Final = "sudo sysctl kernel.perf_event_paranoid=0 (or give hwprof CAP_PERFMON)"
+WHOLE_MACHINE: Final = (
+    "DRAM traffic is the whole machine's: every program's is in it, and a layer has its share by time only"
+)
+
+
+class UncoreCollector:
+    """Reads the memory controllers of all sockets every 10 ms."""
+
+    name = "uncore"
+    summary = "DRAM traffic of the whole machine over time"
+    place = Place.BESIDE
+    wants_idle = False
+    passes = frozenset({"measure", "trace"})
+
+    def __init__(self, root: Path = machine.ROOT) -> None:
+        self._root = root
+        self._counters: dict[Group, list[int]] = {}
+        self._log: TrafficLog | None = None
+        self._sampler: SamplingThread | None = None
+
+    def availability(self) -> Availability:
+        """Whether there are memory controllers that this user may count on; opens one counter for a moment."""
+        plan = self._plan()
+        if not plan.series:
+            return self._why_none(plan)
+        try:
+            close(open_group(plan.groups[0]))
+        except OSError as error:
+            return self._why_refused(error)
+        return Availability(
+            ok=True,
+            detail={"pmus": sorted({group.pmu for group in plan.groups}), "series": list(plan.series)},
+            notes=tuple(f"{name} cannot be measured: {why.reason}" for name, why in plan.missing.items()),
+        )
+
+    def start(self, context: PassContext) -> None:
+        """Opens all counters, takes the first reading, then samples in a thread of this process."""
+        plan = self._plan()
+        missing = dict(plan.missing)
+        for group in plan.groups:
+            try:
+                self._counters[group] = open_group(group)
+            except OSError as error:
+                missing |= dict.fromkeys(group.series, Dropped(f"{group} cannot be opened ({error.strerror})"))
+        for fds in self._counters.values():
+            perf_event.enable_group(fds[0])
+        self._log = TrafficLog(Plan(tuple(self._counters), missing), self._read)
+        self._log.sample()
+        self._sampler = SamplingThread("hwprof-uncore", PERIOD_S, self._log.sample)
+        self._sampler.start()
+
+    def stop(self) -> Collected:
+        """Takes the last reading and hands the series over."""
+        log, sampler = self._log, self._sampler
+        if log is None or sampler is None:
+            return Collected()
+        sampler.stop()
+        log.sample()
+        groups, series = list(self._counters), log.series()
+        for fds in self._counters.values():
+            close(fds)
+        self._counters.clear()
+        return Collected(
+            tables={"series": series},
+            notes=[*([] if series.is_empty() else [WHOLE_MACHINE]), *log.notes()],
+            detail={
+                "pmus": sorted({group.pmu for group in groups}),
+                "counters": sum(len(group.parts) for group in groups),
+                "events": {name: [event.name for event in events] for name, events in self._events().items()},
+                "period_ms": PERIOD_S * 1e3,
+                "reading_us": log.reading_us(),
+            },
+        )
+
+    def _read(self, group: Group) -> Reading:
+        return perf_event.read_group(self._counters[group][0], len(group.parts))
+
+    def _plan(self) -> Plan:
+        return make_plan(self._root, self._events())
+
+    def _events(self) -> dict[str, list[Event]]:
+        kind = self._kind()
+        return dram_events(kind.catalogue) if kind else {}
+
+    def _kind(self) -> Microarchitecture | None:
+        """The processor's file of the catalogue, of a hybrid's files the one that has memory controllers."""
+        cpu = machine.cpuinfo(self._root)
+        cores = core_kinds(self._root, cpu.vendor, cpu.family, cpu.model, [])
+        kinds = [kind for core in cores if (kind := microarchitecture(core.microarchitecture)) is not None]
+        return next((kind for kind in kinds if dram_events(kind.catalogue)), kinds[0] if kinds else None)
+
+    def _why_none(self, plan: Plan) -> Availability:
+        hypervisor = machine.hypervisor(self._root)
+        if hypervisor is not None and not plan.groups:
+            name = "" if hypervisor == "unknown" else f" ({hypervisor})"
+            reason = f"a virtual machine{name} does not show the memory controllers' counters"
+            return Availability(ok=False, reason=reason, remedy="measure DRAM traffic on the machine itself")
+        kind = self._kind()
+        if kind is None:
+            processor = machine.cpuinfo(self._root).processor
+            return Availability(ok=False, reason=f"the event catalogue does not know this processor ({processor})")
+        if not self._events():
+            reason = f"the event catalogue has no memory controllers' events of {kind.processor.name}"
+            return Availability(ok=False, reason=reason)
+        why = next(iter(plan.missing.values()))
+        return Availability(ok=False, reason=why.reason, remedy=why.remedy)
+
+    def _why_refused(self, error: OSError) -> Availability:
+        level = perf_event.paranoid_level(self._root)
+        if error.errno == errno.EACCES and level is not None and level > 0:
+            return Availability(
+                ok=False,
+                reason=f"kernel.perf_event_paranoid is {level}: ordinary users may not count what all programs do",
+                remedy=ALLOW_SOCKETS,
+            )
+        why = permission.why_not_allowed(error, self._root)
+        return Availability(ok=False, reason=why.reason, remedy=why.remedy)

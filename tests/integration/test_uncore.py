@@ -1,0 +1,131 @@
+"""Counting whole processors with this machine's kernel; memory controllers only where it has some."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from collectors.uncore import UncoreCollector
+from collectors.uncore.controllers import READ, TOTAL, Group, Part, Plan, close, open_group
+from collectors.uncore.traffic import TrafficLog
+from hwprof.hardware import machine, perf_event
+from hwprof.hardware.pmu import Code, find
+from hwprof.session.collector import PassContext
+from tests.requirements import missing
+
+CONFIG_CPU_CLOCK = 0
+"""PERF_COUNT_SW_CPU_CLOCK: on a processor it counts nanoseconds, whatever runs there."""
+
+NOBODY = 65534
+
+
+def online() -> list[int]:
+    return sorted(os.sched_getaffinity(0))
+
+
+def every_processor(*codes: Code) -> Plan:
+    """A controller a processor, with an event that adds 1 a count for each code."""
+    parts = tuple(Part(code, 1.0, (f"code-{number}",)) for number, code in enumerate(codes))
+    return Plan(tuple(Group("a PMU", cpu, parts) for cpu in online()))
+
+
+def counted(plan: Plan, during: Callable[[], None]) -> tuple[TrafficLog, float]:
+    """The plan counted by the kernel during something; and how long that took, in ns, by the log's own times."""
+    try:
+        counters = {group: open_group(group) for group in plan.groups}
+    except PermissionError as error:
+        missing(f"the right to count whole processors, root or kernel.perf_event_paranoid = 0 ({error})")
+    for fds in counters.values():
+        perf_event.enable_group(fds[0])
+    log = TrafficLog(plan, lambda group: perf_event.read_group(counters[group][0], len(group.parts)))
+    assert log.sample()
+    during()
+    assert log.sample()
+    for fds in counters.values():
+        close(fds)
+    times = log.series()["time_ns"]
+    return log, float(times[-1] - times[0])
+
+
+def last(log: TrafficLog, name: str) -> float:
+    return float(log.series().filter(name=name)["value"][-1])
+
+
+def test_processors_are_counted_whatever_runs_on_them() -> None:
+    """This process sleeps, but the clocks of all processors go on: their sum is the time times their number."""
+    log, passed_ns = counted(every_processor(Code(perf_event.TYPE_SOFTWARE, CONFIG_CPU_CLOCK)), lambda: time.sleep(0.2))
+    assert log.notes() == []
+    assert last(log, "code-0") == pytest.approx(passed_ns * len(online()), rel=0.02)
+
+
+def test_the_events_of_a_group_are_read_together() -> None:
+    """A group of two equal clocks on each processor: members run as long as their leader."""
+    clock = Code(perf_event.TYPE_SOFTWARE, CONFIG_CPU_CLOCK)
+    log, _ = counted(every_processor(clock, clock), lambda: time.sleep(0.05))
+    assert last(log, "code-1") == pytest.approx(last(log, "code-0"), rel=0.001)
+
+
+def test_a_pmu_that_is_no_cores_is_found_in_sysfs_and_counted() -> None:
+    """The time stamp counter as the msr PMU gives it: encoded by its format files, the same rate in two windows."""
+    pmus = find(machine.ROOT, "msr")
+    if not pmus or "tsc" not in pmus[0].events:
+        missing("the kernel's msr PMU")
+    plan = every_processor(pmus[0].encode("tsc"))
+    rates = []
+    for pause_s in (0.1, 0.2):
+        log, passed_ns = counted(plan, lambda pause_s=pause_s: time.sleep(pause_s))  # type: ignore[misc]
+        assert log.notes() == []
+        rates.append(last(log, "code-0") / passed_ns / len(online()))
+    assert rates[0] == pytest.approx(rates[1], rel=0.02)
+    assert 0.5 < rates[0] < 6  # GHz
+
+
+def test_ordinary_users_are_refused_by_the_kernel_as_the_reason_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    level = perf_event.paranoid_level()
+    if os.geteuid() != 0 or level is None or level < 1:
+        missing("root, to become an ordinary user, and kernel.perf_event_paranoid above 0")
+    code = as_nobody(lambda: close(open_group(every_processor(Code(perf_event.TYPE_SOFTWARE, 0)).groups[0])))
+    assert code == errno.EACCES
+    found = UncoreCollector()._why_refused(OSError(code, os.strerror(code)))
+    assert found.reason is not None and f"kernel.perf_event_paranoid is {level}" in found.reason
+
+
+def as_nobody(attempt: Callable[[], None]) -> int:
+    """The errno that a child process without privileges gets; 0 for success."""
+    child = os.fork()
+    if child == 0:
+        try:
+            os.setgroups([])
+            os.setgid(NOBODY)
+            os.setuid(NOBODY)
+            attempt()
+        except OSError as error:
+            os._exit(error.errno or 255)
+        except BaseException:
+            os._exit(255)
+        os._exit(0)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def test_traffic_is_measured_or_the_reason_is_given(tmp_path: Path) -> None:
+    collector = UncoreCollector()
+    available = collector.availability()
+    if not available.ok:
+        assert available.reason
+        if machine.hypervisor() is not None and not available.reason.startswith("kernel.perf_event_paranoid"):
+            assert "virtual machine" in available.reason and available.remedy
+        return
+    collector.start(PassContext("measure", os.getpid(), os.getpid(), tmp_path, {}))
+    block = bytearray(256 << 20)
+    for _ in range(2):
+        block = bytearray(block)  # a read and a write of memory that no cache holds
+    collected = collector.stop()
+    series = collected.tables["series"]
+    whole = series.filter(series["name"].is_in([READ, TOTAL]))["value"]
+    assert whole[0] == 0 and whole.is_sorted()
+    assert whole[-1] > len(block)
