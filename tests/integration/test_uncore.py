@@ -85,7 +85,42 @@ def test_a_pmu_that_is_no_cores_is_found_in_sysfs_and_counted() -> None:
     assert 0.5 < rates[0] < 6  # GHz
 
 
-def test_ordinary_users_are_refused_by_the_kernel_as_the_reason_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_whole_run_with_clocks_in_the_place_of_memory_controllers(tmp_path: Path) -> None:
+    """The sysfs tree of a Zen 4 server whose controllers' type and fields make the kernel open the clock of each of
+    this machine's processors: every count is a nanosecond, which the collector takes for 64 bytes."""
+    plant_clocks(tmp_path)
+    collector = UncoreCollector(tmp_path)
+    available = collector.availability()
+    if not available.ok:
+        missing(f"the right to count whole processors, root or kernel.perf_event_paranoid = 0 ({available.reason})")
+    collector.start(PassContext("measure", os.getpid(), os.getpid(), tmp_path, {}))
+    time.sleep(0.3)
+    collected = collector.stop()
+    series = collected.tables["series"].filter(name=READ)
+    assert 20 <= series.height <= 35  # every 10 ms
+    passed_ns = series["time_ns"][-1] - series["time_ns"][0]
+    assert series["value"].is_sorted()
+    assert series["value"][-1] == pytest.approx(64 * passed_ns * len(online()), rel=0.02)
+    assert len(collected.notes) == 1  # what they are; nothing missing or multiplexed
+    assert collected.detail["counters"] == 2 * len(online())
+    assert 0 < collected.detail["reading_us"] < 10_000
+
+
+def plant_clocks(root: Path) -> None:
+    (root / "proc").mkdir()
+    (root / "proc/cpuinfo").write_text(
+        "processor: 0\nvendor_id: AuthenticAMD\ncpu family: 25\nmodel: 17\nflags: fpu lm\n"
+    )
+    for cpu in online():
+        pmu = root / f"sys/bus/event_source/devices/amd_umc_{cpu}"
+        (pmu / "format").mkdir(parents=True)
+        (pmu / "type").write_text(f"{perf_event.TYPE_SOFTWARE}\n")
+        (pmu / "cpumask").write_text(f"{cpu}\n")
+        for field, bits in (("event", "config1:0-7"), ("rdwrmask", "config1:8-9")):
+            (pmu / "format" / field).write_text(bits + "\n")  # config stays 0, which is the clock
+
+
+def test_ordinary_users_are_refused_by_the_kernel_as_the_reason_says() -> None:
     level = perf_event.paranoid_level()
     if os.geteuid() != 0 or level is None or level < 1:
         missing("root, to become an ordinary user, and kernel.perf_event_paranoid above 0")
