@@ -13,7 +13,7 @@ import click
 from hwprof import __version__
 from hwprof.errors import HwprofError
 
-COMMANDS: Final = ("collect", "report", "open", "layers", "models", "doctor")
+COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
 
 INTERRUPTED: Final = 130
@@ -75,6 +75,7 @@ def app() -> None:
       hwprof collect --model yolov7          measure, and print the report
       hwprof report                          the latest run's report again
       hwprof open                            its trace in ui.perfetto.dev
+      hwprof events cache                    what its counters count, and what that tells
       hwprof doctor                          what this machine can measure
     """
 

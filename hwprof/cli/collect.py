@@ -50,6 +50,19 @@ def _collector_switches(function: Any) -> Any:
 @click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
 @_collector_switches
 @click.option(
+    "--events",
+    metavar="LIST",
+    help="What to count: groups (cache, flops, topdown, …), metrics, events, perf's raw syntax. See hwprof events.",
+)
+@click.option(
+    "--counters",
+    default="auto",
+    show_default=True,
+    metavar="LIST",
+    help="Who counts: perf, papi, or both side by side (perf,papi); auto: perf.",
+)
+@click.option("--user-only", is_flag=True, help="Hardware events count user code only, not the kernel's.")
+@click.option(
     "--output",
     type=click.Path(path_type=Path, file_okay=False),
     default=Path("results"),
@@ -71,6 +84,9 @@ def collect_command(
     warmup: int,
     passes: str,
     collectors: str | None,
+    events: str | None,
+    counters: str,
+    user_only: bool,
     output: Path,
     top: int,
     form: str,
@@ -84,19 +100,34 @@ def collect_command(
       hwprof collect --model yolov8n --source photos/ --imgsz 320 --threads 1
       hwprof collect --model package.module:factory --input-shape 1,3,224,224
       hwprof collect --model yolov7 --weights yolov7.pt --passes measure
+      hwprof collect --model yolov7 --events cpi,cache,topdown
+      hwprof collect --model yolov8n --events cycles,r20c7:u,cpu/event=0xc7,umask=0x80/u
 
     A run is kept in a folder of its own: tables (Parquet, CSV), annotated images, and trace.pftrace for
     ui.perfetto.dev (hwprof open).
     """
     from hwprof.cli.progress import Bars
-    from hwprof.session.planner import plan_passes
+    from hwprof.hardware.syntax import parse
+    from hwprof.session.planner import Counting, plan_passes
 
     off = {name for name in registry.names() if options.pop(f"no_{name}")}
     spec = workload_spec(**options)
     check_model(spec)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
-    surveyed = registry.survey(chosen)
-    plans = plan_passes(surveyed, _names(passes, "--passes"), iterations=iterations, warmup=warmup, off=off)
+    counting = Counting(
+        counters=_names(counters, "--counters"),
+        events=parse(events) if events is not None else None,
+        user_only=user_only,
+    )
+    plans = plan_passes(
+        registry.survey(chosen),
+        _names(passes, "--passes"),
+        iterations=iterations,
+        warmup=warmup,
+        off=off,
+        named=chosen or (),
+        counting=counting,
+    )
     run = _create(output, spec)
     with Bars() as bars:
         failure = _measure(run, spec, plans, bars)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from hwprof.hardware.catalogue import Match, Microarchitecture, microarchitectures
-from hwprof.run.manifest import CoreKind
+from hwprof.run.manifest import CoreKind, Machine
 
 DEVICES: Final = "sys/bus/event_source/devices"
 _CPU: Final = "sys/devices/system/cpu"
@@ -53,6 +53,32 @@ def identify(vendor: str, family: int | None, model: int | None, pmu: str | None
 def microarchitecture(name: str | None) -> Microarchitecture | None:
     """The catalogue's file of that id."""
     return next((kind for kind in microarchitectures() if kind.id == name), None)
+
+
+def machine_of(kind: Microarchitecture) -> Machine:
+    """A machine of which nothing is known but its kind of core: to look at a processor that is not at hand."""
+    processor = kind.processor
+    return Machine(
+        hostname="unknown",
+        architecture="aarch64" if processor.vendor == "ARM" else "x86_64",
+        processor=processor.name,
+        vendor=processor.vendor,
+        family=next((match.family for match in processor.matches), None),
+        model=None,
+        stepping=None,
+        logical_processors=1,
+        physical_cores=None,
+        sockets=None,
+        caches=(),
+        memory_bytes=0,
+        kernel="unknown",
+        system="unknown",
+        hypervisor=None,
+        governor=None,
+        pmus=(processor.pmu,),
+        has_core_pmu=False,
+        cores=(CoreKind(processor.pmu, kind.id, ()),),
+    )
 
 
 def cpu_list(text: str) -> list[int]:

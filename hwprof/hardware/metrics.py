@@ -72,7 +72,7 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
     if len(kinds) > 1:
         of = _summed([qualified(recipe.of, pmu, elsewhere) for pmu, recipe in kinds])
         per = _summed([qualified(recipe.per, pmu, elsewhere) for pmu, recipe in kinds if recipe.per])
-    formula = of if recipe.scale == 1 else f"{recipe.scale:g} * ({of})"
+    formula = of if recipe.scale == 1 else f"{recipe.scale:g} * {_factor(of)}"
     return MetricDefinition(
         name=name.name,
         title=name.title,
@@ -80,7 +80,7 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
         digits=name.digits,
         group=name.group,
         core=name.core,
-        formula=f"({formula}) / ({per})" if per else formula,
+        formula=f"{formula if recipe.scale != 1 else _factor(of)} / {_factor(per)}" if per else formula,
         meaning=recipe.meaning or name.meaning or name.title,
         caveat=" / ".join(dict.fromkeys(recipe.caveat for _, recipe in kinds if recipe.caveat)) or None,
         source=" / ".join(dict.fromkeys(recipe.source for _, recipe in kinds if recipe.source)) or None,
@@ -102,7 +102,7 @@ def efficiency_core_share(name: MetricName, pmus: Sequence[str]) -> MetricDefini
         digits=name.digits,
         group=name.group,
         core=name.core,
-        formula=f"(100 * ({part})) / ({' + '.join(cycles.values())})",
+        formula=f"100 * {_factor(part)} / {_factor(' + '.join(cycles.values()))}",
         meaning=name.meaning or name.title,
     )
 
@@ -121,6 +121,22 @@ def qualified_name(event: str, pmu: str) -> str:
     return f"{pmu}/{event}/"
 
 
+def _factor(expression: str) -> str:
+    """The expression as an operand of * or /: in parentheses unless it is a single name or already one whole."""
+    return expression if _OPERAND.fullmatch(expression) or _is_enclosed(expression) else f"({expression})"
+
+
+def _is_enclosed(expression: str) -> bool:
+    """Whether the first parenthesis is closed by the last character."""
+    bare = _OPERAND.sub("x", expression)
+    depth = 0
+    for place, character in enumerate(bare):
+        depth += (character == "(") - (character == ")")
+        if depth == 0:
+            return place == len(bare) - 1 and bare.startswith("(")
+    return False
+
+
 def _summed(parts: Sequence[str]) -> str:
     different = list(dict.fromkeys(parts))
-    return different[0] if len(different) == 1 else " + ".join(f"({part})" for part in different)
+    return different[0] if len(different) == 1 else " + ".join(map(_factor, different))

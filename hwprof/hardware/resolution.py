@@ -22,15 +22,22 @@ from hwprof.run.manifest import CoreKind, Machine
 _EXTENDED_TYPE_SHIFT: Final = 32
 """Where a general hardware event names the PMU of one kind of core (PERF_PMU_TYPE_SHIFT)."""
 
+ON_PAPER: Final = Code(-1, 0)
+"""The code of an event that is looked at and never opened, on a PMU that is not there."""
+
 DRIVERS: Final = {"uncore": "intel_uncore", "amd": "amd_uncore"}
 """The kernel's module behind PMUs outside of cores, by the beginning of their names."""
 
 
 class Kind:
-    """One kind of core: its PMU in sysfs and what the catalogue knows of it."""
+    """One kind of core: its PMU in sysfs and what the catalogue knows of it.
 
-    def __init__(self, core: CoreKind, machine: Machine, root: Path) -> None:
+    ``on_paper``: events of the catalogue are resolved also where there is no PMU, with a code that nothing opens.
+    """
+
+    def __init__(self, core: CoreKind, machine: Machine, root: Path, *, on_paper: bool = False) -> None:
         self._machine = machine
+        self._on_paper = on_paper
         self._several = len(machine.cores) > 1
         self.core = core
         self.known: Microarchitecture | None = microarchitecture(core.microarchitecture)
@@ -81,7 +88,7 @@ class Kind:
                 return Code(event.type, self.pmu.type << _EXTENDED_TYPE_SHIFT | event.config)
             return Code(event.type, event.config)
         if self.pmu is None:
-            return no_pmu(self.pmu_name)
+            return ON_PAPER if self._on_paper else no_pmu(self.pmu_name)
         try:
             return self.pmu.encode(event.code or "")
         except EncodingError as error:
@@ -133,27 +140,30 @@ class Elsewhere:
     """PMUs outside of cores."""
 
     root: Path
+    on_paper: bool = False  # as with ``Kind``
 
     def countables(self, event: Event, name: str, request: Request | None = None) -> list[Countable] | Dropped:
         """The event on every instance of its PMU; all have the same name, and are to be summed."""
         pmus = find(self.root, event.pmu or "")
-        if not pmus:
-            return no_pmu(event.pmu or "")
         try:
-            codes = [pmu.encode(event.code or "") for pmu in pmus]
+            places = [(pmu.name, pmu.encode(event.code or "")) for pmu in pmus]
         except EncodingError as error:
             return Dropped(error.message, error.remedy)
+        if not places and self.on_paper:
+            places = [(event.pmu or "", ON_PAPER)]
+        if not places:
+            return no_pmu(event.pmu or "")
         return [
             Countable(
                 name=name,
                 event=event,
                 code=code,
                 meaning=event.meaning,
-                pmu=pmu.name,
+                pmu=pmu,
                 exclude_user=request is not None and request.exclude_user,
                 exclude_kernel=request is not None and request.exclude_kernel,
             )
-            for pmu, code in zip(pmus, codes, strict=True)
+            for pmu, code in places
         ]
 
     def terms(self, pmu_name: str, terms: str) -> Event | Dropped:

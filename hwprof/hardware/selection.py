@@ -24,7 +24,7 @@ from hwprof.hardware.metrics import (
 )
 from hwprof.hardware.resolution import Elsewhere, Kind
 from hwprof.hardware.syntax import Request, read
-from hwprof.run.manifest import Machine, MetricDefinition
+from hwprof.run.manifest import CoreKind, Machine, MetricDefinition
 
 ALL: Final = "all"
 DEFAULT: Final = "default"
@@ -33,30 +33,50 @@ NO_EVENTS: Final = frozenset({"counted-time", "time", "threads", "macs", "bytes"
 
 
 def select(
-    names: Sequence[str] | None, machine: Machine, root: Path = ROOT, affinity: Collection[int] | None = None
+    names: Sequence[str] | None,
+    machine: Machine,
+    root: Path = ROOT,
+    affinity: Collection[int] | None = None,
+    *,
+    on_paper: bool = False,
 ) -> Selection:
     """What is counted for these groups, metrics, events, raw codes, ``all`` or ``default`` (None: the same).
 
     Software events are counted along, whatever is asked for. ``affinity``: the processors that will be used, by default
-    this process's (of another machine's recorded tree: all). Raises ``UsageError`` for a name that nobody knows; what
+    this process's (of another machine's recorded tree: all). ``on_paper``: what the catalogue describes and no PMU here
+    counts is not dropped; its code is ``ON_PAPER``. Raises ``UsageError`` for a name that nobody knows; what
     is known and not to be had here is in ``dropped``.
     """
-    if affinity is None:
-        affinity = os.sched_getaffinity(0) if root == ROOT else ()
-    selecting = _Selecting(machine, root, affinity)
+    kinds = kinds_of_core(machine, root, affinity, on_paper=on_paper)
+    selecting = _Selecting(machine, kinds, Elsewhere(root, on_paper))
     for item in [DEFAULT] if names is None else names:
         selecting.want(item)
     return selecting.result()
 
 
+def kinds_of_core(
+    machine: Machine, root: Path = ROOT, affinity: Collection[int] | None = None, *, on_paper: bool = False
+) -> list[Kind]:
+    """The kinds of core that will be used, those that general events count on first (arguments as of ``select``)."""
+    if affinity is None:
+        affinity = os.sched_getaffinity(0) if root == ROOT else ()
+    cores = machine.cores or (CoreKind(None, None, ()),)
+    used = [core for core in cores if not affinity or not core.cpus or set(core.cpus) & set(affinity)]
+    return [Kind(core, machine, root, on_paper=on_paper) for core in used or cores]
+
+
+def every_name(machine: Machine) -> list[str]:
+    """Every metric and every event that can be asked for by name."""
+    return [ALL, *dict.fromkeys(event.name for kind in kinds_of_core(machine) for event in kind.events.values())]
+
+
 class _Selecting:
     """A selection in the making."""
 
-    def __init__(self, machine: Machine, root: Path, affinity: Collection[int]) -> None:
-        used = [core for core in machine.cores if not affinity or not core.cpus or set(core.cpus) & set(affinity)]
+    def __init__(self, machine: Machine, kinds: Sequence[Kind], elsewhere: Elsewhere) -> None:
         self._machine = machine
-        self._kinds = [Kind(core, machine, root) for core in used or machine.cores]
-        self._elsewhere = Elsewhere(root)
+        self._kinds = kinds
+        self._elsewhere = elsewhere
         self._events: dict[str, Countable] = {}
         self._uncore: dict[tuple[str, str | None], Countable] = {}
         self._bundles: dict[tuple[str, ...], None] = {}

@@ -2,35 +2,133 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Final
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, runtime_checkable
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import Place
+from hwprof.session.collector import EdgeCounter, Place
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
 
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
 
+AUTO: Final = "auto"
+PREFERRED: Final = "perf"
+"""The counting collector that ``auto`` stands for."""
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What the user wants counted, and by whom."""
+
+    counters: Sequence[str] = (AUTO,)  # collectors by name
+    events: Sequence[str] | None = None  # None: each counter's defaults
+    user_only: bool = False  # hardware events leave the kernel's code out
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """What a counting collector offers beside if it can tell bad options before anything is measured."""
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raises ``UsageError`` for options that ``start`` would refuse."""
+        ...
+
 
 def plan_passes(
-    surveyed: Sequence[Surveyed], passes: Sequence[str], *, iterations: int, warmup: int, off: Collection[str] = ()
+    surveyed: Sequence[Surveyed],
+    passes: Sequence[str],
+    *,
+    iterations: int,
+    warmup: int,
+    off: Collection[str] = (),
+    named: Collection[str] = (),
+    counting: Counting | None = None,
 ) -> list[PassPlan]:
-    """One plan a pass, in the given order. ``off`` names collectors that the user does not want.
+    """One plan a pass, in the given order. ``off`` names collectors that the user does not want, ``named`` those that
+    the user listed.
 
-    Raises ``UsageError`` for a pass that is not known or named twice.
+    Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
+    ``HwprofError`` where a counter that was asked for by name does not work.
     """
     for name in passes:
         if name not in KNOWN_PASSES:
             raise UsageError(f"no pass is called {name!r}", f"there are {', '.join(KNOWN_PASSES)}")
     if len(set(passes)) != len(passes):
         raise UsageError("--passes names a pass twice")
-    return [_plan(name, surveyed, iterations, warmup, off) for name in passes]
+    options = _counters(surveyed, off, named, counting or Counting())
+    taking_part = [found for found in surveyed if not _counts(found) or found.name in options]
+    return [_plan(name, taking_part, iterations, warmup, off, options) for name in passes]
 
 
-def _plan(name: str, surveyed: Sequence[Surveyed], iterations: int, warmup: int, off: Collection[str]) -> PassPlan:
+def _counters(
+    surveyed: Sequence[Surveyed], off: Collection[str], named: Collection[str], counting: Counting
+) -> dict[str, dict[str, Any]]:
+    """The counting collectors that take part, each with its options."""
+    candidates = {found.name: found for found in surveyed if _counts(found)}
+    asked = [name for name in dict.fromkeys(counting.counters) if name != AUTO]
+    for name in asked:
+        _require(name, candidates, off)
+    if AUTO in counting.counters:
+        asked += [name for name in candidates if name in named] or [PREFERRED]
+    chosen = {name: candidates[name] for name in dict.fromkeys(asked) if name in candidates}
+    options: dict[str, dict[str, Any]] = {name: {"kernel": False} if counting.user_only else {} for name in chosen}
+    if counting.events is not None:
+        counters = {name: found for name, found in chosen.items() if name not in off}
+        for name, events in _shares(counters, counting.events).items():
+            options[name]["events"] = events
+    return options
+
+
+def _require(name: str, candidates: Mapping[str, Surveyed], off: Collection[str]) -> None:
+    """Refuses a counter asked for by name that cannot take part."""
+    found = candidates.get(name)
+    if found is None:
+        raise UsageError(f"no counter is called {name!r}", f"there are {', '.join([AUTO, *candidates])}")
+    if name in off:
+        raise UsageError(f"--counters {name} and --no-{name} contradict each other")
+    if not found.availability.ok:
+        raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
+
+
+def _shares(counters: Mapping[str, Surveyed], events: Sequence[str]) -> dict[str, list[str]]:
+    """Who counts what: every counter all that it understands. Raises ``UsageError`` for an event that none does."""
+    shares: dict[str, list[str]] = {name: [] for name in counters}
+    for event in events:
+        refusals = []
+        for name, found in counters.items():
+            try:
+                _check_options(found.collector, {"events": [event]})
+            except UsageError as refusal:
+                refusals.append(refusal)
+            else:
+                shares[name].append(event)
+        if refusals and len(refusals) == len(counters):
+            raise refusals[0]
+    return shares
+
+
+def _check_options(collector: object, options: dict[str, Any]) -> None:
+    if isinstance(collector, Choosing):
+        collector.check_options(options)
+
+
+def _counts(found: Surveyed) -> bool:
+    """Whether it is a source of counts; one that could not even be made is taken for what it is called."""
+    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name == PREFERRED)
+
+
+def _plan(
+    name: str,
+    surveyed: Sequence[Surveyed],
+    iterations: int,
+    warmup: int,
+    off: Collection[str],
+    options: Mapping[str, dict[str, Any]],
+) -> PassPlan:
     inside: list[CollectorPlan] = []
     beside: list[CollectorPlan] = []
     left_out: list[CollectorRecord] = []
@@ -49,7 +147,7 @@ def _plan(name: str, surveyed: Sequence[Surveyed], iterations: int, warmup: int,
             )
         else:
             places = inside if found.collector.place is Place.INSIDE else beside
-            places.append(CollectorPlan(found.name))
+            places.append(CollectorPlan(found.name, options.get(found.name, {})))
             if found.collector.wants_idle:
                 idle_s = IDLE_S
     return PassPlan(

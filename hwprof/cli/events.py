@@ -1,0 +1,122 @@
+"""``hwprof events``: what the processor can count, what follows from it, and in which sets it would be counted."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hwprof.errors import UsageError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from hwprof.hardware.countable import Countable, Dropped
+    from hwprof.report.event_list import EventList
+    from hwprof.run.manifest import Machine
+
+
+@click.command("events")
+@click.argument("names", nargs=-1)
+@click.option("--all", "everything", is_flag=True, help="Every metric and event of the processor.")
+@click.option("--processor", metavar="ID", help="Another processor, from the catalogue: amd-zen4, …")
+@click.option("--list", "list_processors", is_flag=True, help="The processors that the catalogue knows.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option(
+    "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+)
+def events_command(
+    names: tuple[str, ...],
+    everything: bool,
+    processor: str | None,
+    list_processors: bool,
+    form: str,
+    width: int | None,
+) -> None:
+    """Show what this processor's counters count, and which metrics that gives.
+
+    NAMES are what `hwprof collect --events` takes: groups (cache, flops, topdown, …), metrics, events, or perf's raw
+    syntax (r20c7, cpu/event=0xc7,umask=0x20/u). Without any: what is counted by default.
+
+    \b
+    Examples:
+      hwprof events
+      hwprof events cache flops
+      hwprof events --processor intel-sapphire-rapids topdown
+      hwprof events --all --format json | jq '.events[] | {name, code}'
+    """
+    if list_processors:
+        _list(form)
+        return
+    from hwprof.report import event_list, event_view, terminal
+
+    listed = _of_processor(processor, names, everything) if processor else _of_this_machine(names, everything)
+    if form == "json":
+        click.echo(event_list.as_json(listed))
+    else:
+        event_view.show(listed, terminal.make_console(width))
+
+
+def _list(form: str) -> None:
+    import orjson
+
+    from hwprof.hardware.catalogue import microarchitectures
+
+    known = {kind.id: kind.processor.name for kind in microarchitectures()}
+    if form == "json":
+        click.echo(orjson.dumps(known).decode())
+    else:
+        longest = max(map(len, known))
+        click.echo("\n".join(f"{name:<{longest}}  {title}" for name, title in known.items()))
+
+
+def _of_processor(processor: str, names: tuple[str, ...], everything: bool) -> EventList:
+    """The catalogue's file of that id, as if this machine had such cores."""
+    from hwprof.hardware.cores import machine_of, microarchitecture
+
+    known = microarchitecture(processor)
+    if known is None:
+        raise UsageError(f"the catalogue knows no processor {processor!r}", "hwprof events --list shows those it knows")
+    return _listed(machine_of(known), Path(os.devnull), names, everything, None, None)
+
+
+def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
+    from hwprof.hardware import machine, probing
+    from hwprof.hardware.countable import Dropped
+    from hwprof.session import registry
+
+    (perf,) = registry.survey(["perf"])
+    told = {name: Dropped(**why) for name, why in perf.availability.detail.get("unavailable_events", {}).items()}
+    none_at_all = None
+    if not perf.availability.ok:
+        none_at_all = Dropped(perf.availability.reason or "perf events do not work here", perf.availability.remedy)
+    elif not perf.availability.detail.get("hardware"):
+        none_at_all = told.get("cycles")
+
+    def why_not(countable: Countable) -> Dropped | None:
+        if none_at_all is not None and (countable.kind == "hardware" or not perf.availability.ok):
+            return none_at_all
+        return told.get(countable.name) or probing.why_not(countable)
+
+    return _listed(machine.describe(), machine.ROOT, names, everything, why_not, none_at_all)
+
+
+def _listed(
+    machine: Machine,
+    root: Path,
+    names: tuple[str, ...],
+    everything: bool,
+    why_not: Callable[[Countable], Dropped | None] | None,
+    none_at_all: Dropped | None,
+) -> EventList:
+    from hwprof.hardware.selection import every_name, select
+    from hwprof.hardware.syntax import parse
+    from hwprof.report import event_list
+
+    wanted = [item for text in names for item in parse(text)]
+    if everything:
+        wanted += every_name(machine)
+    selection = select(wanted or None, machine, root, on_paper=True)
+    return event_list.build(machine, selection, why_not, none_at_all)
