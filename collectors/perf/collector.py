@@ -7,13 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from collectors.perf import permission
-from collectors.perf.groups import Roster, cpu_time_ns, thread_name
-from collectors.perf.plan import Dropped, NotAllowedError, Plan, make_plan
-from collectors.perf.readings import ENTER, FULL, GAP, LEAVE, CountColumns, Readings
+from collectors.perf.children import Children
+from collectors.perf.groups import Roster, ThreadCounters, cpu_time_ns, thread_name
+from collectors.perf.opening import NotAllowedError
+from collectors.perf.plan import Plan, make_plan
+from collectors.perf.readings import ENTER, FULL, FULLY_RUNNING, GAP, LEAVE, CountColumns, Readings
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
-from hwprof.hardware.catalogue import Event, catalogue
+from hwprof.hardware.countable import Dropped, Selection
 from hwprof.hardware.machine import describe
+from hwprof.hardware.packing import EventSet, Part
+from hwprof.hardware.selection import select
 from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
@@ -25,12 +29,15 @@ ACTIVE_NS = 50_000
 UNCOUNTED_SHARE = 0.02
 """Processor time outside of all counters that is worth a note."""
 
+ZERO_NS = 1_000_000
+"""An event that counts nothing for this long is worth a note."""
+
 
 class PerfCollector:
     """Counts events of every thread of the worker with perf_event_open(2).
 
-    Options: ``events`` (names; None: the catalogue's defaults), ``kernel`` (whether hardware events count kernel code;
-    None: where it is allowed).
+    Options: ``events`` (groups, metrics, events, raw codes; None: the defaults), ``kernel`` (whether hardware events
+    count kernel code; None: where it is allowed).
     """
 
     name = "perf"
@@ -41,13 +48,16 @@ class PerfCollector:
 
     def __init__(self) -> None:
         self._options: dict[str, Any] = {}
+        self._selection: Selection | None = None
         self._plan_made: Plan | None = None
         self._context: PassContext | None = None
         self._roster: Roster | None = None
+        self._children: Children | None = None
         self._readings = Readings()
         self._set = 0
         self._edges_seen = 0  # at the last look at the threads' activity
         self._times_ns: list[list[int]] = []  # per set: time enabled and time running, over all threads
+        self._totals: dict[str, list[int]] = {}  # per event: its counts and the time that it ran, over all threads
         self._notes: list[str] = []  # those of ``Collected``, which ``counts`` may add to afterwards
         self._cpu_ns = 0  # of the process, when counting began
 
@@ -62,11 +72,15 @@ class PerfCollector:
             return Availability(ok=False, reason=why.reason, remedy=why.remedy)
         return Availability(ok=bool(plan.sets), detail=plan_detail(plan), notes=tuple(plan_notes(plan)))
 
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raises ``UsageError`` for events that nobody knows."""
+        select(options.get("events"), describe())
+
     def start(self, context: PassContext) -> None:
         """Opens the counters of every thread that exists; called on the main thread, after warm-up."""
         self._context = context
         if context.options != self._options:
-            self._options, self._plan_made = dict(context.options), None
+            self._options, self._selection, self._plan_made = dict(context.options), None, None
         try:
             plan = self._plan()
         except NotAllowedError as error:
@@ -79,18 +93,19 @@ class PerfCollector:
         for thread in self._roster.rescan():
             before_ns = cpu_time_ns(thread.tid)
             thread.active = before_ns is None or before_ns >= ACTIVE_NS
-            perf_event.enable_group(thread.leaders[self._set])
+            thread.enable(self._set)
         if not any(thread.tid == context.main_tid for thread in self._roster.threads):
             reason = self._roster.refused.get(context.main_tid, "it is not a thread of this process")
             self._roster.close()
             raise HwprofError(f"cannot count the main thread: {reason}", "raise the limit: ulimit -n 65536")
+        self._children = Children()
         self._cpu_ns = time.process_time_ns()
         self._begin_stretch()
 
     def stop(self) -> Collected:
         """Closes the counters. ``counts`` still works afterwards."""
-        roster, context, plan = self._roster, self._context, self._plan_made
-        if roster is None or context is None or plan is None:
+        roster, context, plan, selection = self._roster, self._context, self._plan_made, self._selection
+        if roster is None or context is None or plan is None or selection is None:
             return Collected()
         self._look_at_activity()
         cpu_ns = time.process_time_ns() - self._cpu_ns
@@ -98,7 +113,6 @@ class PerfCollector:
             thread.name = thread_name(thread.tid) or thread.name
         roster.close()
         self._roster = None
-        machine = describe()
         counted_ns = sum(enabled_ns for enabled_ns, _ in self._times_ns)
         self._notes += plan_notes(plan) + self._run_notes(roster, cpu_ns, counted_ns)
         return Collected(
@@ -111,7 +125,8 @@ class PerfCollector:
                 "process_cpu_ns": cpu_ns,
                 "counted_cpu_ns": counted_ns,
             },
-            events=[event.info(machine) for event in plan.events()],
+            events=[event.info() for event in plan.events()],
+            metrics=list(selection.metrics),
         )
 
     # --- EdgeCounter
@@ -128,10 +143,10 @@ class PerfCollector:
         if event_set != self._set:
             for thread in roster.threads:
                 if thread not in new:
-                    perf_event.disable_group(thread.leaders[self._set])
-                    perf_event.enable_group(thread.leaders[event_set])
+                    thread.disable(self._set)
+                    thread.enable(event_set)
         for thread in new:
-            perf_event.enable_group(thread.leaders[event_set])
+            thread.enable(event_set)
         self._set = event_set
         self._begin_stretch()
 
@@ -174,15 +189,17 @@ class PerfCollector:
         columns, cut = self._readings.difference(spans)
         if cut:
             self._notes.append(f"{cut} spans reach over the end of their iteration and were not counted")
+        if columns.negative:
+            self._notes.append(f"{columns.negative} counts were left out: their counters seemed to run backwards")
         return columns
 
     # --- within
 
     def _plan(self) -> Plan:
         if self._plan_made is None:
-            names = self._options.get("events")
-            events: Sequence[Event] = catalogue().defaults() if names is None else catalogue().select(names)
-            self._plan_made = make_plan(events, kernel=self._options.get("kernel"))
+            machine = describe()
+            self._selection = select(self._options.get("events"), machine)
+            self._plan_made = make_plan(self._selection, machine, kernel=self._options.get("kernel"))
         return self._plan_made
 
     def _started(self) -> Roster:
@@ -193,40 +210,66 @@ class PerfCollector:
     def _begin_stretch(self) -> None:
         """Threads in reading order: main, active, idle."""
         roster, plan = self._started(), self._plan()
+        event_set = plan.sets[self._set]
         main, *others = roster.threads
         ordered = [main, *sorted(others, key=lambda thread: not thread.active)]
         names = [event.name for event in plan.events()]
         self._readings.begin_stretch(
-            events=tuple(names.index(name) for name in plan.sets[self._set].names),
-            fds=[thread.leaders[self._set] for thread in ordered],
+            events=[names.index(name) for name in event_set.names],
+            fds=[leader for thread in ordered for leader in thread.leaders[self._set]],
             tids=[thread.tid for thread in ordered],
             active=1 + sum(thread.active for thread in others),
+            sizes=[len(part.events) for part in event_set.parts],
+            turns=plan.turns(event_set),
+            every_core=plan.on_every_core(event_set),
         )
 
     def _look_at_activity(self) -> None:
         """Time enabled only passes while a thread is on a processor: it tells which threads were active since the last
         look, how much of the process's time was counted, and, with time running, whether the kernel multiplexed."""
-        events = len(self._plan().sets[self._set].events)
+        event_set = self._plan().sets[self._set]
         edges_were_read = self._readings.edges > self._edges_seen
         self._edges_seen = self._readings.edges
         for thread in self._started().threads:
-            enabled_ns, running_ns, _ = perf_event.read_group(thread.leaders[self._set], events)
-            seen = thread.times_ns[self._set]
+            enabled_ns = self._look_at(thread, event_set)
             if edges_were_read:
-                thread.active = enabled_ns - seen[0] >= ACTIVE_NS
-            self._times_ns[self._set][0] += enabled_ns - seen[0]
-            self._times_ns[self._set][1] += running_ns - seen[1]
-            thread.times_ns[self._set] = (enabled_ns, running_ns)
+                thread.active = enabled_ns >= ACTIVE_NS
+
+    def _look_at(self, thread: ThreadCounters, event_set: EventSet) -> int:
+        """Adds what the thread has counted since the last look; returns the time that its counters were enabled."""
+        seen, ran = thread.seen[self._set], []
+        first_ns = seen[0][0]
+        for number, part in enumerate(event_set.parts):
+            before, now = seen[number], perf_event.read_group(thread.leaders[self._set][number], len(part.events))
+            if now[0] == before[0]:
+                ran.append(0)
+                continue
+            ran.append(now[1] - before[1])
+            for event, earlier, later in zip(part.events, before[2], now[2], strict=True):
+                total = self._totals.setdefault(event.name, [0, 0])
+                total[0] += later - earlier
+                total[1] += ran[-1]
+            seen[number] = now
+        enabled_ns = seen[0][0] - first_ns
+        turns = self._plan().turns(event_set)
+        self._times_ns[self._set][0] += enabled_ns
+        self._times_ns[self._set][1] += sum(ran[number] for number in turns) if turns else ran[0]
+        return enabled_ns
 
     def _run_notes(self, roster: Roster, cpu_ns: int, counted_ns: int) -> list[str]:
-        notes = []
-        for number, (enabled_ns, running_ns) in enumerate(self._times_ns):
-            if running_ns < 0.99 * enabled_ns:
-                names = ", ".join(self._plan().sets[number].names)
-                notes.append(
-                    f"the kernel multiplexed: {names} were counted {running_ns / enabled_ns:.0%} of the time"
-                    " (another program holds hardware counters, or the NMI watchdog: sudo sysctl kernel.nmi_watchdog=0)"
-                )
+        notes = self._multiplexing_notes()
+        zero = [
+            event.name
+            for event in self._plan().events()
+            if event.kind == "hardware"
+            and (total := self._totals.get(event.name))
+            and total[1] >= ZERO_NS > total[0] == 0
+        ]
+        if zero:
+            notes.append(
+                f"counted 0 throughout: {', '.join(zero)}: happens never here, or this processor (or its hypervisor)"
+                " does not implement it"
+            )
         if counted_ns < (1 - UNCOUNTED_SHARE) * cpu_ns:
             notes.append(
                 f"{(cpu_ns - counted_ns) / cpu_ns:.0%} of the process's processor time was not counted:"
@@ -235,6 +278,28 @@ class PerfCollector:
         if roster.refused:
             reasons = ", ".join(sorted(set(roster.refused.values())))
             notes.append(f"{len(roster.refused)} threads could not be counted: {reasons} (ulimit -n 65536 gives room)")
+        children_ns, children = self._children.worked() if self._children else (0, [])
+        if children_ns > UNCOUNTED_SHARE * cpu_ns:
+            notes.append(
+                f"child processes worked for {children_ns / 1e9:.2f} s, which is not counted:"
+                f" {', '.join(children) or 'they have ended'} (data loaders: num_workers=0)"
+            )
+        return notes
+
+    def _multiplexing_notes(self) -> list[str]:
+        notes = []
+        for event_set, (enabled_ns, running_ns) in zip(self._plan().sets, self._times_ns, strict=True):
+            if running_ns >= FULLY_RUNNING * enabled_ns:
+                continue
+            names = ", ".join(event.name for event in event_set.events if event.kind == "hardware")
+            if self._plan().on_every_core(event_set):
+                holder = permission.with_remedy(permission.who_holds_counters())
+                notes.append(
+                    f"the kernel multiplexed: {names} were counted {running_ns / enabled_ns:.0%} of the time: {holder}"
+                )
+            else:
+                kinds = ", ".join(str(part.pmu) for part in event_set.parts if part.pmu is not None)
+                notes.append(f"{names}: only on {kinds}, where {running_ns / enabled_ns:.0%} of the time was spent")
         return notes
 
     def _threads_table(self, roster: Roster, context: PassContext) -> pl.DataFrame:
@@ -257,40 +322,38 @@ class PerfCollector:
 def plan_notes(plan: Plan) -> list[str]:
     """What the user should know about what is counted and what is not."""
     notes = list(plan.notes)
-    hardware = any(event.kind == "hardware" for event in plan.events())
-    if hardware and (split := permission.why_not_on_every_core()) is not None:
-        notes.append(f"{split.reason} ({split.remedy})")
-    if not plan.kernel:
-        why = "as asked" if plan.kernel_allowed else f"kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
-        remedy = "" if plan.kernel_allowed else f"; to count the kernel's part too: {permission.LOWER_PARANOID}"
+    opening = plan.opening
+    if not opening.kernel:
+        why = "as asked" if opening.kernel_allowed else f"kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
+        remedy = "" if opening.kernel_allowed else f"; to count the kernel's part too: {permission.LOWER_PARANOID}"
         notes.append(f"hardware events count user code only ({why}{remedy})")
     dropped: dict[Dropped, list[str]] = {}
-    for name, why_not in _dropped(plan).items():
+    for name, why_not in plan.dropped.items():
         dropped.setdefault(why_not, []).append(name)
     for why_not, names in dropped.items():
-        remedy = f" ({why_not.remedy})" if why_not.remedy else ""
-        notes.append(f"not counted: {', '.join(names)}: {why_not.reason}{remedy}")
+        notes.append(f"not counted: {', '.join(names)}: {permission.with_remedy(why_not)}")
     return notes
 
 
 def plan_detail(plan: Plan) -> dict[str, Any]:
-    """The plan for the manifest: the usable events by kind, and the others with reason and remedy."""
+    """The plan for the manifest: the usable events by kind, the sets with the counters that they take, and the other
+    events with reason and remedy."""
     events = plan.events()
     return {
         "hardware": [event.name for event in events if event.kind == "hardware"],
         "software": [event.name for event in events if event.kind == "software"],
-        "kernel": plan.kernel,
+        "kernel": plan.opening.kernel,
+        "sets": [[_part_detail(plan, part) for part in event_set.parts] for event_set in plan.sets],
         "unavailable_events": {
-            name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in _dropped(plan).items()
+            name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in plan.dropped.items()
         },
     }
 
 
-def _dropped(plan: Plan) -> dict[str, Dropped]:
-    """Why events are not counted; where no hardware event works at all, the one reason behind all of them."""
-    if any(event.kind == "hardware" for event in plan.events()) or perf_event.core_pmu_counts():
-        return plan.dropped
-    software = {event.name for event in catalogue().events if event.kind == "software"}
-    return {
-        name: why_not if name in software else permission.why_no_hardware() for name, why_not in plan.dropped.items()
-    }
+def _part_detail(plan: Plan, part: Part) -> dict[str, Any]:
+    """A group: which PMU counts it, and how many of its general counters it takes."""
+    budget = plan.budgets.get(part.pmu)
+    detail: dict[str, Any] = {"pmu": part.pmu, "events": [event.name for event in part.events]}
+    if budget is not None and part.pmu is not None:
+        detail |= {"general_counters": budget.used(part.events), "of": budget.general}
+    return detail

@@ -1,4 +1,4 @@
-"""Counter groups on every thread of this process: one group per thread and event set.
+"""Counter groups on every thread of this process: for each thread and event set one, on hybrids one a kind of core.
 
 Inherited counters miss threads made before the open, which OpenMP's are; so every thread of /proc/self/task gets its
 own groups, and the list is read again before each iteration.
@@ -12,34 +12,51 @@ import os
 import resource
 from pathlib import Path
 
-from collectors.perf.plan import Plan, close
+from collectors.perf.opening import close
+from collectors.perf.plan import Plan
+from hwprof.hardware import perf_event
 
 SPARE_DESCRIPTORS = 256
 
 
 class ThreadCounters:
-    """The groups of one thread. ``leaders[set]`` is the descriptor that a read of the whole group goes to."""
+    """The groups of one thread. ``leaders[set]`` are the descriptors that reads of whole groups go to, one for each
+    part of the set."""
 
     def __init__(self, plan: Plan, tid: int, name: str) -> None:
-        """Opens every set's group, switched off. Raises ``OSError``: ESRCH (the thread has ended), EMFILE, ..."""
+        """Opens every set's groups, switched off. Raises ``OSError``: ESRCH (the thread has ended), EMFILE, ..."""
         self.tid = tid
         self.name = name
-        self.times_ns = [(0, 0)] * len(plan.sets)  # time enabled and running at the last look, by set
         self.active = True
         self.ended = False
-        self._groups: list[list[int]] = []
+        # At the last look, of each part of each set: time enabled, time running, and the values.
+        self.seen = [[(0, 0, (0,) * len(part.events)) for part in event_set.parts] for event_set in plan.sets]
+        self._groups: list[list[list[int]]] = []
         try:
             for event_set in plan.sets:
-                self._groups.append(plan.open(event_set.events, tid))
+                self._groups.append([])
+                for part in event_set.parts:
+                    self._groups[-1].append(plan.opening.open(part.events, tid))
         except OSError:
             self.close()
             raise
-        self.leaders = [fds[0] for fds in self._groups]
+        self.leaders = [[fds[0] for fds in parts] for parts in self._groups]
+
+    def enable(self, event_set: int) -> None:
+        """Switches a set on."""
+        for leader in self.leaders[event_set]:
+            perf_event.enable_group(leader)
+
+    def disable(self, event_set: int) -> None:
+        """Switches a set off."""
+        for leader in self.leaders[event_set]:
+            perf_event.disable_group(leader)
 
     def close(self) -> None:
         """Gives the descriptors back."""
-        for fds in self._groups:
-            close(fds)
+        for parts in self._groups:
+            for fds in parts:
+                close(fds)
         self._groups.clear()
 
 
@@ -54,14 +71,19 @@ class Roster:
         self.refused: dict[int, str] = {}  # tid -> why it is not counted
 
     def rescan(self) -> list[ThreadCounters]:
-        """Opens groups on threads that are new, closes those of threads that have ended; returns the new ones."""
+        """Opens groups on threads that are new, closes those of threads that have ended; returns the new ones. Threads
+        that were refused are tried again when others have made room."""
         alive = {int(name) for name in os.listdir("/proc/self/task")}  # noqa: PTH208 - once an iteration, keep it cheap
         for thread in self.threads:
             if thread.tid not in alive:
                 thread.ended = True
                 thread.close()
-        self.threads = [thread for thread in self.threads if not thread.ended]
-        unknown = sorted(alive - {thread.tid for thread in self.threads}, key=self._main_first)
+        living = [thread for thread in self.threads if not thread.ended]
+        known = {thread.tid for thread in living}
+        if len(living) == len(self.threads):
+            known |= self.refused.keys()
+        self.threads = living
+        unknown = sorted(alive - known, key=self._main_first)
         new = self._open(unknown) if unknown else []
         self.threads = sorted(self.threads + new, key=lambda thread: self._main_first(thread.tid))
         self.all += new
@@ -76,9 +98,12 @@ class Roster:
         return tid != self._main_tid, tid
 
     def _open(self, tids: list[int]) -> list[ThreadCounters]:
-        """Groups on those of the threads that are still there, as far as descriptors last."""
+        """Groups on those of the threads that are still there, as far as descriptors last: then those that have worked
+        most come first."""
         each = sum(len(event_set.events) for event_set in self._plan.sets)
         room = descriptors_left(each * len(tids))
+        if room < each * len(tids):
+            tids = sorted(tids, key=lambda tid: (tid != self._main_tid, -(cpu_time_ns(tid) or 0)))
         opened = []
         for tid in tids:
             if room < each and tid != self._main_tid:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import errno
+import os
 from pathlib import Path
 
-from collectors.perf.plan import Dropped
 from hwprof.hardware import machine, perf_event
+from hwprof.hardware.countable import Countable, Dropped
 
 LOWER_PARANOID = "sudo sysctl kernel.perf_event_paranoid=1"
 
@@ -53,21 +54,49 @@ def why_no_hardware(root: Path = machine.ROOT) -> Dropped:
     )
 
 
-def why_not_on_every_core(root: Path = machine.ROOT) -> Dropped | None:
-    """Where cores of two kinds have a PMU each, the kernel counts its general events on one kind only; else None."""
-    names = machine.pmus(root)
-    if {"cpu_core", "cpu_atom"} <= set(names):
+def why_refused(event: Countable, error: OSError) -> Dropped:
+    """The reason and the remedy where this event alone cannot be opened, and others can."""
+    code = errno.errorcode.get(error.errno or 0, str(error.errno))
+    if event.kind == "hardware" and error.errno in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL):
+        return Dropped(f"not offered by this machine's PMU ({code})", "hwprof events shows what is")
+    if error.errno in (errno.EACCES, errno.EPERM):
+        return Dropped(f"the kernel allows it to administrators only ({code})", LOWER_PARANOID)
+    return Dropped(f"the kernel refuses it ({error.strerror})")
+
+
+def who_holds_counters(root: Path = machine.ROOT) -> Dropped:
+    """Who has the hardware counters that are missing, and how to get them back, as far as that can be told."""
+    if _text(root / "proc/sys/kernel/nmi_watchdog") == "1":
+        return Dropped("the NMI watchdog holds one", "sudo sysctl kernel.nmi_watchdog=0")
+    users = perf_users(root)
+    if users:
+        return Dropped(f"{', '.join(users)} may hold them", "stop other profilers")
+    hypervisor = machine.hypervisor(root)
+    if hypervisor is not None:
         return Dropped(
-            "hardware events count on the performance cores only: time on efficiency cores is in running < enabled",
-            "taskset -c $(cat /sys/devices/cpu_core/cpus) keeps the run on performance cores",
+            "another program holds them, or the hypervisor shows fewer than the processor has",
+            "stop other profilers; only real hardware has all counters",
         )
-    kinds = [name for name in names if name.startswith(("armv8_", "armv9_"))]
-    if len(kinds) > 1:
-        return Dropped(
-            f"hardware events count on one kind of core only ({', '.join(kinds)}): the rest is in running < enabled",
-            f"taskset -c $(cat /sys/bus/event_source/devices/{kinds[-1]}/cpus) keeps the run on one kind",
-        )
-    return None
+    return Dropped("another program holds them", "stop other profilers: sudo lsof | grep perf_event shows them")
+
+
+def perf_users(root: Path = machine.ROOT) -> list[str]:
+    """The other processes that have perf events open, as far as this user may see them: ``perf (pid 123)``."""
+    found = []
+    for folder in sorted((root / "proc").glob("[0-9]*")):
+        if int(folder.name) == os.getpid():
+            continue
+        try:
+            if any("[perf_event]" in str(fd.readlink()) for fd in (folder / "fd").iterdir()):
+                found.append(f"{_text(folder / 'comm')} (pid {folder.name})")
+        except OSError:  # it has ended, or is another user's
+            continue
+    return found
+
+
+def with_remedy(why: Dropped) -> str:
+    """The reason, with the remedy in brackets where there is one."""
+    return f"{why.reason} ({why.remedy})" if why.remedy else why.reason
 
 
 def in_container(root: Path = machine.ROOT) -> bool:
@@ -78,3 +107,10 @@ def in_container(root: Path = machine.ROOT) -> bool:
         return b"container=" in (root / "proc/1/environ").read_bytes()
     except OSError:
         return False
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,48 +1,23 @@
-"""Which events are counted, in which sets: what opens *and* counts here, tried out on the calling thread.
-
-An event can fail in three ways: it does not open; it opens (alone or in a group) and never gets a counter; it opens,
-runs, and stays 0 although it must move. Each dropped event keeps its reason.
-"""
+"""Which events are counted, in which sets: those that work here, packed into groups that the kernel schedules."""
 
 from __future__ import annotations
 
-import errno
-import os
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
+from collectors.perf import permission
+from collectors.perf.opening import Opening, find_opening
+from collectors.perf.trial import Trial
 from hwprof.hardware import perf_event
-from hwprof.hardware.catalogue import Event
-
-MAX_HARDWARE_EVENTS = 4
-"""Hardware events in one set: what Intel with hyper-threading has general counters for, the scarcest in common use."""
-
-TRIAL_NS = 20_000_000
-"""How long an event that does not run at first is tried: several turns of the kernel's rotation among users."""
-
-RUNNING_SHARE = 0.1
-"""Less than this share of its time on a counter is never: a group that does not fit shows some microseconds as well,
-since the kernel starts its members one by one before it gives up."""
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """Why an event is not counted, and what would change it."""
-
-    reason: str
-    remedy: str | None = None
-
-
-@dataclass(frozen=True)
-class EventSet:
-    """Events that are counted together: one group a thread, the first is its leader."""
-
-    events: tuple[Event, ...]
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        """The events' names, in the order of the group's values."""
-        return tuple(event.name for event in self.events)
+from hwprof.hardware.catalogue import Processor
+from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.countable import Countable, Dropped, Selection
+from hwprof.hardware.machine import ROOT
+from hwprof.hardware.metrics import operands
+from hwprof.hardware.packing import Budget, EventSet, Part, pack
+from hwprof.hardware.resolution import no_pmu
+from hwprof.run.manifest import CoreKind, Machine
 
 
 @dataclass
@@ -50,159 +25,190 @@ class Plan:
     """What is counted. ``sets`` is empty where nothing is."""
 
     sets: list[EventSet]
-    dropped: dict[str, Dropped]
-    kernel: bool  # hardware events count kernel code as well
-    kernel_allowed: bool
+    opening: Opening
+    budgets: dict[str | None, Budget]  # the counters of each kind of core that is used
+    dropped: dict[str, Dropped] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
-    def events(self) -> list[Event]:
+    def events(self) -> list[Countable]:
         """Every counted event once."""
         return list({event.name: event for group in self.sets for event in group.events}.values())
 
-    def open(self, events: Sequence[Event], tid: int = 0) -> list[int]:
-        """The events as a group on a thread (0: the caller), switched off; the first descriptor is the leader's."""
-        fds: list[int] = []
-        try:
-            for event in events:
-                fds.append(perf_event.open_event(self.attributes(event, leader=not fds), tid, fds[0] if fds else -1))
-        except OSError:
-            close(fds)
-            raise
-        return fds
+    def turns(self, event_set: EventSet) -> tuple[int, ...]:
+        """The parts of the set that a thread runs on in turn, going from one kind of core to another."""
+        if len(self.budgets) < 2:
+            return ()
+        return tuple(number for number, part in enumerate(event_set.parts) if part.pmu in self.budgets)
 
-    def attributes(self, event: Event, *, leader: bool) -> perf_event.Attributes:
-        """How the kernel is asked for the event. Software events leave the kernel out only where they must."""
-        kernel = self.kernel if event.kind == "hardware" else self.kernel_allowed
-        assert event.type is not None and event.config is not None
-        return perf_event.Attributes(event.type, event.config, exclude_kernel=not kernel, disabled=leader)
+    def on_every_core(self, event_set: EventSet) -> bool:
+        """Whether the set has events on each kind of core that is used."""
+        return len(self.budgets) < 2 or len(self.turns(event_set)) == len(self.budgets)
 
 
-class NotAllowedError(OSError):
-    """Not even a software event on one's own thread can be opened."""
-
-
-def kernel_allowed() -> bool:
-    """Whether this process may count what the kernel does; raises ``NotAllowedError`` where it may count nothing."""
-    try:
-        os.close(perf_event.open_event(perf_event.Attributes(perf_event.TYPE_SOFTWARE, perf_event.CONFIG_TASK_CLOCK)))
-        return True
-    except OSError as error:
-        if error.errno != errno.EACCES:
-            raise NotAllowedError(error.errno, error.strerror) from error
-    user = perf_event.Attributes(perf_event.TYPE_SOFTWARE, perf_event.CONFIG_TASK_CLOCK, exclude_kernel=True)
-    try:
-        os.close(perf_event.open_event(user))
-        return False
-    except OSError as error:
-        raise NotAllowedError(error.errno, error.strerror) from error
-
-
-def make_plan(events: Iterable[Event], *, kernel: bool | None = None) -> Plan:
-    """The sets in which those of ``events`` that work here are counted.
+def make_plan(selection: Selection, machine: Machine, *, kernel: bool | None = None, root: Path = ROOT) -> Plan:
+    """The sets in which those events of the selection that work here are counted.
 
     ``kernel``: whether hardware events count kernel code; None: wherever it is allowed. Raises ``NotAllowedError``.
     """
-    allowed = kernel_allowed()
-    plan = Plan(sets=[], dropped={}, kernel=allowed if kernel is None else kernel and allowed, kernel_allowed=allowed)
-    usable = []
-    for event in events:
-        failure = _failure(plan, event)
-        if failure is None:
-            usable.append(event)
-        else:
-            plan.dropped[event.name] = failure
-    hardware = [event for event in usable if event.kind == "hardware"]
-    software = tuple(event for event in usable if event.kind == "software")
-    for packed in pack(hardware):
-        plan.sets += [EventSet(group + software) for group in _schedulable(plan, packed, software)]
-    if not plan.sets and software:
-        plan.sets = [EventSet(software)]
+    opening = find_opening(kernel=kernel)
+    used = _used_kinds(selection, machine)
+    trial = Trial(opening, {kind.pmu: kind.cpus for kind in used} if len(used) > 1 else {}, root)
+    plan = Plan([], opening, _budgets(used, machine), dict(selection.dropped), list(selection.notes))
+    failures = {event.name: why for event in selection.events if (why := trial.failure(event)) is not None}
+    plan.dropped.update(failures)
+    bundles, unwanted = _complete(selection, failures)
+    plan.dropped.update(unwanted)
+    usable = [event for event in selection.events if event.name not in plan.dropped]
+    _Packer(plan, trial, root).pack(usable, bundles)
+    if not any(event.kind == "hardware" for event in usable) and not perf_event.core_pmu_counts():
+        _blame_the_missing_pmu(plan, selection, used, permission.why_no_hardware(root))
+    plan.notes += _torn_metrics(selection, plan.sets)
     return plan
 
 
-def pack(hardware: Sequence[Event], size: int = MAX_HARDWARE_EVENTS) -> list[tuple[Event, ...]]:
-    """Hardware events in groups of at most ``size``; events of the first topic, ``core``, are in every group, since
-    everything is compared with cycles and instructions; those of another topic stay together where they fit."""
-    core = [event for event in hardware if event.topic == "core"]
-    rest = [event for event in hardware if event.topic != "core"]
-    room = max(1, size - len(core))
-    topics = list(dict.fromkeys(event.topic for event in rest))
-    chunks: list[list[Event]] = []
-    for topic in topics:
-        members = [event for event in rest if event.topic == topic]
-        pieces = [members[start : start + room] for start in range(0, len(members), room)]
-        for piece in pieces:
-            if chunks and len(chunks[-1]) + len(piece) <= room:
-                chunks[-1] += piece
-            else:
-                chunks.append(piece)
-    if not chunks:
-        return [tuple(core)] if core else []
-    return [(*core, *chunk) for chunk in chunks]
+def _blame_the_missing_pmu(plan: Plan, selection: Selection, kinds: Sequence[CoreKind], why: Dropped) -> None:
+    """Where no hardware event works at all, the one reason behind all of them."""
+    hardware = _hardware(selection)
+    processors = [_processor(kind) for kind in kinds]
+    pmus = {kind.pmu for kind in kinds} | {processor.pmu for processor in processors if processor} | {"cpu"}
+    lacking = {no_pmu(pmu).reason for pmu in pmus if pmu is not None}
+    for name, known in plan.dropped.items():
+        if name in hardware or known.reason in lacking:
+            plan.dropped[name] = why
 
 
-def _failure(plan: Plan, event: Event) -> Dropped | None:
-    """Why the event cannot be counted on its own; None if it can."""
-    if event.kernel_only and not plan.kernel_allowed:
-        return Dropped(
-            f"{event.name} happen in the kernel, which this user may not count"
-            f" (kernel.perf_event_paranoid is {perf_event.paranoid_level()})",
-            "sudo sysctl kernel.perf_event_paranoid=1",
+def _used_kinds(selection: Selection, machine: Machine) -> list[CoreKind]:
+    """The kinds of core whose events were selected; all where none was."""
+    pmus = {event.pmu for event in selection.events if event.kind == "hardware"}
+    used = [kind for kind in machine.cores if kind.pmu in pmus]
+    return used or list(machine.cores)
+
+
+def _budgets(kinds: Sequence[CoreKind], machine: Machine) -> dict[str | None, Budget]:
+    smt = machine.physical_cores is None or machine.logical_processors > machine.physical_cores
+    return {kind.pmu: Budget.of(_processor(kind), smt=smt) for kind in kinds}
+
+
+def _processor(kind: CoreKind) -> Processor | None:
+    known = microarchitecture(kind.microarchitecture)
+    return known.processor if known is not None else None
+
+
+def _complete(selection: Selection, failures: dict[str, Dropped]) -> tuple[list[tuple[str, ...]], dict[str, Dropped]]:
+    """The bundles all of whose events work; and why the events are not counted that only the others wanted."""
+    complete = [bundle for bundle in selection.bundles if not failures.keys() & set(bundle)]
+    wanted = {name for bundle in complete for name in bundle}
+    alone = {
+        name: next(failures[failed] for failed in bundle if failed in failures)
+        for bundle in reversed(selection.bundles)
+        if bundle not in complete
+        for name in bundle
+        if name not in wanted and name not in failures
+    }
+    return complete, alone
+
+
+class _Packer:
+    """Packs by what the processor should have, and by what the kernel then really schedules."""
+
+    def __init__(self, plan: Plan, trial: Trial, root: Path) -> None:
+        self._plan = plan
+        self._trial = trial
+        self._root = root
+        self._corrected: set[str | None] = set()  # PMUs that had fewer counters than they should
+        self._split: list[str] = []  # events of sets that had to be parted
+
+    def pack(self, usable: Sequence[Countable], bundles: Sequence[Sequence[str]]) -> None:
+        """Fills the plan's sets."""
+        packing = pack(usable, bundles, self._plan.budgets)
+        starved = {part.pmu for event_set in packing.sets for part in event_set.parts if not self._schedules(part)}
+        for pmu in starved:
+            self._measure(pmu, [event for event in usable if event.pmu == pmu and event.kind == "hardware"])
+        if starved:
+            packing = pack(usable, bundles, self._plan.budgets)
+        for event in packing.oversized:
+            self._plan.dropped[event.name] = Dropped(
+                f"takes {event.event.counters} of the PMU's counters at once, more than there are to be had"
+            )
+        for event_set in packing.sets:
+            self._plan.sets += self._schedulable(event_set) if starved else [event_set]
+        self._tidy()
+        if self._split and not self._corrected:
+            holder = permission.who_holds_counters(self._root)
+            self._plan.notes.append(
+                f"counted in smaller sets, since they do not get counters together: {', '.join(self._split)}:"
+                f" {permission.with_remedy(holder)}"
+            )
+
+    def _tidy(self) -> None:
+        """What failed in one set and works in another is counted, and sets whose hardware events all failed go."""
+        counted = {event.name for event_set in self._plan.sets for event in event_set.events}
+        for name in counted & self._plan.dropped.keys():
+            del self._plan.dropped[name]
+        with_hardware = [
+            event_set for event_set in self._plan.sets if any(event.kind == "hardware" for event in event_set.events)
+        ]
+        self._plan.sets = with_hardware or self._plan.sets[:1]
+
+    def _schedules(self, part: Part) -> bool:
+        return self._trial.schedules(part.events)
+
+    def _measure(self, pmu: str | None, events: Sequence[Countable]) -> None:
+        """Corrects the budget of a PMU that did not hold what it should."""
+        believed = self._plan.budgets.get(pmu)
+        if believed is None or not events:
+            return
+        free = self._trial.free_counters(events, believed)
+        if free is None or free >= believed.general:
+            return
+        self._plan.budgets[pmu] = Budget(free)
+        self._corrected.add(pmu)
+        holder = permission.who_holds_counters(self._root)
+        self._plan.notes.append(
+            f"{free} of {believed.general} general counters are free, so events are counted in smaller sets:"
+            f" {permission.with_remedy(holder)}"
         )
-    try:
-        runs, (value,) = _try_out(plan, [event])
-    except OSError as error:
-        return Dropped(_refusal(event, error))
-    if not runs:
-        return Dropped(f"{event.name} opens but never gets a hardware counter: another user holds them all")
-    if value == 0 and event.busy_loop_moves:
-        return Dropped(f"{event.name} opens but stays 0 where it must count: this processor does not implement it")
-    return None
+
+    def _schedulable(self, event_set: EventSet) -> list[EventSet]:
+        """The set if the kernel schedules all its parts, else sets of parts that it does schedule."""
+        pieces = [self._pieces(part) for part in event_set.parts]
+        possible = [part for part in pieces if part]
+        number = max(map(len, possible), default=0)
+        return [EventSet(tuple(part[index % len(part)] for part in possible)) for index in range(number)]
+
+    def _pieces(self, part: Part) -> list[Part]:
+        if self._schedules(part):
+            return [part]
+        hardware = [event for event in part.events if event.kind == "hardware"]
+        software = tuple(event for event in part.events if event.kind == "software")
+        led = [event for event in hardware if event.event.leader is not None]
+        units = [[hardware[0], *led]] if led else []
+        units += [[event] for event in hardware if not units or event not in units[0]]
+        if len(units) < 2:
+            holder = permission.who_holds_counters(self._root)
+            for event in hardware:
+                self._plan.dropped[event.name] = Dropped(
+                    f"opens but never gets a hardware counter beside others: {holder.reason}", holder.remedy
+                )
+            return [Part(None, software)] if software else []
+        self._split += [event.name for event in hardware if event.name not in self._split]
+        middle = (len(units) + 1) // 2
+        halves = [tuple(event for unit in half for event in unit) for half in (units[:middle], units[middle:])]
+        return [piece for half in halves for piece in self._pieces(replace(part, events=half + software))]
 
 
-def _refusal(event: Event, error: OSError) -> str:
-    if event.kind == "hardware" and error.errno in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL):
-        return f"this machine's PMU does not offer {event.name} ({errno.errorcode[error.errno]})"
-    return f"the kernel refuses {event.name} ({error.strerror})"
-
-
-def _schedulable(plan: Plan, group: tuple[Event, ...], software: tuple[Event, ...]) -> list[tuple[Event, ...]]:
-    """The group if the kernel schedules it as a whole, else smaller ones that it does schedule."""
-    try:
-        runs, _ = _try_out(plan, [*group, *software])
-    except OSError as error:
-        if error.errno != errno.EINVAL:  # EINVAL: more than the processor can ever count together
-            raise
-        runs = False
-    if runs:
-        return [group]
-    if len(group) == 1:
-        plan.dropped[group[0].name] = Dropped(f"{group[0].name} never gets a hardware counter beside software events")
+def _torn_metrics(selection: Selection, sets: Sequence[EventSet]) -> list[str]:
+    """A note on the metrics whose events are all counted, but not together."""
+    counted = {name for event_set in sets for name in event_set.names}
+    torn = []
+    for metric in selection.metrics:
+        needed = {operand.partition("@")[0] for operand in operands(metric.formula)} & _hardware(selection)
+        if needed and needed <= counted and not any(needed <= set(event_set.names) for event_set in sets):
+            torn.append(metric.name)
+    if not torn:
         return []
-    middle = (len(group) + 1) // 2
-    plan.notes.append(
-        f"{', '.join(event.name for event in group)} do not fit on this processor's free counters together"
-        " (the NMI watchdog takes one: sudo sysctl kernel.nmi_watchdog=0); counted in smaller sets"
-    )
-    return _schedulable(plan, group[:middle], software) + _schedulable(plan, group[middle:], software)
+    return [f"{', '.join(torn)}: no set has counters for all the events, so they come from different iterations"]
 
 
-def _try_out(plan: Plan, events: Sequence[Event]) -> tuple[bool, tuple[int, ...]]:
-    """Counts a little work of this thread with a group of the events: whether it got its counters, and the values."""
-    fds = plan.open(events)
-    try:
-        perf_event.enable_group(fds[0])
-        while True:
-            perf_event.busy_work()
-            enabled_ns, running_ns, values = perf_event.read_group(fds[0], len(events))
-            if 2 * running_ns > enabled_ns or enabled_ns > TRIAL_NS:
-                break
-    finally:
-        close(fds)
-    return running_ns > RUNNING_SHARE * enabled_ns, values
-
-
-def close(fds: Sequence[int]) -> None:
-    """Gives a group's descriptors back, members before their leader."""
-    for fd in reversed(fds):
-        os.close(fd)
+def _hardware(selection: Selection) -> set[str]:
+    return {event.name for event in selection.events if event.kind == "hardware"}

@@ -5,7 +5,9 @@ that reading the others lies outside of the layer; GAP only the main thread, the
 edge before. A thread that an edge does not know is left out of the spans that begin or end there, so its counts show
 in the spans around them (stage, iteration) and nothing is lost.
 
-Readings come in stretches: within one, threads, their order and the event set stay the same.
+Readings come in stretches: within one, threads, their order and the event set stay the same. A thread may have several
+groups, each read by itself: on hybrid processors one for each kind of core. Of those only one counts at a time, so what
+was not counted is what none of them ran for.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -25,13 +28,21 @@ FULL, LEAVE, GAP, ENTER = 0, 1, 2, 3
 Integers = npt.NDArray[np.int64]
 
 
+FULLY_RUNNING: Final = 0.99
+"""Kinds of core whose running times add up to this share of the time enabled were not multiplexed: in between, the
+thread was on its way from one to another."""
+
+
 @dataclass(frozen=True)
 class Stretch:
     """The edges from ``first_edge`` up to the next stretch's."""
 
     first_edge: int
-    first_row: int
-    events: tuple[int, ...]  # indices into the event names
+    first_read: int
+    events: tuple[int, ...]  # indices into the event names, group by group
+    sizes: tuple[int, ...]  # how many of them each group of a thread has
+    turns: tuple[int, ...]  # the groups of which only one counts at a time
+    every_core: bool  # whether one of them always does
     tids: tuple[int, ...]  # the main thread first, then the active ones, then the idle ones
     active: int  # how many of them a sweep reads
 
@@ -47,6 +58,7 @@ class CountColumns:
     value: Integers
     enabled_ns: Integers
     running_ns: Integers
+    negative: int = 0  # rows left out because a counter seemed to run backwards
 
 
 class Readings:
@@ -54,40 +66,53 @@ class Readings:
 
     def __init__(self, read: Callable[[int, int], bytes] = os.read) -> None:
         self._read = read
-        self._rows: list[bytes] = []
+        self._reads: list[bytes] = []
         self._kinds: list[int] = []
         self._stretches: list[Stretch] = []
-        # The readers below hold these lists, so they are only ever changed in place.
-        self._all: list[int] = []
-        self._active: list[int] = []
-        self._main: list[int] = []
-        self._main_last: list[int] = []  # the active ones, in another order
-        self._size = [0]
+        # (descriptor, size) of the groups that each kind of edge reads. The readers hold these lists, so they are only
+        # ever changed in place.
+        self._plans: tuple[list[tuple[int, int]], ...] = ([], [], [], [])
 
     @property
     def edges(self) -> int:
         """How many edges have been read."""
         return len(self._kinds)
 
-    def begin_stretch(self, events: tuple[int, ...], fds: Sequence[int], tids: Sequence[int], active: int) -> None:
-        """The next edges read these groups: of all threads, the first ``active`` of which a layer's edge reads."""
-        self._stretches.append(Stretch(self.edges, len(self._rows), events, tuple(tids), active))
-        self._all[:] = fds
-        self._active[:] = fds[:active]
-        self._main[:] = fds[:1]
-        self._main_last[:] = [*fds[1:active], *fds[:1]]
-        self._size[0] = group_read_bytes(len(events))
+    def begin_stretch(
+        self,
+        events: Sequence[int],
+        fds: Sequence[int],
+        tids: Sequence[int],
+        active: int,
+        *,
+        sizes: Sequence[int] | None = None,
+        turns: Sequence[int] = (),
+        every_core: bool = True,
+    ) -> None:
+        """The next edges read these threads' groups; a layer's edge reads those of the first ``active`` threads.
+
+        ``sizes``: how many of ``events`` each group of a thread has, if it has several; ``fds`` are then all groups of
+        the first thread, all of the second, and so on. ``turns``: the groups of which only one counts at a time;
+        ``every_core``: and one always does, unless the kernel multiplexes.
+        """
+        sizes = tuple(sizes or (len(events),))
+        self._stretches.append(
+            Stretch(self.edges, len(self._reads), tuple(events), sizes, tuple(turns), every_core, tuple(tids), active)
+        )
+        each = [group_read_bytes(size) for size in sizes]
+        reads = list(zip(fds, each * len(tids), strict=True))
+        main, swept = reads[: len(each)], reads[: active * len(each)]
+        for kind, plan in ((FULL, reads), (LEAVE, swept), (GAP, main), (ENTER, swept[len(each) :] + main)):
+            self._plans[kind][:] = plan
 
     def reader(self, kind: int) -> Callable[[], None]:
         """The function that reads an edge of that kind; valid for the whole pass."""
-        keep, mark, read, size = self._rows.append, self._kinds.append, self._read, self._size
-        fds = (self._all, self._active, self._main, self._main_last)[kind]
+        keep, mark, read, plan = self._reads.append, self._kinds.append, self._read, self._plans[kind]
 
         def edge() -> None:
             mark(kind)
-            length = size[0]
-            for fd in fds:
-                keep(read(fd, length))
+            for fd, size in plan:
+                keep(read(fd, size))
 
         return edge
 
@@ -107,36 +132,41 @@ class Readings:
         ]
         columns = [np.concatenate([part[column] for part in parts] or [_EMPTY]) for column in range(7)]
         order = np.argsort(columns[1], kind="stable")
-        return CountColumns(*(column[order] for column in columns)), int((~inside).sum())
+        forward = order[np.minimum.reduce(columns[4:])[order] >= 0]
+        iteration, span, tid, event, value, enabled_ns, running_ns = (column[forward] for column in columns)
+        negative = len(order) - len(forward)
+        counted = CountColumns(iteration, span, tid, event, value, enabled_ns, running_ns, negative)
+        return counted, int((~inside).sum())
 
     def _difference_stretch(self, number: int, spans: Integers) -> list[Integers]:
         stretch = self._stretches[number]
         words, rows = self._decode(number)
         begin, end = rows[spans[:, 2] - stretch.first_edge], rows[spans[:, 3] - stretch.first_edge]
         which, thread = np.nonzero((begin >= 0) & (end >= 0))
-        delta = words[end[which, thread]] - words[begin[which, thread]]
+        values, enabled_ns, running_ns = _by_event(words[end[which, thread]] - words[begin[which, thread]], stretch)
         events = np.array(stretch.events, dtype=np.int64)
         tids = np.array(stretch.tids, dtype=np.int64)
 
-        def spread(values: Integers) -> Integers:
-            return np.repeat(values, len(events))
+        def spread(column: Integers) -> Integers:
+            return np.repeat(column, len(events))
 
         return [
             spread(spans[which, 1]),
             spread(spans[which, 0]),
             spread(tids[thread]),
             np.tile(events, len(which)),
-            delta[:, GROUP_HEADER_WORDS:].ravel(),
-            spread(delta[:, 1]),
-            spread(delta[:, 2]),
+            values.ravel(),
+            enabled_ns.ravel(),
+            running_ns.ravel(),
         ]
 
     def _decode(self, number: int) -> tuple[Integers, Integers]:
-        """The stretch's reads as (reads, words), and for each of its edges and threads which read it is, or -1."""
+        """The stretch's reads as a matrix, a row for all groups of a thread at an edge; and for each of its edges and
+        threads which row that is, or -1."""
         stretch = self._stretches[number]
         following = self._stretches[number + 1] if number + 1 < len(self._stretches) else None
         last_edge = following.first_edge if following else self.edges
-        last_row = following.first_row if following else len(self._rows)
+        last_read = following.first_read if following else len(self._reads)
         kinds = np.array(self._kinds[stretch.first_edge : last_edge], dtype=np.int64)
         threads, active = len(stretch.tids), stretch.active
         counts = np.array([threads, active, 1, active], dtype=np.int64)[kinds]
@@ -149,17 +179,48 @@ class Readings:
         swept = np.maximum.accumulate(np.where(kinds != GAP, np.arange(len(kinds)), -1))
         held = (kinds == GAP) & (swept >= 0)
         rows[held, 1:active] = rows[swept[held], 1:active]
-        return self._words(self._rows[stretch.first_row : last_row], len(stretch.events), rows), rows
+        return _words(self._reads[stretch.first_read : last_read], stretch.sizes, rows), rows
 
-    @staticmethod
-    def _words(reads: Sequence[bytes], events: int, rows: Integers) -> Integers:
-        """The reads as a matrix; one that the kernel cut short (a group in error state) counts as not read."""
-        size = group_read_bytes(events)
-        short = [index for index, read in enumerate(reads) if len(read) != size]
-        if short:
-            rows[np.isin(rows, short)] = -1
-            reads = [read if len(read) == size else bytes(size) for read in reads]
-        return np.frombuffer(b"".join(reads), dtype=np.int64).reshape(-1, size // 8)
+
+def _words(reads: Sequence[bytes], sizes: Sequence[int], rows: Integers) -> Integers:
+    """The reads as a matrix, all groups of a thread in a row; a row with a read that the kernel cut short (a group in
+    error state) counts as not read."""
+    each = [group_read_bytes(size) for size in sizes]
+    groups = len(each)
+    short = [index for index, read in enumerate(reads) if len(read) != each[index % groups]]
+    if short:
+        rows[np.isin(rows, [index // groups for index in short])] = -1
+        whole = list(reads)
+        for index in short:
+            whole[index] = bytes(each[index % groups])
+        reads = whole
+    return np.frombuffer(b"".join(reads), dtype=np.int64).reshape(-1, sum(each) // 8)
+
+
+def _by_event(delta: Integers, stretch: Stretch) -> tuple[Integers, Integers, Integers]:
+    """Values, times enabled and times running, each as (rows, events).
+
+    Groups that count in turn share their running time: together they miss what none of them ran for, and where they
+    hardly miss anything, a group that did not run counted a true 0. Where not every kind of core has a group, what is
+    missed cannot be told from time elsewhere, and the counts stand as they are.
+    """
+    starts = np.cumsum([0, *(GROUP_HEADER_WORDS + size for size in stretch.sizes[:-1])])
+    enabled_ns, running_ns = delta[:, starts + 1], delta[:, starts + 2]
+    if stretch.turns:
+        turns = list(stretch.turns)
+        together = running_ns[:, turns].sum(axis=1, keepdims=True)
+        whole = enabled_ns[:, turns]
+        all_the_time = together >= FULLY_RUNNING * whole if stretch.every_core else np.ones_like(whole, dtype=bool)
+        running_ns[:, turns] = np.where(all_the_time, whole, together)
+    values = [
+        delta[:, start + GROUP_HEADER_WORDS : start + GROUP_HEADER_WORDS + size]
+        for start, size in zip(starts.tolist(), stretch.sizes, strict=True)
+    ]
+    return (
+        np.concatenate(values, axis=1),
+        np.repeat(enabled_ns, stretch.sizes, axis=1),
+        np.repeat(running_ns, stretch.sizes, axis=1),
+    )
 
 
 _EMPTY: Integers = np.empty(0, dtype=np.int64)

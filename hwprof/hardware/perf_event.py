@@ -40,6 +40,7 @@ FORMAT_TOTAL_TIME_RUNNING: Final = 1 << 1
 FORMAT_GROUP: Final = 1 << 3
 
 FLAG_DISABLED: Final = 1 << 0
+FLAG_EXCLUDE_USER: Final = 1 << 4
 FLAG_EXCLUDE_KERNEL: Final = 1 << 5
 FLAG_EXCLUDE_HV: Final = 1 << 6
 
@@ -48,8 +49,9 @@ _IOC_DISABLE: Final = 0x2401
 _FLAG_FD_CLOEXEC: Final = 8
 
 # type, size, config, sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1: the first
-# published version of perf_event_attr, which every kernel takes
+# published version of perf_event_attr, which every kernel takes; the second one adds config2
 _ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
+_CONFIG2: Final = struct.Struct("=Q")
 
 GROUP_FORMAT: Final = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP
 GROUP_HEADER_WORDS: Final = 3
@@ -62,16 +64,25 @@ class Attributes:
 
     type: int
     config: int
+    config1: int = 0
+    config2: int = 0
+    exclude_user: bool = False
     exclude_kernel: bool = False
     disabled: bool = True
     read_format: int = GROUP_FORMAT
 
     def pack(self) -> bytes:
-        """The structure's bytes in native order."""
+        """The structure's bytes in native order; only as long as it must be, since old kernels refuse what they do not
+        know."""
         flags = FLAG_DISABLED if self.disabled else 0
+        if self.exclude_user:
+            flags |= FLAG_EXCLUDE_USER
         if self.exclude_kernel:
             flags |= FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HV
-        return _ATTRIBUTES.pack(self.type, _ATTRIBUTES.size, self.config, 0, 0, self.read_format, flags, 0, 0, 0)
+        more = _CONFIG2.pack(self.config2) if self.config2 else b""
+        size = _ATTRIBUTES.size + len(more)
+        first = _ATTRIBUTES.pack(self.type, size, self.config, 0, 0, self.read_format, flags, 0, 0, self.config1)
+        return first + more
 
 
 @lru_cache(maxsize=1)

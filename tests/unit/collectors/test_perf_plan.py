@@ -1,145 +1,215 @@
-"""Which events are counted, against a made-up kernel that refuses, starves and ignores events."""
+"""Which events are counted, in which sets, against a made-up kernel that refuses, starves and ignores events."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from collectors.perf import permission, plan
 from collectors.perf.collector import plan_detail, plan_notes
-from hwprof.hardware import perf_event
-from hwprof.hardware.catalogue import Event, catalogue
-from hwprof.hardware.perf_event import Attributes
-from tests.unit.hardware.recorded import plant
-
-HARDWARE = ["cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"]
-SOFTWARE = ["task-clock", "page-faults", "context-switches", "cpu-migrations"]
-
-
-@dataclass
-class Kernel:
-    """perf_event_open as the tests want it: how many counters there are, what is refused, what stays 0."""
-
-    counters: int = 6
-    refused: dict[str, int] = field(default_factory=dict)
-    dead: frozenset[str] = frozenset()
-    kernel_allowed: bool = True
-    everything_fails: int | None = None
-    groups: dict[int, list[str]] = field(default_factory=dict)
-    enabled_ns: int = 0
-    opened: list[Attributes] = field(default_factory=list)
-
-    def install(self, monkeypatch: pytest.MonkeyPatch) -> Kernel:
-        monkeypatch.setattr(perf_event, "open_event", self.open_event)
-        monkeypatch.setattr(perf_event, "enable_group", lambda fd: None)
-        monkeypatch.setattr(perf_event, "read_group", self.read_group)
-        monkeypatch.setattr(perf_event, "busy_work", lambda: 0)
-        monkeypatch.setattr(perf_event, "core_pmu_counts", lambda: self.counters > 0)
-        monkeypatch.setattr(perf_event, "paranoid_level", lambda root=None: 1 if self.kernel_allowed else 2)
-        return self
-
-    def open_event(self, attributes: Attributes, tid: int = 0, group_fd: int = -1) -> int:
-        if self.everything_fails:
-            raise OSError(self.everything_fails, os.strerror(self.everything_fails))
-        if not attributes.exclude_kernel and not self.kernel_allowed:
-            raise OSError(errno.EACCES, "Permission denied")
-        self.opened.append(attributes)
-        event = next(e for e in catalogue().events if (e.type, e.config) == (attributes.type, attributes.config))
-        if event.name in self.refused:
-            raise OSError(self.refused[event.name], os.strerror(self.refused[event.name]))
-        assert attributes.disabled == (group_fd < 0)  # members follow their leader
-        fd = os.open(os.devnull, os.O_RDONLY)
-        if group_fd < 0:
-            self.groups[fd] = []
-        self.groups[fd if group_fd < 0 else group_fd].append(event.name)
-        return fd
-
-    def read_group(self, fd: int, events: int) -> tuple[int, int, tuple[int, ...]]:
-        names = self.groups[fd]
-        assert len(names) == events
-        fits = sum(name in HARDWARE for name in names) <= self.counters
-        self.enabled_ns += 1_000_000
-        # a group that does not fit shows a few microseconds, as the real kernel does
-        running_ns = self.enabled_ns if fits else 4_000
-        return self.enabled_ns, running_ns, tuple(int(fits and name not in self.dead) for name in names)
+from collectors.perf.opening import NotAllowedError
+from collectors.perf.plan import Plan, make_plan
+from hwprof.hardware.catalogue import Event
+from hwprof.hardware.countable import Countable, Dropped, Selection
+from hwprof.hardware.packing import Budget
+from hwprof.hardware.pmu import Code
+from hwprof.run.manifest import CoreKind, MetricDefinition
+from tests.unit.collectors.counting_kernel import (
+    HARDWARE,
+    HYBRID,
+    SOFTWARE,
+    Kernel,
+    countable,
+    machine,
+    selection,
+)
 
 
-def made(kernel: bool | None = None, names: Sequence[str] | None = None) -> plan.Plan:
-    return plan.make_plan(catalogue().select(names) if names else catalogue().defaults(), kernel=kernel)
+def made(
+    monkeypatch: pytest.MonkeyPatch,
+    fake: Kernel,
+    chosen: Selection | None = None,
+    *,
+    kernel: bool | None = None,
+    root: Path = Path("/nonexistent"),
+) -> Plan:
+    chosen = selection() if chosen is None else chosen
+    fake.install(monkeypatch, chosen)
+    return make_plan(chosen, machine(fake.cores), kernel=kernel, root=root)
+
+
+def sets(plan: Plan) -> list[list[str]]:
+    """The hardware events of each set."""
+    return [[event.name for event in group.events if event.kind == "hardware"] for group in plan.sets]
 
 
 def test_a_whole_pmu_gives_two_sets_with_the_software_events_in_both(monkeypatch: pytest.MonkeyPatch) -> None:
-    Kernel().install(monkeypatch)
-    found = made()
+    """The catalogue does not know this processor, so it is trusted with four counters."""
+    found = made(monkeypatch, Kernel())
     assert [list(group.names) for group in found.sets] == [
         ["cycles", "instructions", "cache-references", "cache-misses", *SOFTWARE],
         ["cycles", "instructions", "branches", "branch-misses", *SOFTWARE],
     ]
-    assert (found.dropped, found.notes, found.kernel) == ({}, [], True)
+    assert (found.dropped, found.notes, found.opening.kernel) == ({}, [], True)
 
 
 def test_refused_ignored_and_starved_events_are_dropped_with_their_reason(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = Kernel(refused={"cache-misses": errno.ENOENT, "branches": errno.EIO}, dead=frozenset({"instructions"}))
-    kernel.install(monkeypatch)
-    found = made()
-    reasons = {name: why.reason for name, why in found.dropped.items()}
-    assert reasons == {
-        "cache-misses": "this machine's PMU does not offer cache-misses (ENOENT)",
-        "branches": "the kernel refuses branches (Input/output error)",
-        "instructions": "instructions opens but stays 0 where it must count: this processor does not implement it",
+    fake = Kernel(
+        refused={"cache-misses": errno.ENOENT, "branches": errno.EIO, "branch-misses": errno.EACCES},
+        dead={"instructions"},
+    )
+    found = made(monkeypatch, fake, selection(bundles=[(name,) for name in HARDWARE]))
+    assert {name: why.reason for name, why in found.dropped.items()} == {
+        "cache-misses": "not offered by this machine's PMU (ENOENT)",
+        "branches": "the kernel refuses it (Input/output error)",
+        "branch-misses": "the kernel allows it to administrators only (EACCES)",
+        "instructions": "opens but stays 0 where it must count: this processor, or its hypervisor, does not"
+        " implement it",
     }
-    assert [group.names[:3] for group in found.sets] == [("cycles", "cache-references", "branch-misses")]
+    assert found.dropped["branch-misses"].remedy == "sudo sysctl kernel.perf_event_paranoid=1"
+    assert sets(found) == [["cycles", "cache-references"]]
+
+
+def test_an_event_beyond_all_limits_is_no_event_of_this_pmu(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = made(monkeypatch, Kernel(refused={"cache-misses": errno.EINVAL}))
+    assert found.dropped["cache-misses"].reason == "not offered by this machine's PMU (EINVAL)"
+
+
+def test_what_only_a_failed_metric_wanted_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Misses without references tell nothing, so references cost no counter either, and share the reason."""
+    found = made(monkeypatch, Kernel(refused={"cache-misses": errno.ENOENT}))
+    assert found.dropped["cache-references"] is found.dropped["cache-misses"]
+    assert sets(found) == [["cycles", "instructions", "branches", "branch-misses"]]
+    notes = [note for note in plan_notes(found) if note.startswith("not counted")]
+    assert notes == [
+        "not counted: cache-misses, cache-references: not offered by this machine's PMU (ENOENT)"
+        " (hwprof events shows what is)"
+    ]
 
 
 def test_an_event_that_may_well_be_zero_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    Kernel(dead=frozenset({"cache-misses", "page-faults"})).install(monkeypatch)
-    assert made().dropped == {}
+    assert made(monkeypatch, Kernel(dead={"cache-misses", "page-faults"})).dropped == {}
 
 
-def test_too_few_counters_make_smaller_sets_and_a_note(monkeypatch: pytest.MonkeyPatch) -> None:
-    Kernel(counters=2).install(monkeypatch)
-    found = made()
-    hardware = [[name for name in group.names if name in HARDWARE] for group in found.sets]
-    assert hardware == [
+def holding_root(tmp_path: Path, *, watchdog: str = "0", other: str | None = None, hypervisor: bool = False) -> Path:
+    """A /proc in which others have hardware counters."""
+    (tmp_path / "proc/sys/kernel").mkdir(parents=True)
+    (tmp_path / "proc/sys/kernel/nmi_watchdog").write_text(f"{watchdog}\n")
+    flags = "fpu lm hypervisor" if hypervisor else "fpu lm"
+    (tmp_path / "proc/cpuinfo").write_text(f"processor : 0\nflags : {flags}\n")
+    if other is not None:
+        (tmp_path / "proc/7/fd").mkdir(parents=True)
+        (tmp_path / "proc/7/comm").write_text(f"{other}\n")
+        (tmp_path / "proc/7/fd/3").symlink_to("anon_inode:[perf_event]")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("watchdog", "other", "hypervisor", "reason"),
+    [
+        ("1", None, False, "the NMI watchdog holds one (sudo sysctl kernel.nmi_watchdog=0)"),
+        ("0", "vtune", False, "vtune (pid 7) may hold them (stop other profilers)"),
+        ("0", None, True, "another program holds them, or the hypervisor shows fewer than the processor has"),
+        ("0", None, False, "another program holds them (stop other profilers: sudo lsof"),
+    ],
+)
+def test_scarce_counters_make_smaller_sets_and_one_note(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, watchdog: str, other: str | None, hypervisor: bool, reason: str
+) -> None:
+    root = holding_root(tmp_path, watchdog=watchdog, other=other, hypervisor=hypervisor)
+    found = made(monkeypatch, Kernel(free=3), root=root)
+    assert sets(found) == [
         ["cycles", "instructions"],
-        ["cache-references", "cache-misses"],
-        ["cycles", "instructions"],
-        ["branches", "branch-misses"],
+        ["cycles", "cache-references", "cache-misses"],
+        ["cycles", "branches", "branch-misses"],
     ]
-    assert len(found.notes) == 2 and "nmi_watchdog" in found.notes[0]
+    assert found.budgets == {"cpu": Budget(3)}
+    (note,) = found.notes
+    assert note.startswith("3 of 4 general counters are free, so events are counted in smaller sets: ")
+    assert reason in note
 
 
-def test_without_hardware_there_is_one_set_of_software_events(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    Kernel(counters=0, refused=dict.fromkeys(HARDWARE, errno.ENOENT)).install(monkeypatch)
-    found = made()
-    assert [list(group.names) for group in found.sets] == [SOFTWARE]
+def test_events_that_exclude_each_other_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counters are free, but these two need the same one, which nobody knew."""
+    conflict = frozenset({"branches", "branch-misses"})
+    found = made(monkeypatch, Kernel(conflicts=[conflict]))
+    assert {name for names in sets(found) for name in names} == set(HARDWARE)
+    assert not any(conflict <= set(names) for names in sets(found))
+    (note,) = found.notes
+    assert "they do not get counters together: cycles, instructions, branches, branch-misses" in note
+
+
+def test_a_group_whose_leader_cannot_be_parted_from_it_is_dropped_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    slots = Countable("slots", Event(name="slots", meaning="", counters=0), Code(4, 0x400), "", "cpu", fixed=True)
+    led = Event(name="topdown-retiring", meaning="", counters=0, leader="slots")
+    retiring = Countable("topdown-retiring", led, Code(4, 0x8000), "", "cpu", fixed=True)
+    chosen = selection(["cycles", slots, retiring], [("slots", "topdown-retiring"), ("cycles",)])
+    found = made(monkeypatch, Kernel(conflicts=[frozenset({"slots", "topdown-retiring"})]), chosen)
+    assert sets(found) == [["cycles"]]
+    assert set(found.dropped) == {"slots", "topdown-retiring"}
+    assert "never gets a hardware counter beside others" in found.dropped["slots"].reason
+
+
+def test_a_metric_too_large_for_the_counters_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    formula = " + ".join(f'"{name}"' for name in HARDWARE)
+    metrics = [
+        MetricDefinition(name="everything", title="e", unit="1", digits=0, formula=formula, meaning="m"),
+        MetricDefinition(name="cpi", title="c", unit="1", digits=0, formula='"cycles" / "instructions"', meaning="m"),
+        MetricDefinition(name="dram", title="d", unit="1", digits=0, formula='"uncore" / "time"', meaning="m"),
+    ]
+    found = made(monkeypatch, Kernel(), selection(bundles=[HARDWARE], metrics=metrics))
+    assert sorted({name for names in sets(found) for name in names}) == sorted(HARDWARE)
+    assert found.notes == ["everything: no set has counters for all the events, so they come from different iterations"]
+
+
+def test_an_event_of_more_counters_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
+    wide = Countable("wide", Event(name="wide", meaning="", counters=5), Code(4, 3), "", "cpu")
+    found = made(monkeypatch, Kernel(), selection([wide, "cycles"], [("wide",), ("cycles",)]))
+    assert "takes 5 of the PMU's counters at once" in found.dropped["wide"].reason
+    assert sets(found) == [["cycles"]]
+
+
+def test_without_hardware_there_is_one_set_of_software_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Kernel(counters=0, refused=dict.fromkeys(HARDWARE, errno.ENOENT))
+    found = made(monkeypatch, fake)
+    assert [list(group.names) for group in found.sets] == [list(SOFTWARE)]
     detail = plan_detail(found)
-    assert (detail["hardware"], detail["software"]) == ([], SOFTWARE)
+    assert (detail["hardware"], detail["software"]) == ([], list(SOFTWARE))
     assert set(detail["unavailable_events"]) == set(HARDWARE)
-    assert len([note for note in plan_notes(found) if note.startswith("not counted")]) == 1  # one reason for all six
+    (note,) = [note for note in plan_notes(found) if note.startswith("not counted")]  # one reason for all six
+    assert "no driver for this processor's PMU" in note
 
 
-def test_a_pmu_that_never_has_a_free_counter(monkeypatch: pytest.MonkeyPatch) -> None:
-    Kernel(counters=0).install(monkeypatch)
-    found = made()
-    assert [list(group.names) for group in found.sets] == [SOFTWARE]
-    assert all("never gets a hardware counter" in why.reason for why in found.dropped.values())
+def test_what_the_selection_could_not_find_is_the_missing_pmus_fault_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Kernel(counters=0, refused=dict.fromkeys(HARDWARE, errno.ENOENT), cores=[CoreKind(None, None, (0,))])
+    chosen = selection()
+    chosen.dropped["l2_misses"] = Dropped("the kernel shows no PMU called cpu", "hwprof doctor")
+    chosen.dropped["dram"] = Dropped("the kernel shows no PMU called uncore_imc", "sudo modprobe intel_uncore")
+    found = made(monkeypatch, fake, chosen)
+    assert found.dropped["l2_misses"] == found.dropped["cycles"]
+    assert found.dropped["dram"].remedy == "sudo modprobe intel_uncore"
+
+
+def test_a_pmu_that_never_has_a_free_counter(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    found = made(monkeypatch, Kernel(free=0), root=holding_root(tmp_path, watchdog="1"))
+    assert [list(group.names) for group in found.sets] == [list(SOFTWARE)]
+    assert set(found.dropped) == set(HARDWARE)
+    for why in found.dropped.values():
+        assert why.reason == "opens but never gets a hardware counter: the NMI watchdog holds one"
+        assert why.remedy == "sudo sysctl kernel.nmi_watchdog=0"
 
 
 def test_user_only_drops_what_happens_in_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = Kernel(kernel_allowed=False).install(monkeypatch)
-    found = made()
-    assert set(found.dropped) == {"context-switches", "cpu-migrations"}
+    fake = Kernel(kernel_allowed=False)
+    found = made(monkeypatch, fake, selection([*HARDWARE, countable("r1", exclude_user=True)]))
+    assert set(found.dropped) == {"context-switches", "cpu-migrations", "r1"}
+    assert "happens in the kernel" in found.dropped["r1"].reason
     assert found.dropped["context-switches"].remedy == "sudo sysctl kernel.perf_event_paranoid=1"
-    assert not found.kernel
-    assert all(attributes.exclude_kernel for attributes in kernel.opened)
+    assert not found.opening.kernel
+    assert all(attributes.exclude_kernel for attributes in fake.opened)
     assert any("user code only" in note and "sudo sysctl" in note for note in plan_notes(found))
 
 
@@ -147,94 +217,120 @@ def test_user_only_drops_what_happens_in_the_kernel(monkeypatch: pytest.MonkeyPa
     ("asked", "allowed", "counted"), [(None, True, True), (False, True, False), (True, False, False)]
 )
 def test_counting_the_kernel(monkeypatch: pytest.MonkeyPatch, asked: bool | None, allowed: bool, counted: bool) -> None:
-    Kernel(kernel_allowed=allowed).install(monkeypatch)
-    found = made(kernel=asked)
-    assert found.kernel is counted
-    cycles, clock = catalogue().select(["cycles", "task-clock"])
-    assert found.attributes(cycles, leader=True).exclude_kernel is not counted
-    assert found.attributes(clock, leader=False).exclude_kernel is not allowed
+    opening = made(monkeypatch, Kernel(kernel_allowed=allowed), kernel=asked).opening
+    assert opening.kernel is counted
+    assert opening.attributes(countable("cycles"), leader=True).exclude_kernel is not counted
+    assert opening.attributes(countable("task-clock"), leader=False).exclude_kernel is not allowed
+
+
+def test_modifiers_say_more_than_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = made(monkeypatch, Kernel(), kernel=None).opening
+    user = opening.attributes(countable("cycles", exclude_kernel=True), leader=True)
+    assert (user.exclude_user, user.exclude_kernel) == (False, True)
+    opening = made(monkeypatch, Kernel(), kernel=False).opening
+    kernel = opening.attributes(countable("cycles", exclude_user=True), leader=True)
+    assert (kernel.exclude_user, kernel.exclude_kernel) == (True, False)
+
+
+def test_every_word_of_the_code_reaches_the_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    opening = made(monkeypatch, Kernel()).opening
+    event = Countable("x", Event(name="x", meaning=""), Code(4, 1, 2, 3), "", "cpu")
+    asked = opening.attributes(event, leader=True)
+    assert (asked.type, asked.config, asked.config1, asked.config2) == (4, 1, 2, 3)
+
+
+# --- two kinds of core
+
+
+def both(names: Sequence[str] = ("cycles", "instructions")) -> Selection:
+    """General events on both kinds of core."""
+    events = [countable(name, str(kind.pmu), qualified=True) for kind in HYBRID for name in names]
+    return selection(events, [tuple(event.name for event in events)])
+
+
+def test_each_kind_of_core_is_tried_where_it_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Kernel(cores=HYBRID)
+    found = made(monkeypatch, fake, both())
+    assert found.dropped == {}
+    (only,) = found.sets
+    assert [(part.pmu, [event.name for event in part.events]) for part in only.parts] == [
+        (None, list(SOFTWARE)),
+        ("cpu_core", ["cpu_core/cycles/", "cpu_core/instructions/"]),
+        ("cpu_atom", ["cpu_atom/cycles/", "cpu_atom/instructions/"]),
+    ]
+    assert (found.turns(only), found.on_every_core(only)) == ((1, 2), True)
+    assert fake.here == {0, 1, 2, 3}  # and back
+    detail = plan_detail(found)
+    assert detail["sets"] == [
+        [
+            {"pmu": None, "events": list(SOFTWARE)},
+            {
+                "pmu": "cpu_core",
+                "events": ["cpu_core/cycles/", "cpu_core/instructions/"],
+                "general_counters": 2,
+                "of": 4,
+            },
+            {
+                "pmu": "cpu_atom",
+                "events": ["cpu_atom/cycles/", "cpu_atom/instructions/"],
+                "general_counters": 2,
+                "of": 4,
+            },
+        ]
+    ]
+
+
+def test_a_dead_counter_of_one_kind_is_found_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    fake = Kernel(cores=HYBRID)
+    chosen = both(("cycles", "branches"))
+    fake.install(monkeypatch, chosen)
+    whole = fake.read_group
+
+    def no_branches_on_atom(fd: int, events: int) -> tuple[int, int, tuple[int, ...]]:
+        enabled, running, values = whole(fd, events)
+        names = [event.name for event in fake.groups[fd]]
+        return (
+            enabled,
+            running,
+            tuple(0 if name == "cpu_atom/branches/" else value for name, value in zip(names, values, strict=True)),
+        )
+
+    monkeypatch.setattr("hwprof.hardware.perf_event.read_group", no_branches_on_atom)
+    found = make_plan(chosen, machine(HYBRID), root=Path("/nonexistent"))
+    assert "stays 0" in found.dropped["cpu_atom/branches/"].reason
+
+
+def test_a_set_with_events_on_one_kind_only_knows_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Five events of the one kind fill two sets, and the other kind's only event is in the first."""
+    events = [countable(f"r{number}", "cpu_core") for number in range(5)] + [countable("r9", "cpu_atom")]
+    found = made(monkeypatch, Kernel(cores=HYBRID), selection(events, [(event.name,) for event in events]))
+    assert [found.on_every_core(group) for group in found.sets] == [True, False]
+    assert [found.turns(group) for group in found.sets] == [(1, 2), (1,)]
+
+
+def test_a_run_that_keeps_to_one_kind_is_no_hybrid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The selection has events of the kinds that may be used only."""
+    chosen = selection([countable("cycles", "cpu_core")], [("cycles",)])
+    found = made(monkeypatch, Kernel(cores=HYBRID, here=frozenset({0, 1})), chosen)
+    assert [part.pmu for part in found.sets[0].parts] == ["cpu_core"]
+    assert found.sets[0].names == ("cycles", *SOFTWARE)
+    assert (found.turns(found.sets[0]), found.on_every_core(found.sets[0])) == ((), True)
 
 
 def open_descriptors() -> int:
     return len(list(Path("/proc/self/fd").iterdir()))
 
 
-def test_no_descriptor_is_left_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    Kernel(refused={"branches": errno.ENOENT}, counters=3).install(monkeypatch)
+@pytest.mark.parametrize("free", [0, 1, 3])
+def test_no_descriptor_is_left_open(monkeypatch: pytest.MonkeyPatch, free: int) -> None:
     before = open_descriptors()
-    made()
+    made(monkeypatch, Kernel(refused={"branches": errno.ENOENT}, free=free))
     assert open_descriptors() == before
 
 
 @pytest.mark.parametrize("code", [errno.EPERM, errno.ENOSYS])
 def test_nothing_allowed_is_its_own_error(monkeypatch: pytest.MonkeyPatch, code: int) -> None:
-    Kernel(everything_fails=code).install(monkeypatch)
-    with pytest.raises(plan.NotAllowedError) as caught:
-        made()
+    with pytest.raises(NotAllowedError) as caught:
+        made(monkeypatch, Kernel(everything_fails=code))
     assert caught.value.errno == code
-
-
-def hardware_events() -> st.SearchStrategy[list[Event]]:
-    hardware = [event for event in catalogue().events if event.kind == "hardware"]
-    return st.lists(st.sampled_from(hardware), unique=True).map(lambda chosen: sorted(chosen, key=hardware.index))
-
-
-@given(hardware_events(), st.integers(3, 6))
-def test_packing_keeps_every_event_and_the_limit(events: list[Event], size: int) -> None:
-    sets = plan.pack(events, size)
-    assert {event.name for group in sets for event in group} == {event.name for event in events}
-    assert all(0 < len(group) <= size for group in sets)
-    core = {event.name for event in events if event.topic == "core"}
-    assert all(core <= {event.name for event in group} for group in sets)
-    rest = [event.name for group in sets for event in group if event.topic != "core"]
-    assert len(rest) == len(set(rest))
-
-
-def seccomp(root: Path) -> None:
-    (root / ".dockerenv").touch()
-
-
-def nothing(root: Path) -> None:
-    del root
-
-
-@pytest.mark.parametrize(
-    ("code", "paranoid", "prepare", "reason", "remedy"),
-    [
-        (errno.EACCES, "3", nothing, "kernel.perf_event_paranoid is 3", "sudo sysctl kernel.perf_event_paranoid=1"),
-        (errno.EPERM, "2", seccomp, "container's seccomp filter", "--cap-add PERFMON"),
-        (errno.EPERM, "2", nothing, "Operation not permitted", "sudo sysctl kernel.perf_event_paranoid=1"),
-        (errno.ENOSYS, None, nothing, "this kernel has no perf_event_open", "CONFIG_PERF_EVENTS"),
-        (errno.EMFILE, "2", nothing, "no file descriptors left", "ulimit -n"),
-    ],
-)
-def test_refusals_have_a_reason_and_a_remedy(
-    tmp_path: Path, code: int, paranoid: str | None, prepare: Callable[[Path], None], reason: str, remedy: str
-) -> None:
-    prepare(tmp_path)
-    if paranoid is not None:
-        (tmp_path / "proc/sys/kernel").mkdir(parents=True)
-        (tmp_path / "proc/sys/kernel/perf_event_paranoid").write_text(paranoid)
-    why = permission.why_not_allowed(OSError(code, os.strerror(code)), tmp_path)
-    assert reason in why.reason
-    assert why.remedy is not None and remedy in why.remedy
-
-
-def test_no_hardware_counters_has_a_reason(tmp_path: Path) -> None:
-    assert "no driver for this processor's PMU" in permission.why_no_hardware(tmp_path).reason
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/cpuinfo").write_text("processor : 0\nflags : fpu lm hypervisor\n")
-    why = permission.why_no_hardware(tmp_path)
-    assert "the hypervisor shows this virtual machine no PMU" in why.reason
-    assert why.remedy is not None and "pmu=on" in why.remedy
-
-
-def test_cores_of_two_kinds_are_noted(tmp_path: Path) -> None:
-    why = permission.why_not_on_every_core(plant("intel-alder-lake", tmp_path / "hybrid"))
-    assert why is not None and "performance cores only" in why.reason
-    assert permission.why_not_on_every_core(plant("amd-zen4-firecracker", tmp_path / "uniform")) is None
-    assert permission.why_not_on_every_core(plant("arm-neoverse-n1-qemu", tmp_path / "one")) is None
-    for name in ("armv8_cortex_a55", "armv8_cortex_a76"):
-        (tmp_path / "two/sys/bus/event_source/devices" / name).mkdir(parents=True)
-    why = permission.why_not_on_every_core(tmp_path / "two")
-    assert why is not None and "armv8_cortex_a55, armv8_cortex_a76" in why.reason
+    assert os.strerror(code) in str(caught.value)

@@ -19,6 +19,20 @@ def test_attributes_are_laid_out_as_the_kernel_reads_them() -> None:
     assert Attributes(1, 1, disabled=False).pack()[40:48] == bytes(8)
 
 
+def test_the_drivers_words_and_what_is_left_out() -> None:
+    packed = Attributes(type=4, config=0x20C7, config1=0x1234, exclude_user=True).pack()
+    assert struct.unpack_from("=II", packed) == (4, 64)  # the first version, which every kernel takes
+    assert struct.unpack_from("=Q", packed, 56) == (0x1234,)
+    assert struct.unpack_from("=Q", packed, 40) == (0b10001,)  # disabled, exclude_user
+
+
+def test_the_structure_grows_only_where_the_second_version_is_needed() -> None:
+    packed = Attributes(type=4, config=1, config1=2, config2=3).pack()
+    assert len(packed) == 72
+    assert struct.unpack_from("=I", packed, 4) == (72,)
+    assert struct.unpack_from("=QQ", packed, 56) == (2, 3)
+
+
 def test_a_read_has_a_header_and_one_word_an_event() -> None:
     assert perf_event.group_read_bytes(4) == 8 * 7
 

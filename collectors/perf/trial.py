@@ -1,0 +1,111 @@
+"""Events tried out on the calling thread: what opens *and* counts here.
+
+An event can fail in three ways: it does not open; it opens (alone or in a group) and never gets a counter; it opens,
+runs, and stays 0 although it must move.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+from collectors.perf import permission
+from collectors.perf.opening import Opening, close
+from hwprof.hardware import perf_event
+from hwprof.hardware.countable import Countable, Dropped
+from hwprof.hardware.machine import ROOT
+from hwprof.hardware.packing import Budget
+
+TRIAL_NS: Final = 20_000_000
+"""How long an event that does not run at first is tried: several turns of the kernel's rotation among users."""
+
+RUNNING_SHARE: Final = 0.1
+"""Less than this share of its time on a counter is never: a group that does not fit shows some microseconds as well,
+since the kernel starts its members one by one before it gives up."""
+
+
+class Trial:
+    """Tries events out. ``cpus``: of hybrids, the processors on which each PMU counts."""
+
+    def __init__(self, opening: Opening, cpus: Mapping[str | None, Collection[int]], root: Path = ROOT) -> None:
+        self._opening = opening
+        self._cpus = cpus
+        self._root = root
+
+    def failure(self, event: Countable) -> Dropped | None:
+        """Why the event cannot be counted on its own; None if it can."""
+        if (event.event.kernel_only or event.exclude_user) and not self._opening.kernel_allowed:
+            return Dropped(
+                "happens in the kernel, which this user may not count"
+                f" (kernel.perf_event_paranoid is {perf_event.paranoid_level(self._root)})",
+                permission.LOWER_PARANOID,
+            )
+        try:
+            runs, (value,) = self._counts([event])
+        except OSError as error:
+            return permission.why_refused(event, error)
+        if not runs:
+            holder = permission.who_holds_counters(self._root)
+            return Dropped(f"opens but never gets a hardware counter: {holder.reason}", holder.remedy)
+        if value == 0 and event.event.busy_loop_moves and not event.exclude_user:
+            return Dropped(
+                "opens but stays 0 where it must count: this processor, or its hypervisor, does not implement it",
+                "count the other events, or run on real hardware",
+            )
+        return None
+
+    def schedules(self, events: Sequence[Countable]) -> bool:
+        """Whether the kernel gives the group its counters, all at once."""
+        try:
+            return self._counts(events)[0]
+        except OSError as error:
+            if error.errno == errno.EINVAL:  # more than the processor can ever count together
+                return False
+            raise
+
+    def free_counters(self, usable: Sequence[Countable], budget: Budget) -> int | None:
+        """How many of one PMU's general counters are really to be had: one event that any of them can count, as often
+        as it gets counters. None where no event is fit for that, or not even one counter is free."""
+        plain = [event for event in usable if event.event.counters == 1 and not event.event.only]
+        if not plain:
+            return None
+        event = min(plain, key=lambda one: one.fixed)
+        for general in range(budget.general, 0, -1):
+            if self.schedules([event] * (general + event.fixed)):
+                return general
+        return None
+
+    def _counts(self, events: Sequence[Countable]) -> tuple[bool, tuple[int, ...]]:
+        """Counts a little work of this thread with a group of the events: whether it got its counters, and the
+        values."""
+        with _on(self._cpus.get(events[0].pmu, ())):
+            fds = self._opening.open(events)
+            try:
+                perf_event.enable_group(fds[0])
+                while True:
+                    perf_event.busy_work()
+                    enabled_ns, running_ns, values = perf_event.read_group(fds[0], len(events))
+                    if 2 * running_ns > enabled_ns or enabled_ns > TRIAL_NS:
+                        break
+            finally:
+                close(fds)
+        return running_ns > RUNNING_SHARE * enabled_ns, values
+
+
+@contextmanager
+def _on(cpus: Collection[int]) -> Iterator[None]:
+    """The block runs on one of these processors (none given: anywhere), as far as this thread may."""
+    allowed = os.sched_getaffinity(0)
+    wanted = allowed.intersection(cpus)
+    if not wanted or wanted == allowed:
+        yield
+        return
+    os.sched_setaffinity(0, wanted)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, allowed)
