@@ -1,0 +1,295 @@
+"""The perf collector's course of a pass, against a made-up kernel with made-up threads."""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from collectors.perf import PerfCollector, children
+from collectors.perf.plan import make_plan
+from collectors.perf.readings import Readings
+from hwprof.analysis.attribution import owned_counts
+from hwprof.errors import HwprofError
+from hwprof.hardware import perf_event
+from hwprof.hardware.countable import Countable, Selection
+from hwprof.hardware.perf_event import Attributes
+from hwprof.run.manifest import MetricDefinition
+from hwprof.session.collector import CountedSpan, PassContext
+from tests.unit.collectors.counting_kernel import HYBRID, Kernel, countable, machine, selection
+
+MAIN, WORKER, LATE = 11, 12, 13
+CLOCK = ("task-clock",)
+
+
+class Life(Kernel):
+    """A kernel in which threads work: every event of a group that is switched on counts ``rate`` a ns."""
+
+    def begin(self, monkeypatch: pytest.MonkeyPatch, tids: Sequence[int]) -> None:
+        """From now on it keeps account, instead of answering trials."""
+        self.tids = list(tids)
+        self.gone: set[int] = set()
+        self.owner: dict[int, int] = {}
+        self.on: set[int] = set()
+        self.words: dict[int, list[int]] = {}
+        self.rates: dict[str, int] = {}
+        listdir = os.listdir
+        monkeypatch.setattr(perf_event, "open_event", self.open_for)
+        monkeypatch.setattr(perf_event, "enable_group", self.on.add)
+        monkeypatch.setattr(perf_event, "disable_group", self.on.discard)
+        monkeypatch.setattr(perf_event, "read_group", self.read_words)
+        monkeypatch.setattr(
+            os, "listdir", lambda path: [str(tid) for tid in self.tids] if path == "/proc/self/task" else listdir(path)
+        )
+
+    def open_for(self, attributes: Attributes, tid: int = 0, group_fd: int = -1, cpu: int = -1) -> int:
+        if tid in self.gone:
+            raise OSError(errno.ESRCH, "No such process")
+        fd = self.open_event(attributes, tid, group_fd, cpu)
+        if group_fd < 0:
+            self.on.discard(fd)
+            self.owner[fd] = tid
+        leader = fd if group_fd < 0 else group_fd
+        self.words[leader] = [0] * (2 + len(self.groups[leader]))
+        return fd
+
+    def read_words(self, fd: int, events: int) -> tuple[int, int, tuple[int, ...]]:
+        enabled_ns, running_ns, *values = self.words[fd]
+        assert len(values) == events
+        return enabled_ns, running_ns, tuple(values)
+
+    def read_bytes(self, fd: int, size: int) -> bytes:
+        words = self.words[fd]
+        assert size == 8 * (1 + len(words))
+        return struct.pack(f"={size // 8}Q", len(words) - 2, *words)
+
+    def work(self, tid: int, ns: int, pmu: str = "cpu", share: float = 1) -> None:
+        """A thread works on that kind of core; its counters run for ``share`` of the time."""
+        for fd in self.on:
+            if self.owner[fd] != tid:
+                continue
+            words, group = self.words[fd], self.groups[fd]
+            kind = next((event.pmu for event in group if event.pmu), None)
+            running = ns if kind is None else round(share * ns) if kind == pmu else 0
+            words[0] += ns
+            words[1] += running
+            words[2:] = [
+                value + running * self.rates.get(event.name, 1) for value, event in zip(words[2:], group, strict=True)
+            ]
+
+
+def counting(
+    monkeypatch: pytest.MonkeyPatch, chosen: Selection, tids: Sequence[int], fake: Life | None = None
+) -> tuple[Life, PerfCollector]:
+    """A collector that knows what to count, before ``start``."""
+    life = Life() if fake is None else fake
+    life.install(monkeypatch, chosen)
+    collector = PerfCollector()
+    collector._selection = chosen
+    collector._plan_made = make_plan(chosen, machine(life.cores), root=Path("/nonexistent"))
+    collector._readings = Readings(life.read_bytes)
+    life.begin(monkeypatch, tids)
+    return life, collector
+
+
+def context() -> PassContext:
+    return PassContext("measure", os.getpid(), MAIN, Path("/nonexistent"), {})
+
+
+def rows(collector: PerfCollector, edges: int) -> list[dict[str, Any]]:
+    spans = [CountedSpan(number, 0, number, number + 1) for number in range(edges - 1)]
+    return collector.counts(spans).to_dicts()
+
+
+def test_an_event_that_stays_0_while_others_count_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = selection(["cycles", "r1", "r2"], [("cycles", "r1", "r2")], CLOCK)
+    life, collector = counting(monkeypatch, chosen, [MAIN])
+    life.rates = {"r1": 0}
+    collector.start(context())
+    collector.begin_iteration(0)
+    collector.full_reader()()
+    life.work(MAIN, 5_000_000)
+    collector.full_reader()()
+    (note,) = [note for note in collector.stop().notes if "counted 0" in note]
+    assert note == (
+        "counted 0 throughout: r1: happens never here, or this processor (or its hypervisor) does not implement it"
+    )
+
+
+def test_an_event_that_hardly_ran_is_not_called_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = selection(["cycles", "r1"], [("cycles", "r1")], CLOCK)
+    life, collector = counting(monkeypatch, chosen, [MAIN])
+    life.rates = {"r1": 0}
+    collector.start(context())
+    collector.begin_iteration(0)
+    life.work(MAIN, 1000)
+    assert not [note for note in collector.stop().notes if "counted 0" in note]
+
+
+def test_metrics_and_events_are_handed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    cpi = MetricDefinition(name="cpi", title="c", unit="1", digits=0, formula='"cycles"', meaning="m")
+    _, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK, [cpi]), [MAIN])
+    collector.start(context())
+    collected = collector.stop()
+    assert collected.metrics == [cpi]
+    assert [(event.name, event.kind) for event in collected.events] == [
+        ("cycles", "hardware"),
+        ("task-clock", "software"),
+    ]
+
+
+def test_a_thread_that_ends_before_it_can_be_opened_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    life, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN, WORKER])
+    life.gone = {WORKER}
+    collector.start(context())
+    collected = collector.stop()
+    assert collected.tables["threads"]["tid"].to_list() == [MAIN]
+    assert not [note for note in collected.notes if "could not be counted" in note]
+
+
+def test_a_main_thread_that_cannot_be_counted_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    life, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN])
+    life.gone = {MAIN}
+    with pytest.raises(HwprofError, match="cannot count the main thread"):
+        collector.start(context())
+
+
+def test_a_thread_that_dies_in_a_layer_keeps_its_last_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its descriptors stay open until the next iteration, and are then given back."""
+    life, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN, WORKER])
+    collector.start(context())
+    collector.begin_iteration(0)
+    collector.full_reader()()
+    life.work(WORKER, 700)
+    life.tids.remove(WORKER)
+    collector.full_reader()()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    collector.begin_iteration(0)
+    assert len(list(Path("/proc/self/fd").iterdir())) == before - 2
+    values = {(row["tid"], row["event"]): row["value"] for row in rows(collector, 2)}
+    assert values[WORKER, "cycles"] == 700
+    assert set(collector.stop().tables["threads"]["tid"]) == {MAIN, WORKER}
+
+
+def test_event_sets_take_turns_on_old_and_new_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = selection(["cycles", "r1", "r2", "r3", "r4", "r5"], [("r1", "r2", "r3"), ("r4", "r5")], CLOCK)
+    life, collector = counting(monkeypatch, chosen, [MAIN])
+    collector.start(context())
+    life.tids.append(LATE)
+    spans = []
+    for iteration in range(2):
+        collector.begin_iteration(iteration)
+        collector.full_reader()()
+        life.work(MAIN, 10)
+        life.work(LATE, 20)
+        collector.full_reader()()
+        spans.append(CountedSpan(iteration, iteration, 2 * iteration, 2 * iteration + 1))
+    found = {(row["span"], row["tid"], row["event"]): row["value"] for row in collector.counts(spans).to_dicts()}
+    assert [set(names) for names in collector.event_sets()] == [
+        {"cycles", "r1", "r2", "r3", "task-clock"},
+        {"cycles", "r4", "r5", "task-clock"},
+    ]
+    expected = {
+        (span, tid, event): value
+        for span, names in enumerate(collector.event_sets())
+        for event in names
+        for tid, value in ((MAIN, 10), (LATE, 20))
+    }
+    assert found == expected
+
+
+def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.MonkeyPatch) -> None:
+    chosen = selection(["cycles"], [("cycles",)], CLOCK)
+    _, collector = counting(monkeypatch, chosen, [MAIN, WORKER, LATE])
+    monkeypatch.setattr("collectors.perf.groups.descriptors_left", lambda needed: 4)
+    monkeypatch.setattr("collectors.perf.groups.cpu_time_ns", {MAIN: 0, WORKER: 1, LATE: 9}.get)
+    collector.start(context())
+    collected = collector.stop()
+    assert collected.tables["threads"]["tid"].to_list() == [MAIN, LATE]
+    (note,) = [note for note in collected.notes if "could not be counted" in note]
+    assert note.startswith("1 threads could not be counted: Too many open files")
+    assert "ulimit -n" in note
+
+
+def test_the_work_of_child_processes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN])
+    times = iter([{}, {77: ("python3", 3_000_000_000)}])
+    monkeypatch.setattr(children, "_living", lambda: next(times))
+    monkeypatch.setattr(children, "_reaped_ns", lambda: 5)
+    collector.start(context())
+    (note,) = [note for note in collector.stop().notes if "child" in note]
+    assert note.startswith("child processes worked for 3.00 s, which is not counted: python3 (pid 77)")
+
+
+def test_children_that_ended_are_known_by_what_they_left(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Living at the beginning with 1 s, waited for at the end with 4 s in all: 3 s of work in between."""
+    living = iter([{77: ("python3", 1_000_000_000)}, {}])
+    reaped = iter([2_000_000_000, 6_000_000_000])
+    monkeypatch.setattr(children, "_living", lambda: next(living))
+    monkeypatch.setattr(children, "_reaped_ns", lambda: next(reaped))
+    assert children.Children().worked() == (3_000_000_000, [])
+
+
+# --- two kinds of core
+
+
+def hybrid(monkeypatch: pytest.MonkeyPatch, extra: Sequence[Countable] = ()) -> tuple[Life, PerfCollector]:
+    events = [countable("cycles", str(kind.pmu), qualified=True) for kind in HYBRID]
+    chosen = selection([*events, *extra], [tuple(event.name for event in [*events, *extra])], CLOCK)
+    return counting(monkeypatch, chosen, [MAIN], Life(cores=HYBRID))
+
+
+def scaled(collector: PerfCollector) -> dict[str, float | None]:
+    """What analysis makes of the span between the two edges."""
+    counts = collector.counts([CountedSpan(0, 0, 0, 1)])
+    owners = pl.DataFrame({"span": [0], "owner": ["layer"], "caller": [MAIN]}, schema_overrides={"caller": pl.Int32})
+    owned = owned_counts(owners, counts, None)
+    return dict(owned.select("event", "scaled").iter_rows())
+
+
+@pytest.mark.parametrize(
+    ("course", "expected", "noted"),
+    [
+        ([("cpu_core", 1000, 1.0)], (1000, 0), False),  # a true 0, not "never ran"
+        ([("cpu_core", 600, 1.0), ("cpu_atom", 400, 1.0)], (600, 400), False),
+        ([("cpu_core", 500, 0.5), ("cpu_atom", 500, 1.0)], (333, 667), True),
+    ],
+)
+def test_analysis_scales_a_hybrids_counts_rightly(
+    monkeypatch: pytest.MonkeyPatch, course: list[tuple[str, int, float]], expected: tuple[int, int], noted: bool
+) -> None:
+    life, collector = hybrid(monkeypatch)
+    collector.start(context())
+    collector.begin_iteration(0)
+    collector.full_reader()()
+    for pmu, ns, share in course:
+        life.work(MAIN, ns, pmu, share)
+    collector.full_reader()()
+    found = scaled(collector)
+    assert found["cpu_core/cycles/"] == pytest.approx(expected[0], abs=1)
+    assert found["cpu_atom/cycles/"] == pytest.approx(expected[1], abs=1)
+    assert found["task-clock"] == 1000
+    assert any("multiplexed" in note for note in collector.stop().notes) == noted
+
+
+def test_events_of_one_kind_of_core_are_told_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
+    events = [countable(f"r{number}", "cpu_core") for number in range(5)] + [countable("r9", "cpu_atom")]
+    chosen = selection(events, [(event.name,) for event in events], CLOCK)
+    life, collector = counting(monkeypatch, chosen, [MAIN], Life(cores=HYBRID))
+    collector.start(context())
+    collector.begin_iteration(1)
+    collector.full_reader()()
+    life.work(MAIN, 750, "cpu_core")
+    life.work(MAIN, 250, "cpu_atom")
+    collector.full_reader()()
+    (event,) = [name for name in collector.event_sets()[1] if name != "task-clock"]
+    assert scaled(collector)[event] == 750
+    notes = collector.stop().notes
+    assert f"{event}: only on cpu_core, where 75% of the time was spent" in notes
+    assert not any("multiplexed" in note for note in notes)
