@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from hwprof.errors import UsageError
-from hwprof.hardware.catalogue import GENERIC, Event, Recipe, catalogue, microarchitectures
+from hwprof.hardware.catalogue import GENERIC, PAPI, Event, Recipe, catalogue, microarchitectures
 from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import (
@@ -245,6 +245,8 @@ class _Selecting:
             return UsageError(
                 f"{title} has no event {name!r}: it is one of {', '.join(others)}", "hwprof events shows this machine's"
             )
+        if name.lower().startswith(PAPI):
+            return UsageError(f"{name!r} is a name of PAPI's", "--counters papi counts it")
         near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.5)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         return UsageError(

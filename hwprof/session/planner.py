@@ -71,6 +71,8 @@ def _counters(
     candidates = {found.name: found for found in surveyed if _counts(found)}
     asked = [name for name in dict.fromkeys(counting.counters) if name != AUTO]
     for name in asked:
+        if named and name not in named:
+            raise UsageError(f"--counters names {name}, which --collectors leaves out")
         _require(name, candidates, off)
     if AUTO in counting.counters:
         asked += [name for name in candidates if name in named] or [PREFERRED]
