@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from collectors.papi import library
 from collectors.papi.library import Papi, PapiError
 from collectors.papi.plan import TASK_CLOCK, Plan, make_plan
+from collectors.papi.selection import select
 from collectors.papi.threads import Roster
 from collectors.perf import permission
 from collectors.perf.collector import ACTIVE_NS
@@ -27,8 +28,8 @@ if TYPE_CHECKING:  # imported when counting is over: it brings threads of its ow
 class PapiCollector:
     """Counts events of every thread of the worker with PAPI.
 
-    Options: ``events`` (PAPI's names of presets and native events; None: the catalogue's defaults), ``kernel`` (whether
-    kernel code is counted; None: where it is allowed).
+    Options: ``events`` (groups, metrics, PAPI's names of presets and native events; None: the default metrics),
+    ``kernel`` (whether kernel code is counted; None: where it is allowed).
     """
 
     name = "papi"
@@ -60,6 +61,14 @@ class PapiCollector:
             return Availability(ok=False, reason=error.message, remedy=error.remedy)
         return Availability(ok=bool(plan.sets), detail=plan_detail(plan), notes=tuple(plan_notes(plan)))
 
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raises ``UsageError`` for events that nobody knows."""
+        select(self._load(), options.get("events"))
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raises ``UsageError`` for an event that neither the catalogue nor PAPI knows."""
+        select(self._load(), options.get("events"))
+
     def start(self, context: PassContext) -> None:
         """Opens the event sets of every thread that exists; called on the main thread, after warm-up."""
         self._context = context
@@ -68,7 +77,7 @@ class PapiCollector:
         plan = self._plan(context.main_tid)
         if not plan.sets:
             raise HwprofError("PAPI can count none of the events here", "hwprof doctor shows why")
-        self._readings = Readings(plan.papi.reader(max(len(event_set.counted) for event_set in plan.sets)))
+        self._readings = Readings(plan.papi.reader(max(len(event_set) for event_set in plan.sets)))
         self._roster = Roster(plan, context.main_tid)
         for thread in self._roster.rescan():
             thread.cpu_ns = cpu_time_ns(thread.tid)
@@ -92,13 +101,14 @@ class PapiCollector:
             notes=self._notes,
             detail=plan_detail(plan) | {"threads": len(roster.all), "edges": self._readings.edges},
             events=[event.info(machine) for event in plan.events.values()],
+            metrics=plan.metrics,
         )
 
     # --- EdgeCounter
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """The event names of each set."""
-        return [event_set.names for event_set in self._started().sets]
+        return self._started().sets
 
     def begin_iteration(self, event_set: int) -> None:
         """Looks for new and ended threads, sees which were active, and switches to the set."""
@@ -141,24 +151,17 @@ class PapiCollector:
         columns, cut = self._readings.difference(spans)
         if cut:
             self._notes.append(f"{cut} spans reach over the end of their iteration and were not counted")
-        clock = plan.index(TASK_CLOCK)
-        names = pl.Series("event", [*plan.events, TASK_CLOCK], dtype=pl.String)
-        time_ns = pl.col("value").filter(pl.col("number") == clock).first().over("span", "tid")
-        counts = (
-            pl.DataFrame(
-                {
-                    "iteration": pl.Series(columns.iteration).cast(pl.Int32),
-                    "span": columns.span,
-                    "tid": pl.Series(columns.tid).cast(pl.Int32),
-                    "number": columns.event,
-                    "event": names.gather(pl.Series(columns.event)),
-                    "value": columns.value,
-                }
-            )
-            .with_columns(enabled_ns=time_ns, running_ns=time_ns, provenance=pl.lit("measured"))
-            .filter(pl.col("number") < len(plan.events))
-            .drop("number")
-        )
+        names = pl.Series("event", list(plan.events), dtype=pl.String)
+        time_ns = pl.col("value").filter(pl.col("event") == TASK_CLOCK).first().over("span", "tid")
+        counts = pl.DataFrame(
+            {
+                "iteration": pl.Series(columns.iteration).cast(pl.Int32),
+                "span": columns.span,
+                "tid": pl.Series(columns.tid).cast(pl.Int32),
+                "event": names.gather(pl.Series(columns.event)),
+                "value": columns.value,
+            }
+        ).with_columns(enabled_ns=time_ns, running_ns=time_ns, provenance=pl.lit("measured"))
         self._notes += _silent_notes(counts, plan)
         return counts
 
@@ -188,10 +191,11 @@ class PapiCollector:
         """Threads in reading order: main, active, idle."""
         roster, plan = self._roster, self._started()
         assert roster is not None
+        names = list(plan.events)
         main, *others = roster.threads
         ordered = [main, *sorted(others, key=lambda thread: not thread.active)]
         self._readings.begin_stretch(
-            events=tuple(plan.index(name) for name in plan.sets[self._set].counted),
+            events=tuple(names.index(name) for name in plan.sets[self._set]),
             fds=[thread.sets[self._set] for thread in ordered],
             tids=[thread.tid for thread in ordered],
             active=1 + sum(thread.active for thread in others),
@@ -211,9 +215,6 @@ class PapiCollector:
 def plan_notes(plan: Plan) -> list[str]:
     """What the user should know about what is counted and what is not."""
     notes = []
-    if not plan.hardware and not perf_event.core_pmu_counts():
-        why = permission.why_no_hardware()
-        notes.append(f"software events only: {why.reason} ({why.remedy})")
     if not plan.attaches:
         notes.append(
             "PAPI counts the main thread only: to attach to another one it first opens a hardware event, also for"

@@ -35,6 +35,7 @@ ESYS: Final = -3
 ENOEVNT: Final = -7
 ECNFLCT: Final = -8
 EPERM: Final = -15
+ENOSUPP: Final = -18
 ECOUNT: Final = -23
 _OK: Final = 0
 _NULL: Final = -1

@@ -10,47 +10,31 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from collectors.papi.library import COMPONENT, ECNFLCT, ENOEVNT, EPERM, Papi, PapiError
-from collectors.perf.permission import LOWER_PARANOID
-from hwprof.errors import UsageError
-from hwprof.hardware import catalogue, perf_event
+from collectors.papi.library import COMPONENT, ECNFLCT, ENOEVNT, ENOSUPP, EPERM, Papi, PapiError
+from collectors.papi.selection import LIST_EVENTS, select
+from collectors.perf.permission import LOWER_PARANOID, why_no_hardware
+from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.countable import Dropped
+from hwprof.run.manifest import MetricDefinition
 
 TASK_CLOCK: Final = "perf::TASK-CLOCK"
 """In every set: the time that the set counted, and, as no processor has it in a counter, what keeps PAPI before 7.1
 from reading other threads' sets with ``rdpmc``, which gives it the calling processor's counters instead."""
 
-LIST_EVENTS: Final = "papi_avail and papi_native_avail list its events"
-
-
-@dataclass(frozen=True)
-class EventSet:
-    """Events that are counted together. ``counted`` is what PAPI is asked for, in the order of its values."""
-
-    names: tuple[str, ...]
-
-    @property
-    def counted(self) -> tuple[str, ...]:
-        """The names, and the task clock if it is not among them."""
-        return self.names if TASK_CLOCK in self.names else (*self.names, TASK_CLOCK)
-
 
 @dataclass
 class Plan:
-    """What is counted. ``sets`` is empty where nothing is."""
+    """What is counted. ``sets`` are names of events that are counted together, in the order of PAPI's values."""
 
     papi: Papi
-    sets: list[EventSet] = field(default_factory=list)
+    sets: list[tuple[str, ...]] = field(default_factory=list)
     events: dict[str, Event] = field(default_factory=dict)  # by name: those that are counted
+    metrics: list[MetricDefinition] = field(default_factory=list)
     dropped: dict[str, Dropped] = field(default_factory=dict)
     kernel: bool = False  # the sets count kernel code as well
     kernel_allowed: bool = False
     attaches: bool = False  # other threads than the calling one can be counted
-
-    def index(self, name: str) -> int:
-        """The event's number in the counts; the task clock that nobody asked for comes last."""
-        return list(self.events).index(name) if name in self.events else len(self.events)
 
     @property
     def hardware(self) -> list[str]:
@@ -61,52 +45,44 @@ class Plan:
 def make_plan(papi: Papi, names: Iterable[str] | None, *, kernel: bool | None, main_tid: int) -> Plan:
     """The sets in which those of the events that work here are counted; called on the main thread.
 
-    ``names``: PAPI's names of presets and native events; None: the catalogue's defaults. ``kernel``: whether kernel
-    code is counted; None: wherever it is allowed. Raises ``UsageError`` on a name that PAPI does not know, and
-    ``PapiError`` where it cannot even count a thread's time.
+    ``names``: groups, metrics, PAPI's presets and native events; None: the default metrics. ``kernel``: whether kernel
+    code is counted; None: wherever it is allowed. Raises ``UsageError`` on a name that nobody knows, and ``PapiError``
+    where PAPI cannot even count a thread's time.
     """
-    plan = Plan(papi, kernel_allowed=_kernel_allowed(papi))
+    selection = select(papi, names)
+    plan = Plan(papi, metrics=selection.metrics, dropped=selection.dropped, kernel_allowed=_kernel_allowed(papi))
     plan.kernel = plan.kernel_allowed if kernel is None else kernel and plan.kernel_allowed
     papi.count_kernel(plan.kernel)
     plan.attaches = _attaches(papi, main_tid)
     usable = []
-    for event in _events(papi, names):
+    for event in selection.events.values():
         why_not = _why_not(plan, event)
         if why_not is None:
             usable.append(event)
         else:
             plan.dropped[event.name] = why_not
-    plan.sets = [EventSet(packed) for packed in pack(papi, usable)]
-    counted = {name for event_set in plan.sets for name in event_set.names}
+    plan.sets = pack(papi, usable)
+    counted = {name for names in plan.sets for name in names}
     plan.events = {event.name: event for event in usable if event.name in counted}
     for event in usable:
         if event.name not in counted:
-            plan.dropped[event.name] = Dropped(f"{event.name} gets no counter beside perf::TASK-CLOCK")
+            plan.dropped[event.name] = Dropped(f"{event.name} gets no hardware counter beside software events")
+    if not plan.hardware and not perf_event.core_pmu_counts():  # the one reason behind all of them
+        hardware = [event.name for event in selection.events.values() if event.kind == "hardware"]
+        plan.dropped |= dict.fromkeys(hardware, why_no_hardware())
     return plan
-
-
-def _events(papi: Papi, names: Iterable[str] | None) -> list[Event]:
-    """The catalogue's entries; a native event that it does not describe gets one that says no more than its name."""
-    known = catalogue.catalogue(catalogue.PAPI)
-    if names is None:
-        return [event for event in known.defaults() if event.kind == "software" or papi.has(event.name)]
-    described = known.named()
-    chosen = []
-    for name in dict.fromkeys(names):
-        if name not in described and papi.code(name) is None:
-            raise UsageError(f"PAPI {papi.version} knows no event {name!r} on this machine", LIST_EVENTS)
-        chosen.append(described.get(name) or Event(name=name, meaning=f"PAPI's native event {name}", topic=name))
-    return chosen
 
 
 def _kernel_allowed(papi: Papi) -> bool:
     """Whether this user may count what the kernel does."""
-    papi.count_kernel(True)
     try:
+        papi.count_kernel(True)
         try_out(papi, [TASK_CLOCK])
     except PapiError as error:
-        if error.code != EPERM:
+        if error.code not in (EPERM, ENOSUPP):
             raise
+        papi.count_kernel(False)
+        try_out(papi, [TASK_CLOCK])  # raises where not even that is allowed
         return False
     return True
 
@@ -138,7 +114,7 @@ def _why_not(plan: Plan, event: Event) -> Dropped | None:
             LOWER_PARANOID,
         )
     try:
-        value = try_out(papi, EventSet((event.name,)).counted)[0]
+        value = try_out(papi, list(dict.fromkeys((event.name, TASK_CLOCK))))[0]
     except PapiError as error:
         return Dropped(_refusal(event.name, error))
     if value == 0 and event.busy_loop_moves:
@@ -163,11 +139,11 @@ def pack(papi: Papi, events: Sequence[Event]) -> list[tuple[str, ...]]:
     chunks: list[tuple[str, ...]] = []
 
     def fits(chunk: tuple[str, ...], base: tuple[str, ...] = core) -> bool:
-        return counts_together(papi, EventSet((*base, *chunk, *software)).counted)
+        return counts_together(papi, (*base, *chunk, *software))
 
     if not fits(()):  # not even the core events together: every event alone
         alone = [(name,) for name in (*core, *(event.name for event in rest)) if fits((name,), ())]
-        return [(*chunk, *software) for chunk in alone] or [software] * bool(software)
+        return [(*chunk, *software) for chunk in alone] or [software]
     for topic in dict.fromkeys(event.topic for event in rest):
         members = tuple(event.name for event in rest if event.topic == topic)
         for piece in [members] if fits(members) else [(name,) for name in members]:
@@ -175,8 +151,11 @@ def pack(papi: Papi, events: Sequence[Event]) -> list[tuple[str, ...]]:
                 chunks[-1] += piece
             else:
                 chunks.append(piece)
-    sets = [(*core, *chunk, *software) if fits(chunk) else (*chunk, *software) for chunk in chunks]
-    return sets or [(*core, *software)] * bool(core or software)
+    beside_core = [(*core, *chunk, *software) for chunk in chunks if fits(chunk)]
+    without_core = [(*chunk, *software) for chunk in chunks if not fits(chunk) and fits(chunk, ())]
+    if core and not beside_core:
+        beside_core = [(*core, *software)]
+    return [*beside_core, *without_core] or [software]
 
 
 def counts_together(papi: Papi, names: Sequence[str]) -> bool:

@@ -24,7 +24,7 @@ class ThreadSets:
         self._counting: int | None = None
         try:
             for event_set in plan.sets:
-                self.sets.append(self._papi.open_set(event_set.counted, tid if attach else None))
+                self.sets.append(self._papi.open_set(event_set, tid if attach else None))
         except PapiError:
             self.close()
             raise
@@ -78,6 +78,7 @@ class Roster:
             except PapiError as error:
                 self.refused[thread.tid] = str(error)
                 self.threads.remove(thread)
+                self.all.remove(thread)
                 thread.close()
         if not self.threads or self.threads[0].tid != self._main_tid:
             reason = self.refused.get(self._main_tid, "it is not a thread of this process")
@@ -94,7 +95,7 @@ class Roster:
 
     def _open(self, tids: list[int]) -> list[ThreadSets]:
         plan = self._plan
-        each = sum(len(event_set.counted) for event_set in plan.sets) + 1  # PAPI opens one more for a moment
+        each = sum(len(event_set) for event_set in plan.sets) + 1  # PAPI opens one more for a moment
         room = descriptors_left(each * len(tids))
         opened = []
         for tid in tids:

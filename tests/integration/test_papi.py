@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from collectors.papi import PapiCollector, library
+from collectors.papi import PapiCollector
 from hwprof.hardware import catalogue, perf_event
 from tests.pmu.guest.papi_work import PAGES, ROUNDS, SOFTWARE, side_by_side, table
 from tests.requirements import missing, require_tool
@@ -89,7 +89,6 @@ def test_where_papi_reaches_no_other_thread_it_says_so(both: dict[str, Any]) -> 
         return
     assert both["detail"]["papi"]["every_thread"] is False
     assert any("main thread only" in note for note in both["notes"]["papi"])
-    assert any(note.startswith("software events only") for note in both["notes"]["papi"])
 
 
 def test_events_have_their_meaning_in_the_manifest(both: dict[str, Any]) -> None:
@@ -97,17 +96,14 @@ def test_events_have_their_meaning_in_the_manifest(both: dict[str, Any]) -> None
     assert [name for name, _, _ in both["described"]] == list(SOFTWARE.values())
 
 
-def test_presets_without_a_pmu_are_refused_with_the_reason(papi_avail: str, tmp_path: Path) -> None:
+def test_presets_without_a_pmu_are_refused_with_the_reason(both: dict[str, Any]) -> None:
+    detail = PapiCollector().availability().detail
     if perf_event.core_pmu_counts():
-        assert PapiCollector().availability().detail["hardware"]
+        assert detail["hardware"]
         return
-    papi = library.load()
-    assert not papi.has("PAPI_TOT_CYC")
-    found = PapiCollector()
-    found._options = {"events": ["PAPI_TOT_CYC", "perf::PAGE-FAULTS"]}
-    detail = found.availability().detail
-    assert detail["software"] == ["perf::PAGE-FAULTS"]
-    assert detail["unavailable_events"]["PAPI_TOT_CYC"]["reason"].startswith("this machine's PMU does not offer")
+    assert detail["hardware"] == [] and detail["software"]
+    cycles = detail["unavailable_events"]["PAPI_TOT_CYC"]
+    assert "PMU" in cycles["reason"] and cycles["remedy"]
 
 
 def test_the_catalogue_has_every_preset_of_this_papi(papi_avail: str) -> None:

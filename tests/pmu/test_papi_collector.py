@@ -8,17 +8,17 @@ from typing import Any
 
 import pytest
 
-from tests.pmu.guest.papi_work import HARDWARE, MANY, PAGES, ROUNDS, SOFTWARE, table
+from tests.pmu.guest.papi_work import HARDWARE, MANY, PAGES, ROUNDS, SILENT, SOFTWARE, table
 from tests.pmu.machine import run_in_vm
 
 CPU = "cortex-a57"
 """A processor whose PMU the emulator has and for which PAPI 7.0 knows presets."""
 
 
-def run(out: Path, **options: Any) -> dict[str, Any]:
+def run(out: Path, job: str, **options: Any) -> dict[str, Any]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PMU_VM_PACKAGES", "libpapi7.0")
-        done = run_in_vm(["python3", "-m", "tests.pmu.guest.papi_work"], out=out, **options)
+        done = run_in_vm(["python3", "-m", "tests.pmu.guest.papi_work", job], out=out, **options)
     assert done.returncode == 0, done.stdout + done.stderr
     result: dict[str, Any] = json.loads((out / "papi.json").read_text())
     return result
@@ -26,7 +26,7 @@ def run(out: Path, **options: Any) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run(tmp_path_factory.mktemp("papi"), cpu=CPU, paranoid=1)
+    return run(tmp_path_factory.mktemp("papi"), "count", cpu=CPU, paranoid=1)
 
 
 def test_papi_and_perf_count_the_same_on_every_thread(result: dict[str, Any]) -> None:
@@ -60,7 +60,7 @@ def test_emulated_cycles_are_twice_the_instructions(result: dict[str, Any]) -> N
 def test_more_events_than_counters_are_counted_in_turn(result: dict[str, Any]) -> None:
     rotation = result["rotation"]
     sets = rotation["sets"]
-    assert len(sets) > 1 and {name for names in sets for name in names} == set(MANY)
+    assert len(sets) > 1 and {name for names in sets for name in names} == set(MANY) | set(SOFTWARE.values())
     assert all({"PAPI_TOT_CYC", "PAPI_TOT_INS"} <= set(names) for names in sets)
     assert any(f"counted in {len(sets)} sets in turn" in note for note in rotation["notes"])
     main = [row for row in rotation["counts"] if row["tid"] == rotation["main"]]
@@ -72,7 +72,29 @@ def test_more_events_than_counters_are_counted_in_turn(result: dict[str, Any]) -
 
 def test_events_that_the_processor_only_pretends_to_have_are_told(result: dict[str, Any]) -> None:
     """The emulator counts cycles and instructions; the kernel opens the others, and they stay 0."""
-    unavailable = result["rotation"]["defaults"]["unavailable_events"]
-    assert "stays 0 where it must count" in unavailable["PAPI_BR_INS"]["reason"]
+    unavailable = result["rotation"]["detail"]["unavailable_events"]
+    assert "stays 0 where it must count" in unavailable[SILENT]["reason"]
     (note,) = [note for note in result["rotation"]["notes"] if note.startswith("stayed 0 throughout")]
     assert "PAPI_L2_DCM" in note and "PAPI_TOT_INS" not in note
+
+
+def test_an_ordinary_user_counts_user_code(tmp_path: Path) -> None:
+    found = run(tmp_path, "available", cpu=CPU, paranoid=2, user=True)
+    assert found["ok"], found
+    assert found["detail"]["kernel"] is False and found["detail"]["every_thread"]
+    assert found["detail"]["hardware"][:2] == list(HARDWARE.values())
+    assert found["detail"]["software"] == ["perf::TASK-CLOCK", "perf::PAGE-FAULTS"]
+    assert any("user code only" in note and "sudo sysctl" in note for note in found["notes"])
+
+
+def test_papi_refuses_paranoid_3_with_the_remedy(tmp_path: Path) -> None:
+    found = run(tmp_path, "available", cpu=CPU, paranoid=3)
+    assert not found["ok"]
+    assert "counts nothing here" in found["reason"] and "paranoid=3" in found["reason"]
+    assert found["remedy"] == "sudo sysctl kernel.perf_event_paranoid=1"
+
+
+def test_a_processor_that_papi_does_not_know_is_the_reason(tmp_path: Path) -> None:
+    found = run(tmp_path, "available", cpu="cortex-a72", paranoid=1)
+    assert not found["ok"]
+    assert "libpfm4" in found["reason"] and "newer PAPI" in found["remedy"]

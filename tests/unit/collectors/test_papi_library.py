@@ -140,5 +140,4 @@ def test_the_catalogues_presets_and_recipes() -> None:
     for recipe in file.metric:
         assert recipe.name in known
         assert set(operands(recipe.of)) | set(operands(recipe.per or "")) <= names | {"counted-time"}
-    defaults = {event.name for event in file.defaults()}
-    assert {"PAPI_TOT_CYC", "PAPI_TOT_INS", "perf::TASK-CLOCK"} <= defaults
+    assert next(event.name for event in file.defaults()) == "perf::TASK-CLOCK"

@@ -8,85 +8,19 @@ from pathlib import Path
 import pytest
 
 from collectors.papi import PapiCollector
-from collectors.papi.library import ECNFLCT, ENOEVNT, EPERM, Papi, PapiError
-from collectors.papi.plan import TASK_CLOCK, Plan, make_plan
+from collectors.papi.library import Papi
+from collectors.papi.plan import Plan, make_plan
+from collectors.perf.permission import why_no_hardware
 from hwprof.errors import HwprofError, UsageError
-from hwprof.hardware import catalogue
 from hwprof.session.collector import PassContext
+from tests.unit.collectors.fake_papi import SOFTWARE, FakePapi
 
 MAIN = 7
-SOFTWARE = [TASK_CLOCK, "perf::PAGE-FAULTS", "perf::CONTEXT-SWITCHES", "perf::CPU-MIGRATIONS"]
 
 
-class FakePapi(Papi):
-    """A machine with some events and some counters. ``cost`` is how many counters an event takes."""
-
-    path = "/made/up/libpapi.so"
-    version = "7.0.0"
-    component = 0
-
-    def __init__(
-        self,
-        presets: Sequence[str] = (),
-        counters: int = 4,
-        *,
-        silent: Sequence[str] = (),
-        elsewhere: Sequence[str] = (),
-        cost: dict[str, int] | None = None,
-        kernel: bool = True,
-        pmu: bool = True,
-        disabled: str | None = None,
-    ) -> None:
-        self.presets, self.counters, self.silent, self.elsewhere = presets, counters, silent, elsewhere
-        self.cost = cost or {}
-        self.kernel_allowed, self.pmu, self.disabled = kernel, pmu, disabled
-        self.kernel = False
-        self.open: dict[int, list[str]] = {}
-        self.opened = 0
-
-    def why_disabled(self) -> str | None:
-        return self.disabled
-
-    def code(self, name: str) -> int | None:
-        known = [*self.presets, *SOFTWARE, *self.elsewhere]
-        return known.index(name) if name in known else -1 if name in catalogue.catalogue("papi").named() else None
-
-    def component_of(self, code: int) -> str:
-        return "rapl" if code >= len(self.presets) + len(SOFTWARE) else "perf_event"
-
-    def has(self, name: str) -> bool:
-        return name in self.presets
-
-    def count_kernel(self, kernel: bool) -> None:
-        self.kernel = kernel
-
-    def open_set(self, events: Sequence[str], tid: int | None) -> int:
-        if tid is not None and not self.pmu:
-            raise PapiError(ENOEVNT, "Event does not exist")
-        if self.kernel and not self.kernel_allowed:
-            raise PapiError(EPERM, "Permission level does not permit operation")
-        hardware = [name for name in events if name not in SOFTWARE]
-        if not set(hardware) <= set(self.presets):
-            raise PapiError(ENOEVNT, "Event does not exist")
-        if sum(self.cost.get(name, 1) for name in hardware) > self.counters:
-            raise PapiError(ECNFLCT, "hardware resource limits")
-        self.opened += 1
-        self.open[self.opened] = list(events)
-        return self.opened
-
-    def start(self, number: int) -> None:
-        assert number in self.open
-
-    def stop(self, number: int) -> None:
-        assert number in self.open
-
-    def close_set(self, number: int) -> None:
-        del self.open[number]
-
-    def values(self, number: int, events: int) -> tuple[int, ...]:
-        names = self.open[number]
-        assert len(names) == events
-        return tuple(0 if name in self.silent else 1000 for name in names)
+@pytest.fixture(autouse=True)
+def a_machine_with_a_pmu(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hwprof.hardware.perf_event.core_pmu_counts", lambda: True)
 
 
 def plan_of(papi: FakePapi, names: Sequence[str] | None = None, kernel: bool | None = None) -> Plan:
@@ -95,29 +29,40 @@ def plan_of(papi: FakePapi, names: Sequence[str] | None = None, kernel: bool | N
     return plan
 
 
-def test_defaults_are_the_default_presets_that_the_machine_has_and_the_software_events() -> None:
-    plan = plan_of(FakePapi(["PAPI_TOT_INS", "PAPI_TOT_CYC", "PAPI_LD_INS"]))
-    assert [event_set.names for event_set in plan.sets] == [("PAPI_TOT_CYC", "PAPI_TOT_INS", *SOFTWARE)]
-    assert plan.hardware == ["PAPI_TOT_CYC", "PAPI_TOT_INS"]
-    assert not plan.dropped and plan.kernel and plan.attaches
+def hardware_sets(plan: Plan) -> list[tuple[str, ...]]:
+    """The sets without the software events, which every one of them must have."""
+    assert all(names[-len(SOFTWARE) :] == tuple(SOFTWARE) for names in plan.sets)
+    return [names[: -len(SOFTWARE)] for names in plan.sets]
+
+
+CORE = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
+
+
+def test_defaults_are_the_presets_of_the_default_metrics_that_the_machine_has() -> None:
+    plan = plan_of(FakePapi([*CORE, "PAPI_BR_MSP", "PAPI_L2_TCM", "PAPI_LD_INS"]))
+    assert hardware_sets(plan) == [(*CORE, "PAPI_BR_MSP", "PAPI_L2_TCM")]
+    assert plan.kernel and plan.attaches
+    assert [metric.name for metric in plan.metrics][:3] == ["cpi", "ipc", "frequency"]
+    formulas = {metric.name: metric.formula for metric in plan.metrics}
+    assert formulas["l2_mpki"] == '1000 * "PAPI_L2_TCM" / "PAPI_TOT_INS"'
+    assert set(plan.dropped) == {"PAPI_L3_TCM"}  # every report shows llc_mpki, or why it does not
+    assert "does not offer" in plan.dropped["PAPI_L3_TCM"].reason
+
+
+def test_groups_and_metrics_stand_for_their_presets() -> None:
+    papi = FakePapi([*CORE, "PAPI_L1_DCM", "PAPI_TLB_DM"])
+    assert hardware_sets(plan_of(papi, ["tlb", "l1d_mpki"])) == [("PAPI_TOT_INS", "PAPI_L1_DCM", "PAPI_TLB_DM")]
+    assert "PAPI_TLB_IM" not in plan_of(papi, ["tlb"]).dropped  # of a group, what the machine has
+    assert "PAPI_TLB_IM" in plan_of(papi, ["itlb_mpki"]).dropped
+    assert plan_of(papi, ["amx_busy"]).dropped["amx_busy"].reason == "no preset of PAPI's tells it"
 
 
 def test_events_that_conflict_are_split_and_core_events_are_in_every_set() -> None:
-    presets = [
-        "PAPI_TOT_CYC",
-        "PAPI_TOT_INS",
-        "PAPI_L1_DCM",
-        "PAPI_L1_DCA",
-        "PAPI_L2_TCM",
-        "PAPI_L2_TCA",
-        "PAPI_BR_MSP",
-    ]
-    plan = plan_of(FakePapi(presets, counters=4), presets)
-    sets = [event_set.names for event_set in plan.sets]
-    assert sets == [
-        ("PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_L1_DCM", "PAPI_L1_DCA"),
-        ("PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_L2_TCM", "PAPI_L2_TCA"),
-        ("PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_BR_MSP"),
+    presets = [*CORE, "PAPI_L1_DCM", "PAPI_L1_DCA", "PAPI_L2_TCM", "PAPI_L2_TCA", "PAPI_BR_MSP"]
+    assert hardware_sets(plan_of(FakePapi(presets, counters=4), presets)) == [
+        (*CORE, "PAPI_BR_MSP"),
+        (*CORE, "PAPI_L1_DCM", "PAPI_L1_DCA"),
+        (*CORE, "PAPI_L2_TCM", "PAPI_L2_TCA"),
     ]
 
 
@@ -125,34 +70,26 @@ def test_a_topic_that_does_not_fit_as_a_whole_is_counted_piece_by_piece() -> Non
     """Derived presets take several counters."""
     presets = ["PAPI_TOT_CYC", "PAPI_L1_DCM", "PAPI_L1_DCA", "PAPI_L1_DCR"]
     papi = FakePapi(presets, counters=4, cost={"PAPI_L1_DCM": 2, "PAPI_L1_DCA": 2})
-    assert [event_set.names for event_set in plan_of(papi, presets).sets] == [
+    assert hardware_sets(plan_of(papi, presets)) == [
         ("PAPI_TOT_CYC", "PAPI_L1_DCM"),
         ("PAPI_TOT_CYC", "PAPI_L1_DCA", "PAPI_L1_DCR"),
     ]
 
 
 def test_core_events_that_do_not_even_fit_together_are_counted_in_turn() -> None:
-    presets = ["PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_BR_MSP"]
-    plan = plan_of(FakePapi(presets, counters=1), [*presets, TASK_CLOCK])
-    assert [event_set.names for event_set in plan.sets] == [(name, TASK_CLOCK) for name in presets]
+    presets = [*CORE, "PAPI_BR_MSP"]
+    assert hardware_sets(plan_of(FakePapi(presets, counters=1), presets)) == [(name,) for name in presets]
 
 
 def test_an_event_beside_which_core_events_have_no_room_is_counted_alone() -> None:
-    presets = ["PAPI_TOT_CYC", "PAPI_TOT_INS", "PAPI_SP_OPS"]
-    plan = plan_of(FakePapi(presets, counters=4, cost={"PAPI_SP_OPS": 4}), presets)
-    assert [event_set.names for event_set in plan.sets] == [("PAPI_SP_OPS",)]
-    assert set(plan.events) | set(plan.dropped) == set(presets)
-
-
-def test_the_task_clock_is_in_every_set_and_shown_only_if_asked_for() -> None:
-    (event_set,) = plan_of(FakePapi(["PAPI_TOT_CYC"]), ["PAPI_TOT_CYC"]).sets
-    assert event_set.names == ("PAPI_TOT_CYC",)
-    assert event_set.counted == ("PAPI_TOT_CYC", TASK_CLOCK)
+    presets = [*CORE, "PAPI_SP_OPS"]
+    papi = FakePapi(presets, counters=4, cost={"PAPI_SP_OPS": 4})
+    assert hardware_sets(plan_of(papi, presets)) == [CORE, ("PAPI_SP_OPS",)]
 
 
 def reason_of(papi: FakePapi, name: str, kernel: bool | None = None) -> str:
     plan = plan_of(papi, [name], kernel)
-    assert not plan.sets and not plan.events
+    assert name not in plan.events and not any(name in names for names in plan.sets)
     return plan.dropped[name].reason
 
 
@@ -179,13 +116,17 @@ def test_a_name_that_papi_does_not_know_is_the_users_mistake() -> None:
         plan_of(FakePapi(), ["PAPI_TOT_CYCLES"])
     assert "'PAPI_TOT_CYCLES'" in str(raised.value) and "papi_native_avail" in str(raised.value)
     collector = PapiCollector(FakePapi)
+    collector.check_options({"events": ["cpi", "PAPI_TOT_CYC", "perf::TASK-CLOCK"]})
+    with pytest.raises(UsageError):
+        collector.check_options({"events": ["PAPI_TOT_CYCLES"]})
     with pytest.raises(UsageError):
         collector.start(PassContext("measure", MAIN, MAIN, Path(), {"events": ["PAPI_TOT_CYCLES"]}))
 
 
-@pytest.mark.parametrize("kernel", [True, False])
-def test_user_code_only_where_no_more_is_allowed(kernel: bool) -> None:
-    papi = FakePapi(["PAPI_TOT_CYC"], kernel=kernel)
+@pytest.mark.parametrize(("kernel", "refuses_domain"), [(True, True), (False, True), (False, False)])
+def test_user_code_only_where_no_more_is_allowed(kernel: bool, refuses_domain: bool) -> None:
+    """PAPI may refuse to count the kernel at once, or when the set is opened."""
+    papi = FakePapi(["PAPI_TOT_CYC"], kernel=kernel, refuses_domain=refuses_domain)
     plan = plan_of(papi, None)
     assert (plan.kernel, papi.kernel) == (kernel, kernel)
     assert ("perf::CONTEXT-SWITCHES" in plan.events) == kernel
@@ -219,5 +160,7 @@ def test_without_a_pmu_the_note_says_that_only_the_main_thread_is_counted(monkey
     found = PapiCollector(lambda: FakePapi(pmu=False)).availability()
     assert found.ok and found.detail["every_thread"] is False
     assert found.detail["software"] == SOFTWARE and found.detail["hardware"] == []
-    assert any(note.startswith("software events only") for note in found.notes)
+    cycles = found.detail["unavailable_events"]["PAPI_TOT_CYC"]
+    assert cycles == {"reason": why_no_hardware().reason, "remedy": why_no_hardware().remedy}
+    assert any(note.startswith("not counted: PAPI_TOT_CYC, PAPI_TOT_INS") for note in found.notes)
     assert any("main thread only" in note and "perf counts every thread" in note for note in found.notes)
