@@ -102,14 +102,14 @@ static int reserve(struct buffer *buffer, size_t more) {
     return 1;
 }
 
-/* A row that the kernel does not give whole (a group in error state) is zeros, which no whole row begins with. */
+/* A row that does not come whole (a group in error state) is all ones, as no group's header is. */
 static void read_row(int fd, char *row, size_t size) {
     ssize_t got;
     do
         got = read(fd, row, size);
     while (got < 0 && errno == EINTR);
     if (got != (ssize_t)size)
-        memset(row, 0, size);
+        memset(row, 0xff, size);
 }
 
 static void read_slot(struct sweep *sweep, size_t number, int certain, char *row) {

@@ -22,6 +22,9 @@ from hwprof.hardware import perf_event
 CONFIG_DUMMY: Final = 9  # PERF_COUNT_SW_DUMMY: counts nothing
 DOORBELL: Final = perf_event.Attributes(perf_event.TYPE_SOFTWARE, CONFIG_DUMMY, exclude_kernel=True, disabled=False)
 
+NOT_READ: Final = -1
+"""No counter group's first word, which is how many events it has."""
+
 RESERVE: Final = (1 << 20, 1 << 14)
 """Bytes of rows and number of edges that there is room for at first."""
 
@@ -48,8 +51,8 @@ class Sweep(Protocol):
 
     def take(self) -> tuple[bytes, bytes]:
         """The marks of the edges since the last take, a byte each, and their rows one after the other, which the sweep
-        then forgets; a row that could not be read whole is zeros. To be called between iterations, so that the buffer
-        stays small and edges find it in memory."""
+        then forgets. Each 64-bit word of a row that did not come whole is ``NOT_READ``. To be called between
+        iterations, so that the buffer stays small and edges find it in memory."""
         ...
 
 
@@ -66,7 +69,7 @@ class PythonSweep:
     """``Sweep`` in Python: about 0.2 µs more a row, and a thread that sleeps is read like any other."""
 
     def __init__(self, read: Callable[[int, int], bytes] = os.read) -> None:
-        self.read = read
+        self._read = read
         self._marks = bytearray()
         self._rows: list[bytes] = []
         self._taken = 0
@@ -86,16 +89,16 @@ class PythonSweep:
 
     def reader(self, mark: int) -> Callable[[], None]:
         """The function that reads an edge of that mark."""
-        note, keep, order = self._marks.append, self._rows.append, self._order(mark)
+        note, keep, read, order = self._marks.append, self._rows.append, self._read, self._order(mark)
 
         def edge() -> None:
             note(mark)
             for fd, size in order:
                 try:
-                    row = self.read(fd, size)
+                    row = read(fd, size)
                 except OSError:
                     row = b""
-                keep(row if len(row) == size else bytes(size))
+                keep(row if len(row) == size else b"\xff" * size)
 
         return edge
 
