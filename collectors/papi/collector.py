@@ -65,10 +65,6 @@ class PapiCollector:
         """Raises ``UsageError`` for events that nobody knows."""
         select(self._load(), options.get("events"))
 
-    def check_options(self, options: dict[str, Any]) -> None:
-        """Raises ``UsageError`` for an event that neither the catalogue nor PAPI knows."""
-        select(self._load(), options.get("events"))
-
     def start(self, context: PassContext) -> None:
         """Opens the event sets of every thread that exists; called on the main thread, after warm-up."""
         self._context = context
