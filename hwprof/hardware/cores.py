@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
+from itertools import groupby
 from pathlib import Path
 from typing import Final
 
@@ -88,6 +90,15 @@ def cpu_list(text: str) -> list[int]:
         first, _, last = part.partition("-")
         numbers += range(int(first), int(last or first) + 1)
     return numbers
+
+
+def cpu_ranges(cpus: Collection[int]) -> str:
+    """``cpu_list`` backwards: 0, 1, 2, 3, 8 -> ``0-3,8``."""
+    parts: list[str] = []
+    for _, run in groupby(enumerate(sorted(cpus)), lambda pair: pair[1] - pair[0]):
+        numbers = [number for _, number in run]
+        parts.append(str(numbers[0]) if len(numbers) == 1 else f"{numbers[0]}-{numbers[-1]}")
+    return ",".join(parts)
 
 
 def _fits(match: Match, family: int | None, model: int | None) -> bool:

@@ -68,11 +68,13 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
     (``elsewhere``: software and uncore events, times) keep their names.
     """
     recipe = kinds[0][1]
-    of, per = recipe.of, recipe.per
+    of, per, scale = recipe.of, recipe.per, recipe.scale
     if len(kinds) > 1:
+        if any(recipe.scale != scale for _, recipe in kinds):
+            kinds, scale = [(pmu, _scaled(recipe)) for pmu, recipe in kinds], 1
         of = _summed([qualified(recipe.of, pmu, elsewhere) for pmu, recipe in kinds])
         per = _summed([qualified(recipe.per, pmu, elsewhere) for pmu, recipe in kinds if recipe.per])
-    formula = of if recipe.scale == 1 else f"{recipe.scale:g} * {_factor(of)}"
+    formula = of if scale == 1 else f"{scale:g} * {_factor(of)}"
     return MetricDefinition(
         name=name.name,
         title=name.title,
@@ -80,7 +82,7 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
         digits=name.digits,
         group=name.group,
         core=name.core,
-        formula=f"{formula if recipe.scale != 1 else _factor(of)} / {_factor(per)}" if per else formula,
+        formula=f"{formula if scale != 1 else _factor(of)} / {_factor(per)}" if per else formula,
         meaning=recipe.meaning or name.meaning or name.title,
         caveat=" / ".join(dict.fromkeys(recipe.caveat for _, recipe in kinds if recipe.caveat)) or None,
         source=" / ".join(dict.fromkeys(recipe.source for _, recipe in kinds if recipe.source)) or None,
@@ -119,6 +121,11 @@ def qualified(formula: str, pmu: str, elsewhere: frozenset[str]) -> str:
 def qualified_name(event: str, pmu: str) -> str:
     """An event of one kind of core, as perf writes it."""
     return f"{pmu}/{event}/"
+
+
+def _scaled(recipe: Recipe) -> Recipe:
+    """The recipe with its scale in the numerator."""
+    return msgspec.structs.replace(recipe, of=f"{recipe.scale:g} * {_factor(recipe.of)}", scale=1)
 
 
 def _factor(expression: str) -> str:

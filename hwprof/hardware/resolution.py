@@ -16,7 +16,7 @@ from hwprof.hardware.countable import Countable, Dropped
 from hwprof.hardware.metrics import recipes
 from hwprof.hardware.perf_event import TYPE_HARDWARE
 from hwprof.hardware.pmu import Code, EncodingError, Pmu, find
-from hwprof.hardware.syntax import Request
+from hwprof.hardware.syntax import Request, raw_code
 from hwprof.run.manifest import CoreKind, Machine
 
 _EXTENDED_TYPE_SHIFT: Final = 32
@@ -99,7 +99,11 @@ class Kind:
         return no_pmu(self.pmu_name) if self.pmu is None else self._described(f"config={config:#x}")
 
     def terms(self, terms: str) -> Event | Dropped:
-        """perf's terms as an event; a single name may be the catalogue's. Raises ``EncodingError`` for unknown ones."""
+        """perf's terms as an event; a single one may be a name of the catalogue's or a raw code. Raises
+        ``EncodingError`` for those that the PMU does not have."""
+        config = raw_code(terms)
+        if config is not None:
+            return self.raw(config)
         named = self.events.get(terms.lower())
         if named is not None and named.kind == "hardware" and named.pmu is None:
             return named

@@ -10,6 +10,7 @@ from typing import Final
 
 from hwprof.errors import UsageError
 from hwprof.hardware.catalogue import GENERIC, PAPI, Event, Recipe, catalogue, microarchitectures
+from hwprof.hardware.cores import cpu_ranges
 from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import (
@@ -225,15 +226,16 @@ class _Selecting:
     def _name(self, kind: Kind, event: Event, request: Request | None) -> str:
         """What its counts are called: the catalogue's name where that was used, else as written; on several kinds of
         core with the PMU before it, as perf does."""
-        name = event.name
-        if request is not None:
-            if request.name is None:
-                name = request.shown
-            elif ":" in request.written:
-                name = f"{event.name}:{request.written.partition(':')[2]}"
         plain = len(self._kinds) == 1 or event.pmu is not None or event.kind == "software"
-        given = request is not None and request.pmu == kind.pmu_name and request.label is None
-        return name if plain or given else qualified_name(name, kind.pmu_name)
+        if request is None:
+            return event.name if plain else qualified_name(event.name, kind.pmu_name)
+        if request.label is not None or (plain and request.name is None):
+            return request.shown if plain else qualified_name(request.shown, kind.pmu_name)
+        modifiers = request.modifiers
+        if plain:
+            return f"{event.name}:{modifiers}" if modifiers else event.name
+        given = event.name if request.name is not None else request.terms or request.written.partition(":")[0]
+        return qualified_name(given, kind.pmu_name) + modifiers
 
     def _unknown(self, name: str) -> UsageError:
         known = {ALL, DEFAULT, *groups(), *(metric.name for metric in vocabulary())}
@@ -278,7 +280,7 @@ def _no_recipe(kinds: Sequence[Kind]) -> Dropped:
 
 def _not_on_every_kind(kinds: Sequence[Kind], able: Sequence[Kind]) -> Dropped:
     lacking = [kind for kind in kinds if kind not in able]
-    cpus = ",".join(str(cpu) for kind in able for cpu in kind.core.cpus)
+    cpus = cpu_ranges([cpu for kind in able for cpu in kind.core.cpus])
     return Dropped(
         f"{' and '.join(kind.title for kind in lacking)} cannot count it",
         f"keep to the cores that can: taskset -c {cpus} hwprof collect …",

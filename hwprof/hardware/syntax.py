@@ -12,6 +12,12 @@ _PMU = re.compile(r"^(?P<pmu>[A-Za-z_][\w.-]*)/(?P<terms>[^/]*)/(?P<modifiers>[A
 _LABEL = "name="
 
 
+def raw_code(text: str) -> int | None:
+    """The code in ``r20c7``; None where the text is something else."""
+    match = _RAW.match(text)
+    return None if match is None else int(match["config"], 16)
+
+
 @dataclass(frozen=True)
 class Request:
     """One item of the list. Either ``name``, or ``config`` (a raw code), or ``pmu`` with ``terms`` is set."""
@@ -30,6 +36,11 @@ class Request:
         """What its counts are called."""
         return self.label or self.written
 
+    @property
+    def modifiers(self) -> str:
+        """``u``, ``k`` or nothing."""
+        return "k" if self.exclude_user else "u" if self.exclude_kernel else ""
+
 
 def parse(text: str) -> list[str]:
     """The items of a list: split at the commas that are outside of slashes. Raises ``UsageError`` for none at all."""
@@ -46,15 +57,12 @@ def read(item: str) -> Request:
         return _with_pmu(item)
     plain, _, modifiers = item.partition(":")
     exclude_user, exclude_kernel = _excluded(item, modifiers) if ":" in item else (False, False)
-    raw = _RAW.match(plain)
-    config = None
-    if raw is not None:
-        config = int(raw["config"], 16)
-        if config >= 1 << 64:
-            raise UsageError(f"the code of {item!r} does not fit into 64 bits")
+    config = raw_code(plain)
+    if config is not None and config >= 1 << 64:
+        raise UsageError(f"the code of {item!r} does not fit into 64 bits")
     return Request(
         item,
-        name=plain if raw is None else None,
+        name=plain if config is None else None,
         config=config,
         exclude_user=exclude_user,
         exclude_kernel=exclude_kernel,
