@@ -11,6 +11,9 @@ from hwprof.hardware.countable import Countable, Dropped
 
 LOWER_PARANOID = "sudo sysctl kernel.perf_event_paranoid=1"
 
+MOST_NAMES = 3
+"""As many processes as a note names."""
+
 
 def why_not_allowed(error: OSError, root: Path = machine.ROOT) -> Dropped:
     """The reason and the remedy where perf_event_open fails with ``error`` even for a software event of one's own."""
@@ -66,13 +69,17 @@ def why_refused(event: Countable, error: OSError) -> Dropped:
 
 def who_holds_counters(root: Path = machine.ROOT) -> Dropped:
     """Who has the hardware counters that are missing, and how to get them back, as far as that can be told."""
-    if _text(root / "proc/sys/kernel/nmi_watchdog") == "1":
-        return Dropped("the NMI watchdog holds one", "sudo sysctl kernel.nmi_watchdog=0")
+    holders, remedies = [], []
     users = perf_users(root)
     if users:
-        return Dropped(f"{', '.join(users)} may hold them", "stop other profilers")
-    hypervisor = machine.hypervisor(root)
-    if hypervisor is not None:
+        holders.append(f"{', '.join(users[:MOST_NAMES])} may hold them")
+        remedies.append("stop other profilers")
+    if _text(root / "proc/sys/kernel/nmi_watchdog") == "1":
+        holders.append("the NMI watchdog may hold one")
+        remedies.append("sudo sysctl kernel.nmi_watchdog=0")
+    if holders:
+        return Dropped(", ".join(holders), "; ".join(remedies))
+    if machine.hypervisor(root) is not None:
         return Dropped(
             "another program holds them, or the hypervisor shows fewer than the processor has",
             "stop other profilers; only real hardware has all counters",

@@ -40,7 +40,7 @@ class Trial:
         """Why the event cannot be counted on its own; None if it can."""
         if (event.event.kernel_only or event.exclude_user) and not self._opening.kernel_allowed:
             return Dropped(
-                "happens in the kernel, which this user may not count"
+                "this user may not count what happens in the kernel"
                 f" (kernel.perf_event_paranoid is {perf_event.paranoid_level(self._root)})",
                 permission.LOWER_PARANOID,
             )

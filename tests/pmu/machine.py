@@ -77,7 +77,8 @@ def run_in_vm(
 
 
 def stage(folder: Path) -> None:
-    """The sources for the guest, compiled, since compiling there is slow."""
+    """The sources for the guest, compiled, since compiling there is slow; any user may read them."""
+    folder.chmod(0o755)
     for source in SOURCES:
         origin, target = REPOSITORY / source, folder / source
         target.parent.mkdir(parents=True, exist_ok=True)

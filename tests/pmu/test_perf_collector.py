@@ -28,9 +28,17 @@ def table(result: dict[str, Any], rows: str = "rows") -> dict[tuple[int, int, st
 @pytest.fixture(scope="module")
 def root_run(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """One boot for all jobs that root does."""
-    return run_jobs(
-        tmp_path_factory.mktemp("root"), "what_is_there", "known_loops", "threads_come_and_go", "scarce_counters"
+    jobs = (
+        "what_is_there",
+        "known_loops",
+        "threads_come_and_go",
+        "many_events",
+        "a_dead_event",
+        "what_the_pmu_lacks",
+        "scarce_counters",
+        "ordinary_user",
     )
+    return run_jobs(tmp_path_factory.mktemp("root"), *jobs)
 
 
 @pytest.fixture(scope="module")
@@ -122,41 +130,98 @@ def test_the_manifest_gets_meanings_and_threads(loops: dict[str, Any]) -> None:
     assert list(roles.values()).count("main") == 1
 
 
-def test_events_that_the_pmu_lacks_are_refused_with_the_reason(root_run: Results) -> None:
+def test_the_defaults_of_this_processor(root_run: Results) -> None:
+    """The catalogue knows it. Its PMU is emulated: of the processor's own events all open, and none moves."""
     found = root_run["what_is_there"]
     assert found["ok"] and found["has_core_pmu"] and found["processor"] == "Neoverse-N1"
-    assert found["detail"]["hardware"] == ["cycles", "instructions"]
-    missing = found["detail"]["unavailable_events"]
-    assert set(missing) == {"cache-references", "cache-misses", "branches", "branch-misses"}
-    assert missing["cache-misses"]["reason"] == "this machine's PMU does not offer cache-misses (ENOENT)"
-    assert any("cache-misses" in note for note in found["notes"])
+    hardware = found["detail"]["hardware"]
+    assert hardware[:2] == ["cycles", "instructions"] and len(hardware) > 2
+    for parts in found["detail"]["sets"]:
+        (part,) = parts
+        assert part["pmu"].startswith("armv8_pmuv3")
+        assert part["general_counters"] <= part["of"] == 6
+        assert part["events"][:2] == ["cycles", "instructions"]
+    (note,) = [note for note in found["stop_notes"] if "counted 0 throughout" in note]
+    assert all(name in note for name in hardware[2:])
+
+
+def test_a_dead_event_is_told_from_one_that_counts(root_run: Results) -> None:
+    result = root_run["a_dead_event"]
+    counted, main = table(result), result["main"]
+    assert counted[0, main, "r1b"]["value"] == 0 < counted[0, main, "r1b"]["running_ns"]
+    assert counted[0, main, "again"]["value"] == counted[0, main, "instructions"]["value"] > 10_000_000
+    (note,) = [note for note in result["notes"] if "counted 0 throughout" in note]
+    assert note.startswith("counted 0 throughout: r1b: happens never here, or this processor")
+
+
+def test_events_that_the_pmu_lacks_are_refused_with_the_reason(root_run: Results) -> None:
+    result = root_run["what_the_pmu_lacks"]
+    missing = result["detail"]["unavailable_events"]
+    assert set(missing) == {"cache-misses", "branches"}
+    assert missing["cache-misses"]["reason"] == "not offered by this machine's PMU (ENOENT)"
+    notes = [note for note in result["notes"] if "ENOENT" in note]
+    assert len(notes) == 1 and notes[0].startswith("not counted: cache-misses, branches: ")
+    assert result["event_sets"][0][0] == "instructions"
+
+
+def test_twice_as_many_events_as_counters_are_counted_in_sets_each_exactly(root_run: Results) -> None:
+    result = root_run["many_events"]
+    counted, main = table(result), result["main"]
+    assert len(result["event_sets"]) == 2
+    assert {name for names in result["event_sets"] for name in names if name.startswith("again")} == {
+        f"again{number}" for number in range(10)
+    }
+    for span, names in enumerate(result["event_sets"]):
+        hardware = [name for name in names if name == "instructions" or name.startswith("again")]
+        assert len(hardware) == 6 and names[0] == "cycles"  # every general counter, and the cycle counter
+        values = {counted[span, main, name]["value"] for name in hardware}
+        assert len(values) == 1 and 2_000_000 < min(values) < 2_060_000
+        assert counted[span, main, "cycles"]["value"] == 2 * min(values)
+    assert all(row["running_ns"] == row["enabled_ns"] for row in result["rows"])
+    assert [part["general_counters"] for (part,) in result["detail"]["sets"]] == [6, 6]
 
 
 def test_threads_come_and_go(root_run: Results) -> None:
+    """A thread that dies in the middle of a layer keeps its last counts until the next iteration begins."""
     result = root_run["threads_come_and_go"]
     counted = table(result)
-    ended = counted[result["ended"], result["early"], "instructions"]["value"]
-    assert 10_000_000 < ended < 80_000_000  # the rest was done before the counters were opened
+    died = counted[result["died"], result["early"], "instructions"]
+    assert 2_000_000 < died["value"] < 2_060_000
+    assert died["running_ns"] == died["enabled_ns"] > 0
+    assert counted[result["afterwards"], result["early"], "instructions"]["value"] == 0
     assert (result["began"], result["early"], "instructions") not in counted
     began = counted[result["began"], result["late"], "instructions"]["value"]
     assert 1_000_000 < began < 1_060_000
     assert {result["early"], result["late"]} <= {thread["tid"] for thread in result["threads"]}
+    assert result["descriptors"] == 0  # what the dead thread gave back, the new one has
 
 
 def test_scarce_counters_are_counted_in_smaller_sets(root_run: Results) -> None:
     """Others hold all counters but one: cycles and instructions take turns, one set each, and each is exact."""
-    result = root_run["scarce_counters"]
+    result = root_run["scarce_counters"]["one_left"]
     assert [names[0] for names in result["event_sets"]] == ["cycles", "instructions"]
     assert all("task-clock" in names for names in result["event_sets"])
-    assert any("counted in smaller sets" in note for note in result["notes"])
-    main = next(thread["tid"] for thread in root_run["known_loops"]["threads"] if thread["role"] == "main")
-    counted = table(result)
-    for iteration, span in enumerate(result["spans"]):
-        event, factor = (("cycles", 4), ("instructions", 2))[iteration % 2]
+    assert any(note.startswith("1 of 6 general counters are free") for note in result["notes"])
+    counted, main = table(result), result["main"]
+    for span in range(4):
+        event, factor = (("cycles", 4), ("instructions", 2))[span % 2]
         row = counted[span, main, event]
         assert row["running_ns"] == row["enabled_ns"] > 0
-        assert factor * 1_000_000 < row["value"] < factor * 1_025_000
-        assert (span, main, ("instructions", "cycles")[iteration % 2]) not in counted
+        assert factor * 1_000_000 < row["value"] < factor * 1_030_000
+        assert (span, main, ("instructions", "cycles")[span % 2]) not in counted
+
+
+def test_sets_shrink_to_what_another_process_leaves(root_run: Results) -> None:
+    result = root_run["scarce_counters"]["three_left"]
+    counted, main = table(result), result["main"]
+    assert len(result["event_sets"]) == 5  # instructions and two of the ten others
+    for span, names in enumerate(result["event_sets"]):
+        values = {counted[span, main, name]["value"] for name in names if name[:5] in ("again", "instr")}
+        assert len(values) == 1 and min(values) > 2_000_000
+    assert all(row["running_ns"] == row["enabled_ns"] for row in result["rows"])
+    (note,) = [note for note in result["notes"] if "general counters are free" in note]
+    assert note.startswith("3 of 6 general counters are free")
+    assert f"(pid {result['other']}) may hold them" in note
 
 
 def test_an_event_that_never_gets_a_counter_is_dropped(root_run: Results) -> None:
@@ -173,8 +238,8 @@ def test_counters_taken_away_during_a_pass_are_noted(root_run: Results) -> None:
     assert any("the kernel multiplexed" in note for note in result["robbed_notes"])
 
 
-def test_paranoid_3_refuses_an_ordinary_user_with_the_remedy(tmp_path: Path) -> None:
-    found = run_jobs(tmp_path, "what_is_there", user=True, paranoid=3)["what_is_there"]
+def test_paranoid_3_refuses_an_ordinary_user_with_the_remedy(root_run: Results) -> None:
+    found = root_run["ordinary_user"]["3"]
     assert (found["uid"], found["paranoid"]) == (1000, 3)
     assert not found["ok"]
     assert found["reason"] == "kernel.perf_event_paranoid is 3: ordinary users may not count anything"
@@ -182,17 +247,30 @@ def test_paranoid_3_refuses_an_ordinary_user_with_the_remedy(tmp_path: Path) -> 
     assert (found["refused"], found["refused_remedy"]) == (found["reason"], found["remedy"])
 
 
-def test_paranoid_2_counts_an_ordinary_users_own_code(tmp_path: Path) -> None:
-    found = run_jobs(tmp_path, "what_is_there", user=True, paranoid=2)["what_is_there"]
+def main_thread(found: dict[str, Any]) -> dict[str, int]:
+    return {row["event"]: row["value"] for row in found["rows"] if row["value"]}
+
+
+def test_paranoid_2_counts_an_ordinary_users_own_code(root_run: Results) -> None:
+    found = root_run["ordinary_user"]["2"]
     assert found["ok"] and found["uid"] == 1000
     assert found["detail"]["kernel"] is False
     assert found["detail"]["software"] == ["task-clock", "page-faults"]
     switches = found["detail"]["unavailable_events"]["context-switches"]
-    assert "happen in the kernel" in switches["reason"] and switches["remedy"].startswith("sudo sysctl")
+    assert "what happens in the kernel" in switches["reason"] and switches["remedy"].startswith("sudo sysctl")
     assert any("user code only" in note and "sudo sysctl" in note for note in found["notes"])
-    counted = {row["event"]: row["value"] for row in found["rows"] if row["value"]}
+    counted = main_thread(found)
     assert 2_000_000 < counted["instructions"] < 2_050_000
     assert counted["cycles"] == 2 * counted["instructions"]
+
+
+def test_paranoid_1_counts_an_ordinary_users_share_of_the_kernel(root_run: Results) -> None:
+    found, user_only = root_run["ordinary_user"]["1"], root_run["ordinary_user"]["2"]
+    assert found["ok"] and found["uid"] == 1000
+    assert found["detail"]["kernel"] is True
+    assert "context-switches" in found["detail"]["software"]
+    assert not any("user code only" in note for note in found["notes"])
+    assert main_thread(found)["instructions"] > main_thread(user_only)["instructions"]
 
 
 def test_without_a_pmu_software_events_count_and_the_note_says_why(tmp_path: Path) -> None:

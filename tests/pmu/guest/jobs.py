@@ -1,14 +1,16 @@
-"""The jobs that the tests run inside the guest: ``python3 -m tests.pmu.guest.jobs NAME`` leaves $OUT/result.json."""
+"""The jobs that the tests run inside the guest: ``python3 -m tests.pmu.guest.jobs NAME...`` leaves $OUT/NAME.json."""
 
 from __future__ import annotations
 
 import json
 import os
 import struct
+import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,10 @@ from tests.pmu.guest.loops import loop
 
 SIZES = (1_000, 51_000, 1_001_000)
 REPEATS = 20
+JOBS_MODULE = "tests.pmu.guest.jobs"
+CORE = ["cycles", "instructions"]
+INSTRUCTIONS = [f"armv8_pmuv3/event=0x8,name=again{number}/" for number in range(10)]
+"""The same event under many names: each takes a counter, and all must count the same."""
 
 
 def context(**options: Any) -> PassContext:
@@ -68,6 +74,10 @@ class Course:
         return len(self.spans) - 1
 
 
+def open_descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
 def rows(collector: PerfCollector, spans: Sequence[CountedSpan]) -> list[dict[str, Any]]:
     return collector.counts(spans).to_dicts()
 
@@ -77,7 +87,7 @@ def known_loops() -> dict[str, Any]:
     once more by a counter that the collector knows nothing of."""
     worker, helper = Hand(), Hand()
     collector = PerfCollector()
-    collector.start(context(kernel=False))
+    collector.start(context(kernel=False, events=CORE))
     course = Course(collector)
     collector.begin_iteration(0)  # an iteration in which the worker is active, and the helper is not
     course.edge(course.full)
@@ -128,22 +138,33 @@ def known_loops() -> dict[str, Any]:
 
 
 def threads_come_and_go() -> dict[str, Any]:
-    """A worker that ends between two iterations, and one that begins after the counters were opened."""
+    """A worker that ends in the middle of a layer, and one that begins after the counters were opened."""
     collector = PerfCollector()
-    early = threading.Thread(target=loop, args=(40_000_000,))
+    go = threading.Event()
+
+    def work_and_end() -> None:
+        go.wait()
+        loop(1_000_000)
+
+    early = threading.Thread(target=work_and_end)
     early.start()
-    collector.start(context(kernel=False))
+    collector.start(context(kernel=False, events=CORE))
     course = Course(collector)
     collector.begin_iteration(0)
     first = course.edge(course.full)
+    go.set()
     early.join()
     while Path(f"/proc/self/task/{early.native_id}").exists():  # it ends a moment after Python is done with it
         time.sleep(0.001)
     result: dict[str, Any] = {"early": early.native_id}
-    result["ended"] = course.span(first, course.edge(course.full))
+    second = course.edge(course.full)
+    result["died"] = course.span(first, second)
+    result["afterwards"] = course.span(second, course.edge(course.full))
     late = Hand()
     course.iteration = 1
+    descriptors = open_descriptors()
     collector.begin_iteration(0)
+    result["descriptors"] = open_descriptors() - descriptors
     result["late"] = late.native_id
     first = course.edge(course.full)
     late.work(500_000)
@@ -152,6 +173,40 @@ def threads_come_and_go() -> dict[str, Any]:
     result["rows"] = rows(collector, course.spans)
     result["threads"], result["notes"] = stopped.tables["threads"].to_dicts(), stopped.notes
     return result
+
+
+def counted_in_turn(collector: PerfCollector, turns: int, iterations: int | None = None) -> dict[str, Any]:
+    """The loop once for each event set of a collector that has started, ``iterations`` times in all."""
+    course = Course(collector)
+    sets = [list(names) for names in collector.event_sets()]
+    for iteration in range(len(sets) if iterations is None else iterations):
+        course.iteration = iteration
+        collector.begin_iteration(iteration % len(sets))
+        first = course.edge(course.full)
+        loop(turns)
+        course.span(first, course.edge(course.full))
+    stopped = collector.stop()
+    return {
+        "main": threading.get_native_id(),
+        "event_sets": sets,
+        "detail": stopped.detail,
+        "rows": rows(collector, course.spans),
+        "notes": stopped.notes,
+    }
+
+
+def many_events() -> dict[str, Any]:
+    """Twice as many events as there are counters: sets, each of which is exact."""
+    collector = PerfCollector()
+    collector.start(context(kernel=False, events=[*CORE, *INSTRUCTIONS]))
+    return counted_in_turn(collector, 1_000_000)
+
+
+def a_dead_event() -> dict[str, Any]:
+    """A code that this PMU opens and does not implement."""
+    collector = PerfCollector()
+    collector.start(context(kernel=False, events=[*CORE, "r1b", "armv8_pmuv3/event=0x8,name=again/"]))
+    return counted_in_turn(collector, 5_000_000)
 
 
 def what_is_there() -> dict[str, Any]:
@@ -197,42 +252,81 @@ def hold_counters(instructions: int, cycles: int) -> list[int]:
     return fds
 
 
+def what_the_pmu_lacks() -> dict[str, Any]:
+    """Events that the kernel names and this PMU does not have."""
+    collector = PerfCollector()
+    collector.start(context(kernel=False, events=["cache-misses", "branches", "instructions"]))
+    return counted_in_turn(collector, 1000)
+
+
+@contextmanager
+def held_counters(instructions: int, cycles: int = 0) -> Iterator[None]:
+    """While these counters are held by this process."""
+    held = hold_counters(instructions, cycles)
+    try:
+        yield
+    finally:
+        for fd in held:
+            os.close(fd)
+
+
 def scarce_counters() -> dict[str, Any]:
-    """With six of the seven counters taken, cycles and instructions fit one at a time only: two sets. With the six
-    general ones taken, instructions never get a counter."""
-    held = hold_counters(instructions=5, cycles=1)
+    """Others hold counters while the plan is made: all but one; the six general ones; three of them, by another
+    process. And the counters that a running pass has are taken from it."""
+    result: dict[str, Any] = {}
+    with held_counters(instructions=5, cycles=1):
+        collector = PerfCollector()
+        collector.start(context(kernel=False, events=CORE))
+        result["one_left"] = counted_in_turn(collector, 1_000_000, iterations=4)
+    with held_counters(instructions=6):
+        starved = PerfCollector()
+        starved._options = {"events": CORE}
+        result["starved_sets"] = starved.event_sets()
+        result["starved_detail"] = starved.availability().detail
+    with subprocess.Popen(
+        [sys.executable, "-m", JOBS_MODULE, "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    ) as other:
+        assert other.stdout is not None and other.stdin is not None
+        other.stdout.readline()
+        collector = PerfCollector()
+        collector.start(context(kernel=False, events=[*CORE, *INSTRUCTIONS]))
+        result["three_left"] = counted_in_turn(collector, 1_000_000) | {"other": other.pid}
+        other.stdin.close()
     collector = PerfCollector()
-    result: dict[str, Any] = {"event_sets": collector.event_sets(), "notes": collector.availability().notes}
-    collector.start(context(kernel=False))
-    course = Course(collector)
-    result["spans"] = []
-    for iteration in range(4):
-        course.iteration = iteration
-        collector.begin_iteration(iteration % 2)
-        first = course.edge(course.full)
-        loop(1_000_000)
-        result["spans"].append(course.span(first, course.edge(course.full)))
-    stopped = collector.stop()
-    result["rows"], result["stop_notes"] = rows(collector, course.spans), stopped.notes
-    for fd in held:
-        os.close(fd)
-    held = hold_counters(instructions=6, cycles=0)
-    starved = PerfCollector()
-    result["starved_sets"] = starved.event_sets()
-    result["starved_detail"] = starved.availability().detail
-    # and the counters that a running pass has can be taken from it
-    collector = PerfCollector()
-    for fd in held:
-        os.close(fd)
-    collector.start(context(kernel=False))
+    collector.start(context(kernel=False, events=CORE))
     course = Course(collector)
     collector.begin_iteration(0)
-    held = hold_counters(instructions=6, cycles=0)
-    first = course.edge(course.full)
-    loop(20_000_000)
-    course.span(first, course.edge(course.full))
+    with held_counters(instructions=6):
+        first = course.edge(course.full)
+        loop(20_000_000)
+        course.span(first, course.edge(course.full))
     stopped = collector.stop()
     result["robbed_rows"], result["robbed_notes"] = rows(collector, course.spans), stopped.notes
+    return result
+
+
+def hold() -> dict[str, Any]:
+    """Holds three counters until its input is closed."""
+    with held_counters(instructions=3):
+        print("held", flush=True)
+        sys.stdin.read()
+    return {}
+
+
+def ordinary_user() -> dict[str, Any]:
+    """``what_is_there`` as an ordinary user at each level of kernel.perf_event_paranoid."""
+    switch = Path("/proc/sys/kernel/perf_event_paranoid")
+    before = switch.read_text()
+    result = {}
+    for level in (1, 2, 3):
+        switch.write_text(str(level))
+        out = Path(f"/tmp/paranoid{level}")
+        out.mkdir()
+        out.chmod(0o777)
+        command = [sys.executable, "-m", JOBS_MODULE, "what_is_there"]
+        subprocess.run(command, check=True, env={**os.environ, "OUT": str(out)}, user=1000, group=1000, extra_groups=[])
+        result[str(level)] = json.loads((out / "what_is_there.json").read_text())
+    switch.write_text(before)
     return result
 
 
@@ -240,7 +334,12 @@ JOBS: dict[str, Callable[[], dict[str, Any]]] = {
     "known_loops": known_loops,
     "threads_come_and_go": threads_come_and_go,
     "what_is_there": what_is_there,
+    "many_events": many_events,
+    "a_dead_event": a_dead_event,
+    "what_the_pmu_lacks": what_the_pmu_lacks,
     "scarce_counters": scarce_counters,
+    "hold": hold,
+    "ordinary_user": ordinary_user,
 }
 
 

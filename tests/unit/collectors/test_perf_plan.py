@@ -110,8 +110,15 @@ def holding_root(tmp_path: Path, *, watchdog: str = "0", other: str | None = Non
 @pytest.mark.parametrize(
     ("watchdog", "other", "hypervisor", "reason"),
     [
-        ("1", None, False, "the NMI watchdog holds one (sudo sysctl kernel.nmi_watchdog=0)"),
+        ("1", None, False, "the NMI watchdog may hold one (sudo sysctl kernel.nmi_watchdog=0)"),
         ("0", "vtune", False, "vtune (pid 7) may hold them (stop other profilers)"),
+        (
+            "1",
+            "perf",
+            True,
+            "perf (pid 7) may hold them, the NMI watchdog may hold one"
+            " (stop other profilers; sudo sysctl kernel.nmi_watchdog=0)",
+        ),
         ("0", None, True, "another program holds them, or the hypervisor shows fewer than the processor has"),
         ("0", None, False, "another program holds them (stop other profilers: sudo lsof"),
     ],
@@ -198,7 +205,7 @@ def test_a_pmu_that_never_has_a_free_counter(monkeypatch: pytest.MonkeyPatch, tm
     assert [list(group.names) for group in found.sets] == [list(SOFTWARE)]
     assert set(found.dropped) == set(HARDWARE)
     for why in found.dropped.values():
-        assert why.reason == "opens but never gets a hardware counter: the NMI watchdog holds one"
+        assert why.reason == "opens but never gets a hardware counter: the NMI watchdog may hold one"
         assert why.remedy == "sudo sysctl kernel.nmi_watchdog=0"
 
 
@@ -206,7 +213,7 @@ def test_user_only_drops_what_happens_in_the_kernel(monkeypatch: pytest.MonkeyPa
     fake = Kernel(kernel_allowed=False)
     found = made(monkeypatch, fake, selection([*HARDWARE, countable("r1", exclude_user=True)]))
     assert set(found.dropped) == {"context-switches", "cpu-migrations", "r1"}
-    assert "happens in the kernel" in found.dropped["r1"].reason
+    assert "what happens in the kernel" in found.dropped["r1"].reason
     assert found.dropped["context-switches"].remedy == "sudo sysctl kernel.perf_event_paranoid=1"
     assert not found.opening.kernel
     assert all(attributes.exclude_kernel for attributes in fake.opened)
