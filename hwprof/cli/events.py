@@ -111,12 +111,13 @@ def _listed(
     why_not: Callable[[Countable], Dropped | None] | None,
     none_at_all: Dropped | None,
 ) -> EventList:
-    from hwprof.hardware.selection import every_name, select
+    from hwprof.hardware.selection import every_name, kinds_of_core, select
     from hwprof.hardware.syntax import parse
     from hwprof.report import event_list
 
+    cores = kinds_of_core(machine, root)
     wanted = [item for text in names for item in parse(text)]
     if everything:
-        wanted += every_name(machine)
+        wanted += every_name(cores)
     selection = select(wanted or None, machine, root, on_paper=True)
-    return event_list.build(machine, selection, why_not, none_at_all)
+    return event_list.build(machine, cores, selection, why_not, none_at_all)

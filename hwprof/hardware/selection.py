@@ -66,9 +66,9 @@ def kinds_of_core(
     return [Kind(core, machine, root, on_paper=on_paper) for core in used or cores]
 
 
-def every_name(machine: Machine) -> list[str]:
-    """Every metric and every event that can be asked for by name."""
-    return [ALL, *dict.fromkeys(event.name for kind in kinds_of_core(machine) for event in kind.events.values())]
+def every_name(kinds: Iterable[Kind]) -> list[str]:
+    """Every metric and every event of these kinds of core that can be asked for by name."""
+    return [ALL, *dict.fromkeys(event.name for kind in kinds for event in kind.events.values())]
 
 
 class _Selecting:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 import msgspec
@@ -11,7 +11,7 @@ from hwprof import __version__
 from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.packing import Budget, Packing, pack
-from hwprof.hardware.selection import kinds_of_core
+from hwprof.hardware.resolution import Kind
 from hwprof.run.manifest import Machine, MetricDefinition
 
 SCHEMA_VERSION: Final = 1
@@ -82,13 +82,14 @@ class EventList(msgspec.Struct, kw_only=True):
 
 def build(
     machine: Machine,
+    cores: Sequence[Kind],
     selection: Selection,
     why_not: Callable[[Countable], Dropped | None] | None,
     unavailable: Dropped | None,
 ) -> EventList:
-    """The document. ``why_not`` tells why an event does not open here; None: it is not tried, since the processor is
-    another one. ``unavailable``: why no hardware event opens."""
-    kinds = [(kind.pmu_name, kind.known) for kind in kinds_of_core(machine)]
+    """The document. ``cores``: the kinds of core that it is about. ``why_not`` tells why an event does not open here;
+    None: it is not tried, since the processor is another one. ``unavailable``: why no hardware event opens."""
+    kinds = [(kind.pmu_name, kind.known) for kind in cores]
     smt = machine.physical_cores is None or machine.physical_cores < machine.logical_processors
     budgets: dict[str | None, Budget] = {
         pmu: Budget.of(known.processor if known else None, smt=smt) for pmu, known in kinds

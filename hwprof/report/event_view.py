@@ -39,7 +39,7 @@ def _head(listed: EventList, console: Console) -> None:
             for pmu, number in listed.general_counters.items()
         ]
     )
-    console.print(Text.assemble((listed.processor, "bold"), f"{files}: {counters} a thread"))
+    _put(Text.assemble((listed.processor, "bold"), f"{files}: {counters} a thread"), console)
     if not listed.microarchitectures:
         _put(Text("The event catalogue does not describe this processor: general events only."), console)
     if listed.unavailable is not None:
