@@ -9,25 +9,36 @@ One warm-up iteration, then ``iterations`` measured ones of a five-stage pipelin
 
 Measured iterations with an even index only time their layers, those with an odd one count them as well; stages are
 always counted. The ``trace`` pass is slower than ``measure`` and has operators.
+
+With ``hardware`` (the name of a processor's file in the event catalogue) the run has every metric of that processor, an
+event set for each group of them, workers that wait half of their time (their CPI is twice the main thread's), slots
+that add up, FLOPs that show one layer by Winograd's algorithm, and DRAM traffic.
 """
 
 from __future__ import annotations
 
+import zlib
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import polars as pl
 
 from hwprof import __version__
+from hwprof.analysis.metrics import events_of
+from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, catalogue
+from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.selection import ALL, select
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import (
     Cache,
     ClockSnapshot,
     CollectorRecord,
+    CoreKind,
     EventInfo,
     IterationRecord,
     Machine,
     Manifest,
+    MetricDefinition,
     PassRecord,
     WorkloadRecord,
 )
@@ -36,6 +47,27 @@ from hwprof.run.schema import WHOLE_PROCESS_TID
 EVENTS: Final = ("task-clock", "page-faults", "instructions", "cycles")
 PIDS: Final = {"measure": 4100, "trace": 4200}
 START_NS: Final = 50_000_000_000_000
+TRAFFIC_NS: Final = 100_000
+"""How often the memory controllers are read."""
+
+PER_CYCLE: Final = {
+    "branches": 0.1, "branch-misses": 0.001,
+    # AMD's slots, six a cycle: retiring 15 %, bad speculation 2.5 %, front end 10 %, back end 67.5 %, SMT 5 %
+    "ex_ret_ops": 0.9, "de_src_op_disp.all": 1.05, "de_no_dispatch_per_slot.no_ops_from_frontend": 0.6,
+    "de_no_dispatch_per_slot.backend_stalls": 4.05, "de_no_dispatch_per_slot.smt_contention": 0.3,
+    "de_no_dispatch_per_slot.no_ops_from_frontend_at_all": 0.05, "ex_ret_ucode_ops": 0.03,
+    "ex_no_retire.not_complete": 0.6, "ex_no_retire.load_not_complete": 0.45,
+    # Intel's
+    "slots": 6.0, "topdown-retiring": 1.2, "topdown-bad-spec": 0.3, "topdown-fe-bound": 0.6, "topdown-be-bound": 3.9,
+    "topdown-heavy-ops": 0.1, "topdown-br-mispredict": 0.25, "topdown-fetch-lat": 0.4, "topdown-mem-bound": 2.9,
+    "exe.amx_busy": 0, "int_vec_retired.vnni_128": 0, "int_vec_retired.vnni_256": 0,
+}  # fmt: skip
+"""Events a core cycle, where metrics must make sense together; others get some rate that depends on their name."""
+
+FLOP_RATIOS: Final = {"model.1.cv1.conv": 0.46, "model.2": 1.02}
+"""Counted FLOPs over analytic ones where they are not the same; SiLU counts some without MACs."""
+
+SILU_FLOPS: Final = 5_000_000
 GAP_NS: Final = 2_000  # between two spans: what no layer owns
 
 
@@ -73,11 +105,18 @@ def is_leaf(path: str) -> bool:
     return not any(module.path.startswith(path + ".") for module in MODULES)
 
 
-def build(root: Path, *, iterations: int = 3, threads: int = 2) -> RunDirectory:
-    """A completed run of passes ``measure`` and ``trace`` below ``root``; ``threads`` counts the main one."""
-    manifest = _manifest(iterations, threads)
+def build(root: Path, *, iterations: int | None = None, threads: int = 2, hardware: str | None = None) -> RunDirectory:
+    """A completed run of passes ``measure`` and ``trace`` below ``root``; ``threads`` counts the main one.
+
+    By default there are three iterations, or four an event set of the ``hardware``.
+    """
+    processor = None if hardware is None else Processor(hardware)
+    manifest = _manifest(iterations or (processor.iterations if processor else 3), threads, processor)
     run = RunDirectory.create(root, manifest)
-    writers = [_Pass(record, threads, slowdown) for record, slowdown in zip(manifest.passes, (1.0, 1.3), strict=True)]
+    writers = [
+        _Pass(record, threads, slowdown, processor)
+        for record, slowdown in zip(manifest.passes, (1.0, 1.3), strict=True)
+    ]
     for writer in writers:
         writer.write()
     write_table(run.path / "layers.parquet", "layers", _layers())
@@ -89,10 +128,50 @@ def build(root: Path, *, iterations: int = 3, threads: int = 2) -> RunDirectory:
     return run
 
 
+class Processor:
+    """A processor of the catalogue: its metrics, the events that they need, and what these count."""
+
+    def __init__(self, name: str) -> None:
+        found = microarchitecture(name)
+        assert found is not None, f"the catalogue has no {name}"
+        self.known: Microarchitecture = found
+        self.machine = _machine(found)
+        selection = select([ALL], self.machine, Path("/nonexistent"), ())
+        self.metrics: tuple[MetricDefinition, ...] = tuple(
+            metric for metric in selection.metrics if metric.group != "uncore"
+        )
+        groups: dict[str, list[str]] = {}
+        for metric in self.metrics:
+            groups.setdefault(metric.group, ["task-clock", "page-faults", "instructions", "cycles"]).extend(
+                events_of(metric)
+            )
+        self.sets = [list(dict.fromkeys(names)) for names in groups.values()]
+        self.events: dict[str, Event] = {
+            name: (catalogue(GENERIC).named() | found.catalogue.named())[name]
+            for name in dict.fromkeys(name for names in self.sets for name in names)
+        }
+        counted = next((metric for metric in self.metrics if metric.name == "counted_flops"), None)
+        flops = [self.events[name] for name in events_of(counted)] if counted else []
+        self.flops = max(flops, key=lambda event: event.weight, default=None)
+
+    @property
+    def iterations(self) -> int:
+        """Enough for two of each event set."""
+        return 4 * len(self.sets)
+
+    def count(self, event: str, cycles: int, flops: int) -> int:
+        """What an event counts in so many cycles with so many floating-point operations."""
+        if self.events[event].unit == "FLOP":
+            chosen = self.events[event] == self.flops
+            return flops // self.events[event].weight if chosen else 0
+        return int(cycles * PER_CYCLE.get(event, (1 + zlib.crc32(event.encode()) % 19) / 1000))
+
+
 class _Pass:
     """Lays one pass out on the clock, span by span."""
 
-    def __init__(self, record: PassRecord, threads: int, slowdown: float) -> None:
+    def __init__(self, record: PassRecord, threads: int, slowdown: float, processor: Processor | None) -> None:
+        self.processor = processor
         assert record.pid is not None and record.begin_ns is not None
         self.record = record
         self.pid = record.pid
@@ -191,6 +270,15 @@ class _Pass:
                 "instructions": 2 * busy + number,
                 "cycles": int(2.8 * busy),
             }
+            if self.processor is not None:
+                values |= {"instructions": 2 * busy // (2 if number else 1)}
+                flops = _flops(span["path"]) // len(self.tids)
+                counted = self.record.event_sets[self._event_set(span["iteration"])]
+                values |= {
+                    event: self.processor.count(event, values["cycles"], flops)
+                    for event in counted
+                    if event not in values
+                }
             for event, value in values.items():
                 self._add(
                     "counts",
@@ -215,6 +303,11 @@ class _Pass:
             provenance="measured",
         )
 
+    def _event_set(self, iteration: int) -> int:
+        number = next(record for record in self.record.iterations if record.index == iteration).event_set
+        assert number is not None
+        return number
+
     def _series(self) -> None:
         begin, end = self.record.begin_ns, self.record.end_ns
         assert begin is not None and end is not None
@@ -227,11 +320,23 @@ class _Pass:
             }
             for (name, unit), value in values.items():
                 self._add("series", time_ns=time_ns, name=name, unit=unit, value=value)
+        for time_ns in range(begin, end, TRAFFIC_NS) if self.processor is not None else ():
+            for name, gbytes in (("read", 12), ("write", 5), ("total", 17)):
+                moved = float(gbytes * (time_ns - begin))
+                self._add("series", time_ns=time_ns, name=f"uncore/dram-{name}", unit="B", value=moved)
 
     def _add(self, table: str, **values: Any) -> dict[str, Any]:
         row = {"pass": self.record.name, **values}
         self.rows[table].append(row)
         return row
+
+
+def _flops(path: str) -> int:
+    """What all threads count in one call of a layer; in the inference that is the sum, in other stages nothing."""
+    if path == "inference":
+        return sum(_flops(module.path) for module in MODULES if is_leaf(module.path))
+    macs = next((module.macs for module in MODULES if module.path == path), None)
+    return 0 if macs is None else round(2 * macs * FLOP_RATIOS.get(path, 1.0)) or SILU_FLOPS
 
 
 def _layers() -> pl.DataFrame:
@@ -261,11 +366,24 @@ def _layer_calls() -> pl.DataFrame:
     return _layers().select("path", pl.lit(0).alias("call"), "input_shapes", "output_shapes", "macs", "bytes")
 
 
-def _manifest(iterations: int, threads: int) -> Manifest:
+def _manifest(iterations: int, threads: int, processor: Processor | None) -> Manifest:
+    sets = processor.sets if processor else [list(EVENTS)]
     records = [
-        IterationRecord(index=index, warmup=index == 0, event_set=0, layers_counted=index % 2 == 1)
+        IterationRecord(index=index, warmup=index == 0, event_set=index // 2 % len(sets), layers_counted=index % 2 == 1)
         for index in range(iterations + 1)
     ]
+    infos = [
+        EventInfo("task-clock", "time on a processor", "ns", "software"),
+        EventInfo("page-faults", "page faults, minor and major", "1", "software"),
+        EventInfo("instructions", "instructions retired", "1", "hardware"),
+        EventInfo("cycles", "core cycles, not halted", "1", "hardware"),
+        EventInfo("context-switches", "context switches", "1", "software"),
+    ]
+    collectors = ["perf", "rapl", "memory"]
+    if processor is not None:
+        known = {info.name for info in infos}
+        infos += [event.info(processor.machine) for name, event in processor.events.items() if name not in known]
+        collectors.append("uncore")
     passes = [
         PassRecord(
             name=name,
@@ -273,15 +391,10 @@ def _manifest(iterations: int, threads: int) -> Manifest:
             pid=pid,
             main_tid=pid,
             begin_ns=START_NS + number * 60_000_000_000,
-            collectors=[CollectorRecord(name=collector, state="ran") for collector in ("perf", "rapl", "memory")],
-            events=[
-                EventInfo("task-clock", "time on a processor", "ns", "software"),
-                EventInfo("page-faults", "page faults, minor and major", "1", "software"),
-                EventInfo("instructions", "instructions retired", "1", "hardware"),
-                EventInfo("cycles", "core cycles, not halted", "1", "hardware"),
-                EventInfo("context-switches", "context switches", "1", "software"),
-            ],
-            event_sets=[list(EVENTS)],
+            collectors=[CollectorRecord(name=collector, state="ran") for collector in collectors],
+            events=list(infos),
+            event_sets=[list(events) for events in sets],
+            metrics=list(processor.metrics) if processor else [],
             iterations=records,
         )
         for number, (name, pid) in enumerate(PIDS.items())
@@ -292,7 +405,7 @@ def _manifest(iterations: int, threads: int) -> Manifest:
         name="20261121-142501-synthetic",
         created="2026-11-21T14:25:01+00:00",
         command=["hwprof", "collect", "--model", "synthetic"],
-        machine=_machine(),
+        machine=processor.machine if processor else _machine(),
         clock=ClockSnapshot(
             boottime_ns=START_NS + 7_000_000_000,
             monotonic_ns=START_NS,
@@ -314,12 +427,13 @@ def _manifest(iterations: int, threads: int) -> Manifest:
     )
 
 
-def _machine() -> Machine:
+def _machine(known: Microarchitecture | None = None) -> Machine:
+    cores = (CoreKind(known.processor.pmu, known.id, (0, 1, 2, 3)),) if known else ()
     return Machine(
         hostname="synthetic",
         architecture="x86_64",
         processor="Synthetic CPU @ 2.80GHz",
-        vendor="GenuineIntel",
+        vendor=known.processor.vendor if known else "GenuineIntel",
         family=6,
         model=106,
         stepping=6,
@@ -339,4 +453,5 @@ def _machine() -> Machine:
         governor="performance",
         pmus=("cpu", "power"),
         has_core_pmu=True,
+        cores=cores,
     )

@@ -11,6 +11,8 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.readings import covered
+
 ENERGY_PREFIX: Final = "energy/"
 REFRESH_NS: Final = 1_000_000
 """How often energy meters refresh (RAPL: about every millisecond)."""
@@ -55,11 +57,11 @@ def _zone(zone: str, meter: pl.DataFrame, windows: pl.DataFrame, idle: pl.DataFr
         return []
     interval_ns = meter.select(pl.col("time_ns").diff().median().cast(pl.Float64)).item()
     resolution_s = max(REFRESH_NS, interval_ns) / 1e9
-    used = _used(meter, windows)
-    idle_watts = _watts(_used(meter, idle))
+    used = covered(meter, windows)
+    idle_watts = _watts(covered(meter, idle))
     rows: list[dict[str, object]] = []
     for (stage,), group in used.partition_by("stage", as_dict=True, maintain_order=True).items():
-        seconds, energy = float(group["seconds"].sum()), float(group["joules"].sum())
+        seconds, energy = float(group["seconds"].sum()), float(group["amount"].sum())
         watts = energy / seconds if seconds else None
         error = 2 * watts * resolution_s * group.height if watts is not None else None
         rows.append(
@@ -80,27 +82,6 @@ def _zone(zone: str, meter: pl.DataFrame, windows: pl.DataFrame, idle: pl.DataFr
     return rows
 
 
-def _used(meter: pl.DataFrame, windows: pl.DataFrame) -> pl.DataFrame:
-    """The windows inside the readings, with the seconds and joules of each."""
-    first, last = meter["time_ns"][0], meter["time_ns"][-1]
-    covered = windows.filter((pl.col("begin_ns") >= first) & (pl.col("end_ns") <= last))
-    begin, end = (_interpolate(meter, covered[edge]) for edge in ("begin_ns", "end_ns"))
-    return covered.with_columns(seconds=(pl.col("end_ns") - pl.col("begin_ns")) / 1e9, joules=end - begin)
-
-
-def _interpolate(meter: pl.DataFrame, moments: pl.Series) -> pl.Series:
-    """The meter's value at moments within its readings, linear between the two readings around each."""
-    readings = meter.select("time_ns", "value", at_ns="time_ns").sort("at_ns")
-    wanted = pl.DataFrame({"at_ns": moments, "row": range(len(moments))}, schema_overrides={"row": pl.Int64})
-    around = wanted.sort("at_ns").join_asof(readings, on="at_ns", strategy="backward")
-    around = around.join_asof(readings, on="at_ns", strategy="forward", suffix="_after")
-    part = (pl.col("at_ns") - pl.col("time_ns")) / (pl.col("time_ns_after") - pl.col("time_ns"))
-    value = pl.col("value") + (pl.col("value_after") - pl.col("value")) * pl.when(part.is_finite()).then(
-        part
-    ).otherwise(0)
-    return around.select("row", joules=value).sort("row")["joules"]
-
-
 def _watts(used: pl.DataFrame) -> float | None:
     seconds = float(used["seconds"].sum())
-    return float(used["joules"].sum()) / seconds if seconds else None
+    return float(used["amount"].sum()) / seconds if seconds else None

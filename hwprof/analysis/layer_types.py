@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
 from hwprof.analysis import summary
 from hwprof.analysis.attribution import UNATTRIBUTED, Attribution
 from hwprof.analysis.layers import Figures, figures
-from hwprof.analysis.metrics import Metric
+from hwprof.run.manifest import MetricDefinition
 
 
 def layer_type_table(
-    layers: pl.DataFrame, attribution: Attribution, definitions: Sequence[Metric], threads: int | None
+    layers: pl.DataFrame,
+    attribution: Attribution,
+    definitions: Sequence[MetricDefinition],
+    threads: int | None,
+    traffic: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a type, longest time first, then ``UNATTRIBUTED``; ``layers`` and the static figures are sums.
 
@@ -33,7 +38,7 @@ def layer_type_table(
     )
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
-    found = figures(described, times, counts, attribution, definitions, threads)
+    found = figures(described, times, counts, attribution, definitions, threads, traffic)
     rest = pl.col("owner") == UNATTRIBUTED
     rows = found.rows.sort(rest, "time_total_ns", "owner", descending=[False, True, False], nulls_last=True)
-    return Figures(rows, found.counters, found.metrics, found.operands)
+    return replace(found, rows=rows)

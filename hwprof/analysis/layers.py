@@ -9,7 +9,7 @@ import polars as pl
 
 from hwprof.analysis import metrics, summary
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution
-from hwprof.analysis.metrics import Metric
+from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import PROCESS_EVENTS
 
 STATIC = ("macs", "bytes", "parameters")
@@ -20,25 +20,32 @@ class Figures:
     """The figures of some owners (layers, layer types, stages): three tables keyed by ``owner``.
 
     ``rows``: description, time per iteration and ``share`` (of the whole's time; the rows with what is unattributed add
-    up to 1). ``counters``: as ``summary.counts``. ``metrics``: one column a metric.
+    up to 1). ``counters``: as ``summary.counts``. ``metrics``: one column a metric, and ``NAME@main`` and
+    ``NAME@workers`` of those that can be told by thread.
     """
 
     rows: pl.DataFrame
     counters: pl.DataFrame
     metrics: pl.DataFrame
     operands: tuple[str, ...]  # those that hold a value for at least one owner
+    apart: frozenset[str]  # the metrics that are made of different iterations' medians
 
 
 def layer_table(
-    layers: pl.DataFrame, attribution: Attribution, definitions: Sequence[Metric], threads: int | None
+    layers: pl.DataFrame,
+    attribution: Attribution,
+    definitions: Sequence[MetricDefinition],
+    threads: int | None,
+    traffic: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a leaf layer in execution order, then ``UNATTRIBUTED`` and ``WHOLE``.
 
-    A leaf that was never called keeps its row, without times.
+    A leaf that was never called keeps its row, without times. ``traffic``: further operands by owner, as
+    ``uncore.operands`` makes them.
     """
     leaves = layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True)
     described = pl.concat([leaves.with_columns(owner="path"), _totals(leaves)], how="diagonal_relaxed")
-    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads)
+    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, traffic)
 
 
 def figures(
@@ -46,15 +53,19 @@ def figures(
     times: pl.DataFrame,
     counts: pl.DataFrame,
     attribution: Attribution,
-    definitions: Sequence[Metric],
+    definitions: Sequence[MetricDefinition],
     threads: int | None,
+    traffic: pl.DataFrame | None = None,
 ) -> Figures:
     """Sums up times and counts for the owners in ``described`` (owner, macs, bytes, …), in its order."""
     iterations = attribution.iterations
     timed = summary.times(times, iterations.timed)
     counted = summary.counts(counts)
     static = described.select("owner", "macs", "bytes", pl.lit(threads, dtype=pl.Float64).alias("threads"))
-    operands = summary.operands(timed, summary.times(times, iterations.counted), counted, static)
+    if traffic is not None:
+        static = static.join(traffic, on="owner", how="left", maintain_order="left")
+    operands = summary.operands(timed, times, counts, static, iterations.counted)
+    evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     whole = total_time_ns(attribution)
     rows = described.join(timed, on="owner", how="left", maintain_order="left").with_columns(
         share=pl.col("time_total_ns") / pl.lit(whole or None, dtype=pl.Float64)
@@ -62,8 +73,9 @@ def figures(
     return Figures(
         rows,
         counted.filter(~pl.col("event").is_in(PROCESS_EVENTS)).join(described.select("owner"), on="owner", how="semi"),
-        metrics.evaluate(operands, definitions),
-        tuple(metrics.available_operands(operands)),
+        evaluated.frame,
+        operands.available,
+        evaluated.apart,
     )
 
 

@@ -7,14 +7,17 @@ from typing import Any, Final
 
 import msgspec
 
-from hwprof.analysis.metrics import GIVEN_OPERANDS, Metric, missing_operands
-from hwprof.run.manifest import CollectorRecord, Machine, PassRecord
+from hwprof.analysis import uncore
+from hwprof.analysis.metrics import GIVEN_OPERANDS, missing_operands, operands_of
+from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
 
 UNAVAILABLE_EVENTS: Final = "unavailable_events"
-"""Where a collector's detail says of events that it could not count: name -> {reason, remedy}."""
+"""Where a collector's detail says of events and metrics that it could not count: name -> {reason, remedy}."""
 
 COUNTER_COLLECTORS: Final = ("perf", "papi", "instrumented")
 """The sources of counts whose word explains a missing counter, in order."""
+
+UNCORE_COLLECTOR: Final = "uncore"
 
 GIVEN_REASONS: Final = {
     "time": "no iteration was timed",
@@ -34,11 +37,13 @@ class Missing(msgspec.Struct, frozen=True):
 
 
 def metric_missing(
-    metric: Metric, available: Sequence[str], record: PassRecord | None, machine: Machine
+    metric: MetricDefinition, available: Sequence[str], record: PassRecord | None, machine: Machine
 ) -> Missing | None:
     """Why no owner has this metric; None where at least one can."""
     operands = missing_operands(metric, available)
-    return operand_missing(operands[0], record, machine) if operands else None
+    if operands:
+        return operand_missing(operands[0], record, machine)
+    return None if operands_of(metric) else _not_defined(metric.name, record, machine)
 
 
 def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -> Missing:
@@ -48,17 +53,43 @@ def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -
         return Missing(event, "no measuring pass was completed")
     if event in GIVEN_OPERANDS:
         return Missing(event, GIVEN_REASONS[event])
+    if event.startswith(uncore.PREFIX):
+        return _no_traffic(event, record)
     if any(event in events for events in record.event_sets):
         return _counted_in_vain(event, thread, record)
-    told = unavailable_events(record.collectors).get(event)
-    if told is not None:
-        return Missing(event, told["reason"], told.get("remedy"))
-    return _not_counted(event, record, machine)
+    return _told(event, record) or _not_counted(event, record, machine)
 
 
 def unavailable_events(collectors: Sequence[CollectorRecord]) -> dict[str, dict[str, Any]]:
-    """What the collectors say of the events that they could not count."""
+    """What the collectors say of the events and metrics that they could not count."""
     return {name: why for record in collectors for name, why in dict(record.detail.get(UNAVAILABLE_EVENTS, {})).items()}
+
+
+def _told(name: str, record: PassRecord) -> Missing | None:
+    """A collector's own word on an event or metric."""
+    told = unavailable_events(record.collectors).get(name)
+    return Missing(name, told["reason"], told.get("remedy")) if told is not None else None
+
+
+def _not_defined(name: str, record: PassRecord | None, machine: Machine) -> Missing:
+    """Why there is no formula for a metric on that machine."""
+    told = _told(name, record) if record is not None else None
+    if told is not None:
+        return told
+    if record is None or not any(info.kind == "hardware" for info in record.events):
+        return msgspec.structs.replace(operand_missing("instructions", record, machine), what=name)
+    return Missing(name, "no events of this processor are known to tell it")
+
+
+def _no_traffic(series: str, record: PassRecord) -> Missing:
+    said = next((said for said in record.collectors if said.name == UNCORE_COLLECTOR), None)
+    if said is None:
+        return Missing(series, f"no {UNCORE_COLLECTOR} collector ran in this pass")
+    if said.reason is not None:
+        return Missing(series, said.reason, said.remedy)
+    period = said.detail.get("period_ms")
+    every = f", one every {period:g} ms" if period else ""
+    return Missing(series, f"nothing runs long enough between the readings{every}")
 
 
 def _counted_in_vain(event: str, thread: str, record: PassRecord) -> Missing:

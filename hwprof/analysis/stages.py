@@ -10,8 +10,7 @@ from hwprof.analysis import metrics, statistics, summary
 from hwprof.analysis.attribution import COUNTS_SCHEMA, UNATTRIBUTED, owned_counts
 from hwprof.analysis.iterations import Iterations, countable
 from hwprof.analysis.layers import Figures
-from hwprof.analysis.metrics import Metric
-from hwprof.run.manifest import PassRecord
+from hwprof.run.manifest import MetricDefinition, PassRecord
 
 
 def stage_table(
@@ -19,8 +18,9 @@ def stage_table(
     counts: pl.DataFrame,
     record: PassRecord,
     iterations: Iterations,
-    definitions: Sequence[Metric],
+    definitions: Sequence[MetricDefinition],
     threads: int | None,
+    traffic: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a stage in order of its first begin, then ``UNATTRIBUTED``: the time of iterations outside of any stage.
 
@@ -52,7 +52,15 @@ def stage_table(
     share = pl.col("total_ns") / pl.lit(whole or None, dtype=pl.Float64)
     rows = pl.concat([rows, rest], how="diagonal_relaxed").with_columns(share=share)
     counted = owned_counts(_owners(stages), counts, countable(record, iterations)) if stages.height else None
-    return _figures(rows, stages, counted, iterations, definitions, threads)
+    static = rows.select(
+        "owner",
+        pl.lit(None, dtype=pl.Float64).alias("macs"),
+        pl.lit(None, dtype=pl.Float64).alias("bytes"),
+        pl.lit(threads, dtype=pl.Float64).alias("threads"),
+    )
+    if traffic is not None:
+        static = static.join(traffic, on="owner", how="left", maintain_order="left")
+    return _figures(rows, static, stages, counted, iterations, definitions)
 
 
 def _owners(stages: pl.DataFrame) -> pl.DataFrame:
@@ -69,26 +77,18 @@ def _whole_ns(kept: pl.DataFrame, timed: pl.DataFrame, iterations: Iterations) -
 
 def _figures(
     rows: pl.DataFrame,
+    static: pl.DataFrame,
     stages: pl.DataFrame,
     counted: pl.DataFrame | None,
     iterations: Iterations,
-    definitions: Sequence[Metric],
-    threads: int | None,
+    definitions: Sequence[MetricDefinition],
 ) -> Figures:
     per_iteration = stages.group_by("iteration", "layers_counted", owner="path").agg(
         calls=pl.len().cast(pl.Int64), time_ns=pl.col("time_ns").sum()
     )
-    counters = summary.counts(pl.DataFrame(schema=COUNTS_SCHEMA) if counted is None else counted)
-    static = rows.select(
-        "owner",
-        pl.lit(None, dtype=pl.Float64).alias("macs"),
-        pl.lit(None, dtype=pl.Float64).alias("bytes"),
-        pl.lit(threads, dtype=pl.Float64).alias("threads"),
-    )
+    values = pl.DataFrame(schema=COUNTS_SCHEMA) if counted is None else counted
     operands = summary.operands(
-        summary.times(per_iteration, iterations.timed),
-        summary.times(per_iteration, iterations.counted),
-        counters,
-        static,
+        summary.times(per_iteration, iterations.timed), per_iteration, values, static, iterations.counted
     )
-    return Figures(rows, counters, metrics.evaluate(operands, definitions), tuple(metrics.available_operands(operands)))
+    evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
+    return Figures(rows, summary.counts(values), evaluated.frame, operands.available, evaluated.apart)

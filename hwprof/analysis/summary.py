@@ -6,9 +6,8 @@ import polars as pl
 
 from hwprof.analysis import statistics
 from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.metrics import Operands
 from hwprof.run.schema import COUNTED_WINDOW
-
-THREADS = "threads"
 
 
 def regroup(frame: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
@@ -69,24 +68,36 @@ def counts(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def operands(
-    time_summary: pl.DataFrame, counted_time: pl.DataFrame, count_summary: pl.DataFrame, static: pl.DataFrame
-) -> pl.DataFrame:
-    """What formulas are made of, one row an owner: every column a Float64, per iteration.
+    time_summary: pl.DataFrame,
+    times: pl.DataFrame,
+    counts: pl.DataFrame,
+    static: pl.DataFrame,
+    counted: tuple[int, ...],
+) -> Operands:
+    """What formulas are made of, per iteration, for the owners in ``static`` (which has macs, bytes, threads, …).
 
-    ``time`` (ns, of the timed iterations), ``counted-time`` (ns between the readings, in the counting iterations), the
-    columns of ``static`` (owner and macs, bytes, threads …), every event under its own name, and ``EVENT@main`` and
-    ``EVENT@workers``.
+    ``time_summary``: as ``times`` makes it of the timed iterations; ``times`` and ``counts``: as attributed;
+    ``counted``: the iterations whose times belong to the counts. ``counted-time`` (ns) is the time between the
+    readings; where there is no such window, the owner's own in that iteration.
     """
-    frame = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left").join(
-        counted_time.select("owner", pl.col("time_median_ns").alias("counted-time")), on="owner", how="left"
+    seconds = times.filter(pl.col("iteration").is_in(list(counted))).select(
+        "owner", "iteration", pl.col("time_ns").cast(pl.Float64).alias("counted-time")
     )
-    for column, suffix in (("value", ""), ("main", "@main"), ("workers", "@workers")):
-        wide = count_summary.pivot("event", index="owner", values=column, aggregate_function="first")
-        wide = wide.rename({name: f"{name}{suffix}" for name in wide.columns if name != "owner"})
-        frame = frame.join(wide, on="owner", how="left")
+    parts = (("scaled", ""), ("scaled_main", "@main"), ("scaled_workers", "@workers"))
+    values = pl.concat(
+        counts.select("owner", "iteration", operand=pl.col("event") + suffix, value=column) for column, suffix in parts
+    )
+    wide = values.pivot("operand", index=["owner", "iteration"], values="value", aggregate_function="first")
+    frame = seconds.join(wide, on=["owner", "iteration"], how="full", coalesce=True)
     if COUNTED_WINDOW in frame.columns:
         # A layer's window reaches back over the gap before it, in which the main thread's time is no layer's. So what
         # no layer owns has CPU time (reading the workers among it), and no wall time that it could be divided by.
         window = pl.when(pl.col("owner") != UNATTRIBUTED).then(pl.coalesce(COUNTED_WINDOW, "counted-time"))
         frame = frame.with_columns(window.alias("counted-time"))
-    return frame.with_columns(pl.all().exclude("owner").cast(pl.Float64))
+    known = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left")
+    known = known.with_columns(pl.all().exclude("owner").cast(pl.Float64))
+    medians = frame.drop("iteration").group_by("owner").agg(pl.all().median())
+    return Operands(
+        known.join(medians, on="owner", how="left", maintain_order="left"),
+        known.join(frame, on="owner", how="inner", maintain_order="left"),
+    )

@@ -5,58 +5,49 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.report import figures
+from hwprof.hardware.catalogue import GENERIC, catalogue
+from hwprof.hardware.metrics import vocabulary
+from hwprof.report import choice, figures
 from hwprof.report.figures import Glyphs
 from hwprof.report.grid import Column
-from hwprof.report.schema import Document, Figures, MetricInfo
+from hwprof.report.page import Page
+from hwprof.report.schema import Document, Figures, MetricInfo, ThreadParts
 
-PRIORITY: Final = {
-    "gflops": 2,
-    "cpi": 3,
-    "cache_mpki": 5,
-    "cpus_used": 6,
-    "frequency": 8,
-    "branch_mpki": 9,
-    "intensity": 10,
-    "gbytes": 11,
-    "page_faults": 12,
-    "balance": 14,
-}
-"""Which metric a narrow terminal shows first; those not named come after."""
+SHORT: Final = {"counted_gflops": "counted"}
+"""Shorter titles where the neighbouring column says the rest."""
 
-LAST: Final = 20
-MISSING: Final = 40
-HOLE: Final = "cpi"
-"""The metric that is shown as a dash even where there is little room: a reader must see that counters are missing."""
+CPI: Final = "cpi"
+BY_THREAD: Final = "cpi by thread"
+BY_THREAD_PRIORITY: Final = 6
+ALIKE: Final = 1.25
+"""Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
 
 FOLLOWED: Final = ("instrumented", "simulated")
 FULL: Final = 0.999
 """From this share of running time on, a counter counts as not multiplexed."""
 
 
-def metric_columns(
-    rows: Sequence[Figures | None], document: Document, glyphs: Glyphs, *, modelled: bool = True
-) -> list[Column]:
-    """One column a metric that this run has, and dashes for the core ones that it has not."""
-    return [
-        Column(
-            header=metric.title + marks(metric, glyphs),
-            cells=["" if row is None else _cell(row, metric, glyphs) for row in rows],
-            priority=_priority(metric),
-            key=metric.name,
-        )
-        for metric in document.metrics
-        if (metric.core or metric.missing is None) and (modelled or metric.provenance != "modelled")
-    ]
+def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool = True) -> list[Column]:
+    """One column a metric that this run has, and dashes for the core ones that it has not; or those asked for."""
+    columns = []
+    for metric, priority in choice.choose(page.document, page.metrics):
+        if modelled or metric.provenance != "modelled":
+            columns.append(
+                Column(
+                    header=title(metric) + marks(metric, page.glyphs),
+                    cells=["" if row is None else _cell(row, metric, page.glyphs) for row in rows],
+                    priority=priority,
+                    key=metric.name,
+                )
+            )
+            if metric.name == CPI:
+                columns += _by_thread(rows, page)
+    return columns
 
 
-def _cell(row: Figures, metric: MetricInfo, glyphs: Glyphs) -> str:
-    return figures.decimal(row.metrics.get(metric.name), metric.digits, glyphs)
-
-
-def _priority(metric: MetricInfo) -> int:
-    rank = PRIORITY.get(metric.name, LAST)
-    return rank if metric.missing is None or metric.name == HOLE else rank + MISSING
+def title(metric: MetricInfo) -> str:
+    """What a column is called."""
+    return SHORT.get(metric.name, metric.title)
 
 
 def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
@@ -65,26 +56,45 @@ def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
         (glyphs.modelled if metric.provenance == "modelled" else "")
         + (glyphs.followed if any(source in FOLLOWED for source in metric.sources) else "")
         + (glyphs.multiplexed if metric.missing is None and metric.running_share < FULL else "")
+        + ("" if metric.same_iterations else glyphs.apart)
     )
 
 
-def footnotes(shown: Sequence[Column], document: Document, glyphs: Glyphs) -> list[str]:
-    """What the shown metric columns need said: reasons of dashes, provenance, multiplexing, meanings of events."""
+def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
+    """What the shown metric columns need said: reasons of dashes, how far to trust them, and what they mean here."""
+    document, glyphs = page.document, page.glyphs
     keys = {column.key for column in shown}
-    metrics = [metric for metric in document.metrics if metric.name in keys]
+    chosen = [metric for metric, _ in choice.choose(document, page.metrics)]
+    metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
-    notes = _missing(metrics, glyphs)
-    if any(metric.provenance == "modelled" for metric in present):
+    notes = _missing(metrics, glyphs) + reliability(present, document, glyphs)
+    if BY_THREAD in keys:
+        notes.append("main|worker: CPI of the calling thread and of the others: apart where workers wait (spin)")
+    if any(metric.scope == "machine" for metric in present):
+        notes.append(
+            f"DRAM traffic is the whole machine's while a layer ran; {glyphs.dash} where it is too short to be told"
+        )
+    notes += caveats(present) + meanings(_generic_events(present, document), document)
+    hidden = [metric.title for metric in chosen if metric.name not in keys] if page.metrics is not None else []
+    if hidden:
+        notes.append(f"no room for {', '.join(hidden)}: a wider terminal, --width, or fewer --metrics")
+    return notes
+
+
+def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyphs) -> list[str]:
+    """What the marks at the titles of these (measured) metrics mean."""
+    notes = []
+    if any(metric.provenance == "modelled" for metric in metrics):
         notes.append(
             f"{glyphs.modelled} modelled from shapes (2 FLOPs a multiply-accumulate), over measured time;"
             f" {glyphs.dash} where a layer has none"
         )
-    followed = {source for metric in present for source in metric.sources if source in FOLLOWED}
+    followed = {source for metric in metrics for source in metric.sources if source in FOLLOWED}
     if followed:
         notes.append(
             f"{glyphs.followed} {figures.enumerate_words(sorted(followed))}, not measured by hardware counters"
         )
-    used = {name for metric in present for name in event_names(metric, document)}
+    used = {name for metric in metrics for name in event_names(metric, document)}
     shared = [event for event in document.events if event.name in used and event.running_share < FULL]
     if shared:
         parts = ", ".join(f"{event.name} {event.running_share:.0%}" for event in shared)
@@ -92,7 +102,62 @@ def footnotes(shown: Sequence[Column], document: Document, glyphs: Glyphs) -> li
             f"{glyphs.multiplexed} the kernel multiplexed: counters ran part of the time ({parts} at least),"
             " values are scaled up"
         )
-    return notes + meanings(used, document)
+    if any(not metric.same_iterations for metric in metrics):
+        notes.append(f"{glyphs.apart} no iteration counted all of its events: made of different iterations' medians")
+    return notes
+
+
+def caveats(metrics: Sequence[MetricInfo], *, meanings: bool = True) -> list[str]:
+    """What metrics mean on this processor, where it has a meaning of its own, and what to bear in mind (or only that).
+
+    Metrics of which the same is to be said share a line.
+    """
+    general = {metric.name: metric.meaning for metric in vocabulary()}
+    notes: dict[str, list[str]] = {}
+    for metric in metrics:
+        own = meanings and metric.name in general and metric.meaning not in (general[metric.name], metric.title)
+        words = [metric.meaning] if own else []
+        if metric.caveat:
+            words.append(f"({metric.caveat})" if own else metric.caveat)
+        if words and metric.scope == "threads":
+            notes.setdefault(" ".join(words), []).append(title(metric) + (" here" if own else ""))
+    return [f"{', '.join(titles)}: {words}" for words, titles in notes.items()]
+
+
+def event_names(metric: MetricInfo, document: Document) -> list[str]:
+    """The run's events that a metric is made of."""
+    return [event.name for event in document.events if f'"{event.name}"' in _without_threads(metric.formula)]
+
+
+def meanings(names: set[str], document: Document) -> list[str]:
+    """What the names of hardware events stand for on that machine."""
+    return [
+        f"{event.name}: {event.meaning}"
+        for event in document.events
+        if event.name in names and event.kind == "hardware" and event.meaning
+    ]
+
+
+def _cell(row: Figures, metric: MetricInfo, glyphs: Glyphs) -> str:
+    return figures.decimal(row.metrics.get(metric.name), metric.digits, glyphs)
+
+
+def _by_thread(rows: Sequence[Figures | None], page: Page) -> list[Column]:
+    """Cycles per instruction of the calling thread and of the others, where they differ in any row."""
+    parts = [row.by_thread.get(CPI) if row is not None else None for row in rows]
+    if not any(_differs(part) for part in parts):
+        return []
+    cells = []
+    for row, part in zip(rows, parts, strict=True):
+        values = (part.main, part.workers) if part is not None else (None, None)
+        cells.append("" if row is None else "|".join(figures.decimal(value, 2, page.glyphs) for value in values))
+    return [Column("main|worker", cells, priority=BY_THREAD_PRIORITY, key=BY_THREAD)]
+
+
+def _differs(part: ThreadParts | None) -> bool:
+    if part is None or not part.main or not part.workers:
+        return False
+    return not 1 / ALIKE <= part.workers / part.main <= ALIKE
 
 
 def _missing(metrics: Sequence[MetricInfo], glyphs: Glyphs) -> list[str]:
@@ -107,15 +172,11 @@ def _missing(metrics: Sequence[MetricInfo], glyphs: Glyphs) -> list[str]:
     ]
 
 
-def event_names(metric: MetricInfo, document: Document) -> list[str]:
-    """The run's events that a metric is made of."""
-    return [event.name for event in document.events if f'"{event.name}' in metric.formula]
+def _generic_events(metrics: Sequence[MetricInfo], document: Document) -> set[str]:
+    """The events of these metrics whose names are the kernel's: what they count depends on the processor."""
+    generic = catalogue(GENERIC).named()
+    return {name for metric in metrics for name in event_names(metric, document) if name in generic}
 
 
-def meanings(names: set[str], document: Document) -> list[str]:
-    """What the names of hardware events stand for on that machine."""
-    return [
-        f"{event.name}: {event.meaning}"
-        for event in document.events
-        if event.name in names and event.kind == "hardware" and event.meaning
-    ]
+def _without_threads(formula: str) -> str:
+    return formula.replace("@main", "").replace("@workers", "")

@@ -22,11 +22,13 @@ class Glyphs(NamedTuple):
     modelled: str
     multiplexed: str
     followed: str
+    apart: str
     separator: str
+    slots: str  # parts of a stacked bar
 
 
-UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", " · ")
-ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "!", "~", ", ")
+UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "█▓▒░·")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "!", "~", "^", ", ", "#x=.'")
 
 
 def milliseconds(ns: float) -> str:
@@ -85,6 +87,22 @@ def bar(share: float | None, width: int, glyphs: Glyphs) -> str:
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
 
 
+def stacked_bar(shares: Sequence[float], width: int, glyphs: Glyphs) -> str:
+    """Shares of one whole, one after the other, each in a character of its own; they fill ``width`` where they add up
+    to 1. Shares below 0 take no room."""
+    text, reached = "", 0.0
+    for place, share in enumerate(shares):
+        reached += max(share, 0.0)
+        end = min(round(width * reached), width)
+        text += slot_glyph(place, glyphs) * (end - len(text))
+    return text
+
+
+def slot_glyph(place: int, glyphs: Glyphs) -> str:
+    """The character of a part of a stacked bar."""
+    return glyphs.slots[place % len(glyphs.slots)]
+
+
 def slower(ratio: float) -> str:
     """A ratio of times in words: ``1.3% slower``."""
     if ratio >= 2:
@@ -121,3 +139,14 @@ def plural(number: int, noun: str, plural_form: str | None = None) -> str:
 def enumerate_words(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Processor numbers as the kernel lists them: ``CPUs 0-3,8``."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return "CPUs " + ",".join("-".join(map(str, part)) for part in parts)

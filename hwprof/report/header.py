@@ -6,16 +6,17 @@ from typing import Any, Final
 
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.missing import unavailable_events
-from hwprof.report.schema import NotMeasured, PassInfo, RunInfo
+from hwprof.hardware.catalogue import catalogue
+from hwprof.report.schema import Cores, NotMeasured, PassInfo, RunInfo
 from hwprof.run.directory import RunDirectory
-from hwprof.run.manifest import Machine, PassRecord
+from hwprof.run.manifest import CoreKind, Machine, PassRecord
 
 STOLEN_SHARE: Final = 0.005
 """Less stolen time than this is not worth a note."""
 
 
 def describe(run: RunDirectory) -> dict[str, Any]:
-    """The document's fields run, machine, workload, passes and not_measured."""
+    """The document's fields run, machine, cores, workload, passes and not_measured."""
     manifest = run.manifest
     return {
         "run": RunInfo(
@@ -27,10 +28,22 @@ def describe(run: RunDirectory) -> dict[str, Any]:
             versions=manifest.versions,
         ),
         "machine": manifest.machine,
+        "cores": [_cores(kind) for kind in manifest.machine.cores],
         "workload": manifest.workload,
         "passes": [_pass(record) for record in manifest.passes],
         "not_measured": not_measured(manifest.passes),
     }
+
+
+def _cores(kind: CoreKind) -> Cores:
+    name = None
+    if kind.microarchitecture is not None:
+        try:
+            processor = catalogue(kind.microarchitecture).processor
+        except KeyError:  # measured by another version, with a catalogue of its own
+            processor = None
+        name = processor.name if processor is not None else kind.microarchitecture
+    return Cores(pmu=kind.pmu, microarchitecture=kind.microarchitecture, name=name, cpus=list(kind.cpus))
 
 
 def _stolen(record: PassRecord, machine: Machine) -> list[str]:

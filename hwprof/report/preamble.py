@@ -49,6 +49,7 @@ def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     facts = [("run", f"{document.run.name}, {document.run.created}")]
     facts += _workload(document, glyphs)
     facts.append(("machine", glyphs.separator.join(_machine(document))))
+    facts += _cores(document)
     versions = [f"{name} {number}" for name, number in document.run.versions.items()]
     facts.append(("software", glyphs.separator.join([f"hwprof {document.run.hwprof_version}", *versions])))
     for number, record in enumerate(document.passes):
@@ -102,6 +103,17 @@ def _machine(document: Document) -> list[str]:
     if not machine.has_core_pmu:
         words.append("no hardware counters")
     return words
+
+
+def _cores(document: Document) -> list[tuple[str, str]]:
+    """The kinds of core where there are several; which processor's events were counted with; that it is unknown."""
+    kinds = document.cores
+    if len(kinds) > 1:
+        words = [f"{kind.name or 'unknown'} ({kind.pmu}): {figures.ranges(kind.cpus)}" for kind in kinds]
+        return [("" if number else "cores", text) for number, text in enumerate(words)]
+    if any(kind.name is None for kind in kinds):
+        return [("cores", "not in the event catalogue: the kernel's general events only")]
+    return [("cores", kind.name) for kind in kinds if kind.name is not None]
 
 
 def _pass(record: PassInfo) -> str:

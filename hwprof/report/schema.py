@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 import msgspec
 
 from hwprof.analysis.closure import Closure
+from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.missing import Missing
 from hwprof.run.manifest import ClockRecord, CollectorRecord, Machine, PassStatus, WorkloadRecord
 
@@ -89,19 +90,31 @@ class Event(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class MetricInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """A metric: how it is made, and why it is missing where it is."""
+    """A metric: how it is made on that processor, and why it is missing where it is."""
 
     name: str
     title: str
     unit: str
     formula: str
+    group: str  # what --metrics calls it together with its kin
     meaning: str
+    caveat: str | None
+    reference: str | None  # where the formula is from
     digits: int
     core: bool
+    scope: Literal["threads", "machine"]  # machine: other programs are in it
     provenance: Literal["derived", "modelled"]
     sources: list[str]  # the provenances of what it is made of
     running_share: float
+    same_iterations: bool  # false: no iteration counted all of its events, so it is made of medians over different ones
     missing: Missing | None
+
+
+class ThreadParts(msgspec.Struct, kw_only=True, frozen=True):
+    """A metric of the calling thread and of all others."""
+
+    main: float | None
+    workers: float | None
 
 
 class Figures(msgspec.Struct, kw_only=True, frozen=True):
@@ -110,6 +123,7 @@ class Figures(msgspec.Struct, kw_only=True, frozen=True):
     share: float | None  # of the inference; of a stage: of the iterations
     counters: dict[str, Counter]
     metrics: dict[str, float | None]
+    by_thread: dict[str, ThreadParts]  # the metrics that have parts by thread
 
 
 class Stage(Figures, kw_only=True, frozen=True):
@@ -139,6 +153,7 @@ class Layer(Figures, kw_only=True, frozen=True):
     time: Times | None
     counting_ratio: float | None  # its time in iterations that count over that in those that only time
     trace_ratio: float | None  # its time in the trace pass over that in the measure pass
+    flops: FlopCheck | None  # counted against analytic; of the whole: the layers that have MACs
 
 
 class LayerType(Figures, kw_only=True, frozen=True):
@@ -180,6 +195,30 @@ class Energy(msgspec.Struct, kw_only=True, frozen=True):
     joules_per_iteration: float
 
 
+class Traffic(msgspec.Struct, kw_only=True, frozen=True):
+    """What the whole machine's memory controllers moved while a layer or stage ran. Measured; other programs' traffic
+    is in it. The rate is null where the readings around the windows' edges leave too much of it open."""
+
+    series: str
+    kind: Literal["stage", "layer", "layer type"]
+    owner: str
+    windows: int
+    seconds: float
+    bytes: float
+    bytes_error: float
+    gbytes_per_s: float | None
+    gbytes_per_s_error: float | None
+
+
+class Cores(msgspec.Struct, kw_only=True, frozen=True):
+    """The cores of one kind, and what the event catalogue calls it."""
+
+    pmu: str | None
+    microarchitecture: str | None  # the catalogue's file; null: it does not know this processor
+    name: str | None
+    cpus: list[int]
+
+
 class Effect(msgspec.Struct, kw_only=True, frozen=True):
     """How much slower the observed was than the base: of the whole inference, and the layers' quartiles."""
 
@@ -215,6 +254,7 @@ class Document(msgspec.Struct, kw_only=True, frozen=True):
     schema_version: int = DOCUMENT_VERSION
     run: RunInfo
     machine: Machine
+    cores: list[Cores]
     workload: WorkloadRecord | None
     passes: list[PassInfo]
     figures_from: str | None  # the pass that times and counts are from
@@ -233,6 +273,7 @@ class Document(msgspec.Struct, kw_only=True, frozen=True):
     operators: list[Operator]
     operators_coverage: float | None  # the share of the trace pass's time that lies in operators
     energy: list[Energy]
+    traffic: list[Traffic]
     hottest: Hottest
 
 

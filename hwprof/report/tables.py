@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
-from hwprof.report.schema import Document, Event, Figures, MetricInfo, Times
+from hwprof.report.schema import Document, Event, Figures, Layer, MetricInfo, Times
 from hwprof.run.directory import RunDirectory, atomic
 
 LAYER_COLUMNS: Final = (
@@ -35,7 +35,16 @@ UNITS: Final = {
     "joules_above_idle": "energy_above_idle_joules",
     "joules_per_iteration": "energy_per_iteration_joules",
 }
-METRIC_UNITS: Final = {"%": "percent", "GHz": "ghz", "GFLOP/s": "gflop_per_s", "GB/s": "gbyte_per_s", "CPUs": "cpus"}
+METRIC_UNITS: Final = {
+    "%": "percent",
+    "% of slots": "percent_of_slots",
+    "GHz": "ghz",
+    "GFLOP/s": "gflop_per_s",
+    "GB/s": "gbyte_per_s",
+    "GB/s, whole machine": "gbyte_per_s",
+    "CPUs": "cpus",
+}
+FLOP_COLUMNS: Final = ("counted", "analytic", "ratio", "verdict", "reason")
 
 
 def write_csv_files(run: RunDirectory, document: Document) -> None:
@@ -50,10 +59,10 @@ def write_csv_files(run: RunDirectory, document: Document) -> None:
 
 def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
     """The files' contents by file name; a table without rows has its headers."""
-    rest = [row for row in (document.unattributed, document.inference) if row is not None]
+    leaves = [*document.layers, *(row for row in (document.unattributed, document.inference) if row is not None)]
     energy = pl.DataFrame([msgspec.to_builtins(row) for row in document.energy], schema=ENERGY_SCHEMA)
     return {
-        "layers.csv": _frame([*document.layers, *rest], LAYER_COLUMNS, "time", document),
+        "layers.csv": _frame(leaves, LAYER_COLUMNS, "time", document).with_columns(_flop_columns(leaves)),
         "layer_types.csv": _frame(document.layer_types, LAYER_TYPE_COLUMNS, "time", document),
         "steps.csv": _frame(document.stages, STAGE_COLUMNS, "call", document),
         "energy.csv": energy.rename(UNITS, strict=False),
@@ -79,10 +88,19 @@ def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document
     return pl.DataFrame(cells, strict=False, infer_schema_length=None)
 
 
+def _flop_columns(layers: Sequence[Layer]) -> list[pl.Series]:
+    """Counted FLOPs against analytic ones."""
+    types = dict.fromkeys(FLOP_COLUMNS[:3], pl.Float64) | dict.fromkeys(FLOP_COLUMNS[3:], pl.String)
+    return [
+        pl.Series(f"flops_{name}", [getattr(layer.flops, name, None) for layer in layers], dtype)
+        for name, dtype in types.items()
+    ]
+
+
 def _event_cells(rows: Sequence[Figures], event: Event) -> dict[str, list[Any]]:
     """An event's columns: all threads, spread, main thread, workers, and the share of time that its counter ran."""
     base = event.name.replace("-", "_")
-    unit = "" if event.unit == "1" else f"_{event.unit}"
+    unit = "_ns" if event.unit == "ns" else ""  # others are units of a count times its weight
     found = [row.counters.get(event.name) for row in rows]
     fields = {"value": base, "mad": f"{base}_mad", "main": f"{base}_main", "workers": f"{base}_workers"}
     cells: dict[str, list[Any]] = {

@@ -6,24 +6,20 @@ from collections.abc import Sequence
 from typing import Final
 
 from rich.console import Console
-from rich.padding import Padding
-from rich.text import Text
 
-from hwprof.report import columns, figures, preamble
-from hwprof.report.figures import ASCII, UNICODE, Glyphs, plural
-from hwprof.report.grid import Column, fit, table
+from hwprof.report import columns, figures, flops, preamble, topdown, traffic
+from hwprof.report.figures import Glyphs, plural
+from hwprof.report.grid import Column
+from hwprof.report.page import PATH, Page
 from hwprof.report.schema import Document, Energy, Layer, LayerType, Operator, Stage
 
 BAR: Final = 8
 """Characters of a share bar; the longest of a table fills them."""
 
-PATH: Final = 24
-"""To how many characters a layer's path may be cut before a column goes instead."""
 
-
-def render(document: Document, console: Console) -> None:
-    """Prints the whole report in the console's width."""
-    Printer(document, console).report()
+def render(document: Document, console: Console, metrics: Sequence[str] | None = None) -> None:
+    """Prints the whole report in the console's width. ``metrics``: the columns of metrics; None: the usual ones."""
+    Printer(document, console, metrics).report()
 
 
 def make_console(width: int | None = None) -> Console:
@@ -34,23 +30,26 @@ def make_console(width: int | None = None) -> Console:
 class Printer:
     """Prints a document section by section."""
 
-    def __init__(self, document: Document, console: Console) -> None:
+    def __init__(self, document: Document, console: Console, metrics: Sequence[str] | None = None) -> None:
+        self.page = Page(document, console, metrics)
         self.document = document
-        self.console = console
-        self.glyphs: Glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+        self.glyphs = self.page.glyphs
 
     def report(self) -> None:
         """All sections that have something to show."""
-        preamble.show(self.document, self.console, self.glyphs)
+        preamble.show(self.document, self.page.console, self.glyphs)
         if self.document.stages:
             self.stages()
         if self.document.layers:
             self.hottest()
+            topdown.show(self.page)
+            flops.show(self.page)
             self.layer_types()
         if self.document.operators:
             self.operators()
         if self.document.energy:
             self.energy()
+        traffic.show(self.page)
 
     def stages(self) -> None:
         """The stages table."""
@@ -63,7 +62,7 @@ class Printer:
             return ["" if call is None else dash if ns is None else figures.milliseconds(ns)
                     for call, ns in zip(calls, found, strict=True)]  # fmt: skip
 
-        self._table(
+        self.page.table(
             [
                 Column("stage", [_stage_name(row) for row in rows], right=False, least=12),
                 Column("calls", ["" if row.calls is None else str(row.calls) for row in rows], 1),
@@ -73,22 +72,19 @@ class Printer:
                 Column("min", times("min_ns"), 1),
                 Column("max", times("max_ns"), 1),
                 Column("share", [figures.percent(row.share, self.glyphs) for row in rows]),
-                *columns.metric_columns(
-                    [row if row.counters else None for row in rows], self.document, self.glyphs, modelled=False
-                ),
+                *columns.metric_columns([row if row.counters else None for row in rows], self.page, modelled=False),
             ],
             "Stages",
         )
-        self._notes(["share of the iterations' time; a stage inside another (nms) is part of it"])
+        self.page.notes(["share of the iterations' time; a stage inside another (nms) is part of it"])
 
     def hottest(self) -> None:
         """The hottest layers, what the others took, and the whole."""
         document, glyphs = self.document, self.glyphs
-        by_path = {layer.path: layer for layer in document.layers}
-        rows = [by_path[path] for path in document.hottest.layers]
+        rows = self.page.hottest()
         rest = [layer for layer in document.layers if layer.path not in set(document.hottest.layers)]
         sums = [layer for layer in (document.unattributed, document.inference) if layer is not None]
-        prefix, names = figures.without_shared_prefix([layer.path for layer in rows], PATH)
+        header, names = self.page.names(rows)
         below: list[Layer | None] = [*sums]
         below_names = [document.whole if layer is document.inference else layer.path for layer in sums]
         if rest:
@@ -97,37 +93,37 @@ class Printer:
         rest_share = sum(layer.share or 0 for layer in rest)
         shares = [rest_share if row is None else row.share for row in every]
         bars = [*_bars([row.share for row in rows], glyphs), *("" for _ in below)]
-        shown = self._table(
+        shown = self.page.table(
             [
-                Column(f"layer of {prefix}" if prefix else "layer", [*names, *below_names], right=False, least=PATH),
+                Column(header, [*names, *below_names], right=False, least=PATH),
                 Column("type", [row.type or "" if row else "" for row in every], 3, right=False, least=9),
                 Column("calls", ["" if row is None else _count(row.calls, glyphs) for row in every], 13),
                 Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),
                 Column("share", [figures.percent(share, glyphs) for share in shares]),
-                Column("", bars, 4, right=False),
+                Column("", bars, 8, right=False),
                 Column("MACs", ["" if row is None else _macs(row.macs, glyphs) for row in every], 1),
-                *columns.metric_columns(every, document, glyphs),
+                *columns.metric_columns(every, self.page),
                 Column("output", [row.output_shapes or "" if row else "" for row in every], 15, right=False, least=12),
             ],
             f"Hottest layers by {document.hottest.sort} ({len(rows)} of {len(document.layers)})",
             footer_rows=len(below),
         )
-        self._notes([self._repetitions(), *columns.footnotes(shown, document, glyphs)])
+        self.page.notes([self._repetitions(), *columns.footnotes(shown, self.page)])
 
     def layer_types(self) -> None:
         """Time per layer type."""
         rows: list[LayerType] = self.document.layer_types
         glyphs = self.glyphs
-        self._table(
+        self.page.table(
             [
                 Column("type", [row.type for row in rows], right=False, least=12),
                 Column("layers", ["" if row.layers is None else str(row.layers) for row in rows]),
                 Column("calls", [_count(row.calls, glyphs) for row in rows], 13),
                 Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in rows]),
                 Column("share", [figures.percent(row.share, glyphs) for row in rows]),
-                Column("", _bars([row.share for row in rows], glyphs), 4, right=False),
+                Column("", _bars([row.share for row in rows], glyphs), 8, right=False),
                 Column("MACs", [_macs(row.macs, glyphs) for row in rows], 1),
-                *columns.metric_columns(rows, self.document, glyphs),
+                *columns.metric_columns(rows, self.page),
             ],
             "Time per layer type",
         )
@@ -139,7 +135,7 @@ class Printer:
         glyphs = self.glyphs
         whole = sum(row.self_ns for row in self.document.operators)
         inclusive = [figures.percent(row.inclusive_ns / whole if whole else None, glyphs) for row in rows]
-        self._table(
+        self.page.table(
             [
                 Column("operator", [row.name for row in rows], right=False, least=26),
                 Column("input shapes", [row.input_shapes or "" for row in rows], right=False, least=32),
@@ -153,7 +149,7 @@ class Printer:
         )
         coverage = self.document.operators_coverage
         within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
-        self._notes([f"share of all operators' self time in the trace pass, which is slower{within}"])
+        self.page.notes([f"share of all operators' self time in the trace pass, which is slower{within}"])
 
     def energy(self) -> None:
         """Joules and watts of the stages; dashes where the window is shorter than the meter can tell."""
@@ -164,7 +160,7 @@ class Printer:
         def known(texts: Sequence[str]) -> list[str]:
             return [glyphs.dash if hidden else text for text, hidden in zip(texts, vague, strict=True)]
 
-        self._table(
+        self.page.table(
             [
                 Column("zone", [row.zone for row in rows], right=False, least=8),
                 Column("stage", [row.stage for row in rows], right=False, least=11),
@@ -181,7 +177,7 @@ class Printer:
             notes.append(f"{glyphs.dash} not resolved: the error is larger than the value. Remedy: more iterations")
         if all(row.idle_watts is None for row in rows):
             notes.append("no idle baseline: the idle machine's power is in the figures")
-        self._notes(notes)
+        self.page.notes(notes)
 
     def _repetitions(self) -> str:
         record = next((found for found in self.document.passes if found.name == self.document.figures_from), None)
@@ -192,18 +188,6 @@ class Printer:
             return f"{spread} of {plural(record.counted, 'iteration')} that count layers"
         counts = f"; counts: median of {record.counted} that count them" if record.counted else ""
         return f"{spread} of {plural(record.timed, 'iteration')} that only time layers{counts}"
-
-    def _table(self, candidates: list[Column], title: str, footer_rows: int = 0) -> list[Column]:
-        shown = fit(candidates, self.console.width)
-        self.console.print()
-        self.console.print(Text(title, style="bold"))
-        self.console.print(table(shown, self.glyphs, footer_rows))
-        return shown
-
-    def _notes(self, notes: Sequence[str]) -> None:
-        for note in notes:
-            if note:
-                self.console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
 
 
 def _stage_name(stage: Stage) -> str:

@@ -145,7 +145,7 @@ def test_without_any_pass() -> None:
 
 
 def test_a_metric_names_the_operand_that_it_lacks() -> None:
-    cpi = next(metric for metric in definitions() if metric.name == "cpi")
+    cpi = next(metric for metric in definitions(None, MACHINE) if metric.name == "cpi")
     found = metric_missing(cpi, ["cycles"], passed(), MACHINE)
     assert found is not None and found.what == "instructions"
     assert metric_missing(cpi, ["cycles", "instructions"], passed(), MACHINE) is None

@@ -2,21 +2,42 @@ from __future__ import annotations
 
 import math
 
+import msgspec
 import polars as pl
 import pytest
 
-from hwprof.analysis.metrics import available_operands, definitions, evaluate, missing_operands
+from hwprof.analysis.metrics import (
+    Operands,
+    by_thread,
+    definitions,
+    evaluate,
+    events_of,
+    independent,
+    is_modelled,
+    missing_operands,
+    operands_of,
+    over_kinds,
+)
+from hwprof.hardware.catalogue import microarchitectures
+from hwprof.hardware.metrics import vocabulary
+from hwprof.run.manifest import CoreKind, EventInfo, MetricDefinition, PassRecord
+from tests.synthetic_run import Processor, _machine
 
-OPERANDS = {
+MACHINE = _machine()
+DEFINITIONS = definitions(None, MACHINE)
+
+CONSTANT = {
     "owner": ["a", "b"],
     "time": [2000.0, 1000.0],
-    "counted-time": [2500.0, 1000.0],
     "macs": [40_000.0, 0.0],
     "bytes": [8000.0, 500.0],
     "threads": [2.0, 2.0],
+}
+COUNTED = {
+    "counted-time": [2500.0, 1000.0],
     "cycles": [9000.0, 0.0],
     "instructions": [6000.0, 0.0],
-    "cache-references": [400.0, None],
+    "instructions@workers": [1500.0, 0.0],
     "cache-misses": [100.0, None],
     "branch-misses": [12.0, 0.0],
     "task-clock": [4500.0, 800.0],
@@ -28,7 +49,6 @@ EXPECTED = {
     "cpi": (1.5, None),
     "ipc": (2 / 3, None),
     "frequency": (2.0, 0.0),
-    "cache_miss_ratio": (25.0, None),
     "cache_mpki": (100 * 1000 / 6000, None),
     "branch_mpki": (2.0, None),
     "gflops": (40.0, None),  # 80,000 FLOPs in 2 µs; a layer without MACs has no figure
@@ -37,41 +57,125 @@ EXPECTED = {
     "cpus_used": (1.8, 0.8),
     "parallel_efficiency": (90.0, 40.0),
     "balance": (0.875, 0.0),
+    "worker_instructions": (25.0, None),
     "page_faults": (3.0, 0.0),
 }
 
 
+def operands(**changes: list[float | None]) -> Operands:
+    """One counting iteration."""
+    values = CONSTANT | COUNTED | changes
+    kept = {name: column for name, column in values.items() if column is not None}
+    return Operands(pl.DataFrame(kept), pl.DataFrame(kept | {"iteration": [1, 1]}))
+
+
+def metric(formula: str, name: str = "x") -> MetricDefinition:
+    return MetricDefinition(name=name, title="X", unit="1", digits=1, formula=formula, meaning="made up")
+
+
+def named(name: str) -> MetricDefinition:
+    return next(found for found in DEFINITIONS if found.name == name)
+
+
 @pytest.mark.parametrize("name", EXPECTED)
 def test_hand_computed(name: str) -> None:
-    found = evaluate(pl.DataFrame(OPERANDS), definitions())[name].to_list()
+    found = evaluate(operands(), DEFINITIONS).frame[name].to_list()
     assert len(found) == 2
     for value, expected in zip(found, EXPECTED[name], strict=True):
         assert value is expected if expected is None else math.isclose(value, expected)
 
 
 def test_a_metric_without_its_operand_is_null_and_says_which_one() -> None:
-    cpi = next(metric for metric in definitions() if metric.name == "cpi")
-    frame = pl.DataFrame(OPERANDS).drop("cycles")
-    assert evaluate(frame, [cpi])["cpi"].to_list() == [None, None]
-    assert missing_operands(cpi, frame.columns) == ("cycles",)
-    assert missing_operands(cpi, OPERANDS) == ()
+    without = Operands(operands().owners.drop("cycles"), operands().iterations.drop("cycles"))
+    assert evaluate(without, [named("cpi")]).frame["cpi"].to_list() == [None, None]
+    assert missing_operands(named("cpi"), without.owners.columns) == ("cycles",)
+    assert missing_operands(named("cpi"), COUNTED) == ()
 
 
 def test_one_thread_has_no_balance() -> None:
-    frame = pl.DataFrame(OPERANDS).with_columns(threads=pl.lit(1.0))
-    assert evaluate(frame, definitions())["balance"].to_list() == [None, None]
+    assert evaluate(operands(threads=[1.0, 1.0]), DEFINITIONS).frame["balance"].to_list() == [None, None]
 
 
 def test_operands_without_a_single_value_are_not_available() -> None:
     frame = pl.DataFrame({"owner": ["a"], "cycles": [None], "time": [1.0]})
-    assert available_operands(frame) == ["owner", "time"]
+    assert Operands(frame, frame).available == ("time",)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["cpu_core/cycles/", "perf::TASK-CLOCK", "PAPI_TOT_CYC", "fp_arith.512b:u", "cpu/event=0xc7/"],
+)
+def test_operands_may_be_called_whatever_tools_call_events(name: str) -> None:
+    formula = f'100 * ("{name}@workers") / ("{name}" + "threads")'
+    found = evaluate(operands(**{name: [8.0, 3.0], f"{name}@workers": [5.0, None]}), [metric(formula)])
+    assert found.frame["x"].to_list() == [50.0, None]
+    assert operands_of(metric(formula)) == (f"{name}@workers", name, "threads")
+
+
+def test_a_metric_by_thread() -> None:
+    main, workers = by_thread(named("cpi"))
+    assert (main.name, workers.name) == ("cpi@main", "cpi@workers")
+    parts = {"cycles@main": [6.0, 0.0], "instructions@main": [3.0, 0.0], "cycles@workers": [5.0, 0.0]}
+    found = evaluate(operands(**parts, **{"instructions@workers": [1.0, 0.0]}), [main, workers]).frame
+    assert found.select("cpi@main", "cpi@workers").rows() == [(2.0, 5.0), (None, None)]
+
+
+@pytest.mark.parametrize("name", ["balance", "gflops", "parallel_efficiency", "uncore_dram_gbytes"])
+def test_what_no_thread_has_a_part_of_is_not_told_by_thread(name: str) -> None:
+    assert by_thread(named(name)) == ()
+
+
+def test_on_hybrids_the_kinds_of_core_are_summed() -> None:
+    names = ["cpu_core/instructions/", "cpu_atom/instructions/", "task-clock"]
+    found = over_kinds(named("worker_instructions"), names)
+    values = {"cpu_core/instructions/": 90.0, "cpu_atom/instructions/": 10.0}
+    values |= {"cpu_core/instructions/@workers": 30.0, "cpu_atom/instructions/@workers": 10.0}
+    columns = {name: [value, value] for name, value in values.items()}
+    assert evaluate(operands(**columns), [found]).frame["worker_instructions"].to_list() == [40.0, 40.0]
+    assert over_kinds(named("balance"), names) is named("balance")
+
+
+def test_the_pass_s_own_definitions_come_first_and_none_is_told_twice() -> None:
+    own = msgspec.structs.replace(named("cpi"), formula='"PAPI_TOT_CYC" / "PAPI_TOT_INS"')
+    record = PassRecord(name="measure", metrics=[named("cpi"), own])
+    assert [found.formula for found in definitions(record, MACHINE) if found.name == "cpi"] == [named("cpi").formula]
+    record.events = [EventInfo(name, "", "1", "hardware") for name in events_of(own)]
+    assert [found.formula for found in definitions(record, MACHINE) if found.name == "cpi"] == [own.formula]
+
+
+def test_core_metrics_are_there_on_every_machine() -> None:
+    core = {name.name for name in vocabulary() if name.core}
+    unknown = msgspec.structs.replace(MACHINE, cores=(CoreKind("cpu", None, (0,)),))
+    for found in (DEFINITIONS, definitions(PassRecord(name="measure"), unknown)):
+        assert core <= {metric.name for metric in found if metric.core}
+    assert evaluate(operands(), [named("llc_mpki")]).frame["llc_mpki"].to_list() == [None, None]
+
+
+def test_without_definitions_the_processor_s_own_are_taken() -> None:
+    known = Processor("amd-zen4")
+    found = {metric.name: metric for metric in definitions(None, known.machine)}
+    assert "l2_cache_req_stat.ic_dc_miss_in_l2" in found["l2_mpki"].formula
+
+
+@pytest.mark.parametrize("processor", [known.id for known in microarchitectures()])
+def test_every_processor_s_metrics_can_be_evaluated(processor: str) -> None:
+    """With every event counted once; only what divides by a difference may be without a value."""
+    known = Processor(processor)
+    names = {name for metric in known.metrics for name in operands_of(metric)}
+    columns = {name: [float(2 + number), 3.0] for number, name in enumerate(sorted(names - {"threads"}))}
+    found = evaluate(operands(**columns), known.metrics)
+    assert not found.apart
+    values = found.frame.drop("owner").row(0, named=True)
+    assert {name for name, value in values.items() if value is None} == set()
 
 
 def test_definitions_are_sound() -> None:
-    names = [metric.name for metric in definitions()]
+    names = [metric.name for metric in DEFINITIONS]
     assert len(set(names)) == len(names)
-    for metric in definitions():
-        assert metric.operands, metric.name
-        assert metric.meaning and metric.unit, metric.name
-    assert next(metric for metric in definitions() if metric.name == "balance").events == ("task-clock",)
-    assert {metric.name for metric in definitions() if metric.modelled} == {"gflops", "gbytes", "intensity"}
+    for found in independent():
+        assert operands_of(found), found.name
+        assert found.meaning and found.unit and found.group, found.name
+    assert events_of(named("balance")) == ("task-clock",)
+    assert events_of(named("uncore_dram_gbytes")) == ()
+    assert {found.name for found in DEFINITIONS if is_modelled(found)} == {"gflops", "gbytes", "intensity"}
+    assert not {found.name for found in independent()} & {name.name for name in vocabulary()}

@@ -3,25 +3,115 @@
 from __future__ import annotations
 
 import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, UNATTRIBUTED
+from hwprof.analysis.metrics import Operands, definitions, evaluate
 from hwprof.run.schema import COUNTED_WINDOW
+from tests.synthetic_run import _machine
+
+CPI = next(metric for metric in definitions(None, _machine()) if metric.name == "cpi")
+
+
+def counts(rows: list[tuple[str, int, str, float | None]]) -> pl.DataFrame:
+    """(owner, iteration, event, scaled value), half of it on the main thread."""
+    return pl.DataFrame(
+        [
+            (
+                owner,
+                iteration,
+                event,
+                "measured",
+                *3 * (0,),
+                value,
+                value / 2 if value is not None else None,
+                None,
+                1,
+                1,
+            )
+            for owner, iteration, event, value in rows
+        ],
+        schema=COUNTS_SCHEMA,
+        orient="row",
+    )
+
+
+def times(rows: list[tuple[str, int, int]]) -> pl.DataFrame:
+    """(owner, iteration, time), in iterations that count."""
+    rows_ = [(owner, iteration, True, 1, time_ns) for owner, iteration, time_ns in rows]
+    return pl.DataFrame(rows_, schema=TIMES_SCHEMA, orient="row")
+
+
+def operands(count_rows: pl.DataFrame, time_rows: pl.DataFrame) -> Operands:
+    owners = pl.concat([count_rows.select("owner"), time_rows.select("owner")]).unique(maintain_order=True)
+    counted = tuple(time_rows["iteration"].unique())
+    static = owners.with_columns(macs=pl.lit(1.0), bytes=pl.lit(None, dtype=pl.Float64), threads=pl.lit(2.0))
+    return summary.operands(summary.times(time_rows, counted), time_rows, count_rows, static, counted)
 
 
 def test_cpu_time_is_divided_by_the_window_and_unattributed_has_none() -> None:
-    owners = pl.DataFrame({"owner": ["a", UNATTRIBUTED], "macs": [1.0, 1.0]})
-    times = pl.DataFrame({"owner": ["a", UNATTRIBUTED], "time_median_ns": [100.0, 10.0]})
-    counted = pl.DataFrame(
-        {
-            "owner": ["a", "a", UNATTRIBUTED, UNATTRIBUTED],
-            "event": ["task-clock", COUNTED_WINDOW] * 2,
-            "value": [240.0, 120.0, 30.0, 2.0],
-            "main": [120.0, None, 30.0, None],
-            "workers": [120.0, None, 0.0, None],
-        }
-    )
-    operands = summary.operands(times, times, counted, owners)
-    assert operands["counted-time"].to_list() == [120.0, None]
-    without = summary.operands(times, times, counted.filter(pl.col("event") != COUNTED_WINDOW), owners)
-    assert without["counted-time"].to_list() == [100.0, 10.0]
+    rows = [
+        ("a", 1, "task-clock", 240.0),
+        ("a", 1, COUNTED_WINDOW, 120.0),
+        (UNATTRIBUTED, 1, "task-clock", 30.0),
+        (UNATTRIBUTED, 1, COUNTED_WINDOW, 2.0),
+    ]
+    spent = times([("a", 1, 100), (UNATTRIBUTED, 1, 10)])
+    assert operands(counts(rows), spent).owners["counted-time"].to_list() == [120.0, None]
+    assert operands(counts(rows[::2]), spent).owners["counted-time"].to_list() == [100.0, 10.0]
+
+
+def test_parts_by_thread_have_names_of_their_own_and_absent_ones_are_not_available() -> None:
+    found = operands(counts([("a", 1, "cycles", 10.0)]), times([("a", 1, 5)]))
+    assert found.owners.select("cycles", "cycles@main", "cycles@workers").rows() == [(10.0, 5.0, None)]
+    assert set(found.available) == {"macs", "threads", "time", "counted-time", "cycles", "cycles@main"}
+
+
+def test_a_ratio_is_made_within_iterations_that_counted_both() -> None:
+    """Medians over different iterations would give 100 / 40: the work differs between them."""
+    rows = [("a", 1, "cycles", 20.0), ("a", 2, "cycles", 100.0), ("a", 3, "cycles", 200.0)]
+    rows += [("a", 1, "instructions", 10.0), ("a", 3, "instructions", 80.0), ("a", 4, "instructions", 40.0)]
+    found = evaluate(operands(counts(rows), times([("a", index, 1) for index in range(1, 5)])), [CPI])
+    assert found.frame["cpi"].to_list() == [pytest.approx((20 / 10 + 200 / 80) / 2)]
+    assert found.apart == frozenset()
+
+
+def test_what_was_never_counted_together_is_made_of_medians_and_says_so() -> None:
+    rows = [("a", 1, "cycles", 20.0), ("a", 2, "cycles", 40.0), ("a", 3, "instructions", 10.0)]
+    found = evaluate(operands(counts(rows), times([("a", index, 1) for index in range(1, 4)])), [CPI])
+    assert found.frame["cpi"].to_list() == [3.0]
+    assert found.apart == {"cpi"}
+
+
+def test_nothing_is_claimed_of_a_layer_that_never_counted_both_where_others_did() -> None:
+    rows = [("a", 1, "cycles", 4.0), ("a", 1, "instructions", 2.0)]
+    rows += [("b", 1, "cycles", 9.0), ("b", 2, "instructions", 3.0)]
+    found = evaluate(operands(counts(rows), times([("a", 1, 1), ("b", 1, 1), ("b", 2, 1)])), [CPI])
+    assert found.frame["cpi"].to_list() == [2.0, None]
+
+
+def test_an_unknown_scaled_value_leaves_its_iteration_out() -> None:
+    rows = [("a", 1, "cycles", None), ("a", 1, "instructions", 7.0)]
+    rows += [("a", 2, "cycles", 6.0), ("a", 2, "instructions", 3.0)]
+    found = evaluate(operands(counts(rows), times([("a", 1, 1), ("a", 2, 1)])), [CPI])
+    assert found.frame["cpi"].to_list() == [2.0]
+
+
+Ratio = st.floats(0.25, 4)
+Work = st.floats(1, 1e9)
+
+
+@given(Ratio, st.lists(Work, min_size=1, max_size=6), st.lists(Work, max_size=6))
+def test_a_constant_ratio_survives_any_mix_of_event_sets(ratio: float, both: list[float], alone: list[float]) -> None:
+    """However much the work of iterations differs, and whatever other sets counted of one event only."""
+    rows: list[tuple[str, int, str, float | None]] = []
+    for index, work in enumerate(both):
+        rows += [("a", index, "cycles", ratio * work), ("a", index, "instructions", work)]
+    rows += [("a", len(both) + index, "cycles", work) for index, work in enumerate(alone)]
+    spent = times([("a", index, 1) for index in range(len(both) + len(alone))])
+    found = evaluate(operands(counts(rows), spent), [CPI])
+    assert found.frame["cpi"].to_list() == [pytest.approx(ratio)]
+    assert not found.apart

@@ -14,13 +14,16 @@ from hwprof.analysis.layers import layer_table
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.operators import coverage, operator_calls, operator_table
 from hwprof.analysis.stages import stage_table
+from tests.synthetic_run import _machine
 from tests.unit.analysis.frames import Example, counts, record, spans
+
+DEFINITIONS = definitions(None, _machine())
 
 
 def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:
     example = Example()
     attribution = attribute(example.spans, example.counts, example.layers, example.record)
-    found = layer_table(example.layers, attribution, definitions(), 2)
+    found = layer_table(example.layers, attribution, DEFINITIONS, 2)
     columns = ("owner", "type", "macs", "calls_per_iteration", "iterations", "time_median_ns", "time_total_ns")
     assert found.rows.select(columns).rows() == [
         ("a", "Conv2d", 1000, 2.0, 1, 31.0, 31),
@@ -39,7 +42,8 @@ def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:
         (UNATTRIBUTED, 183.0, 166.0, 17.0, 1),
         (WHOLE, 552.0, 502.0, 50.0, 1),
     ]
-    # cycles of iteration 2 over instructions of iteration 3: two event sets
+    # cycles of iteration 2 over instructions of iteration 3: no event set has both, and the metric says so
+    assert found.apart == {"cpi", "ipc", "cpi@main", "cpi@workers", "ipc@main", "ipc@workers"}
     assert found.metrics["cpi"].to_list() == pytest.approx([334 / 336, 35 / 36, 183 / 181, 552 / 553])
     assert found.metrics["gflops"].to_list()[0] == pytest.approx(2000 / 31)
     assert "cache-misses" not in found.operands
@@ -48,7 +52,7 @@ def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:
 def test_a_leaf_that_was_never_called_keeps_its_row() -> None:
     example = Example()
     attribution = attribute(example.spans.filter(pl.col("path") != "b"), example.counts, example.layers, example.record)
-    row = layer_table(example.layers, attribution, definitions(), 2).rows.row(1, named=True)
+    row = layer_table(example.layers, attribution, DEFINITIONS, 2).rows.row(1, named=True)
     assert row["owner"] == "b"
     assert row["calls_per_iteration"] is None and row["time_median_ns"] is None and row["share"] is None
 
@@ -57,7 +61,7 @@ def test_types_sum_their_layers_in_each_iteration() -> None:
     example = Example()
     same = example.layers.with_columns(type=pl.lit("Conv2d"))
     attribution = attribute(example.spans, example.counts, same, example.record)
-    found = layer_type_table(same, attribution, definitions(), 2)
+    found = layer_type_table(same, attribution, DEFINITIONS, 2)
     columns = ("owner", "layers", "macs", "bytes", "calls_per_iteration", "time_median_ns")
     assert found.rows.select(columns).rows() == [
         ("Conv2d", 2, 2000, 1000, 3.0, 61.0),
@@ -82,7 +86,7 @@ STAGES = spans(
 def test_nested_stages_are_parts_and_not_counted_twice() -> None:
     passed = record([(0, False, 0, True)], [["cycles"]])
     values = counts([(0, 1, 10, "cycles", 5), (0, 2, 10, "cycles", 7), (0, 4, 10, "cycles", 11)])
-    found = stage_table(STAGES, values, passed, select(passed.iterations), definitions(), 1)
+    found = stage_table(STAGES, values, passed, select(passed.iterations), DEFINITIONS, 1)
     columns = ("owner", "inside", "calls", "total_ns", "call_mean_ns", "call_min_ns", "call_max_ns", "share")
     assert found.rows.select(columns).rows() == [
         ("load", None, 2, 30, 15.0, 10.0, 20.0, 0.3),
@@ -96,7 +100,7 @@ def test_nested_stages_are_parts_and_not_counted_twice() -> None:
 
 def test_stages_of_an_empty_pass() -> None:
     passed = record([], [])
-    found = stage_table(STAGES, counts([]), passed, select([]), definitions(), 1)
+    found = stage_table(STAGES, counts([]), passed, select([]), DEFINITIONS, 1)
     assert found.rows["owner"].to_list() == [UNATTRIBUTED]
 
 

@@ -1,0 +1,160 @@
+"""Counted FLOPs against analytic ones, layer by layer: the ratio, and why it is off where it is.
+
+The two come from independent sources, hardware events and the layers' shapes, so where they agree both can be believed.
+Rules and thresholds are data (``flop_check.toml``).
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Collection, Mapping
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+import polars as pl
+
+from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE
+from hwprof.analysis.convolutions import convolution
+from hwprof.analysis.layers import Figures
+
+COUNTED: Final = "counted_flops"
+"""The metric that the check is about."""
+
+HINTS: Final = ("amx_busy", "vnni_share")
+"""Metrics that explain a layer's ratio."""
+
+SPECULATIVE: Final = "_spec"
+"""In the names of Arm's events that count what is not retired, too."""
+
+AGREES: Final = "agrees"
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A reason, and the bounds of the figures for which it holds."""
+
+    name: str
+    when: dict[str, tuple[float, float]]
+    reason: str
+    expected: bool = False
+
+    def holds(self, figures: Mapping[str, float]) -> bool:
+        """Whether every bounded figure is known and within its bounds."""
+        return all(name in figures and low <= figures[name] <= high for name, (low, high) in self.when.items())
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The file ``flop_check.toml``."""
+
+    agreement: tuple[float, float]
+    rule: tuple[Rule, ...]
+
+
+class FlopCheck(msgspec.Struct, frozen=True, kw_only=True):
+    """One layer's FLOPs of one iteration. ``ratio`` is counted / analytic, null without MACs."""
+
+    counted: float
+    analytic: float
+    ratio: float | None
+    verdict: str  # "agrees", or the name of the rule that explains it
+    expected: bool  # it agrees, or differs for a reason in the nature of the layer
+    reason: str | None
+
+
+@cache
+def rules() -> Rules:
+    """The reasons that are known, in the order in which they are tried."""
+    text = resources.files("hwprof.analysis").joinpath("flop_check.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), Rules)
+
+
+def flop_checks(layers: Figures, events: Collection[str]) -> dict[str, FlopCheck]:
+    """The check of every leaf layer that has counted FLOPs, by path, and of the sum of them as ``WHOLE``.
+
+    ``layers``: as ``layer_table`` makes it. ``events``: what the FLOPs were counted with. Layers without counted FLOPs
+    and without MACs are left out; the sum is over the layers that have MACs.
+    """
+    if COUNTED not in layers.metrics.columns:
+        return {}
+    hints = [name for name in HINTS if name in layers.metrics.columns]
+    shares = layers.counters.filter(pl.col("event").is_in(list(events))).group_by("owner")
+    table = (
+        layers.rows.filter(~pl.col("owner").is_in([UNATTRIBUTED, WHOLE]))
+        .join(layers.metrics.select("owner", COUNTED, *hints), on="owner", how="left", maintain_order="left")
+        .join(shares.agg(pl.col("running_share").min()), on="owner", how="left", maintain_order="left")
+    )
+    speculative = any(SPECULATIVE in event for event in events)
+    found = {}
+    for row in table.iter_rows(named=True):
+        if row[COUNTED] is None or not (row[COUNTED] or row["macs"]):
+            continue
+        known = {name: row[name] for name in (*hints, "running_share") if row[name] is not None}
+        figures = known | shape_figures(row) | {"speculative": float(speculative)}
+        found[row["owner"]] = check(row[COUNTED], row["macs"] or 0, figures)
+    compared = [layer for layer in found.values() if layer.ratio is not None]
+    if compared:
+        counted, analytic = sum(layer.counted for layer in compared), sum(layer.analytic for layer in compared)
+        agrees = _within(counted / analytic, rules().agreement)
+        found[WHOLE] = FlopCheck(
+            counted=counted,
+            analytic=analytic,
+            ratio=counted / analytic,
+            verdict=AGREES if agrees else "differs",
+            expected=all(layer.expected for layer in compared),
+            reason=None,
+        )
+    return found
+
+
+def check(counted: float, macs: float, figures: Mapping[str, float]) -> FlopCheck:
+    """One layer's check; ``figures`` are those of ``flop_check.toml`` that are known beside ``macs`` and ``ratio``.
+
+    Pure: the same figures give the same verdict.
+    """
+    analytic = 2.0 * macs
+    known = {**figures, "macs": float(macs)}
+    ratio = counted / analytic if macs else None
+    if ratio is not None:
+        known["ratio"] = ratio
+        if _within(ratio, rules().agreement):
+            return _verdict(counted, analytic, ratio, AGREES, None, expected=True)
+        if "inside" in known:
+            known["outside"] = 1 - known["inside"]
+            known["unpadded"] = ratio / known["inside"] if known["inside"] else math.inf
+        if "rounding" in known:
+            known["rounded"] = ratio / known["rounding"]
+        if known.get("elements"):
+            known["beside"] = (counted - analytic) / known["elements"]
+    rule = next((rule for rule in rules().rule if rule.holds(known)), None)
+    assert rule is not None, "the last rules take every ratio"
+    return _verdict(counted, analytic, ratio, rule.name, rule.reason.format(**known), expected=rule.expected)
+
+
+def shape_figures(row: Mapping[str, Any]) -> dict[str, float]:
+    """What a row of the layer table tells by its shapes: a convolution's geometry, and the output's elements; none
+    where the layer is called with several shapes."""
+    if row["more_shapes"] or not row["calls"]:
+        return {}
+    figures: dict[str, float] = {}
+    if row["output_shapes"] and " " not in row["output_shapes"]:
+        sizes = row["output_shapes"].strip("[]").split(",")
+        if all(size.isdigit() for size in sizes):
+            figures["elements"] = math.prod(map(int, sizes)) * row["calls"]
+    if row["macs"] and row["type"] == "Conv2d":
+        made = convolution(row["input_shapes"], row["output_shapes"], row["macs"] / row["calls"])
+        if made is not None:
+            names = ("kernel", "stride", "groups", "inside", "rounding")
+            figures |= {name: float(getattr(made, name)) for name in names}
+    return figures
+
+
+def _within(value: float, bounds: tuple[float, float]) -> bool:
+    return bounds[0] <= value <= bounds[1]
+
+
+def _verdict(
+    counted: float, analytic: float, ratio: float | None, verdict: str, reason: str | None, *, expected: bool
+) -> FlopCheck:
+    return FlopCheck(counted=counted, analytic=analytic, ratio=ratio, verdict=verdict, expected=expected, reason=reason)

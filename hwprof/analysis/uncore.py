@@ -1,0 +1,112 @@
+"""DRAM traffic while something ran, from cumulative readings of the whole machine's memory controllers.
+
+No thread can be charged with it: it is what every program moved during the windows of a layer or a stage. The readings
+come every few milliseconds, and a window's edges lie between two of them; what moved between these two may belong to
+either side. A figure is given where that is at most ``OPEN`` of it, i.e. (at steady traffic) from windows of about
+eight reading intervals on; the others are null.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Final
+
+import msgspec
+import polars as pl
+
+from hwprof.analysis.attribution import WHOLE, leaf_spans, whole_spans
+from hwprof.analysis.readings import WINDOW, covered
+from hwprof.hardware.catalogue import Recipe
+from hwprof.hardware.metrics import definition, vocabulary
+from hwprof.run.manifest import MetricDefinition
+
+PREFIX: Final = "uncore/"
+"""Series of the whole machine; the collector of that name writes them."""
+
+OPEN: Final = 0.25
+"""The largest share of a figure that its edges may leave open."""
+
+SCHEMA: Final = {
+    "series": pl.String,
+    "owner": pl.String,
+    "windows": pl.Int64,
+    "seconds": pl.Float64,
+    "bytes": pl.Float64,
+    "bytes_error": pl.Float64,
+    "gbytes_per_s": pl.Float64,  # null: not resolved
+    "gbytes_per_s_error": pl.Float64,
+}
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Tables in ``SCHEMA``: by leaf layer (and the whole), by layer type, by stage."""
+
+    layers: pl.DataFrame
+    layer_types: pl.DataFrame
+    stages: pl.DataFrame
+
+
+@cache
+def definitions() -> tuple[MetricDefinition, ...]:
+    """The metrics that follow from the traffic, by the vocabulary's names."""
+    text = resources.files("hwprof.analysis").joinpath("uncore.toml").read_text(encoding="utf-8")
+    names = {name.name: name for name in vocabulary()}
+    recipes = msgspec.convert(tomllib.loads(text)["metric"], list[Recipe])
+    return tuple(definition(names[recipe.name], [("", recipe)], frozenset()) for recipe in recipes)
+
+
+def by_owner(spans: pl.DataFrame, layers: pl.DataFrame, series: pl.DataFrame, iterations: tuple[int, ...]) -> Traffic:
+    """The traffic of one pass: ``spans`` and ``series`` hold its rows only, ``layers`` is the run's layer table."""
+    kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
+    wholes, _ = whole_spans(kept)
+    leaves = leaf_spans(kept, layers).join(
+        layers.unique("path", keep="first").select("path", "type"), on="path", how="left"
+    )
+    own = pl.concat([leaves.select(*WINDOW, owner="path"), wholes.select(*WINDOW, owner=pl.lit(WHOLE))])
+    stages = kept.filter(pl.col("kind") == "stage")
+    return Traffic(
+        traffic(own, series),
+        traffic(leaves.select(*WINDOW, owner="type"), series),
+        traffic(stages.select(*WINDOW, owner="path"), series),
+    )
+
+
+def traffic(windows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
+    """One row a series and owner, in ``SCHEMA``; ``windows`` has ``owner, begin_ns, end_ns``, ``series`` is the table.
+
+    ``bytes_error`` bounds the error: what moved between the two readings around each edge. Windows that the readings do
+    not cover are left out; empty without such series.
+    """
+    meters = series.filter(pl.col("name").str.starts_with(PREFIX) & (pl.col("unit") == "B")).drop_nulls("value")
+    tables = [
+        _table(str(name), covered(meter, windows))
+        for (name,), meter in meters.sort("time_ns").partition_by("name", as_dict=True, maintain_order=True).items()
+        if meter.height > 1
+    ]
+    return pl.concat(tables) if tables else pl.DataFrame(schema=SCHEMA)
+
+
+def operands(found: pl.DataFrame) -> pl.DataFrame:
+    """The formulas' operands, one row an owner and one column a series: bytes per ns; null where not resolved."""
+    if found.is_empty():
+        return pl.DataFrame(schema={"owner": pl.String})
+    return found.pivot("series", index="owner", values="gbytes_per_s")
+
+
+def _table(series: str, used: pl.DataFrame) -> pl.DataFrame:
+    sums = used.group_by("owner", maintain_order=True).agg(
+        pl.len().cast(pl.Int64).alias("windows"),
+        pl.col("seconds").sum(),
+        pl.col("amount").sum().alias("bytes"),
+        pl.col("slack").sum().alias("bytes_error"),
+    )
+    resolved = (pl.col("seconds") > 0) & (pl.col("bytes_error") <= OPEN * pl.col("bytes"))
+    rates = {
+        f"gbytes_per_s{suffix}": pl.when(resolved).then(pl.col(f"bytes{suffix}") / pl.col("seconds") / 1e9)
+        for suffix in ("", "_error")
+    }
+    return sums.with_columns(series=pl.lit(series), **rates).select(*SCHEMA).cast(pl.Schema(SCHEMA))

@@ -1,0 +1,99 @@
+"""Which metrics the tables show: the usual ones, or those that were asked for."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.errors import UsageError
+from hwprof.report.schema import Document, MetricInfo
+
+ALL: Final = "all"
+
+PRIORITY: Final = {
+    "cpi": 2,
+    "gflops": 3,
+    "counted_gflops": 4,
+    "llc_mpki": 5,
+    "cache_mpki": 5,
+    "l2_mpki": 7,
+    "memory_stalls": 8,
+    "cpus_used": 9,
+    "efficiency_core_share": 10,
+    "frequency": 11,
+    "branch_mpki": 12,
+    "intensity": 13,
+    "dram_gbytes": 14,
+    "uncore_dram_gbytes": 14,
+    "gbytes": 15,
+    "page_faults": 16,
+    "balance": 17,
+}
+"""Which metric a narrow terminal shows first; those not named come after."""
+
+LAST: Final = 20
+MISSING: Final = 40
+HOLE: Final = "cpi"
+"""The metric that is shown as a dash even where there is little room: a reader must see that counters are missing."""
+
+ELSEWHERE: Final = ("topdown", "uncore_dram_read_gbytes", "uncore_dram_write_gbytes", "counted_flops")
+"""Groups and metrics that have sections of their own."""
+
+PAIRS: Final = {"counted_gflops": "gflops"}
+"""Metrics that stand behind another one, to be compared with it."""
+
+
+def expand(items: Sequence[str], document: Document) -> list[str]:
+    """The metrics of these names and groups (``all``: every one that was measured), each once, in the order given.
+
+    Raises ``UsageError`` for a name that is neither.
+    """
+    found: dict[str, None] = {}
+    groups = dict.fromkeys(metric.group for metric in document.metrics)
+    for item in items:
+        members = [
+            metric.name
+            for metric in document.metrics
+            if metric.name == item or (item in (metric.group, ALL) and metric.missing is None)
+        ]
+        if not members and item not in (*groups, ALL):
+            names = [*groups, *(metric.name for metric in document.metrics)]
+            near = difflib.get_close_matches(item, names, n=1)
+            hint = f"did you mean {near[0]}? " if near else ""
+            raise UsageError(
+                f"there is no metric or group {item!r} in this run",
+                f"{hint}groups: {', '.join(groups)}; the metrics' names: hwprof report --format json",
+            )
+        found |= dict.fromkeys(members)
+    return list(found)
+
+
+def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[MetricInfo, int]]:
+    """The metrics to show, in order, each with its priority. ``wanted``: exactly these, in this order of priority."""
+    if wanted is not None:
+        by_name = {metric.name: metric for metric in document.metrics}
+        return [(by_name[name], 1 + number) for number, name in enumerate(wanted)]
+    usual = [
+        metric
+        for metric in document.metrics
+        if (metric.core or metric.missing is None) and not {metric.name, metric.group} & set(ELSEWHERE)
+    ]
+    return [(metric, _priority(metric)) for metric in _paired(usual)]
+
+
+def _priority(metric: MetricInfo) -> int:
+    rank = PRIORITY.get(metric.name, LAST)
+    return rank if metric.missing is None or metric.name == HOLE else rank + MISSING
+
+
+def _paired(metrics: list[MetricInfo]) -> list[MetricInfo]:
+    """In order, but a metric that is to be compared with another one stands right behind it."""
+    names = {metric.name for metric in metrics}
+    behind = {second: first for second, first in PAIRS.items() if {second, first} <= names}
+    by_name = {metric.name: metric for metric in metrics}
+    ordered = []
+    for metric in metrics:
+        if metric.name not in behind:
+            ordered += [metric, *(by_name[second] for second, first in behind.items() if first == metric.name)]
+    return ordered
