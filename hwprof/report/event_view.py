@@ -99,9 +99,10 @@ def _events(events: Sequence[ListedEvent], listed: EventList, console: Console) 
         console.print(Padding(grid, (0, 0, 0, 2)))
         return
     for event in events:
-        code = "" if event.code == event.name else f"{event.code}  "
         _put(_name(event.name, event.unavailable is None, listed), console, 2)
-        _put(Text(f"{code}{_takes(event)}"), console, 4, 2)
+        if event.kind == "hardware":
+            code = "" if event.code == event.name else f"{event.code}  "
+            _put(Text(f"{code}{_takes(event)}"), console, 4, 2)
         _put(_explained_event(event, listed), console, 4)
 
 
