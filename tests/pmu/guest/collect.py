@@ -1,16 +1,14 @@
-"""Runs ``hwprof collect`` in the guest on a small model of its own: ``python3 -m tests.pmu.guest.collect [OPTIONS]``.
-
-The guest has hwprof's sources, not an installed package: the collectors are registered as its installation does it.
-"""
+"""Runs ``hwprof collect`` in the guest on a small model: ``python3 -m tests.pmu.guest.collect [OPTIONS]``."""
 
 from __future__ import annotations
 
 import os
 import sys
-import tomllib
 from pathlib import Path
 
 import torch
+
+from tests.pmu.guest.registration import register
 
 
 def small() -> torch.nn.Module:
@@ -25,21 +23,11 @@ def small() -> torch.nn.Module:
     )
 
 
-def _register() -> None:
-    """The package's entry points, as an installed package has them."""
-    points = tomllib.loads(Path("pyproject.toml").read_text())["project"]["entry-points"]["hwprof.collectors"]
-    information = Path("hwprof-0.dist-info")
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: hwprof\nVersion: 0\n")
-    lines = [f"{name} = {value}" for name, value in points.items()]
-    (information / "entry_points.txt").write_text("[hwprof.collectors]\n" + "\n".join(lines) + "\n")
-
-
 def main() -> int:
     from hwprof.cli.app import run
 
     results = Path(os.environ["OUT"]) / "results"
-    _register()
+    register()
     status = run(
         ["collect", "--model", f"{__name__ if __name__ != '__main__' else 'tests.pmu.guest.collect'}:small",
          "--input-shape", "1,3,32,32", "--passes", "measure", "--iterations", "8", "--warmup", "8",
