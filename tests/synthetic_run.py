@@ -56,6 +56,7 @@ PER_CYCLE: Final = {
     "ex_ret_ops": 0.9, "de_src_op_disp.all": 1.05, "de_no_dispatch_per_slot.no_ops_from_frontend": 0.6,
     "de_no_dispatch_per_slot.backend_stalls": 4.05, "de_no_dispatch_per_slot.smt_contention": 0.3,
     "de_no_dispatch_per_slot.no_ops_from_frontend_at_all": 0.05, "ex_ret_ucode_ops": 0.03,
+    "resyncs_or_nc_redirects": 0.0001,
     "ex_no_retire.not_complete": 0.6, "ex_no_retire.load_not_complete": 0.45,
     # Intel's
     "slots": 6.0, "topdown-retiring": 1.2, "topdown-bad-spec": 0.3, "topdown-fe-bound": 0.6, "topdown-be-bound": 3.9,

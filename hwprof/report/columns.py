@@ -14,7 +14,7 @@ from hwprof.report.page import Page
 from hwprof.report.schema import Document, Figures, MetricInfo, ThreadParts
 
 SHORT: Final = {"counted_gflops": "counted"}
-"""Shorter titles where the neighbouring column says the rest."""
+"""Shorter titles where the column before says the rest (``choice.PAIRS``)."""
 
 CPI: Final = "cpi"
 BY_THREAD: Final = "cpi by thread"
@@ -29,12 +29,14 @@ FULL: Final = 0.999
 
 def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool = True) -> list[Column]:
     """One column a metric that this run has, and dashes for the core ones that it has not; or those asked for."""
-    columns = []
+    columns: list[Column] = []
     for metric, priority in choice.choose(page.document, page.metrics):
         if modelled or metric.provenance != "modelled":
+            paired = bool(columns) and columns[-1].key == choice.PAIRS.get(metric.name)
+            title = SHORT.get(metric.name, metric.title) if paired else metric.title
             columns.append(
                 Column(
-                    header=title(metric) + marks(metric, page.glyphs),
+                    header=title + marks(metric, page.glyphs),
                     cells=["" if row is None else _cell(row, metric, page.glyphs) for row in rows],
                     priority=priority,
                     key=metric.name,
@@ -43,11 +45,6 @@ def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool
             if metric.name == CPI:
                 columns += _by_thread(rows, page)
     return columns
-
-
-def title(metric: MetricInfo) -> str:
-    """What a column is called."""
-    return SHORT.get(metric.name, metric.title)
 
 
 def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
@@ -120,7 +117,7 @@ def caveats(metrics: Sequence[MetricInfo], *, meanings: bool = True) -> list[str
         if metric.caveat:
             words.append(f"({metric.caveat})" if own else metric.caveat)
         if words and metric.scope == "threads":
-            notes.setdefault(" ".join(words), []).append(title(metric) + (" here" if own else ""))
+            notes.setdefault(" ".join(words), []).append(metric.title + (" here" if own else ""))
     return [f"{', '.join(titles)}: {words}" for words, titles in notes.items()]
 
 

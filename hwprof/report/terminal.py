@@ -186,7 +186,9 @@ class Printer:
         spread = f"time: median {self.glyphs.plus_minus} median absolute deviation"
         if not record.timed:
             return f"{spread} of {plural(record.counted, 'iteration')} that count layers"
-        counts = f"; counts: median of {record.counted} that count them" if record.counted else ""
+        sets = len(record.event_sets)
+        turns = f", {sets} event sets in turn" if sets > 1 else ""
+        counts = f"; counts: median of {record.counted} that count them{turns}" if record.counted else ""
         return f"{spread} of {plural(record.timed, 'iteration')} that only time layers{counts}"
 
 

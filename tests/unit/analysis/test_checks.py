@@ -140,6 +140,43 @@ def test_reasons(operand: str, changes: dict[str, object], reason: str) -> None:
     assert operand_missing(operand, passed(**changes), MACHINE).reason == reason
 
 
+def test_a_metric_that_nothing_tells_on_this_machine_says_why() -> None:
+    llc = next(metric for metric in definitions(None, MACHINE) if metric.name == "llc_mpki")
+    hardware = [EventInfo("instructions", "", "1", "hardware")]
+    found = metric_missing(llc, ["instructions"], passed(events=hardware), MACHINE)
+    assert found == Missing("llc_mpki", "no events of this processor are known to tell it")
+    why = {"reason": "the event catalogue does not describe it", "remedy": "add a file"}
+    said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"llc_mpki": why}})
+    told = metric_missing(llc, ["instructions"], passed(events=hardware, collectors=[said]), MACHINE)
+    assert told == Missing("llc_mpki", *why.values())
+    pmu = {"reason": "no PMU here", "remedy": None}
+    said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"instructions": pmu}})
+    assert metric_missing(llc, [], passed(collectors=[said]), MACHINE) == Missing("llc_mpki", "no PMU here")
+
+
+@pytest.mark.parametrize(
+    ("collectors", "reason", "remedy"),
+    [
+        ([], "no uncore collector ran in this pass", None),
+        (
+            [CollectorRecord(name="uncore", state="unavailable", reason="not permitted", remedy="sudo …")],
+            "not permitted",
+            "sudo …",
+        ),
+        (
+            [CollectorRecord(name="uncore", state="ran", detail={"period_ms": 10.0})],
+            "nothing runs long enough between the readings, one every 10 ms",
+            None,
+        ),
+    ],
+)
+def test_the_uncore_collector_speaks_for_its_series(
+    collectors: list[CollectorRecord], reason: str, remedy: str | None
+) -> None:
+    found = operand_missing("uncore/dram-read", passed(collectors=collectors), MACHINE)
+    assert found == Missing("uncore/dram-read", reason, remedy)
+
+
 def test_without_any_pass() -> None:
     assert operand_missing("cycles", None, MACHINE).reason == "no measuring pass was completed"
 

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 
 import msgspec
 import polars as pl
@@ -26,14 +27,14 @@ from tests.synthetic_run import Processor, _machine
 MACHINE = _machine()
 DEFINITIONS = definitions(None, MACHINE)
 
-CONSTANT = {
+CONSTANT: Mapping[str, Sequence[object]] = {
     "owner": ["a", "b"],
     "time": [2000.0, 1000.0],
     "macs": [40_000.0, 0.0],
     "bytes": [8000.0, 500.0],
     "threads": [2.0, 2.0],
 }
-COUNTED = {
+COUNTED: Mapping[str, Sequence[float | None]] = {
     "counted-time": [2500.0, 1000.0],
     "cycles": [9000.0, 0.0],
     "instructions": [6000.0, 0.0],
@@ -62,11 +63,10 @@ EXPECTED = {
 }
 
 
-def operands(**changes: list[float | None]) -> Operands:
+def operands(**changes: Sequence[float | None]) -> Operands:
     """One counting iteration."""
-    values = CONSTANT | COUNTED | changes
-    kept = {name: column for name, column in values.items() if column is not None}
-    return Operands(pl.DataFrame(kept), pl.DataFrame(kept | {"iteration": [1, 1]}))
+    frame = pl.DataFrame({**CONSTANT, **COUNTED, **changes})
+    return Operands(frame, frame.with_columns(iteration=1))
 
 
 def metric(formula: str, name: str = "x") -> MetricDefinition:
@@ -107,7 +107,8 @@ def test_operands_without_a_single_value_are_not_available() -> None:
 )
 def test_operands_may_be_called_whatever_tools_call_events(name: str) -> None:
     formula = f'100 * ("{name}@workers") / ("{name}" + "threads")'
-    found = evaluate(operands(**{name: [8.0, 3.0], f"{name}@workers": [5.0, None]}), [metric(formula)])
+    values: dict[str, list[float | None]] = {name: [8.0, 3.0], f"{name}@workers": [5.0, None]}
+    found = evaluate(operands(**values), [metric(formula)])
     assert found.frame["x"].to_list() == [50.0, None]
     assert operands_of(metric(formula)) == (f"{name}@workers", name, "threads")
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 import pytest
 from hypothesis import given
@@ -16,7 +18,7 @@ from tests.synthetic_run import _machine
 CPI = next(metric for metric in definitions(None, _machine()) if metric.name == "cpi")
 
 
-def counts(rows: list[tuple[str, int, str, float | None]]) -> pl.DataFrame:
+def counts(rows: Sequence[tuple[str, int, str, float | None]]) -> pl.DataFrame:
     """(owner, iteration, event, scaled value), half of it on the main thread."""
     return pl.DataFrame(
         [

@@ -6,10 +6,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TypeAlias
 
+import msgspec
 import polars as pl
 
+from hwprof.hardware.selection import select
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import EventInfo
+from hwprof.run.manifest import CoreKind, EventInfo
 from tests.synthetic_run import build
 
 Builder: TypeAlias = Callable[[Path], RunDirectory]
@@ -66,6 +68,40 @@ def with_cache_events(root: Path) -> RunDirectory:
     for record in run.manifest.passes:
         record.event_sets = [["task-clock", "cache-misses", "instructions", "cycles"]]
         record.events[1] = EventInfo("cache-misses", "L2 cache misses (0x0964)", "1", "hardware")
+    run.save_manifest()
+    return run
+
+
+def zen(root: Path) -> RunDirectory:
+    """Every metric of an AMD processor."""
+    return build(root, hardware="amd-zen4")
+
+
+def xeon(root: Path) -> RunDirectory:
+    """Every metric of an Intel processor."""
+    return build(root, hardware="intel-sapphire-rapids")
+
+
+def hybrid(root: Path) -> RunDirectory:
+    """Performance and efficiency cores, on which each thread spends half of its time; every kind counts for itself."""
+    run = build(root, iterations=4)
+    kinds = ("cpu_core", "cpu_atom")
+    machine = run.manifest.machine
+    run.manifest.machine = msgspec.structs.replace(
+        machine,
+        cores=(CoreKind("cpu_core", "intel-golden-cove", (0, 1)), CoreKind("cpu_atom", "intel-gracemont", (2, 3))),
+    )
+    counts = run.read("counts")
+    own = counts.filter(pl.col("event").is_in(HARDWARE))
+    halves = [pl.col(name) // 2 for name in ("value", "running_ns")]
+    parts = [own.with_columns(*halves, event=pl.format("{}/{}/", pl.lit(kind), pl.col("event"))) for kind in kinds]
+    write_table(run.path / "counts.parquet", "counts", pl.concat([counts.join(own, on="event", how="anti"), *parts]))
+    names = [f"{kind}/{name}/" for kind in kinds for name in HARDWARE]
+    for record in run.manifest.passes:
+        record.events = [info for info in record.events if info.name not in HARDWARE]
+        record.events += [EventInfo(name, "", "1", "hardware") for name in names]
+        record.event_sets = [["task-clock", "page-faults", *names]]
+        record.metrics = list(select(["cpi"], run.manifest.machine, Path("/nonexistent"), ()).metrics)
     run.save_manifest()
     return run
 

@@ -28,6 +28,20 @@ def test_json_holds_every_layer(tmp_path: Path, capsys: pytest.CaptureFixture[st
     assert found["hottest"] == {"sort": "macs", "top": 1, "layers": ["model.1.cv1.conv"]}
 
 
+def test_columns_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.zen(tmp_path)
+    assert app.run(["report", str(run.path), "--width", "120", "--metrics", "TLB, cpi"]) == 0
+    hottest = capsys.readouterr().out.partition("Hottest layers")[2].partition("Top-down")[0]
+    assert "dTLB MPKI" in hottest and "IPC" in hottest and "GFLOP/s" not in hottest
+
+
+def test_any_metric_sorts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.zen(tmp_path)
+    for name in ("counted_flops", "topdown_backend", "uncore_dram_gbytes", "worker_instructions"):
+        assert app.run(["report", str(run.path), "--format", "json", "--sort", name]) == 0
+        assert len(json.loads(capsys.readouterr().out)["hottest"]["layers"]) == 5
+
+
 def test_the_schema_needs_no_run(capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["report", "--format", "json-schema"]) == 0
     assert json.loads(capsys.readouterr().out)["$schema"].endswith("2020-12/schema")
@@ -44,6 +58,7 @@ def test_a_run_without_a_completed_pass_is_no_error(tmp_path: Path, capsys: pyte
         (["--root", "{}/nowhere"], "no run in"),
         (["{}"], "is not a run directory"),
         (["{}/run", "--sort", "speed"], "choose one of: time, macs"),
+        (["{}/run", "--metrics", "cpj"], "did you mean cpi?"),
         (["{}/run", "--top", "0"], "--top"),
         (["{}/run", "--width", "5"], "--width"),
     ],

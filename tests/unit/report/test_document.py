@@ -7,11 +7,21 @@ import pytest
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.report import document, schema
+from hwprof.run.manifest import CoreKind
 from tests.requirements import require_module
 from tests.synthetic_run import build
 from tests.unit.report import runs
 
-BUILDERS = [build, runs.without_pmu, runs.multiplexed, runs.with_cache_events, runs.without_passes]
+BUILDERS = [
+    build,
+    runs.without_pmu,
+    runs.multiplexed,
+    runs.with_cache_events,
+    runs.zen,
+    runs.xeon,
+    runs.hybrid,
+    runs.without_passes,
+]
 
 
 @pytest.mark.parametrize("make", BUILDERS)
@@ -137,3 +147,58 @@ def test_stolen_time_is_noted_where_it_matters(tmp_path: Path) -> None:
     assert f"the hypervisor took {2 / processors:.1f}% of the processors' time" in " ".join(document.build(run).notes)
     record.stolen_ns = processors * 4_000_000
     assert "the hypervisor took" not in " ".join(document.build(run).notes)
+
+
+@pytest.mark.parametrize("make", [runs.zen, runs.xeon])
+def test_every_metric_of_a_processor(make: runs.Builder, tmp_path: Path) -> None:
+    """Figures that the synthetic processor was made with, through event sets, medians and the catalogue's formulas."""
+    built = document.build(make(tmp_path))
+    missing = {metric.name: metric.missing.reason for metric in built.metrics if metric.missing is not None}
+    assert set(missing) <= {"cache_mpki"}, missing
+    assert all(metric.same_iterations for metric in built.metrics)
+    conv = next(layer for layer in built.layers if layer.path == "model.1.cv1.conv")
+    assert conv.metrics["cpi"] == pytest.approx(2.8 * 1.9 / (2 + 0.9), rel=1e-3)
+    assert conv.by_thread["cpi"].main == pytest.approx(1.4, rel=1e-3)
+    assert conv.by_thread["cpi"].workers == pytest.approx(2.8, rel=1e-3)
+    assert conv.metrics["worker_instructions"] == pytest.approx(100 * 0.9 / 2.9, rel=1e-3)
+    slots = ("retiring", "bad_speculation", "frontend", "backend", "smt")
+    assert sum(conv.metrics.get(f"topdown_{name}") or 0 for name in slots) == pytest.approx(100, abs=0.1)
+    assert conv.metrics["counted_flops"] == pytest.approx(0.46 * 2 * 353_894_400, rel=1e-3)
+    assert conv.flops is not None and conv.flops.verdict == "winograd"
+    assert conv.flops.ratio == pytest.approx(0.46, rel=1e-3)
+    silu = next(layer for layer in built.layers if layer.type == "SiLU")
+    assert silu.flops is not None and (silu.flops.verdict, silu.flops.ratio) == ("elementwise", None)
+    assert built.inference is not None and built.inference.flops is not None
+    assert built.inference.flops.analytic == 2 * (353_894_400 + 11_059_200 + 4_915_200)
+
+
+def test_traffic_is_the_machine_s_and_only_told_where_it_is_resolved(tmp_path: Path) -> None:
+    built = document.build(runs.zen(tmp_path))
+    metric = next(metric for metric in built.metrics if metric.name == "uncore_dram_gbytes")
+    assert (metric.scope, metric.sources, metric.missing) == ("machine", ["measured"], None)
+    assert built.inference is not None
+    assert built.inference.metrics["uncore_dram_gbytes"] == pytest.approx(17)
+    assert built.layers[-1].metrics["uncore_dram_gbytes"] is None
+    rows = {(row.kind, row.owner): row for row in built.traffic if row.series == "uncore/dram-read"}
+    assert rows["stage", "inference"].gbytes_per_s == pytest.approx(12)
+    assert rows["stage", "load"].gbytes_per_s is None and rows["stage", "load"].bytes > 0
+
+
+def test_kinds_of_core_are_summed_and_their_mix_is_told(tmp_path: Path) -> None:
+    built = document.build(runs.hybrid(tmp_path))
+    assert [(kind.pmu, kind.name, kind.cpus) for kind in built.cores] == [
+        ("cpu_core", "Intel Golden Cove / Raptor Cove", [0, 1]),
+        ("cpu_atom", "Intel Gracemont", [2, 3]),
+    ]
+    for layer in built.layers:
+        assert layer.metrics["cpi"] == pytest.approx(1.4, rel=1e-3)
+        assert layer.metrics["efficiency_core_share"] == pytest.approx(50, rel=1e-3)
+        assert layer.metrics["worker_instructions"] == pytest.approx(100 * 9 / 19, rel=1e-3)
+        assert layer.counters["cpu_core/cycles/"].running_share == pytest.approx(1, abs=1e-3)
+
+
+def test_a_processor_that_this_version_s_catalogue_lacks_keeps_its_id(tmp_path: Path) -> None:
+    run = runs.hybrid(tmp_path)
+    machine = run.manifest.machine
+    run.manifest.machine = msgspec.structs.replace(machine, cores=(CoreKind("cpu", "acme-anvil", (0,)),))
+    assert document.build(run).cores[0].name == "acme-anvil"

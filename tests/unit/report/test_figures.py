@@ -73,6 +73,28 @@ def test_bars_stay_in_their_width(share: float, width: int) -> None:
     assert figures.bar(1.0, width, UNICODE) == "█" * width
 
 
+Shares = st.lists(st.floats(0, 1), min_size=1, max_size=5).filter(lambda shares: sum(shares) > 0)
+
+
+@given(Shares, st.integers(1, 80))
+def test_a_stacked_bar_of_a_whole_is_full_and_each_part_within_a_character(shares: list[float], width: int) -> None:
+    whole = sum(shares)
+    bar = figures.stacked_bar([share / whole for share in shares], width, UNICODE)
+    assert len(bar) == width
+    assert bar == "".join(sorted(bar, key=UNICODE.slots.index))
+    for place, share in enumerate(shares):
+        assert abs(bar.count(figures.slot_glyph(place, UNICODE)) - width * share / whole) <= 1
+
+
+def test_a_stacked_bar_stays_in_its_width() -> None:
+    assert figures.stacked_bar([-0.1, 0.9, 0.4], 10, ASCII) == "x" * 9 + "="
+    assert figures.stacked_bar([], 10, ASCII) == ""
+
+
+def test_processors_are_listed_like_the_kernel_does() -> None:
+    assert figures.ranges([3, 0, 1, 2, 8]) == "CPUs 0-3,8"
+
+
 @given(st.text(max_size=60), st.integers(1, 40))
 def test_shortening_keeps_both_ends(text: str, width: int) -> None:
     short = figures.shorten(text, width, "…")

@@ -37,6 +37,20 @@ def test_files_hold_the_documents_figures_in_full_precision(tmp_path: Path) -> N
     assert "power_watts" in energy.columns
 
 
+def test_every_metric_and_the_flop_check_are_in_the_layer_table(tmp_path: Path) -> None:
+    run = runs.xeon(tmp_path)
+    built = document.build(run)
+    tables.write_csv_files(run, built)
+    layers = pl.read_csv(run.path / "layers.csv")
+    for metric in built.metrics:
+        header = tables.metric_header(metric)
+        assert layers[header].to_list()[0] == built.layers[0].metrics[metric.name], header
+        assert "/" not in header and " " not in header and "%" not in header
+    conv = layers.row(by_predicate=pl.col("path") == "model.1.cv1.conv", named=True)
+    assert (conv["flops_verdict"], conv["flops_analytic"]) == ("winograd", 2 * conv["macs_modelled"])
+    assert conv["flops_ratio"] == pytest.approx(conv["flops_counted"] / conv["flops_analytic"])
+
+
 @pytest.mark.parametrize("make", [runs.without_pmu, runs.without_passes])
 def test_what_was_not_measured_is_an_empty_cell_under_its_header(make: runs.Builder, tmp_path: Path) -> None:
     run = make(tmp_path)

@@ -4,11 +4,13 @@ import io
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report import document, terminal
+from hwprof.errors import UsageError
+from hwprof.report import choice, document, terminal
 from hwprof.report.schema import Document
 from hwprof.run.directory import RunDirectory
 from tests.synthetic_run import build
@@ -21,26 +23,31 @@ BUILDERS = {
     "without_pmu": runs.without_pmu,
     "multiplexed": runs.multiplexed,
     "cache": runs.with_cache_events,
+    "zen": runs.zen,
+    "xeon": runs.xeon,
+    "hybrid": runs.hybrid,
     "failed": runs.without_passes,
 }
 
 
 def render(run: RunDirectory, width: int, encoding: str = "utf-8", **options: bool) -> str:
-    return print_document(document.build(run, 3), width, encoding, **options)
+    return print_document(document.build(run, 3), width, encoding, None, **options)
 
 
-def print_document(built: Document, width: int, encoding: str = "utf-8", **options: bool) -> str:
+def print_document(
+    built: Document, width: int, encoding: str = "utf-8", metrics: list[str] | None = None, **options: bool
+) -> str:
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False, **options)  # type: ignore[arg-type]
-    terminal.render(built, console)
+    terminal.render(built, console, None if metrics is None else choice.expand(metrics, built))
     file.flush()
     lines = [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
     return "\n".join(lines) + "\n"
 
 
 @pytest.mark.parametrize("width", [80, 120])
-@pytest.mark.parametrize("name", ["complete", "without_pmu"])
+@pytest.mark.parametrize("name", ["complete", "without_pmu", "zen", "xeon", "hybrid"])
 def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
     """HWPROF_UPDATE_SNAPSHOTS=1 writes them anew: read the difference before committing it."""
     run = BUILDERS[name](tmp_path)
@@ -59,9 +66,110 @@ def test_no_line_is_longer_than_the_width_and_no_table_row_wraps(name: str, tmp_
     for width, lines in rows.items():
         assert max(map(cell_len, lines)) <= width
         if name != "failed":
-            tables = "\n".join(lines).split("Stages\n")[1]
-            assert sum(line.startswith(("model.", "mod")) for line in tables.splitlines()) == 3, width
-            assert sum("inference" in line and "%" in line for line in tables.splitlines()) == 2, width
+            stages, hottest = section(lines, "Stages"), section(lines, "Hottest layers")
+            assert sum(line.startswith(("model.", "mod")) for line in hottest) == 3, width
+            assert sum("inference" in line and "%" in line for line in [*stages, *hottest]) == 2, width
+
+
+def section(lines: list[str], title: str) -> list[str]:
+    """The lines of a section's table and notes."""
+    start = next(number for number, line in enumerate(lines) if line.startswith(title))
+    titles = ("Stages", "Hottest", "Top-down", "FLOPs:", "Time per", "Top operators", "Energy", "DRAM traffic")
+    others = [number for number, line in enumerate(lines) if number > start and line.startswith(titles)]
+    return lines[start + 1 : min(others, default=len(lines))]
+
+
+def cell(lines: list[str], row: str, header: str) -> str:
+    """What stands below a header (right-aligned) in the row of that name."""
+    heads = next(line for line in lines if header in line)
+    end = heads.index(header) + len(header)
+    found = next(line for line in lines if line.startswith(row))
+    return found[:end].split()[-1]
+
+
+def test_the_layer_table_of_a_processor(tmp_path: Path) -> None:
+    lines = section(render(runs.xeon(tmp_path), 120).splitlines(), "Hottest layers")
+    assert cell(lines, "model.1.cv1.conv", "main|worker") == "1.40|2.80"
+    assert cell(lines, "model.1.cv1.conv", "CPI") == "1.83"
+    assert "GFLOP/s°  counted" in lines[0], "what was counted stands beside what the shapes ask for"
+    text = " ".join(" ".join(lines).split())
+    assert "LLC MPKI here: " in text and "main|worker: CPI of the calling thread" in text
+
+
+def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:
+    built = document.build(runs.zen(tmp_path), 3)
+    wide = section(print_document(built, 120).splitlines(), "Top-down")
+    assert cell(wide, "model.0.conv", "backend %") == "67.5"
+    bar = next(line for line in wide if line.startswith("model.0.conv")).split()[-1]
+    assert [bar.count(glyph) for glyph in "█▓▒░·"] == [5, 1, 4, 24, 2]
+    second = wide[next(number for number, line in enumerate(wide) if line.startswith("model.0.conv")) + 1]
+    assert " ".join(second.split()) == "of which 14.5 / 0.5 2.3 / 0.2 5.0 / 5.0 50.6 / 16.9"
+    narrow = section(print_document(built, 80).splitlines(), "Top-down")
+    assert cell(narrow, "model.0.conv", "SMT %") == "5.0"
+    assert not any("█" in line or "of which" in line for line in narrow)
+
+
+def test_only_layers_that_are_off_are_named_in_the_flop_section(tmp_path: Path) -> None:
+    lines = section(render(runs.zen(tmp_path), 120).splitlines(), "FLOPs:")
+    assert [line.split()[0] for line in lines if line.startswith("model.")] == ["model.1.cv1.conv"]
+    assert any("Winograd" in line and "0.46" in line for line in lines)
+    text = " ".join(" ".join(lines).split())
+    assert "all layers with MACs: 358 M counted, 740 M analytic, ratio 0.484; 2 of 3 agree" in text
+    assert "nothing to compare: 2 layers, 10.0 M counted" in text
+
+
+def test_sections_without_their_metrics_are_not_there(tmp_path: Path) -> None:
+    text = render(build(tmp_path), 120)
+    assert not any(title in text for title in ("Top-down", "FLOPs:", "DRAM traffic", "main|worker"))
+
+
+def test_chosen_columns_are_exactly_those(tmp_path: Path) -> None:
+    built = document.build(runs.zen(tmp_path), 3)
+    lines = section(print_document(built, 120, metrics=["dtlb_mpki", "branch", "ipc"]).splitlines(), "Hottest layers")
+    heads = lines[0].split("  ")
+    assert {"dTLB MPKI", "br MPKI", "br miss %", "IPC"} <= {head.strip() for head in heads}
+    assert "CPI" not in lines[0] and "GFLOP/s" not in lines[0]
+
+
+def test_what_has_no_room_is_named(tmp_path: Path) -> None:
+    built = document.build(runs.zen(tmp_path), 3)
+    text = " ".join(print_document(built, 80, metrics=["all"]).split())
+    assert "no room for" in text and "fewer --metrics" in text
+    assert "no room for" not in " ".join(print_document(built, 900, metrics=["all"]).split())
+
+
+def test_a_chosen_metric_that_is_missing_is_a_dash_with_its_reason(tmp_path: Path) -> None:
+    built = document.build(runs.without_pmu(tmp_path), 3)
+    lines = section(print_document(built, 120, metrics=["llc_mpki"]).splitlines(), "Hottest layers")
+    assert cell(lines, "model.0.conv", "LLC MPKI") == "–"
+    assert "not measured: LLC MPKI: the hypervisor (KVM)" in " ".join(" ".join(lines).split())
+
+
+def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
+    built = document.build(build(tmp_path))
+    with pytest.raises(UsageError, match=r"no metric or group 'cpj' in this run \(did you mean cpi\? groups: cpi, "):
+        choice.expand(["cpj"], built)
+
+
+def test_kinds_of_core_stand_at_the_head(tmp_path: Path) -> None:
+    text = render(runs.hybrid(tmp_path), 120)
+    assert "cores     Intel Golden Cove / Raptor Cove (cpu_core): CPUs 0-1" in text
+    assert "          Intel Gracemont (cpu_atom): CPUs 2-3" in text
+    assert cell(section(text.splitlines(), "Hottest layers"), "model.0.conv", "E-core %") == "50"
+
+
+def test_what_was_counted_apart_is_marked(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=4)
+    for record in run.manifest.passes:
+        record.event_sets = [["task-clock", "page-faults", "cycles"], ["instructions"]]
+        record.iterations = [
+            msgspec.structs.replace(iteration, event_set=iteration.index // 2) for iteration in record.iterations
+        ]
+        record.iterations = [entry for entry in record.iterations if entry.index < 4]
+    run.save_manifest()
+    text = render(run, 120)
+    assert "CPI‡" in text and "CPUs‡" not in text
+    assert "‡ no iteration counted all of its events" in text
 
 
 def test_missing_counters_are_dashes_with_one_footnote(tmp_path: Path) -> None:

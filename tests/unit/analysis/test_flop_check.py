@@ -1,0 +1,198 @@
+"""Counted FLOPs against analytic ones, and what shapes tell of a convolution."""
+
+from __future__ import annotations
+
+import math
+
+import polars as pl
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE
+from hwprof.analysis.convolutions import VECTOR_CHANNELS, convolution, inside_share
+from hwprof.analysis.flop_check import AGREES, check, flop_checks, rules, shape_figures
+from hwprof.analysis.layers import Figures
+
+CONV = {"kernel": 3.0, "stride": 1.0, "groups": 1.0, "inside": 0.93, "rounding": 1.0, "elements": 1000.0}
+PLAIN = {"running_share": 1.0, "speculative": 0.0}
+
+
+def verdict(ratio: float, **figures: float) -> str:
+    return check(ratio * 2e6, 1_000_000, PLAIN | figures).verdict
+
+
+@pytest.mark.parametrize(
+    ("ratio", "figures", "expected"),
+    [
+        (1.0, {}, AGREES),
+        (0.96, CONV, AGREES),
+        (0.93, CONV, "padding"),
+        (0.44, CONV, "winograd"),
+        (0.44, CONV | {"stride": 2.0}, "fewer"),
+        (0.44, CONV | {"kernel": 1.0}, "fewer"),
+        (0.44, CONV | {"groups": 64.0}, "fewer"),
+        (0.44, CONV | {"running_share": 0.5}, "multiplexed"),
+        (0.98, CONV | {"running_share": 0.5}, AGREES),
+        (0.01, {"amx_busy": 40.0}, "amx"),
+        (0.01, {"amx_busy": 0.0}, "uncounted"),
+        (0.3, {"vnni_share": 60.0}, "integer"),
+        (0.6, {}, "fewer"),
+        (1.07, CONV | {"rounding": 1.07}, "rounding"),
+        (1.5, CONV | {"elements": 1e6}, "beside"),
+        (1.2, {"speculative": 1.0}, "speculative"),
+        (1.2, {}, "more"),
+        (2.0, {"speculative": 1.0}, "more"),
+    ],
+)
+def test_reasons(ratio: float, figures: dict[str, float], expected: str) -> None:
+    assert verdict(ratio, **figures) == expected
+
+
+def test_work_without_macs_has_nothing_to_be_compared_with() -> None:
+    found = check(5000.0, 0, PLAIN)
+    assert (found.ratio, found.verdict, found.expected, found.analytic) == (None, "elementwise", True, 0.0)
+
+
+def test_reasons_hold_the_figures() -> None:
+    assert check(0.93 * 2e6, 10**6, PLAIN | CONV).reason == "padding: 7.0% of the products are with its zeros"
+    assert check(1e4, 10**6, PLAIN | {"amx_busy": 41.3}).reason == "AMX (busy 41%): no event counts its operations"
+
+
+Known = st.fixed_dictionaries(
+    {"running_share": st.floats(0, 1), "speculative": st.sampled_from([0.0, 1.0])},
+    optional={
+        "kernel": st.sampled_from([1.0, 3.0, 5.0]),
+        "stride": st.sampled_from([1.0, 2.0]),
+        "groups": st.sampled_from([1.0, 64.0]),
+        "inside": st.floats(0, 1),
+        "rounding": st.floats(1, 16),
+        "elements": st.floats(1, 1e9),
+        "amx_busy": st.floats(0, 100),
+        "vnni_share": st.floats(0, 100),
+    },
+)
+
+
+@given(st.floats(0, 1e15), st.integers(0, 10**15), Known)
+def test_every_figure_has_a_verdict_and_agreement_is_the_ratio_s_alone(
+    counted: float, macs: int, known: dict[str, float]
+) -> None:
+    found = check(counted, macs, known)
+    low, high = rules().agreement
+    assert (found.ratio is None) == (macs == 0)
+    assert (found.verdict == AGREES) == (found.ratio is not None and low <= found.ratio <= high)
+    assert (found.reason is None) == (found.verdict == AGREES)
+    assert found.reason is None or "{" not in found.reason
+    assert check(counted, macs, dict(known)) == found
+
+
+@given(st.floats(0, 1e12), st.integers(1, 10**12), Known, st.sampled_from([2, 16, 1024]))
+def test_only_the_ratio_counts_where_no_size_is_known(
+    counted: float, macs: int, known: dict[str, float], factor: int
+) -> None:
+    known.pop("elements", None)
+    assert check(factor * counted, factor * macs, known).verdict == check(counted, macs, known).verdict
+
+
+def test_rules_name_figures_that_are_explained_and_have_distinct_names() -> None:
+    names = [rule.name for rule in rules().rule]
+    assert len(set(names)) == len(names) and AGREES not in names
+    for rule in rules().rule:
+        assert all(low <= high for low, high in rule.when.values()), rule.name
+
+
+@given(
+    length=st.integers(1, 40),
+    kernel=st.integers(1, 7),
+    stride=st.integers(1, 3),
+    padding=st.integers(0, 6),
+)
+def test_the_share_inside_is_what_walking_over_the_input_finds(
+    length: int, kernel: int, stride: int, padding: int
+) -> None:
+    made = (length + 2 * padding - kernel) // stride + 1
+    assume(made > 0 and padding < kernel)
+    inside = sum(0 <= place * stride - padding + tap < length for place in range(made) for tap in range(kernel))
+    assert math.isclose(inside_share(length, made, kernel, stride, padding), inside / (made * kernel))
+
+
+@given(
+    channels=st.integers(1, 64),
+    made=st.integers(1, 64),
+    size=st.tuples(st.integers(3, 60), st.integers(3, 60)),
+    kernel=st.sampled_from([1, 3, 5, 7]),
+    stride=st.integers(1, 2),
+)
+def test_a_usual_convolution_is_recognised(
+    channels: int, made: int, size: tuple[int, int], kernel: int, stride: int
+) -> None:
+    out = [(length + 2 * (kernel // 2) - kernel) // stride + 1 for length in size]
+    macs = 2 * made * math.prod(out) * channels * kernel**2
+    found = convolution(f"[2,{channels},{size[0]},{size[1]}]", f"[2,{made},{out[0]},{out[1]}]", macs)
+    assert found is not None
+    assert (found.kernel, found.groups, found.padding) == (kernel, 1, kernel // 2)
+    assert found.stride == stride or (stride > 1 and out == list(size))
+    assert 1 <= found.rounding <= VECTOR_CHANNELS
+    assert 0 < found.inside <= 1
+
+
+def test_depthwise_and_unknown_convolutions() -> None:
+    depthwise = convolution("[1,32,10,10]", "[1,32,10,10]", 32 * 100 * 9)
+    assert depthwise is not None and (depthwise.kernel, depthwise.groups) == (3, 32)
+    assert depthwise.inside == pytest.approx((28 / 30) ** 2)
+    assert convolution("[1,3,10,10]", "[1,4,10,10]", 4 * 100 * 7) is None
+    assert convolution("[1,3,10]", "[1,4,10]", 120) is None
+    assert convolution(None, None, 1) is None
+
+
+def row(**changes: object) -> dict[str, object]:
+    known: dict[str, object] = {
+        "owner": "a",
+        "type": "Conv2d",
+        "input_shapes": "[1,16,10,10]",
+        "output_shapes": "[1,20,10,10]",
+        "more_shapes": 0,
+        "calls": 1,
+        "macs": 20 * 100 * 16 * 9,
+    }
+    return known | changes
+
+
+def test_shapes_of_several_calls_or_of_several_outputs_tell_nothing() -> None:
+    assert shape_figures(row())["elements"] == 2000
+    assert shape_figures(row())["rounding"] == pytest.approx(32 / 20)
+    assert shape_figures(row(more_shapes=1)) == {}
+    assert shape_figures(row(calls=0)) == {}
+    assert shape_figures(row(output_shapes="[1,2] [3]", type="Detect")) == {}
+    assert "kernel" not in shape_figures(row(type="Linear"))
+    twice = shape_figures(row(calls=2, macs=2 * 20 * 100 * 16 * 9))
+    assert (twice["kernel"], twice["elements"]) == (3, 4000)
+
+
+def test_layers_and_their_sum() -> None:
+    macs = 20 * 100 * 16 * 9
+    rows = [row(), row(owner="b", type="SiLU", macs=0), row(owner="c", macs=0), row(owner="d"), row(owner="e")]
+    rows += [row(owner=UNATTRIBUTED, macs=None), row(owner=WHOLE)]
+    counted = [2.0 * macs, 300.0, 0.0, None, 1.0 * macs, 77.0, 9e9]
+    owners = [str(found["owner"]) for found in rows]
+    shares = pl.DataFrame({"owner": ["a", "e", "e"], "event": ["f", "f", "g"], "running_share": [1.0, 0.5, 0.9]})
+    figures = Figures(
+        pl.DataFrame(rows, infer_schema_length=None),
+        shares,
+        pl.DataFrame({"owner": owners, "counted_flops": counted}),
+        (),
+        frozenset(),
+    )
+    found = flop_checks(figures, ["f"])
+    assert {name: layer.verdict for name, layer in found.items()} == {
+        "a": AGREES, "b": "elementwise", "e": "multiplexed", WHOLE: "differs",
+    }  # fmt: skip
+    assert (found[WHOLE].counted, found[WHOLE].analytic) == (3.0 * macs, 4.0 * macs)
+    assert found[WHOLE].ratio == 0.75
+    assert flop_checks(figures, ["g"])["e"].verdict == "multiplexed"
+
+
+def test_without_the_metric_nothing_is_checked() -> None:
+    empty = pl.DataFrame({"owner": ["a"]})
+    assert flop_checks(Figures(pl.DataFrame([row()]), empty, empty, (), frozenset()), []) == {}
