@@ -42,7 +42,7 @@ from hwprof.run.manifest import (
     PassRecord,
     WorkloadRecord,
 )
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID
 
 EVENTS: Final = ("task-clock", "page-faults", "instructions", "cycles")
 PIDS: Final = {"measure": 4100, "trace": 4200}
@@ -292,17 +292,21 @@ class _Pass:
                     running_ns=duration,
                     provenance="measured",
                 )
-        self._add(
-            "counts",
-            iteration=span["iteration"],
-            span=span["span"],
-            tid=WHOLE_PROCESS_TID,
-            event="context-switches",
-            value=duration // 1_000_000,
-            enabled_ns=duration,
-            running_ns=duration,
-            provenance="measured",
-        )
+        process = {"context-switches": duration // 1_000_000}
+        if self.processor is not None:
+            process[COUNTED_WINDOW] = duration
+        for event, value in process.items():
+            self._add(
+                "counts",
+                iteration=span["iteration"],
+                span=span["span"],
+                tid=WHOLE_PROCESS_TID,
+                event=event,
+                value=value,
+                enabled_ns=duration,
+                running_ns=duration,
+                provenance="measured",
+            )
 
     def _event_set(self, iteration: int) -> int:
         number = next(record for record in self.record.iterations if record.index == iteration).event_set

@@ -174,17 +174,18 @@ class Evaluated:
 def evaluate(operands: Operands, metrics: Sequence[MetricDefinition]) -> Evaluated:
     """The metrics of every owner; null where an operand is missing or a divisor is zero."""
     counted = [metric for metric in metrics if "counted-time" in operands_of(metric) or events_of(metric)]
-    each = operands.iterations.select("owner", *_columns(operands.iterations, counted))
+    each = values(operands.iterations, counted)
     together = each.group_by("owner").agg(pl.all().median())
     seen = {metric.name for metric in counted if each[metric.name].null_count() < each.height}
     rest = [metric for metric in metrics if metric.name not in seen]
-    plain = operands.owners.select("owner", *_columns(operands.owners, rest))
+    plain = values(operands.owners, rest)
     joined = plain.join(together.select("owner", *sorted(seen)), on="owner", how="left", maintain_order="left")
     apart = [metric.name for metric in rest if metric in counted and plain[metric.name].null_count() < plain.height]
     return Evaluated(joined.select("owner", *(metric.name for metric in metrics)), frozenset(apart))
 
 
-def _columns(frame: pl.DataFrame, metrics: Sequence[MetricDefinition]) -> list[pl.Expr]:
+def values(frame: pl.DataFrame, metrics: Sequence[MetricDefinition]) -> pl.DataFrame:
+    """``owner`` and one Float64 column a metric, row by row; null where an operand is missing or a divisor is zero."""
     columns = []
     for metric in metrics:
         if metric.formula == NOT_DEFINED or missing_operands(metric, frame.columns):
@@ -192,7 +193,7 @@ def _columns(frame: pl.DataFrame, metrics: Sequence[MetricDefinition]) -> list[p
             continue
         value = pl.sql_expr(metric.formula).cast(pl.Float64)
         columns.append(pl.when(value.is_finite()).then(value).alias(metric.name))
-    return columns
+    return frame.select("owner", *columns)
 
 
 def _replace(definition: MetricDefinition, name: str, operands: dict[str, str]) -> MetricDefinition:

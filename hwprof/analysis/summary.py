@@ -67,6 +67,15 @@ def counts(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def by_name(counts: pl.DataFrame) -> pl.DataFrame:
+    """Attributed counts with a column an operand: ``owner, iteration, EVENT, EVENT@main, EVENT@workers, …``."""
+    parts = (("scaled", ""), ("scaled_main", "@main"), ("scaled_workers", "@workers"))
+    values = pl.concat(
+        counts.select("owner", "iteration", operand=pl.col("event") + suffix, value=column) for column, suffix in parts
+    )
+    return values.pivot("operand", index=["owner", "iteration"], values="value", aggregate_function="first")
+
+
 def operands(
     time_summary: pl.DataFrame,
     times: pl.DataFrame,
@@ -83,12 +92,7 @@ def operands(
     seconds = times.filter(pl.col("iteration").is_in(list(counted))).select(
         "owner", "iteration", pl.col("time_ns").cast(pl.Float64).alias("counted-time")
     )
-    parts = (("scaled", ""), ("scaled_main", "@main"), ("scaled_workers", "@workers"))
-    values = pl.concat(
-        counts.select("owner", "iteration", operand=pl.col("event") + suffix, value=column) for column, suffix in parts
-    )
-    wide = values.pivot("operand", index=["owner", "iteration"], values="value", aggregate_function="first")
-    frame = seconds.join(wide, on=["owner", "iteration"], how="full", coalesce=True)
+    frame = seconds.join(by_name(counts), on=["owner", "iteration"], how="full", coalesce=True)
     if COUNTED_WINDOW in frame.columns:
         # A layer's window reaches back over the gap before it, in which the main thread's time is no layer's. So what
         # no layer owns has CPU time (reading the workers among it), and no wall time that it could be divided by.

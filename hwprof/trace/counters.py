@@ -26,20 +26,24 @@ def write_values(sequence: EventSequence, time_ns: Ints, values: Floats) -> None
     sequence.write(Events(time_ns, kinds, value=np.ascontiguousarray(values)))
 
 
-class Power:
-    """Watts between readings of joules: each holds from one reading to the next; zero after the last."""
+class Growth:
+    """What a cumulative series grows by each second: watts from joules, GB/s from bytes (with a ``scale`` of 1e-9).
 
-    def __init__(self, sequence: EventSequence) -> None:
+    Each value holds from one reading to the next; it is zero after the last.
+    """
+
+    def __init__(self, sequence: EventSequence, scale: float = 1.0) -> None:
         self._sequence = sequence
+        self._scale = scale
         self._last: tuple[Ints, Floats] = (np.empty(0, np.int64), np.empty(0))
 
-    def add(self, time_ns: Ints, joules: Floats) -> None:
+    def add(self, time_ns: Ints, readings: Floats) -> None:
         """Further readings, in order."""
-        time_ns, joules = np.append(self._last[0], time_ns), np.append(self._last[1], joules)
+        time_ns, readings = np.append(self._last[0], time_ns), np.append(self._last[1], readings)
         later = np.diff(time_ns, append=time_ns[-1] + 1) > 0  # of readings at one time, the last
-        time_ns, joules = time_ns[later], joules[later]
-        self._last = time_ns[-1:], joules[-1:]
-        write_values(self._sequence, time_ns[:-1], np.diff(joules) / (np.diff(time_ns) / 1e9))
+        time_ns, readings = time_ns[later], readings[later]
+        self._last = time_ns[-1:], readings[-1:]
+        write_values(self._sequence, time_ns[:-1], self._scale * np.diff(readings) / (np.diff(time_ns) / 1e9))
 
     def finish(self) -> None:
         """Ends the track."""
@@ -111,7 +115,7 @@ class Rates:
 
     def _of(self, event: str, is_time: bool) -> Rate:
         if event not in self._rates:
-            name, unit = (f"{event}/s", f"{event}/s")
+            name = unit = f"{event} per s" if "/" in event else f"{event}/s"
             if is_time:
                 name, unit = ("CPUs busy" if event == "task-clock" else f"CPUs busy ({event})", "CPUs")
             self._rates[event] = Rate(self._add_track(name, unit))

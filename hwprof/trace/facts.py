@@ -9,8 +9,9 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID
+from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace.annotations import Lasting
+from hwprof.trace.derived import Figures
 
 _LAYER_FACTS: Final = ("index", "type", "parameters", "calls")
 """Columns of the layers table; ``calls`` are those of one iteration."""
@@ -33,6 +34,13 @@ class Count(NamedTuple):
 SpanCounts = Mapping[int, list[Count]]
 
 
+class Known(NamedTuple):
+    """What is known of spans beside their own rows, by span."""
+
+    counts: SpanCounts
+    derived: Mapping[int, Figures]
+
+
 def by_span(counts: pl.DataFrame) -> SpanCounts:
     """The counts of each span."""
     found: dict[int, list[Count]] = defaultdict(list)
@@ -53,12 +61,10 @@ class Facts:
         self._layer_facts: dict[tuple[str, int | None], Lasting] = {}
         self._provenances: dict[tuple[tuple[str, str], ...], Lasting] = {}
 
-    def of(self, span: Mapping[str, Any], counts: list[Count]) -> dict[str, Any]:
-        """The annotations of one row of the spans table."""
+    def of(self, span: Mapping[str, Any], counts: list[Count], derived: Figures) -> dict[str, Any]:
+        """The annotations of one row of the spans table, with what follows from its counts."""
         facts: dict[str, Any] = {"span": span["span"], "iteration": span["iteration"], "warmup": span["warmup"]}
-        call = None
         if span["kind"] == "layer" and span["path"] in self._layers:
-            call = self._calls.get((span["path"], span["call"]))
             facts["layer"] = self._layer(span["path"], span["call"])
         if span["input_shapes"]:
             facts["input_shapes"] = span["input_shapes"]
@@ -66,7 +72,7 @@ class Facts:
             facts |= self._iteration(self._iterations[span["iteration"]])
         if counts:
             facts |= self._counts(counts)
-        if derived := _derived(counts, call, span["end_ns"] - span["begin_ns"]):
+        if derived:
             facts["derived"] = derived
         return facts
 
@@ -121,20 +127,3 @@ def running_shares(counts: list[Count]) -> dict[str, float]:
         enabled[count.event] += count.enabled_ns
         running[count.event] += count.running_ns
     return {event: running[event] / time_ns for event, time_ns in enabled.items() if time_ns}
-
-
-def _derived(counts: list[Count], call: Mapping[str, Any] | None, duration_ns: int) -> dict[str, float]:
-    """Cycles per instruction, CPUs used, and the rate of the operations that the call does by arithmetic."""
-    shares = running_shares(counts)
-    scaled: dict[str, float] = defaultdict(float)
-    for count in counts:
-        if share := shares.get(count.event):
-            scaled[count.event] += count.value / share
-    derived = {}
-    if scaled.get("instructions") and scaled.get("cycles"):
-        derived["CPI"] = scaled["cycles"] / scaled["instructions"]
-    if scaled.get("task-clock") and scaled.get(COUNTED_WINDOW):
-        derived["CPUs"] = scaled["task-clock"] / scaled[COUNTED_WINDOW]
-    if call and call["macs"] and duration_ns > 0:
-        derived["GFLOP/s (modelled)"] = 2 * call["macs"] / duration_ns
-    return derived

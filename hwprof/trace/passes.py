@@ -9,11 +9,15 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hwprof.analysis import uncore
+from hwprof.analysis.attribution import on_their_kind
+from hwprof.analysis.metrics import definitions
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
-from hwprof.trace.counters import Power, Rates, write_values
+from hwprof.trace.counters import Growth, Rates, write_values
+from hwprof.trace.derived import Deriver
 from hwprof.trace.encoder import EventSequence, Flows, TraceWriter
-from hwprof.trace.facts import Facts, SpanCounts, by_span
+from hwprof.trace.facts import Facts, Known, by_span
 from hwprof.trace.flows import FlowNumbers, connect, started_in
 from hwprof.trace.slices import Placed, SliceTrack, write_annotated, write_columns
 from hwprof.trace.windows import windows
@@ -48,11 +52,15 @@ class PassTracks:
         )
         self._threads = run.scan("threads").filter(mine).collect()
         self._layers = run.read("layers")
-        self._facts = Facts(record, self._threads, self._layers, run.read("layer_calls"))
+        calls = run.read("layer_calls")
+        self._facts = Facts(record, self._threads, self._layers, calls)
+        workload = run.manifest.workload
+        threads = workload.threads if workload else None
+        self._deriver = Deriver(definitions(record, run.manifest.machine), calls, threads)
         self._tracks: dict[tuple[str, int], SliceTrack] = {}
         self._thread_names = dict(self._threads.select("tid", "name").iter_rows())
-        workload = run.manifest.workload.name if run.manifest.workload else run.manifest.name
-        process = writer.process(pid, f"{record.name} pass - {workload} (pid {record.pid or '?'})")
+        name = workload.name if workload else run.manifest.name
+        process = writer.process(pid, f"{record.name} pass - {name} (pid {record.pid or '?'})")
         self._suffix = f" ({record.name})"  # a pinned track does not show which process it belongs to
         self._group = writer.track(f"{record.name} pass", process, ordered=True)
         self._groups: dict[str, int] = {}
@@ -77,7 +85,7 @@ class PassTracks:
                 if kind == OPERATOR:
                     write_columns(placed, pl.DataFrame(schema=self._spans.collect_schema()), np.empty(0, np.uint64))
                 else:
-                    write_annotated(placed, pl.DataFrame(), self._facts, {}, {}, target=False)
+                    write_annotated(placed, pl.DataFrame(), self._facts, Known({}, {}), {}, target=False)
         rates.finish()
         self._write_series()
 
@@ -95,12 +103,13 @@ class PassTracks:
 
     def _write_window(self, spans: pl.DataFrame, until_ns: int, rates: Rates, flows: FlowNumbers) -> None:
         numbers = spans["span"]
-        counts = (
+        counted = (
             self._counts.filter(pl.col("span").is_between(numbers.min(), numbers.max()))
             .join(spans.lazy().select("span"), on="span", how="semi")
             .collect(engine="streaming")
         )
-        known = by_span(counts)
+        counts = on_their_kind(counted)
+        known = Known(by_span(counts), self._deriver.derive(spans, counted))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
         sources: dict[int, dict[int, list[int]]] = {}
         operators: list[tuple[pl.DataFrame, list[Placed], Flows]] = []
@@ -120,9 +129,9 @@ class PassTracks:
         self.slices += len(spans)
         self._advance(len(spans))
 
-    def _write_operators(self, rows: pl.DataFrame, placed: list[Placed], flows: Flows, known: SpanCounts) -> None:
+    def _write_operators(self, rows: pl.DataFrame, placed: list[Placed], flows: Flows, known: Known) -> None:
         """By the column, unless one of them was counted, too."""
-        counted = rows["span"].is_in(list(known)).any()
+        counted = rows["span"].is_in(list(known.counts)).any()
         attached = {row: [int(flows[row])] for row in np.flatnonzero(flows).tolist()} if counted else {}
         for track in placed:
             if counted:
@@ -143,7 +152,7 @@ class PassTracks:
         for name, unit in names.iter_rows():
             series = self._series.filter(name=name, unit=unit)
             sequence = self._series_track(name, unit)
-            power = Power(self._series_track(f"power/{name.partition('/')[2] or name}", "W")) if unit == "J" else None
+            growth = self._growth(name, unit)
             for since, until in windows(series, "time_ns"):
                 rows = (
                     series.filter(pl.col("time_ns").is_between(since, until, closed="left")).sort("time_ns").collect()
@@ -151,12 +160,21 @@ class PassTracks:
                 known = rows.drop_nulls("value")
                 time_ns, values = known["time_ns"].to_numpy(), known["value"].to_numpy()
                 write_values(sequence, time_ns, values)
-                if power:
-                    power.add(time_ns, values)
+                if growth:
+                    growth.add(time_ns, values)
                 self.values += len(known)
                 self._advance(len(rows))
-            if power:
-                power.finish()
+            if growth:
+                growth.finish()
+
+    def _growth(self, name: str, unit: str) -> Growth | None:
+        """What a cumulative series grows by has a track of its own."""
+        source, _, rest = name.partition("/")
+        if unit == "J":
+            return Growth(self._series_track(f"power/{rest or source}", "W"))
+        if name.startswith(uncore.PREFIX) and unit == "B":
+            return Growth(self._series_track(f"traffic/{rest}", "GB/s"), 1e-9)
+        return None
 
     def _series_track(self, name: str, unit: str) -> EventSequence:
         return self._counter(name.partition("/")[0], name, unit, share_axis=unit)

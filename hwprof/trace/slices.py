@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from hwprof.trace.encoder import Events, EventSequence, Flows, Numbers
-from hwprof.trace.facts import Facts, SpanCounts
+from hwprof.trace.facts import Facts, Known
 from hwprof.trace.nesting import EDGES_PER_NS, END_OF_TIME, Ints, Lane, Tour, edges, outer_first, parents
 from hwprof.trace.packets import EventType
 
@@ -75,7 +75,7 @@ class SliceTrack:
 
 
 def write_annotated(
-    placed: Placed, spans: pl.DataFrame, facts: Facts, counts: SpanCounts, flows: dict[int, list[int]], target: bool
+    placed: Placed, spans: pl.DataFrame, facts: Facts, known: Known, flows: dict[int, list[int]], target: bool
 ) -> None:
     """Writes spans one by one, each with all that is known of it.
 
@@ -94,7 +94,7 @@ def write_annotated(
             time_ns,
             span["path"] or NAMELESS,
             category=span["kind"],
-            annotations=facts.of(span, counts.get(span["span"], [])),
+            annotations=facts.of(span, known.counts.get(span["span"], []), known.derived.get(span["span"], {})),
             flows=() if target else attached,
             terminating_flows=attached if target else (),
         )

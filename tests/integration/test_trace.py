@@ -178,6 +178,35 @@ def test_watts_are_the_slope_of_joules(traced: Traced) -> None:
     assert [row["value"] for row in found] == pytest.approx([*slopes, 0.0])
 
 
+@pytest.fixture(scope="module")
+def xeon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
+    """Every metric of a processor, in event sets by turns."""
+    root = tmp_path_factory.mktemp("xeon")
+    yield Traced(synthetic_run.build(root, hardware="intel-sapphire-rapids"), root / "trace.pftrace")
+
+
+def test_counted_layers_carry_the_metrics_of_their_event_set(xeon: Traced) -> None:
+    assert xeon.processor.complaints() == []
+    titles = {metric.name: metric.title for metric in xeon.run.manifest.passes[0].metrics}
+    seen: Counter[str] = Counter()
+    for row in xeon.by_span().values():
+        args = row["args"]
+        if row["category"] == "layer" and "counts.cycles" in args:
+            derived = {key.removeprefix("derived.") for key in args if key.startswith("derived.")}
+            seen.update(derived & set(titles.values()))
+            if "counts.slots" in args:
+                kinds = ("retiring", "bad_speculation", "frontend", "backend")
+                slots = [args[f"derived.{titles[f'topdown_{kind}']}"] for kind in kinds]
+                assert sum(slots) == pytest.approx(100, abs=1)
+    assert set(seen) == set(titles.values())
+
+
+def test_memory_traffic_is_a_rate(xeon: Traced) -> None:
+    rows = [row for row in xeon.processor.query(COUNTERS) if row["track"] == "traffic/dram-read (measure)"]
+    assert {row["unit"] for row in rows} == {"GB/s"}
+    assert [row["value"] for row in rows] == pytest.approx([12.0] * (len(rows) - 1) + [0.0])
+
+
 @pytest.mark.parametrize(
     ("event", "track", "unit", "per_ns"),
     [("instructions", "instructions/s", "instructions/s", 1e9), ("task-clock", "CPUs busy", "CPUs", 1.0)],

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.manifest import EventInfo, PassRecord
-from hwprof.trace.counters import ADJACENT_NS, Power, Rates
+from hwprof.trace.counters import ADJACENT_NS, Growth, Rates
 from hwprof.trace.encoder import EventSequence
 from tests.unit.trace import decoding
 
@@ -46,16 +46,24 @@ def tracks() -> tuple[dict[str, io.BytesIO], Callable[[str, str], EventSequence]
 
 def test_watts_hold_from_one_reading_to_the_next_and_end() -> None:
     file, sequence = decoding.sequence()
-    power = Power(sequence)
-    power.add(np.array([0, 1_000_000, 3_000_000, 3_000_000]), np.array([0.0, 0.01, 0.01, 0.02]))
-    power.add(np.array([4_000_000]), np.array([0.05]))
-    power.finish()
+    growth = Growth(sequence)
+    growth.add(np.array([0, 1_000_000, 3_000_000, 3_000_000]), np.array([0.0, 0.01, 0.01, 0.02]))
+    growth.add(np.array([4_000_000]), np.array([0.05]))
+    growth.finish()
     assert values(file) == [(0, 10.0), (1_000_000, 5.0), (3_000_000, 30.0), (4_000_000, 0.0)]
 
 
-def test_power_without_readings_is_no_power() -> None:
+def test_bytes_are_gigabytes_a_second() -> None:
     file, sequence = decoding.sequence()
-    Power(sequence).finish()
+    growth = Growth(sequence, 1e-9)
+    growth.add(np.array([0, 1_000_000, 3_000_000]), np.array([0.0, 4e6, 4e6]))
+    growth.finish()
+    assert values(file) == [(0, 4.0), (1_000_000, 0.0), (3_000_000, 0.0)]
+
+
+def test_without_readings_nothing_grows() -> None:
+    file, sequence = decoding.sequence()
+    Growth(sequence).finish()
     assert values(file) == []
 
 
@@ -81,6 +89,23 @@ def test_windows_make_no_difference(tracks: Any) -> None:
         rates.add(only, counts((number, "cycles", 50, 1, 1)))
     rates.finish()
     assert [time_ns for time_ns, _ in values(files["cycles/s [cycles/s]"])] == [100, 151, 152, far + 2, far + 4]
+
+
+@pytest.mark.parametrize(
+    ("event", "track"),
+    [
+        ("fp_ret_sse_avx_ops.all", "fp_ret_sse_avx_ops.all/s"),
+        ("PAPI_TOT_CYC", "PAPI_TOT_CYC/s"),
+        ("cpu_core/cycles/", "cpu_core/cycles/ per s"),
+        ("cpu/event=0xc7,umask=0x80/", "cpu/event=0xc7,umask=0x80/ per s"),
+    ],
+)
+def test_every_event_s_rate_has_its_name(event: str, track: str, tracks: Any) -> None:
+    """Also of what stands for several operations or bytes: a rate of counts is not one of these."""
+    files, add = tracks
+    record = PassRecord(name="measure", events=[EventInfo(event, "", "FLOP", "hardware")])
+    Rates(record, add).add(leaves((0, 100)), counts((0, event, 50, 9, 9)))
+    assert list(files) == [f"{track} [{track}]"]
 
 
 def test_time_on_a_processor_is_a_number_of_processors(tracks: Any) -> None:

@@ -3,10 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import polars as pl
-import pytest
 
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
+from hwprof.run.schema import WHOLE_PROCESS_TID, conform
 from hwprof.trace.facts import Count, Facts, by_span, running_shares
 
 MAIN, WORKER, OTHER = 10, 11, 12
@@ -37,7 +36,7 @@ def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, proven
     return Count(tid, event, value, 100, running_ns, provenance)
 
 
-def of(counts: list[Count], **span: Any) -> dict[str, Any]:
+def of(counts: list[Count], derived: dict[str, float] | None = None, **span: Any) -> dict[str, Any]:
     threads = conform("threads", pl.DataFrame({"pass": ["measure"], "pid": [10], "tid": [MAIN], "role": ["main"]}))
     layers = conform("layers", pl.DataFrame([LAYER]))
     row = {
@@ -51,7 +50,8 @@ def of(counts: list[Count], **span: Any) -> dict[str, Any]:
         "input_shapes": None,
         "call": 0,
     }
-    return Facts(PASS, threads, layers, conform("layer_calls", pl.DataFrame(CALLS))).of(row | span, counts)
+    calls = conform("layer_calls", pl.DataFrame(CALLS))
+    return Facts(PASS, threads, layers, calls).of(row | span, counts, derived or {})
 
 
 def test_counts_are_summed_and_kept_apart_by_role_and_worker() -> None:
@@ -79,41 +79,14 @@ def test_running_share_is_told_where_the_kernel_multiplexed() -> None:
     assert facts["running_share"] == {"cycles": 0.75}
 
 
-def test_cpi_of_scaled_values() -> None:
-    facts = of([count("cycles", 300, running_ns=50), count("instructions", 400)])
-    assert facts["derived"]["CPI"] == pytest.approx(1.5)
-
-
-@pytest.mark.parametrize(
-    "counts",
-    [
-        [],
-        [count("cycles", 5)],
-        [count("cycles", 5), count("instructions", 0)],
-        [count("cycles", 5, running_ns=0), count("instructions", 5)],
-    ],
-)
-def test_no_cpi_without_both_operands(counts: list[Count]) -> None:
-    assert "CPI" not in of(counts).get("derived", {})
-
-
-def test_the_modelled_rate_is_the_call_s_own() -> None:
-    assert of([])["derived"] == {"GFLOP/s (modelled)": 2 * 500 / 100}
-    assert of([], call=1)["derived"] == {"GFLOP/s (modelled)": 2 * 400 / 100}
-    assert "derived" not in of([], call=2), "nothing is known of a third call"
-    assert "derived" not in of([], end_ns=1_000)
+def test_what_follows_is_told_where_something_does() -> None:
+    assert of([], derived={"CPI": 1.5})["derived"] == {"CPI": 1.5}
+    assert "derived" not in of([count("cycles", 5)])
 
 
 def test_shapes_are_those_of_the_call() -> None:
     assert (of([])["layer"]["input_shapes"], of([], call=1)["layer"]["input_shapes"]) == ("1x3x8x8", "1x3x4x4")
     assert of([], call=2)["layer"]["input_shapes"] is None
-
-
-def test_cpus_are_the_cpu_time_of_the_window_that_was_counted() -> None:
-    window = Count(WHOLE_PROCESS_TID, COUNTED_WINDOW, 50, 50, 50, "measured")
-    facts = of([count("task-clock", 49), count("task-clock", 41, WORKER), window])
-    assert facts["derived"]["CPUs"] == pytest.approx(90 / 50)
-    assert "CPUs" not in of([count("task-clock", 49)])["derived"]
 
 
 def test_layer_columns_and_iteration() -> None:

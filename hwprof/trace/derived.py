@@ -1,0 +1,56 @@
+"""What follows from a span's own counts: the report's metrics, for every slice that was counted."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final, TypeAlias
+
+import polars as pl
+
+from hwprof.analysis import metrics, summary
+from hwprof.analysis.attribution import owned_counts
+from hwprof.run.manifest import MetricDefinition
+from hwprof.run.schema import COUNTED_WINDOW
+
+Figures: TypeAlias = Mapping[str, float]
+
+_CALL: Final = ["path", "call"]
+
+
+class Deriver:
+    """Computes the metrics of spans. ``calls`` is the run's ``layer_calls`` table; ``threads``: the workload's."""
+
+    def __init__(
+        self, definitions: tuple[MetricDefinition, ...], calls: pl.DataFrame, threads: int | None = None
+    ) -> None:
+        self._calls = calls.select(*_CALL, *(pl.col(name).cast(pl.Float64) for name in ("macs", "bytes")))
+        self._threads = threads
+        self._titles = {
+            metric.name: f"{metric.title} (modelled)" if metrics.is_modelled(metric) else metric.title
+            for metric in definitions
+        }
+        self._definitions = definitions
+
+    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> dict[int, Figures]:
+        """By span: title -> value, of the metrics whose operands its own counts and its own call have."""
+        wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
+        if wanted.is_empty():
+            return {}
+        owners = wanted.select("span", *_CALL, owner=pl.col("span").cast(pl.String), caller="tid", time=_duration())
+        wide = summary.by_name(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+        frame = owners.join(wide, on="owner", how="left").join(self._calls, on=_CALL, how="left")
+        frame = frame.with_columns(pl.lit(self._threads, dtype=pl.Float64).alias("threads"))
+        if COUNTED_WINDOW in frame.columns:
+            frame = frame.rename({COUNTED_WINDOW: "counted-time"})
+        values = metrics.values(frame, self._definitions)
+        known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
+        return {
+            int(row.pop("owner")): {self._titles[name]: value for name, value in row.items() if value is not None}
+            for row in values.select("owner", *known).iter_rows(named=True)
+        }
+
+
+def _duration() -> pl.Expr:
+    """In ns; null where it is none."""
+    length = pl.col("end_ns") - pl.col("begin_ns")
+    return pl.when(length > 0).then(length).cast(pl.Float64)

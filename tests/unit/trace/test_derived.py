@@ -1,0 +1,89 @@
+"""The metrics of single slices."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+import pytest
+
+from hwprof.analysis.metrics import definitions
+from hwprof.run.manifest import MetricDefinition
+from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
+from hwprof.trace.derived import Deriver
+from tests.synthetic_run import Processor, _machine
+
+MAIN, WORKER = 10, 11
+CALLS = [
+    {"path": "model.0", "call": 0, "macs": 500, "bytes": 1000},
+    {"path": "model.0", "call": 1, "macs": 400, "bytes": 50},
+]
+NAMES = ("cpi", "cpus_used", "gflops", "gbytes", "worker_instructions", "balance")
+METRICS = tuple(metric for metric in definitions(None, _machine()) if metric.name in NAMES)
+
+
+def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, span: int = 7) -> dict[str, Any]:
+    return {
+        "iteration": 2, "span": span, "tid": tid, "event": event, "value": value,
+        "enabled_ns": 100, "running_ns": running_ns, "provenance": "measured",
+    }  # fmt: skip
+
+
+def derive(*counts: dict[str, Any], metrics: tuple[MetricDefinition, ...] = METRICS, **span: Any) -> dict[str, float]:
+    row = {"span": 7, "tid": MAIN, "kind": "layer", "path": "model.0", "call": 0, "begin_ns": 1_000, "end_ns": 1_100}
+    deriver = Deriver(metrics, conform("layer_calls", pl.DataFrame(CALLS)), 2)
+    found = deriver.derive(
+        conform("spans", pl.DataFrame([row | span])), conform("counts", pl.DataFrame(list(counts) or None))
+    )
+    return dict(found.get(7, {}))
+
+
+def test_cpi_of_scaled_values() -> None:
+    assert derive(count("cycles", 300, running_ns=50), count("instructions", 400))["CPI"] == pytest.approx(1.5)
+
+
+@pytest.mark.parametrize(
+    "counts",
+    [
+        [],
+        [count("cycles", 5)],
+        [count("cycles", 5), count("instructions", 0)],
+        [count("cycles", 5, running_ns=0), count("instructions", 5)],
+    ],
+)
+def test_no_cpi_without_both_operands(counts: list[dict[str, Any]]) -> None:
+    assert "CPI" not in derive(*counts)
+
+
+def test_the_modelled_rates_are_the_call_s_own() -> None:
+    assert derive() == {"GFLOP/s (modelled)": 2 * 500 / 100, "GB/s (modelled)": 10.0}
+    assert derive(call=1) == {"GFLOP/s (modelled)": 2 * 400 / 100, "GB/s (modelled)": 0.5}
+    assert derive(call=2) == {}, "nothing is known of a third call"
+    assert derive(end_ns=1_000) == {}
+
+
+def test_cpus_are_the_cpu_time_of_the_window_that_was_counted() -> None:
+    busy = (count("task-clock", 49), count("task-clock", 41, WORKER))
+    assert derive(*busy, count(COUNTED_WINDOW, 50, WHOLE_PROCESS_TID))["CPUs"] == pytest.approx(90 / 50)
+    assert "CPUs" not in derive(*busy)
+
+
+def test_threads_are_told_apart_by_who_opened_the_span() -> None:
+    found = derive(count("instructions", 30), count("instructions", 10, WORKER))
+    assert found["worker ins %"] == pytest.approx(25)
+    assert derive(count("instructions", 30), count("instructions", 10, WORKER), tid=WORKER)["worker ins %"] == 75
+
+
+def test_stages_and_operators_that_were_counted_have_metrics_others_have_none() -> None:
+    counts = (count("cycles", 6), count("instructions", 3))
+    assert derive(*counts, kind="stage", path="inference", call=None) == {"CPI": 2.0}
+    assert derive(*counts, kind="op", path="aten::conv2d", call=None) == {"CPI": 2.0}
+    assert derive(kind="op", path="aten::conv2d", call=None) == {}
+
+
+@pytest.mark.parametrize("name", ["amd-zen4", "intel-sapphire-rapids", "arm-neoverse-v2"])
+def test_every_metric_of_a_processor_is_on_a_slice_that_counted_all_events(name: str) -> None:
+    known = Processor(name)
+    counts = [count(event, 100 + number) for number, event in enumerate(known.events)]
+    found = derive(*counts, count(COUNTED_WINDOW, 90, WHOLE_PROCESS_TID), metrics=known.metrics)
+    assert set(found) == {metric.title for metric in known.metrics}
