@@ -21,9 +21,6 @@ INFERENCE: Final = "inference"
 WHOLE: Final = "whole"
 """The owner of what everything must add up to: the inference stage, or the iteration where none is marked."""
 
-ON_KIND: Final = r"^(cpu_[a-z]+|armv[0-9]+_[^/]+)/.*/$"
-"""An event of one kind of core of a hybrid, as perf writes it; the group is the kind's PMU."""
-
 COUNTED: Final = ("value", "main", "workers", "enabled_ns", "running_ns")
 AMOUNTS: Final = (*COUNTED, "scaled", "scaled_main", "scaled_workers")
 COUNTS_SCHEMA: Final = pl.Schema(
@@ -123,7 +120,7 @@ def owned_counts(owners: pl.DataFrame, counts: pl.DataFrame, usable: pl.DataFram
     ``owners`` has span, owner and caller (the thread that opened the span); ``usable`` the pairs (iteration, event) of
     the event sets; None: every pair counts.
     """
-    rows = on_their_kind(counts.join(owners, on="span", how="inner"))
+    rows = counts.join(owners, on="span", how="inner")
     if usable is not None:
         free = ~pl.col("event").is_in(usable["event"].unique().implode())
         rows = pl.concat(
@@ -159,23 +156,6 @@ def owned_counts(owners: pl.DataFrame, counts: pl.DataFrame, usable: pl.DataFram
         .select(COUNTS_SCHEMA.names())
         .cast(COUNTS_SCHEMA)
     )
-
-
-def on_their_kind(counts: pl.DataFrame) -> pl.DataFrame:
-    """The counts, with ``enabled_ns`` of hybrids' events without their thread's time on other kinds of core.
-
-    There ``cpu_core/cycles/`` rests while ``cpu_atom/cycles/`` counts: that is no multiplexing, and scaling it up would
-    count the same work twice. The time elsewhere is the longest that any event of the other kinds ran.
-    """
-    kind = pl.col("event").str.extract(ON_KIND, 1)
-    kinds = counts.filter(kind.is_not_null()).select("span", "tid", "running_ns", kind=kind)
-    if kinds["kind"].n_unique() < 2:
-        return counts
-    longest = kinds.group_by("span", "tid", "kind").agg(pl.col("running_ns").max().alias("own_ns"))
-    longest = longest.with_columns(elsewhere_ns=pl.col("own_ns").sum().over("span", "tid") - pl.col("own_ns"))
-    marked = counts.with_columns(kind=kind).join(longest, on=["span", "tid", "kind"], how="left", maintain_order="left")
-    enabled = pl.col("enabled_ns") - pl.col("elsewhere_ns").fill_null(0)
-    return marked.with_columns(enabled_ns=pl.max_horizontal(enabled, "running_ns")).select(counts.columns)
 
 
 def _sum_or_null(column: str, rows: pl.Expr) -> pl.Expr:

@@ -10,7 +10,6 @@ import numpy as np
 import polars as pl
 
 from hwprof.analysis import uncore
-from hwprof.analysis.attribution import on_their_kind
 from hwprof.analysis.metrics import definitions
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
@@ -103,13 +102,12 @@ class PassTracks:
 
     def _write_window(self, spans: pl.DataFrame, until_ns: int, rates: Rates, flows: FlowNumbers) -> None:
         numbers = spans["span"]
-        counted = (
+        counts = (
             self._counts.filter(pl.col("span").is_between(numbers.min(), numbers.max()))
             .join(spans.lazy().select("span"), on="span", how="semi")
             .collect(engine="streaming")
         )
-        counts = on_their_kind(counted)
-        known = Known(by_span(counts), self._deriver.derive(spans, counted))
+        known = Known(by_span(counts), self._deriver.derive(spans, counts))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
         sources: dict[int, dict[int, list[int]]] = {}
         operators: list[tuple[pl.DataFrame, list[Placed], Flows]] = []

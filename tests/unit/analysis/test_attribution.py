@@ -111,34 +111,6 @@ def test_a_counter_that_never_ran_is_unknown_and_a_sleeping_thread_is_zero() -> 
     assert scaled == {"cycles": None, "instructions": 7.0}
 
 
-def test_on_hybrids_the_time_on_other_cores_is_no_multiplexing() -> None:
-    """The main thread spends 30 of 100 ns on an efficiency core, the worker none; the instructions of the performance
-    cores were really multiplexed: half of the 70 ns."""
-    events = ["cpu_core/cycles/", "cpu_core/instructions/", "cpu_atom/cycles/", "task-clock"]
-    found = attribute(
-        spans([(0, None, 0, "stage", "inference", 0, 100), (1, 0, 0, "layer", "a", 0, 100)]),
-        counts(
-            [
-                (0, 1, MAIN, "cpu_core/cycles/", 700, 100, 70),
-                (0, 1, MAIN, "cpu_core/instructions/", 350, 100, 35),
-                (0, 1, MAIN, "cpu_atom/cycles/", 90, 100, 30),
-                (0, 1, WORKER, "cpu_core/cycles/", 1000, 100, 100),
-                (0, 1, WORKER, "cpu_atom/cycles/", 0, 100, 0),
-                (0, 1, MAIN, "task-clock", 100, 100, 100),
-            ]
-        ),
-        layers([("a", "Conv2d", True)]),
-        record([(0, False, 0, True)], [events]),
-    )
-    rows = found.counts.filter(pl.col("owner") == "a").select("event", "scaled", "enabled_ns", "running_ns").rows()
-    assert rows == [
-        ("cpu_atom/cycles/", 90.0, 30, 30),
-        ("cpu_core/cycles/", 1700.0, 170, 170),
-        ("cpu_core/instructions/", 700.0, 70, 35),
-        ("task-clock", 100.0, 100, 100),
-    ]
-
-
 def test_values_of_the_process_belong_to_no_thread() -> None:
     found = attribute(
         spans([(0, None, 0, "stage", "inference", 0, 100)]),

@@ -83,7 +83,7 @@ def xeon(root: Path) -> RunDirectory:
 
 
 def hybrid(root: Path) -> RunDirectory:
-    """Performance and efficiency cores, on which each thread spends half of its time; every kind counts for itself."""
+    """Performance and efficiency cores, each of which counts half of every thread's work for itself."""
     run = build(root, iterations=4)
     kinds = ("cpu_core", "cpu_atom")
     machine = run.manifest.machine
@@ -93,8 +93,10 @@ def hybrid(root: Path) -> RunDirectory:
     )
     counts = run.read("counts")
     own = counts.filter(pl.col("event").is_in(HARDWARE))
-    halves = [pl.col(name) // 2 for name in ("value", "running_ns")]
-    parts = [own.with_columns(*halves, event=pl.format("{}/{}/", pl.lit(kind), pl.col("event"))) for kind in kinds]
+    parts = [
+        own.with_columns(pl.col("value") // 2, event=pl.format("{}/{}/", pl.lit(kind), pl.col("event")))
+        for kind in kinds
+    ]
     write_table(run.path / "counts.parquet", "counts", pl.concat([counts.join(own, on="event", how="anti"), *parts]))
     names = [f"{kind}/{name}/" for kind in kinds for name in HARDWARE]
     for record in run.manifest.passes:
