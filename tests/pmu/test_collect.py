@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -14,7 +17,7 @@ from tests.pmu.machine import guest_wheels, run_in_vm
 
 JOB = "tests.pmu.guest.collect"
 EVENTS = ("instructions", "cycles")
-MOST_BOOTS = 5
+MOST_BOOTS = 6
 OTHER_PATH = 256
 """How far apart counts of two paths through a library may be: 0.02% of the layer that has most instructions."""
 
@@ -29,13 +32,19 @@ def collect(out: Path, threads: int) -> RunDirectory:
     return RunDirectory.latest(out / "results")
 
 
+def collect_at_once(boots: Sequence[tuple[Path, int]]) -> list[RunDirectory]:
+    """Several boots, two at a time."""
+    with ThreadPoolExecutor(2) as pool:
+        return list(pool.map(lambda boot: collect(*boot), boots))
+
+
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory: pytest.TempPathFactory) -> list[RunDirectory]:
     """The same run in two boots, and one with two threads in a third."""
-    places = [(tmp_path_factory.mktemp(f"boot{number}"), threads) for number, threads in enumerate((1, 1, 2))]
     guest_wheels()  # before two boots want them at once
-    with ThreadPoolExecutor(2) as pool:
-        return list(pool.map(lambda place: collect(*place), places))
+    return collect_at_once(
+        [(tmp_path_factory.mktemp(f"boot{number}"), threads) for number, threads in enumerate((1, 1, 2))]
+    )
 
 
 @pytest.fixture(scope="module")
@@ -53,9 +62,12 @@ def leaf_counts(run: RunDirectory) -> pl.DataFrame:
 
 def test_cpi_is_what_the_emulation_makes_it(boots: list[RunDirectory]) -> None:
     rows = leaf_counts(boots[0]).pivot("event", index=["span", "tid", "path"], values="value")
-    assert rows.height == 5
+    counted = [iteration for iteration in boots[0].manifest.passes[0].iterations if iteration.layers_counted]
+    assert rows.height == 5 * len(counted) > 0
     assert (rows["cycles"] == 2 * rows["instructions"]).all()
-    document = json.loads((boots[0].path / "report.json").read_text())
+    # a run can be read on another machine than the one that it was measured on
+    command = [sys.executable, "-m", "hwprof", "report", str(boots[0].path), "--format", "json"]
+    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     cpi = [layer["metrics"]["cpi"] for layer in document["layers"]]
     assert cpi == [pytest.approx(2.0, rel=1e-12)] * len(cpi)
     assert len(cpi) >= 5
@@ -95,7 +107,8 @@ def test_two_boots_count_the_same_instructions(boots: list[RunDirectory], tmp_pa
         return len(set(values)) < len(values)
 
     while not all(map(agreed, counted[0])) and len(counted) < MOST_BOOTS:
-        counted.append(last_counted(collect(tmp_path / str(len(counted)), threads=1)))
+        further = [(tmp_path / str(len(counted) + number), 1) for number in range(2)]
+        counted += [last_counted(run) for run in collect_at_once(further)]
     assert len(counted[0]) == 10
     assert all(boot.keys() == counted[0].keys() for boot in counted)
     for key in counted[0]:
