@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import PurePath
+from typing import Final
 
 from rich.console import Console
 from rich.padding import Padding
@@ -12,6 +13,10 @@ from rich.text import Text
 from hwprof.report import figures
 from hwprof.report.figures import Glyphs, plural, slower
 from hwprof.report.schema import Document, Effect, PassInfo
+
+
+NAMES: Final = 6
+"""How many names of what was not measured stand in the report; JSON has all."""
 
 
 def show(document: Document, console: Console, glyphs: Glyphs) -> None:
@@ -27,13 +32,23 @@ def show(document: Document, console: Console, glyphs: Glyphs) -> None:
     for gap in document.not_measured:
         passes = figures.enumerate_words(gap.passes)
         state = f"; {gap.state}" if gap.state != "ran" else ""
-        _item(console, f"{gap.what} ({'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}): {gap.reason}")
+        _item(
+            console,
+            f"{_briefly(gap.what)} ({'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}): {gap.reason}",
+        )
         if gap.remedy:
             _item(console, f"remedy: {gap.remedy}", indent=4)
     if document.notes:
         _title(console, "Notes")
     for note in document.notes:
         _item(console, note)
+
+
+def _briefly(names: str) -> str:
+    """A list of names; of a long one its beginning and its length."""
+    several = names.split(", ")
+    hidden = len(several) - NAMES
+    return names if hidden < 2 else f"{', '.join(several[:NAMES])} and {hidden} more"
 
 
 def _title(console: Console, text: str) -> None:

@@ -184,6 +184,19 @@ def test_missing_counters_are_dashes_with_one_footnote(tmp_path: Path) -> None:
     assert "1.40" not in "\n".join(lines)
 
 
+def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
+    run = runs.without_pmu(tmp_path)
+    why = {"reason": runs.REASON, "remedy": None}
+    names = [f"event-{number}" for number in range(30)]
+    for record in run.manifest.passes:
+        record.collectors[0].detail = {"unavailable_events": dict.fromkeys(names, why)}
+    run.save_manifest()
+    built = document.build(run)
+    text = " ".join(print_document(built, 120).split())
+    assert "event-4, event-5 and 24 more (passes measure and trace)" in text and "event-6," not in text
+    assert built.not_measured[0].what == ", ".join(names)
+
+
 def test_markup_in_reasons_is_text(tmp_path: Path) -> None:
     assert "[QEMU/KVM: -cpu host,pmu=on]" in " ".join(render(runs.without_pmu(tmp_path), 300).split())
 
