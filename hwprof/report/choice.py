@@ -45,21 +45,19 @@ PAIRS: Final = {"counted_gflops": "gflops"}
 
 
 def expand(items: Sequence[str], document: Document) -> list[str]:
-    """The metrics of these names and groups (``all``: every one that was measured), each once, in the order given.
+    """The metrics of these names and groups, each once, in the order given; ``all``: every group.
 
-    Raises ``UsageError`` for a name that is neither.
+    Of a group, those that were measured; where none was, all of them, so that their reasons are shown. Raises ``UsageError`` for a name that is neither.
     """
     found: dict[str, None] = {}
     groups = dict.fromkeys(metric.group for metric in document.metrics)
+    names = [metric.name for metric in document.metrics]
     for item in items:
-        members = [
-            metric.name
-            for metric in document.metrics
-            if metric.name == item or (item in (metric.group, ALL) and metric.missing is None)
-        ]
-        if not members and item not in (*groups, ALL):
-            names = [*groups, *(metric.name for metric in document.metrics)]
-            near = difflib.get_close_matches(item, names, n=1)
+        group = [metric for metric in document.metrics if item in (metric.group, ALL)]
+        measured = [metric.name for metric in group if metric.missing is None]
+        members = measured or [metric.name for metric in group] or [name for name in names if name == item]
+        if not members:
+            near = difflib.get_close_matches(item, [*groups, *names], n=1)
             hint = f"did you mean {near[0]}? " if near else ""
             raise UsageError(
                 f"there is no metric or group {item!r} in this run",

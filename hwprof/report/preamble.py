@@ -14,7 +14,6 @@ from hwprof.report import figures
 from hwprof.report.figures import Glyphs, plural, slower
 from hwprof.report.schema import Document, Effect, PassInfo
 
-
 NAMES: Final = 6
 """How many names of what was not measured stand in the report; JSON has all."""
 

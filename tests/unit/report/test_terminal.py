@@ -145,6 +145,16 @@ def test_a_chosen_metric_that_is_missing_is_a_dash_with_its_reason(tmp_path: Pat
     assert "not measured: LLC MPKI: the hypervisor (KVM)" in " ".join(" ".join(lines).split())
 
 
+def test_a_group_is_what_was_measured_of_it_or_else_all_of_it(tmp_path: Path) -> None:
+    built = document.build(runs.without_pmu(tmp_path), 3)
+    assert choice.expand(["system", "threads"], built) == [
+        "page_faults", "cpus_used", "parallel_efficiency", "balance"
+    ]  # fmt: skip
+    assert choice.expand(["branch", "cpi"], built)[0] == "branch_mpki"
+    assert "cpi" in choice.expand(["cpi"], built)
+    assert "cpi" not in choice.expand(["all"], built)
+
+
 def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
     built = document.build(build(tmp_path))
     with pytest.raises(UsageError, match=r"no metric or group 'cpj' in this run \(did you mean cpi\? groups: cpi, "):
