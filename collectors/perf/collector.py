@@ -12,11 +12,12 @@ from collectors.perf.groups import Roster, ThreadCounters, cpu_time_ns, thread_n
 from collectors.perf.opening import NotAllowedError
 from collectors.perf.plan import Plan, make_plan
 from collectors.perf.readings import ENTER, FULL, FULLY_RUNNING, GAP, LEAVE, CountColumns, Readings
+from collectors.perf.telling import plan_detail, plan_notes
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
-from hwprof.hardware.countable import Dropped, Selection
+from hwprof.hardware.countable import Selection
 from hwprof.hardware.machine import describe
-from hwprof.hardware.packing import EventSet, Part
+from hwprof.hardware.packing import EventSet
 from hwprof.hardware.selection import select
 from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
 
@@ -317,43 +318,3 @@ class PerfCollector:
                 for thread in roster.all
             ]
         ).unique(subset="tid", keep="last", maintain_order=True)
-
-
-def plan_notes(plan: Plan) -> list[str]:
-    """What the user should know about what is counted and what is not."""
-    notes = list(plan.notes)
-    opening = plan.opening
-    if not opening.kernel:
-        why = "as asked" if opening.kernel_allowed else f"kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
-        remedy = "" if opening.kernel_allowed else f"; to count the kernel's part too: {permission.LOWER_PARANOID}"
-        notes.append(f"hardware events count user code only ({why}{remedy})")
-    dropped: dict[Dropped, list[str]] = {}
-    for name, why_not in plan.dropped.items():
-        dropped.setdefault(why_not, []).append(name)
-    for why_not, names in dropped.items():
-        notes.append(f"not counted: {', '.join(names)}: {permission.with_remedy(why_not)}")
-    return notes
-
-
-def plan_detail(plan: Plan) -> dict[str, Any]:
-    """The plan for the manifest: the usable events by kind, the sets with the counters that they take, and the other
-    events with reason and remedy."""
-    events = plan.events()
-    return {
-        "hardware": [event.name for event in events if event.kind == "hardware"],
-        "software": [event.name for event in events if event.kind == "software"],
-        "kernel": plan.opening.kernel,
-        "sets": [[_part_detail(plan, part) for part in event_set.parts] for event_set in plan.sets],
-        "unavailable_events": {
-            name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in plan.dropped.items()
-        },
-    }
-
-
-def _part_detail(plan: Plan, part: Part) -> dict[str, Any]:
-    """A group: which PMU counts it, and how many of its general counters it takes."""
-    budget = plan.budgets.get(part.pmu)
-    detail: dict[str, Any] = {"pmu": part.pmu, "events": [event.name for event in part.events]}
-    if budget is not None and part.pmu is not None:
-        detail |= {"general_counters": budget.used(part.events), "of": budget.general}
-    return detail
