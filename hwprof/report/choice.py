@@ -47,7 +47,8 @@ PAIRS: Final = {"counted_gflops": "gflops"}
 def expand(items: Sequence[str], document: Document) -> list[str]:
     """The metrics of these names and groups, each once, in the order given; ``all``: every group.
 
-    Of a group, those that were measured; where none was, all of them, so that their reasons are shown. Raises ``UsageError`` for a name that is neither.
+    Of a group, those that were measured; where none was, all of them, so that their reasons are shown. Raises
+    ``UsageError`` for a name that is neither.
     """
     found: dict[str, None] = {}
     groups = dict.fromkeys(metric.group for metric in document.metrics)

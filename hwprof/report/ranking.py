@@ -9,7 +9,11 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.report.schema import Event, Layer, MetricInfo
 
 OWN: Final = ("time", "macs", "bytes", "parameters", "calls", "order")
-SMALLEST_FIRST: Final = ("order", "ipc", "frequency", "gflops", "gbytes", "intensity", "cpus_used")
+SMALLEST_FIRST: Final = (
+    "order", "ipc", "frequency", "gflops", "gbytes", "intensity", "cpus_used", "parallel_efficiency", "balance",
+    "counted_gflops", "counted_gflops_fp32", "counted_gflops_fp64", "counted_gflops_fp16", "counted_gflops_bf16",
+    "topdown_retiring", "vector_fp_share",
+)  # fmt: skip
 """Where little is what a reader looks for; everything else is sorted with the largest first."""
 
 

@@ -5,8 +5,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from hwprof.analysis import flop_check
+from hwprof.analysis.metrics import independent
 from hwprof.errors import HwprofError, UsageError
-from hwprof.report import document, schema
+from hwprof.hardware.metrics import vocabulary
+from hwprof.report import choice, columns, document, ranking, schema, topdown
 from hwprof.run.manifest import CoreKind
 from tests.requirements import require_module
 from tests.synthetic_run import build
@@ -125,6 +128,17 @@ def test_sorting(tmp_path: Path) -> None:
     assert document.build(run, None, "cycles").hottest.layers[0] == "model.1.cv1.conv"
     assert document.build(run, 1, "order").hottest.layers == ["model.0.conv"]
     assert len(document.build(run, None, "gflops").hottest.layers) == 5
+
+
+def test_metrics_that_the_report_names_exist() -> None:
+    known = {metric.name for metric in (*vocabulary(), *independent())}
+    named = {*ranking.SMALLEST_FIRST} - {*ranking.OWN}
+    named |= {*choice.PRIORITY, choice.HOLE, *choice.PAIRS, *choice.PAIRS.values(), *columns.SHORT, columns.CPI}
+    named |= {*topdown.LEVELS, *(part for parts in topdown.LEVELS.values() for part in parts)}
+    named |= {flop_check.COUNTED, *flop_check.HINTS}
+    assert named - known == set()
+    groups = {metric.group for metric in vocabulary()}
+    assert {*choice.ELSEWHERE} <= known | groups
 
 
 def test_an_unknown_sort_key_is_refused_with_the_list(tmp_path: Path) -> None:
