@@ -131,7 +131,7 @@ def test_sorting(tmp_path: Path) -> None:
 
 
 def test_metrics_that_the_report_names_exist() -> None:
-    known = {metric.name for metric in (*vocabulary(), *independent())}
+    known = {metric.name for metric in vocabulary()} | {metric.name for metric in independent()}
     named = {*ranking.SMALLEST_FIRST} - {*ranking.OWN}
     named |= {*choice.PRIORITY, choice.HOLE, *choice.PAIRS, *choice.PAIRS.values(), *columns.SHORT, columns.CPI}
     named |= {*topdown.LEVELS, *(part for parts in topdown.LEVELS.values() for part in parts)}
