@@ -18,6 +18,10 @@ from hwprof.hardware import perf_event
 
 SPARE_DESCRIPTORS = 256
 
+ENDED = (errno.ESRCH, errno.ENODEV)
+"""What the kernel says of a thread that has ended since the list was read; ENODEV (since Linux 6.15): after its group's
+leader was opened and before its members were."""
+
 
 class ThreadCounters:
     """The groups of one thread. ``leaders[set]`` are the descriptors that reads of whole groups go to, one for each
@@ -112,7 +116,7 @@ class Roster:
             try:
                 opened.append(ThreadCounters(self._plan, tid, thread_name(tid)))
             except OSError as error:
-                if error.errno != errno.ESRCH:  # ESRCH: it ended since the list was read, and nothing is lost
+                if error.errno not in ENDED:  # else nothing is lost
                     self.refused[tid] = error.strerror or str(error)
                 continue
             self.refused.pop(tid, None)

@@ -35,6 +35,7 @@ class Life(Kernel):
         """From now on it keeps account, instead of answering trials."""
         self.tids = list(tids)
         self.gone: set[int] = set()
+        self.dying: set[int] = set()
         self.owner: dict[int, int] = {}
         self.on: set[int] = set()
         self.words: dict[int, list[int]] = {}
@@ -49,8 +50,10 @@ class Life(Kernel):
         )
 
     def open_for(self, attributes: Attributes, tid: int = 0, group_fd: int = -1, cpu: int = -1) -> int:
-        if tid in self.gone:
+        if tid in self.gone and group_fd < 0:
             raise OSError(errno.ESRCH, "No such process")
+        if tid in self.dying and group_fd >= 0:
+            raise OSError(errno.ENODEV, "No such device")
         fd = self.open_event(attributes, tid, group_fd, cpu)
         if group_fd < 0:
             self.on.discard(fd)
@@ -144,9 +147,10 @@ def test_metrics_and_events_are_handed_over(monkeypatch: pytest.MonkeyPatch) -> 
     ]
 
 
-def test_a_thread_that_ends_before_it_can_be_opened_is_no_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("after", ["the list was read", "its leader was opened"])
+def test_a_thread_that_ends_before_it_can_be_opened_is_no_loss(monkeypatch: pytest.MonkeyPatch, after: str) -> None:
     life, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN, WORKER])
-    life.gone = {WORKER}
+    life.gone, life.dying = ({WORKER}, set()) if after == "the list was read" else (set(), {WORKER})
     collector.start(context())
     collected = collector.stop()
     assert collected.tables["threads"]["tid"].to_list() == [MAIN]
