@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from collectors.papi import library
 from collectors.papi.library import Papi, PapiError
@@ -15,10 +17,13 @@ from collectors.perf import permission
 from collectors.perf.collector import ACTIVE_NS
 from collectors.perf.groups import cpu_time_ns, thread_name
 from collectors.perf.readings import ENTER, FULL, GAP, LEAVE, Readings
+from collectors.perf.sweep import PythonSweep
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from hwprof.hardware.countable import Dropped
 from hwprof.hardware.machine import describe
+from hwprof.hardware.metrics import operands
+from hwprof.run.manifest import MetricDefinition
 from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
@@ -29,7 +34,8 @@ class PapiCollector:
     """Counts events of every thread of the worker with PAPI.
 
     Options: ``events`` (groups, metrics, PAPI's names of presets and native events; None: the default metrics),
-    ``kernel`` (whether kernel code is counted; None: where it is allowed).
+    ``kernel`` (whether kernel code is counted; None: where it is allowed), ``alone`` (perf does not count beside it:
+    software events carry the kernel's names, which the report's CPU times are made of).
     """
 
     name = "papi"
@@ -73,7 +79,7 @@ class PapiCollector:
         plan = self._plan(context.main_tid)
         if not plan.sets:
             raise HwprofError("PAPI can count none of the events here", "hwprof doctor shows why")
-        self._readings = Readings(plan.papi.reader(max(len(event_set) for event_set in plan.sets)))
+        self._readings = Readings(PythonSweep(plan.papi.reader(max(len(event_set) for event_set in plan.sets))))
         self._roster = Roster(plan, context.main_tid)
         for thread in self._roster.rescan():
             thread.cpu_ns = cpu_time_ns(thread.tid)
@@ -96,15 +102,18 @@ class PapiCollector:
             tables={"threads": _threads_table(roster, context)},
             notes=self._notes,
             detail=plan_detail(plan) | {"threads": len(roster.all), "edges": self._readings.edges},
-            events=[event.info(machine) for event in plan.events.values()],
-            metrics=plan.metrics,
+            events=[
+                msgspec.structs.replace(event.info(machine), name=shown)
+                for event, shown in zip(plan.events.values(), self._shown(plan.events), strict=True)
+            ],
+            metrics=[self._renamed(metric) for metric in plan.metrics],
         )
 
     # --- EdgeCounter
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """The event names of each set."""
-        return self._started().sets
+        return [self._shown(names) for names in self._started().sets]
 
     def begin_iteration(self, event_set: int) -> None:
         """Looks for new and ended threads, sees which were active, and switches to the set."""
@@ -159,9 +168,23 @@ class PapiCollector:
             }
         ).with_columns(enabled_ns=time_ns, running_ns=time_ns, provenance=pl.lit("measured"))
         self._notes += _silent_notes(counts, plan)
-        return counts
+        shown = dict(zip(plan.events, self._shown(plan.events), strict=True))
+        return counts.with_columns(pl.col("event").replace(shown))
 
     # --- within
+
+    def _shown(self, names: Iterable[str]) -> list[str]:
+        """The events' names in tables: PAPI's, or the kernel's for its software events where PAPI counts alone."""
+        if not self._options.get("alone"):
+            return list(names)
+        events = self._started().events
+        return [(events[name].aliases or (name,))[0] if name in events else name for name in names]
+
+    def _renamed(self, metric: MetricDefinition) -> MetricDefinition:
+        formula = metric.formula
+        for name in operands(formula):
+            formula = formula.replace(f'"{name}"', f'"{self._shown([name])[0]}"')
+        return msgspec.structs.replace(metric, formula=formula)
 
     def _plan(self, main_tid: int) -> Plan:
         if self._plan_made is None:

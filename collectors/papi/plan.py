@@ -6,7 +6,7 @@ conflict are split; nothing is multiplexed.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -16,7 +16,11 @@ from collectors.perf.permission import LOWER_PARANOID, why_no_hardware
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.countable import Dropped
+from hwprof.hardware.metrics import operands
 from hwprof.run.manifest import MetricDefinition
+
+COMPANIONS: Final = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
+"""What is counted in every set where there is room."""
 
 TASK_CLOCK: Final = "perf::TASK-CLOCK"
 """In every set: the time that the set counted, and, as no processor has it in a counter, what keeps PAPI before 7.1
@@ -61,7 +65,7 @@ def make_plan(papi: Papi, names: Iterable[str] | None, *, kernel: bool | None, m
             usable.append(event)
         else:
             plan.dropped[event.name] = why_not
-    plan.sets = pack(papi, usable)
+    plan.sets = pack(papi, usable, [operands(metric.formula) for metric in selection.metrics])
     counted = {name for names in plan.sets for name in names}
     plan.events = {event.name: event for event in usable if event.name in counted}
     for event in usable:
@@ -130,32 +134,43 @@ def _refusal(name: str, error: PapiError) -> str:
     return f"PAPI refuses {name} ({error})"
 
 
-def pack(papi: Papi, events: Sequence[Event]) -> list[tuple[str, ...]]:
-    """The events in as few sets as PAPI counts without a conflict. Software events and the topic ``core``, with which
-    the others are compared, are in every set as far as they fit; those of one topic stay together where they fit."""
+def pack(papi: Papi, events: Sequence[Event], bundles: Iterable[Sequence[str]] = ()) -> list[tuple[str, ...]]:
+    """The events in few sets that PAPI counts without a conflict. Software events and ``COMPANIONS``, with which the
+    others are compared, are in every set as far as they fit; those of a bundle (a metric's) stay together where they
+    fit."""
     software = tuple(event.name for event in events if event.kind == "software")
-    core = tuple(event.name for event in events if event.kind == "hardware" and event.topic == "core")
-    rest = [event for event in events if event.kind == "hardware" and event.topic != "core"]
-    chunks: list[tuple[str, ...]] = []
+    hardware = [event.name for event in events if event.kind == "hardware"]
+    core = tuple(name for name in COMPANIONS if name in hardware)
+    rest = [name for name in hardware if name not in core]
 
     def fits(chunk: tuple[str, ...], base: tuple[str, ...] = core) -> bool:
         return counts_together(papi, (*base, *chunk, *software))
 
     if not fits(()):  # not even the core events together: every event alone
-        alone = [(name,) for name in (*core, *(event.name for event in rest)) if fits((name,), ())]
+        alone = [(name,) for name in (*core, *rest) if fits((name,), ())]
         return [(*chunk, *software) for chunk in alone] or [software]
-    for topic in dict.fromkeys(event.topic for event in rest):
-        members = tuple(event.name for event in rest if event.topic == topic)
-        for piece in [members] if fits(members) else [(name,) for name in members]:
-            if chunks and fits((*chunks[-1], *piece)):
-                chunks[-1] += piece
-            else:
-                chunks.append(piece)
+    chunks: list[tuple[str, ...]] = []
+    whole = [tuple(name for name in dict.fromkeys(bundle) if name in rest) for bundle in bundles]
+    for bundle in dict.fromkeys([*filter(None, whole), *((name,) for name in rest)]):
+        for piece in [bundle] if fits(bundle) else [(name,) for name in bundle]:
+            _place(piece, chunks, fits)
+    chunks = [tuple(sorted(chunk, key=rest.index)) for chunk in chunks]
     beside_core = [(*core, *chunk, *software) for chunk in chunks if fits(chunk)]
     without_core = [(*chunk, *software) for chunk in chunks if not fits(chunk) and fits(chunk, ())]
     if core and not beside_core:
         beside_core = [(*core, *software)]
     return [*beside_core, *without_core] or [software]
+
+
+def _place(piece: tuple[str, ...], chunks: list[tuple[str, ...]], fits: Callable[[tuple[str, ...]], bool]) -> None:
+    """Adds the piece to a chunk that it fits into, best one that has parts of it already; else makes a new one."""
+    by_overlap = sorted(range(len(chunks)), key=lambda number: -len(set(piece) & set(chunks[number])))
+    for number in by_overlap:
+        joined = tuple(dict.fromkeys((*chunks[number], *piece)))
+        if joined == chunks[number] or fits(joined):
+            chunks[number] = joined
+            return
+    chunks.append(piece)
 
 
 def counts_together(papi: Papi, names: Sequence[str]) -> bool:

@@ -42,7 +42,7 @@ def select(papi: Papi, names: Iterable[str] | None) -> PapiSelection:
             for metric in metrics:
                 _want(metric, selection, papi, asked_for=metric.core or metric.name == item.lower())
         elif item in described or papi.code(item) is not None:
-            plain = Event(name=item, meaning=f"PAPI's native event {item}", topic=item)
+            plain = Event(name=item, meaning=f"PAPI's native event {item}")
             selection.events[item] = described.get(item, plain)
         else:
             raise UsageError(f"PAPI {papi.version} knows no event {item!r} on this machine", LIST_EVENTS)

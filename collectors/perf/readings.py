@@ -12,14 +12,15 @@ was not counted is what none of them ran for.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from collectors.perf.sweep import NOT_READ, Sweep, make_sweep
 from hwprof.hardware.perf_event import GROUP_HEADER_WORDS, group_read_bytes
 from hwprof.session.collector import CountedSpan
 
@@ -38,7 +39,7 @@ class Stretch:
     """The edges from ``first_edge`` up to the next stretch's."""
 
     first_edge: int
-    first_read: int
+    first_byte: int
     events: tuple[int, ...]  # indices into the event names, group by group
     sizes: tuple[int, ...]  # how many of them each group of a thread has
     turns: tuple[int, ...]  # the groups of which only one counts at a time
@@ -62,21 +63,23 @@ class CountColumns:
 
 
 class Readings:
-    """The log of raw group reads of one pass. ``read`` takes a descriptor and a size, as ``os.read`` does."""
+    """The log of raw group reads of one pass."""
 
-    def __init__(self, read: Callable[[int, int], bytes] = os.read) -> None:
-        self._read = read
-        self._reads: list[bytes] = []
-        self._kinds: list[int] = []
+    def __init__(self, sweep: Sweep | None = None) -> None:
+        """``sweep`` reads the groups; None: the fastest that works here, looked for when it is first needed."""
+        self._given = sweep
+        self._kinds = bytearray()
+        self._reads = bytearray()
         self._stretches: list[Stretch] = []
-        # (descriptor, size) of the groups that each kind of edge reads. The readers hold these lists, so they are only
-        # ever changed in place.
-        self._plans: tuple[list[tuple[int, int]], ...] = ([], [], [], [])
+
+    @cached_property
+    def _sweep(self) -> Sweep:
+        return self._given or make_sweep(certain=frozenset({FULL}))
 
     @property
     def edges(self) -> int:
         """How many edges have been read."""
-        return len(self._kinds)
+        return self._sweep.edges
 
     def begin_stretch(
         self,
@@ -89,36 +92,39 @@ class Readings:
         turns: Sequence[int] = (),
         every_core: bool = True,
     ) -> None:
-        """The next edges read these threads' groups; a layer's edge reads those of the first ``active`` threads.
+        """The next edges read these threads' groups, which count already; a layer's edge reads those of the first
+        ``active`` threads.
 
         ``sizes``: how many of ``events`` each group of a thread has, if it has several; ``fds`` are then all groups of
         the first thread, all of the second, and so on. ``turns``: the groups of which only one counts at a time;
         ``every_core``: and one always does, unless the kernel multiplexes.
         """
+        self._keep()
         sizes = tuple(sizes or (len(events),))
         self._stretches.append(
-            Stretch(self.edges, len(self._reads), tuple(events), sizes, tuple(turns), every_core, tuple(tids), active)
+            Stretch(
+                len(self._kinds), len(self._reads), tuple(events), sizes, tuple(turns), every_core, tuple(tids), active
+            )
         )
-        each = [group_read_bytes(size) for size in sizes]
-        reads = list(zip(fds, each * len(tids), strict=True))
-        main, swept = reads[: len(each)], reads[: active * len(each)]
-        for kind, plan in ((FULL, reads), (LEAVE, swept), (GAP, main), (ENTER, swept[len(each) :] + main)):
-            self._plans[kind][:] = plan
+        groups = len(sizes)
+        main, others, every = range(groups), range(groups, active * groups), range(len(fds))
+        orders = {FULL: every, LEAVE: [*main, *others], GAP: main, ENTER: [*others, *main]}
+        row_bytes = [group_read_bytes(size) for size in sizes] * len(tids)
+        self._sweep.begin(fds, row_bytes, [tid for tid in tids for _ in sizes], orders)
 
     def reader(self, kind: int) -> Callable[[], None]:
         """The function that reads an edge of that kind; valid for the whole pass."""
-        keep, mark, read, plan = self._reads.append, self._kinds.append, self._read, self._plans[kind]
+        return self._sweep.reader(kind)
 
-        def edge() -> None:
-            mark(kind)
-            for fd, size in plan:
-                keep(read(fd, size))
-
-        return edge
+    def _keep(self) -> None:
+        kinds, reads = self._sweep.take()
+        self._kinds += kinds
+        self._reads += reads
 
     def difference(self, spans: Sequence[CountedSpan]) -> tuple[CountColumns, int]:
         """What was counted between the two edges of every span, by span number: a row for each thread that both edges
         know and each event; and how many spans could not be counted because their edges lie in different stretches."""
+        self._keep()
         table = np.array(
             [(span.span, span.iteration, span.begin_edge, span.end_edge) for span in spans], dtype=np.int64
         ).reshape(-1, 4)
@@ -166,8 +172,8 @@ class Readings:
         stretch = self._stretches[number]
         following = self._stretches[number + 1] if number + 1 < len(self._stretches) else None
         last_edge = following.first_edge if following else self.edges
-        last_read = following.first_read if following else len(self._reads)
-        kinds = np.array(self._kinds[stretch.first_edge : last_edge], dtype=np.int64)
+        last_byte = following.first_byte if following else len(self._reads)
+        kinds = np.frombuffer(self._kinds[stretch.first_edge : last_edge], dtype=np.uint8)
         threads, active = len(stretch.tids), stretch.active
         counts = np.array([threads, active, 1, active], dtype=np.int64)[kinds]
         offsets = np.cumsum(counts) - counts
@@ -179,22 +185,19 @@ class Readings:
         swept = np.maximum.accumulate(np.where(kinds != GAP, np.arange(len(kinds)), -1))
         held = (kinds == GAP) & (swept >= 0)
         rows[held, 1:active] = rows[swept[held], 1:active]
-        return _words(self._reads[stretch.first_read : last_read], stretch.sizes, rows), rows
+        return _words(self._reads[stretch.first_byte : last_byte], stretch.sizes, rows), rows
 
 
-def _words(reads: Sequence[bytes], sizes: Sequence[int], rows: Integers) -> Integers:
+def _words(reads: bytearray, sizes: Sequence[int], rows: Integers) -> Integers:
     """The reads as a matrix, all groups of a thread in a row; a row with a read that the kernel cut short (a group in
     error state) counts as not read."""
-    each = [group_read_bytes(size) for size in sizes]
-    groups = len(each)
-    short = [index for index, read in enumerate(reads) if len(read) != each[index % groups]]
-    if short:
-        rows[np.isin(rows, [index // groups for index in short])] = -1
-        whole = list(reads)
-        for index in short:
-            whole[index] = bytes(each[index % groups])
-        reads = whole
-    return np.frombuffer(b"".join(reads), dtype=np.int64).reshape(-1, sum(each) // 8)
+    each = [group_read_bytes(size) // 8 for size in sizes]
+    words = np.frombuffer(reads, dtype=np.int64).reshape(-1, sum(each))
+    starts = np.cumsum([0, *each[:-1]])
+    short = np.flatnonzero((words[:, starts] == NOT_READ).any(axis=1))
+    if len(short):
+        rows[np.isin(rows, short)] = -1
+    return words
 
 
 def _by_event(delta: Integers, stretch: Stretch) -> tuple[Integers, Integers, Integers]:

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
-from collectors.perf import permission
+from collectors.perf import permission, sweep_library
 from collectors.perf.plan import Plan
 from hwprof.hardware import perf_event
 from hwprof.hardware.countable import Dropped
 from hwprof.hardware.packing import Part
+
+NAMES_SHOWN: Final = 4
+"""Of events that share a reason, in a note."""
 
 
 def plan_notes(plan: Plan) -> list[str]:
@@ -23,8 +27,14 @@ def plan_notes(plan: Plan) -> list[str]:
     for name, why_not in plan.dropped.items():
         dropped.setdefault(why_not, []).append(name)
     for why_not, names in dropped.items():
-        notes.append(f"not counted: {', '.join(names)}: {permission.with_remedy(why_not)}")
+        notes.append(f"not counted: {enumerated(names)}: {permission.with_remedy(why_not)}")
     return notes
+
+
+def enumerated(names: Sequence[str]) -> str:
+    """The names, or the first of many: ``plan_detail`` has all of them."""
+    more = len(names) - NAMES_SHOWN
+    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMES_SHOWN])} and {more} more"
 
 
 def plan_detail(plan: Plan) -> dict[str, Any]:
@@ -35,6 +45,7 @@ def plan_detail(plan: Plan) -> dict[str, Any]:
         "hardware": [event.name for event in events if event.kind == "hardware"],
         "software": [event.name for event in events if event.kind == "software"],
         "kernel": plan.opening.kernel,
+        "edge_reader": sweep_library.status(),
         "sets": [[_part_detail(plan, part) for part in event_set.parts] for event_set in plan.sets],
         "unavailable_events": {
             name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in plan.dropped.items()

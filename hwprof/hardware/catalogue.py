@@ -64,7 +64,6 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     leader: str | None = None  # the event that must lead its group
     precision: str | None = None  # floating-point events: half, bfloat16, single, double, …
     width: int | None = None  # of the vectors, in bits; 0: scalar
-    topic: str | None = None  # PAPI's presets: those of one topic are counted in the same iteration
     default: bool = False
     busy_loop_moves: bool = False
     kernel_only: bool = False

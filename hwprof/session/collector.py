@@ -129,3 +129,16 @@ class EdgeCounter(Protocol):
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The ``counts`` rows (without ``pass``) of these spans: for each, every thread and event, differenced."""
         ...
+
+
+@runtime_checkable
+class Choosing(Protocol):
+    """What a counting collector offers beside if it can tell bad options before anything is measured.
+
+    Options of counting collectors: ``events`` (names; none given: the defaults), ``kernel`` (false: hardware events
+    leave the kernel's code out), ``alone`` (nobody else counts at the same edges).
+    """
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raises ``UsageError`` for options that ``start`` would refuse."""
+        ...

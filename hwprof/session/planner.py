@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import EdgeCounter, Place
+from hwprof.session.collector import Choosing, EdgeCounter, Place
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
 
@@ -27,15 +27,6 @@ class Counting:
     counters: Sequence[str] = (AUTO,)  # collectors by name
     events: Sequence[str] | None = None  # None: each counter's defaults
     user_only: bool = False  # hardware events leave the kernel's code out
-
-
-@runtime_checkable
-class Choosing(Protocol):
-    """What a counting collector offers beside if it can tell bad options before anything is measured."""
-
-    def check_options(self, options: dict[str, Any]) -> None:
-        """Raises ``UsageError`` for options that ``start`` would refuse."""
-        ...
 
 
 def plan_passes(
@@ -78,6 +69,8 @@ def _counters(
         asked += [name for name in candidates if name in named] or [PREFERRED]
     chosen = {name: candidates[name] for name in dict.fromkeys(asked) if name in candidates}
     options: dict[str, dict[str, Any]] = {name: {"kernel": False} if counting.user_only else {} for name in chosen}
+    if len(chosen) == 1:
+        options[next(iter(chosen))]["alone"] = True
     if counting.events is not None:
         counters = {name: found for name, found in chosen.items() if name not in off}
         for name, events in _shares(counters, counting.events).items():

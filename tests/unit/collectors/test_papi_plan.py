@@ -59,21 +59,26 @@ def test_groups_and_metrics_stand_for_their_presets() -> None:
 
 def test_events_that_conflict_are_split_and_core_events_are_in_every_set() -> None:
     presets = [*CORE, "PAPI_L1_DCM", "PAPI_L1_DCA", "PAPI_L2_TCM", "PAPI_L2_TCA", "PAPI_BR_MSP"]
-    assert hardware_sets(plan_of(FakePapi(presets, counters=4), presets)) == [
+    metrics = ["cpi", "branch_mpki", "l1d_miss_ratio", "l2_miss_ratio"]
+    assert hardware_sets(plan_of(FakePapi(presets, counters=4), metrics)) == [
         (*CORE, "PAPI_BR_MSP"),
         (*CORE, "PAPI_L1_DCM", "PAPI_L1_DCA"),
         (*CORE, "PAPI_L2_TCM", "PAPI_L2_TCA"),
     ]
 
 
-def test_a_topic_that_does_not_fit_as_a_whole_is_counted_piece_by_piece() -> None:
-    """Derived presets take several counters."""
-    presets = ["PAPI_TOT_CYC", "PAPI_L1_DCM", "PAPI_L1_DCA", "PAPI_L1_DCR"]
-    papi = FakePapi(presets, counters=4, cost={"PAPI_L1_DCM": 2, "PAPI_L1_DCA": 2})
-    assert hardware_sets(plan_of(papi, presets)) == [
-        ("PAPI_TOT_CYC", "PAPI_L1_DCM"),
-        ("PAPI_TOT_CYC", "PAPI_L1_DCA", "PAPI_L1_DCR"),
+def test_metrics_that_share_an_event_share_a_set() -> None:
+    presets = [*CORE, "PAPI_L1_DCM", "PAPI_BR_MSP", "PAPI_L1_DCA"]
+    metrics = ["cpi", "l1d_mpki", "branch_mpki", "l1d_miss_ratio"]
+    assert hardware_sets(plan_of(FakePapi(presets, counters=5), metrics)) == [
+        (*CORE, "PAPI_BR_MSP", "PAPI_L1_DCM", "PAPI_L1_DCA"),
     ]
+
+
+def test_a_metric_that_does_not_fit_as_a_whole_is_counted_piece_by_piece() -> None:
+    """Derived presets take several counters."""
+    papi = FakePapi([*CORE, "PAPI_L1_DCM", "PAPI_L1_DCA"], cost={"PAPI_L1_DCM": 2, "PAPI_L1_DCA": 2})
+    assert hardware_sets(plan_of(papi, ["cpi", "l1d_miss_ratio"])) == [(*CORE, "PAPI_L1_DCM"), (*CORE, "PAPI_L1_DCA")]
 
 
 def test_core_events_that_do_not_even_fit_together_are_counted_in_turn() -> None:

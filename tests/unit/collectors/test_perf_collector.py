@@ -15,6 +15,7 @@ import pytest
 from collectors.perf import PerfCollector, children
 from collectors.perf.plan import make_plan
 from collectors.perf.readings import Readings
+from collectors.perf.sweep import PythonSweep
 from hwprof.analysis.attribution import owned_counts
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
@@ -96,7 +97,7 @@ def counting(
     collector = PerfCollector()
     collector._selection = chosen
     collector._plan_made = make_plan(chosen, machine(life.cores), root=Path("/nonexistent"))
-    collector._readings = Readings(life.read_bytes)
+    collector._readings = Readings(PythonSweep(life.read_bytes))
     life.begin(monkeypatch, tids)
     return life, collector
 

@@ -88,16 +88,16 @@ def inside(made: PassPlan) -> dict[str, dict[str, Any]]:
 
 def test_perf_counts_unless_another_is_asked_for_and_nobody_misses_the_other() -> None:
     made = plan()
-    assert inside(made) == {"perf": {}}
+    assert inside(made) == {"perf": {"alone": True}}
     assert [planned.name for planned in made.beside] == ["memory"]
     assert made.left_out == ()
 
 
 def test_counters_are_chosen_by_name_or_with_the_collectors() -> None:
-    assert inside(plan(Counting(counters=["papi"]))) == {"papi": {}}
+    assert inside(plan(Counting(counters=["papi"]))) == {"papi": {"alone": True}}
     assert inside(plan(Counting(counters=["perf", "papi"]))) == {"papi": {}, "perf": {}}
     assert inside(plan(Counting(counters=["auto", "papi"]))) == {"papi": {}, "perf": {}}
-    assert inside(plan(named=["papi"], surveyed=survey()[:1])) == {"papi": {}}
+    assert inside(plan(named=["papi"], surveyed=survey()[:1])) == {"papi": {"alone": True}}
     assert inside(plan(named=["papi", "perf"])) == {"papi": {}, "perf": {}}
     assert inside(plan(named=["memory"], surveyed=survey()[2:])) == {}
 
@@ -137,7 +137,7 @@ def test_a_counter_asked_for_by_name_must_work() -> None:
     with pytest.raises(HwprofError, match=r"papi does not work here: there is no libpapi \(install it\)") as refusal:
         plan(Counting(counters=["papi"]), broken)
     assert refusal.value.exit_code == 1
-    assert inside(plan(surveyed=broken)) == {"perf": {}}
+    assert inside(plan(surveyed=broken)) == {"perf": {"alone": True}}
 
 
 def test_what_auto_stands_for_may_be_missing_and_says_so() -> None:
