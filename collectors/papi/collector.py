@@ -8,29 +8,30 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from collectors.counting.collector import CountingCollector, Layout
+from collectors.counting.notes import Total, refused_threads, silent_events
+from collectors.counting.readings import Readings
+from collectors.counting.sweep import PythonSweep
+from collectors.counting.tables import threads_table
+from collectors.counting.threads import Roster
 from collectors.papi import library
 from collectors.papi.library import Papi, PapiError
 from collectors.papi.plan import TASK_CLOCK, Plan, make_plan
 from collectors.papi.selection import select
-from collectors.papi.threads import Roster
-from collectors.perf import permission
-from collectors.perf.collector import ACTIVE_NS
-from collectors.perf.groups import cpu_time_ns, thread_name
-from collectors.perf.readings import ENTER, FULL, GAP, LEAVE, Readings
-from collectors.perf.sweep import PythonSweep
+from collectors.papi.telling import plan_detail, plan_notes
+from collectors.papi.threads import ThreadSets, make_roster
 from hwprof.errors import HwprofError
-from hwprof.hardware import perf_event
-from hwprof.hardware.countable import Dropped
+from hwprof.hardware import perf_event, permission
 from hwprof.hardware.machine import describe
 from hwprof.hardware.metrics import operands
 from hwprof.run.manifest import MetricDefinition
-from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
+from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
     import polars as pl
 
 
-class PapiCollector:
+class PapiCollector(CountingCollector[ThreadSets]):
     """Counts events of every thread of the worker with PAPI.
 
     Options: ``events`` (groups, metrics, PAPI's names of presets and native events; None: the default metrics),
@@ -40,20 +41,11 @@ class PapiCollector:
 
     name = "papi"
     summary = "PAPI's presets and native events of every thread, per layer"
-    place = Place.INSIDE
-    wants_idle = False
-    passes = frozenset({"measure", "trace"})
 
     def __init__(self, load: Callable[[], Papi] = library.load) -> None:
+        super().__init__()
         self._load = load
-        self._options: dict[str, Any] = {}
         self._plan_made: Plan | None = None
-        self._context: PassContext | None = None
-        self._roster: Roster | None = None
-        self._readings = Readings()
-        self._set = 0
-        self._edges_seen = 0  # at the last look at the threads' activity
-        self._notes: list[str] = []  # those of ``Collected``, which ``counts`` may add to afterwards
 
     # --- Collector
 
@@ -80,26 +72,21 @@ class PapiCollector:
         if not plan.sets:
             raise HwprofError("PAPI can count none of the events here", "hwprof doctor shows why")
         self._readings = Readings(PythonSweep(plan.papi.reader(max(len(event_set) for event_set in plan.sets))))
-        self._roster = Roster(plan, context.main_tid)
-        for thread in self._roster.rescan():
-            thread.cpu_ns = cpu_time_ns(thread.tid)
-            thread.active = thread.cpu_ns is None or thread.cpu_ns >= ACTIVE_NS
-        self._roster.start(self._set)
-        self._begin_stretch()
+        roster = make_roster(plan, context.main_tid)
+        self._open(roster)
+        self._begin_stretch(roster)
 
     def stop(self) -> Collected:
         """Closes the event sets. ``counts`` still works afterwards."""
         roster, context, plan = self._roster, self._context, self._plan_made
         if roster is None or context is None or plan is None:
             return Collected()
-        for thread in roster.threads:
-            thread.name = thread_name(thread.tid) or thread.name
         roster.close()
         self._roster = None
         machine = describe()
-        self._notes += plan_notes(plan) + _refused_notes(roster, plan)
+        self._notes += plan_notes(plan) + (refused_threads(roster.refused) if plan.attaches else [])
         return Collected(
-            tables={"threads": _threads_table(roster, context)},
+            tables={"threads": threads_table(roster.all, context)},
             notes=self._notes,
             detail=plan_detail(plan) | {"threads": len(roster.all), "edges": self._readings.edges},
             events=[
@@ -115,34 +102,9 @@ class PapiCollector:
         """The event names of each set."""
         return [self._shown(names) for names in self._started().sets]
 
-    def begin_iteration(self, event_set: int) -> None:
-        """Looks for new and ended threads, sees which were active, and switches to the set."""
-        roster = self._roster
-        if roster is None:
-            raise RuntimeError("PapiCollector.start comes first")
-        self._look_at_activity(roster)
-        new = roster.rescan()
-        for thread in new:
-            thread.cpu_ns = cpu_time_ns(thread.tid)
-        roster.start(event_set)
-        self._set = event_set
-        self._begin_stretch()
-
-    def enter_reader(self) -> Callable[[], None]:
-        """Reads every thread that was active in the last iteration, the main thread last."""
-        return self._readings.reader(ENTER)
-
-    def leave_reader(self) -> Callable[[], None]:
-        """Reads the main thread and every other one that was active in the last iteration."""
-        return self._readings.reader(LEAVE)
-
-    def gap_reader(self) -> Callable[[], None]:
-        """Reads the main thread; the active ones hold their last values."""
-        return self._readings.reader(GAP)
-
-    def full_reader(self) -> Callable[[], None]:
-        """Reads every thread, idle ones included: for the edges of iterations and stages, where nothing may be lost."""
-        return self._readings.reader(FULL)
+    def event_names(self) -> Sequence[str]:
+        """Every counted event once."""
+        return self._shown(self._started().events)
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each event and each thread read at both edges.
@@ -152,24 +114,11 @@ class PapiCollector:
         """
         import polars as pl
 
-        plan = self._started()
-        columns, cut = self._readings.difference(spans)
-        if cut:
-            self._notes.append(f"{cut} spans reach over the end of their iteration and were not counted")
-        names = pl.Series("event", list(plan.events), dtype=pl.String)
-        time_ns = pl.col("value").filter(pl.col("event") == TASK_CLOCK).first().over("span", "tid")
-        counts = pl.DataFrame(
-            {
-                "iteration": pl.Series(columns.iteration).cast(pl.Int32),
-                "span": columns.span,
-                "tid": pl.Series(columns.tid).cast(pl.Int32),
-                "event": names.gather(pl.Series(columns.event)),
-                "value": columns.value,
-            }
-        ).with_columns(enabled_ns=time_ns, running_ns=time_ns, provenance=pl.lit("measured"))
-        self._notes += _silent_notes(counts, plan)
-        shown = dict(zip(plan.events, self._shown(plan.events), strict=True))
-        return counts.with_columns(pl.col("event").replace(shown))
+        (clock,) = self._shown([TASK_CLOCK])
+        time_ns = pl.col("value").filter(pl.col("event") == clock).first().over("span", "tid")
+        counts = super().counts(spans).with_columns(enabled_ns=time_ns, running_ns=time_ns)
+        self._notes += silent_events(self._totals(counts))
+        return counts
 
     # --- within
 
@@ -206,69 +155,36 @@ class PapiCollector:
             raise RuntimeError("PapiCollector.start comes first")
         return self._plan_made
 
-    def _begin_stretch(self) -> None:
-        """Threads in reading order: main, active, idle."""
-        roster, plan = self._roster, self._started()
-        assert roster is not None
-        names = list(plan.events)
-        main, *others = roster.threads
-        ordered = [main, *sorted(others, key=lambda thread: not thread.active)]
-        self._readings.begin_stretch(
-            events=tuple(names.index(name) for name in plan.sets[self._set]),
-            fds=[thread.sets[self._set] for thread in ordered],
-            tids=[thread.tid for thread in ordered],
-            active=1 + sum(thread.active for thread in others),
-        )
+    def _switch(self, roster: Roster[ThreadSets], new: Sequence[ThreadSets], event_set: int) -> None:
+        """A thread that PAPI cannot start is given up."""
+        for thread in list(roster.threads):
+            try:
+                thread.start(event_set)
+            except PapiError as error:
+                roster.give_up(thread, str(error))
 
-    def _look_at_activity(self, roster: Roster) -> None:
-        """Which threads had processor time since the last look. A kernel that keeps none leaves all of them active."""
-        edges_were_read = self._readings.edges > self._edges_seen
-        self._edges_seen = self._readings.edges
-        for thread in roster.threads:
-            now_ns = cpu_time_ns(thread.tid)
-            if edges_were_read:
-                thread.active = now_ns is None or now_ns - (thread.cpu_ns or 0) >= ACTIVE_NS
-            thread.cpu_ns = now_ns
+    def _worked_ns(self, thread: ThreadSets) -> int | None:
+        return thread.worked_ns()
 
+    def _layout(self, event_set: int) -> Layout:
+        plan = self._started()
+        names, counted = list(plan.events), plan.sets[event_set]
+        return Layout(events=[names.index(name) for name in counted], sizes=[len(counted)])
 
-def plan_notes(plan: Plan) -> list[str]:
-    """What the user should know about what is counted and what is not."""
-    notes = []
-    if not plan.attaches:
-        notes.append(
-            "PAPI counts the main thread only: to attach to another one it first opens a hardware event, also for"
-            " software events (perf counts every thread)"
-        )
-    if not plan.kernel:
-        why_user = "as asked" if plan.kernel_allowed else f"kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
-        remedy = "" if plan.kernel_allowed else f"; to count the kernel's part too: {permission.LOWER_PARANOID}"
-        notes.append(f"events count user code only ({why_user}{remedy})")
-    dropped: dict[Dropped, list[str]] = {}
-    for name, why_not in plan.dropped.items():
-        dropped.setdefault(why_not, []).append(name)
-    for why_not, names in dropped.items():
-        remedy = f" ({why_not.remedy})" if why_not.remedy else ""
-        notes.append(f"not counted: {', '.join(names)}: {why_not.reason}{remedy}")
-    if len(plan.sets) > 1:
-        notes.append(
-            f"PAPI finds no counters for all events at once: they are counted in {len(plan.sets)} sets in turn"
-        )
-    return notes
+    def _descriptors(self, thread: ThreadSets, event_set: int) -> Sequence[int]:
+        return [thread.sets[event_set]]
 
+    def _totals(self, counts: pl.DataFrame) -> dict[str, Total]:
+        """What was counted of each event over all threads; spans lie in one another, the iteration's around them."""
+        import polars as pl
 
-def plan_detail(plan: Plan) -> dict[str, Any]:
-    """The plan for the manifest: the usable events by kind, and the others with reason and remedy."""
-    return {
-        "library": plan.papi.path,
-        "version": plan.papi.version,
-        "hardware": plan.hardware,
-        "software": [name for name in plan.events if name not in plan.hardware],
-        "kernel": plan.kernel,
-        "every_thread": plan.attaches,
-        "unavailable_events": {
-            name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in plan.dropped.items()
-        },
-    }
+        figures = pl.col("value", "running_ns")
+        iterations = counts.group_by("event", "iteration", "tid", maintain_order=True).agg(figures.max())
+        sums = iterations.group_by("event", maintain_order=True).agg(figures.sum()).select("event", figures)
+        events = dict(zip(self.event_names(), self._started().events.values(), strict=True))
+        return {
+            event: Total(events[event], value=value, running_ns=running_ns) for event, value, running_ns in sums.rows()
+        }
 
 
 def _why_nothing(papi: Papi, papis_reason: str) -> HwprofError:
@@ -276,43 +192,3 @@ def _why_nothing(papi: Papi, papis_reason: str) -> HwprofError:
     level = perf_event.paranoid_level()
     remedy = permission.LOWER_PARANOID if level is not None and level > 2 else library.NEWER
     return HwprofError(f"PAPI {papi.version} ({papi.path}) counts nothing here: {papis_reason}", remedy)
-
-
-def _refused_notes(roster: Roster, plan: Plan) -> list[str]:
-    """How many threads were not counted, and why, unless the plan's notes say so already."""
-    if not roster.refused or not plan.attaches:
-        return []
-    reasons = ", ".join(sorted(set(roster.refused.values())))
-    return [f"{len(roster.refused)} threads could not be counted: {reasons} (ulimit -n 65536 gives room)"]
-
-
-def _silent_notes(counts: pl.DataFrame, plan: Plan) -> list[str]:
-    """The hardware events that stayed 0 all the time."""
-    import polars as pl
-
-    totals = (
-        counts.filter(pl.col("event").is_in(plan.hardware))
-        .group_by("event", maintain_order=True)
-        .agg(pl.col("value").sum(), pl.col("running_ns").sum())
-    )
-    silent = totals.filter((pl.col("value") == 0) & (pl.col("running_ns") > 0))["event"].to_list()
-    if not silent:
-        return []
-    return [f"stayed 0 throughout: {', '.join(silent)}: it never happened, or this processor does not implement it"]
-
-
-def _threads_table(roster: Roster, context: PassContext) -> pl.DataFrame:
-    import polars as pl
-
-    return pl.DataFrame(
-        [
-            {
-                "pass": context.pass_name,
-                "pid": context.pid,
-                "tid": thread.tid,
-                "name": thread.name,
-                "role": "main" if thread.tid == context.main_tid else "worker",
-            }
-            for thread in roster.all
-        ]
-    ).unique(subset="tid", keep="last", maintain_order=True)

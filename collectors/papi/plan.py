@@ -12,11 +12,11 @@ from typing import Final
 
 from collectors.papi.library import COMPONENT, ECNFLCT, ENOEVNT, ENOSUPP, EPERM, Papi, PapiError
 from collectors.papi.selection import LIST_EVENTS, select
-from collectors.perf.permission import LOWER_PARANOID, why_no_hardware
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.countable import Dropped
 from hwprof.hardware.metrics import operands
+from hwprof.hardware.permission import LOWER_PARANOID, why_no_hardware
 from hwprof.run.manifest import MetricDefinition
 
 COMPANIONS: Final = ("PAPI_TOT_CYC", "PAPI_TOT_INS")

@@ -6,10 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collectors.perf import permission
 from collectors.perf.opening import Opening, find_opening
 from collectors.perf.trial import Trial
-from hwprof.hardware import perf_event
+from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Processor
 from hwprof.hardware.cores import microarchitecture
 from hwprof.hardware.countable import Countable, Dropped, Selection

@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
-from collectors.perf import permission, sweep_library
+from collectors.counting import sweep_library
+from collectors.counting.notes import not_counted, unavailable_events, user_code_only
 from collectors.perf.plan import Plan
-from hwprof.hardware import perf_event
-from hwprof.hardware.countable import Dropped
 from hwprof.hardware.packing import Part
-
-NAMES_SHOWN: Final = 4
-"""Of events that share a reason, in a note."""
 
 
 def plan_notes(plan: Plan) -> list[str]:
     """What the user should know about what is counted and what is not."""
     notes = list(plan.notes)
-    opening = plan.opening
-    if not opening.kernel:
-        why = "as asked" if opening.kernel_allowed else f"kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
-        remedy = "" if opening.kernel_allowed else f"; to count the kernel's part too: {permission.LOWER_PARANOID}"
-        notes.append(f"hardware events count user code only ({why}{remedy})")
-    dropped: dict[Dropped, list[str]] = {}
-    for name, why_not in plan.dropped.items():
-        dropped.setdefault(why_not, []).append(name)
-    for why_not, names in dropped.items():
-        notes.append(f"not counted: {enumerated(names)}: {permission.with_remedy(why_not)}")
-    return notes
-
-
-def enumerated(names: Sequence[str]) -> str:
-    """The names, or the first of many: ``plan_detail`` has all of them."""
-    more = len(names) - NAMES_SHOWN
-    return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMES_SHOWN])} and {more} more"
+    if not plan.opening.kernel:
+        notes.append(user_code_only("hardware events", kernel_allowed=plan.opening.kernel_allowed))
+    return notes + not_counted(plan.dropped)
 
 
 def plan_detail(plan: Plan) -> dict[str, Any]:
@@ -47,9 +28,7 @@ def plan_detail(plan: Plan) -> dict[str, Any]:
         "kernel": plan.opening.kernel,
         "edge_reader": sweep_library.status(),
         "sets": [[_part_detail(plan, part) for part in event_set.parts] for event_set in plan.sets],
-        "unavailable_events": {
-            name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in plan.dropped.items()
-        },
+        "unavailable_events": unavailable_events(plan.dropped),
     }
 
 

@@ -13,9 +13,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from collectors.perf import permission
 from collectors.perf.opening import Opening, close
-from hwprof.hardware import perf_event
+from hwprof.hardware import perf_event, permission
 from hwprof.hardware.countable import Countable, Dropped
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.packing import Budget

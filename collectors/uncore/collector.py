@@ -6,11 +6,10 @@ import errno
 from pathlib import Path
 from typing import Final
 
-from collectors.perf import permission
 from collectors.sampling import SamplingThread
 from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
-from hwprof.hardware import machine, perf_event
+from hwprof.hardware import machine, perf_event, permission
 from hwprof.hardware.catalogue import Event, Microarchitecture
 from hwprof.hardware.cores import core_kinds, microarchitecture
 from hwprof.hardware.countable import Dropped
@@ -105,8 +104,7 @@ class UncoreCollector:
 
     def _kind(self) -> Microarchitecture | None:
         """The processor's file of the catalogue, of a hybrid's files the one that has memory controllers."""
-        cpu = machine.cpuinfo(self._root)
-        cores = core_kinds(self._root, cpu.vendor, cpu.family, cpu.model, [])
+        cores = core_kinds(self._root, machine.cpuinfo(self._root).identity, [])
         kinds = [kind for core in cores if (kind := microarchitecture(core.microarchitecture)) is not None]
         return next((kind for kind in kinds if dram_events(kind.catalogue)), kinds[0] if kinds else None)
 

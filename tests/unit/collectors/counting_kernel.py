@@ -50,7 +50,7 @@ def machine(cores: Sequence[CoreKind] = UNIFORM) -> Machine:
 
 def countable(name: str, pmu: str = "cpu", *, qualified: bool = False, **changes: bool) -> Countable:
     """A general event, or a raw one that the catalogue does not have. ``qualified``: one of several kinds of core's."""
-    event = catalogue().named().get(name) or Event(name=name, meaning=name, code="event=1")
+    event = catalogue().named().get(name) or Event(name=name, meaning=name, code=f"event={name}")
     if event.kind == "software":
         pmu_name, full = None, name
     else:

@@ -9,6 +9,7 @@ from typing import Any
 import polars as pl
 import pytest
 
+from collectors.counting.notes import SILENT_NS
 from collectors.papi import PapiCollector
 from hwprof.errors import HwprofError
 from hwprof.session.collector import CountedSpan, PassContext
@@ -29,9 +30,9 @@ class Machine:
             return [str(tid) for tid in self.cpu_ns] if path == "/proc/self/task" else real(path)
 
         monkeypatch.setattr("os.listdir", listdir)
-        monkeypatch.setattr("collectors.papi.collector.cpu_time_ns", lambda tid: self.cpu_ns.get(tid))
-        monkeypatch.setattr("collectors.papi.collector.thread_name", lambda tid: f"thread {tid}")
-        monkeypatch.setattr("collectors.papi.threads.thread_name", lambda tid: f"thread {tid}")
+        monkeypatch.setattr("collectors.counting.collector.cpu_time_ns", lambda tid: self.cpu_ns.get(tid))
+        monkeypatch.setattr("collectors.counting.threads.thread_name", lambda tid: f"thread {tid}")
+        monkeypatch.setattr("collectors.papi.threads.cpu_time_ns", lambda tid: self.cpu_ns.get(tid))
         monkeypatch.setattr("hwprof.hardware.perf_event.core_pmu_counts", lambda: True)
 
 
@@ -188,9 +189,9 @@ def test_an_event_that_stays_0_is_told_and_one_that_happens_is_not(machine: Mach
     read = collector.full_reader()
     collector.begin_iteration(0)
     read()
-    papi.work(MAIN, PAPI_SR_INS=1, TASK_CLOCK=1)
+    papi.work(MAIN, PAPI_SR_INS=1, TASK_CLOCK=SILENT_NS)
     read()
     collected = collector.stop()
     collector.counts([CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 0, 9)])
-    assert [note for note in collected.notes if note.startswith("stayed 0 throughout: PAPI_LD_INS:")]
+    assert [note for note in collected.notes if note.startswith("counted 0 throughout: PAPI_LD_INS:")]
     assert "1 spans reach over the end of their iteration and were not counted" in collected.notes

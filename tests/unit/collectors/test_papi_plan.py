@@ -10,8 +10,8 @@ import pytest
 from collectors.papi import PapiCollector
 from collectors.papi.library import Papi
 from collectors.papi.plan import Plan, make_plan
-from collectors.perf.permission import why_no_hardware
 from hwprof.errors import HwprofError, UsageError
+from hwprof.hardware.permission import why_no_hardware
 from hwprof.session.collector import PassContext
 from tests.unit.collectors.fake_papi import SOFTWARE, FakePapi
 

@@ -12,18 +12,21 @@ from typing import Any
 import polars as pl
 import pytest
 
+from collectors.counting.notes import SILENT_NS
+from collectors.counting.readings import Readings
+from collectors.counting.sweep import PythonSweep
 from collectors.perf import PerfCollector, children
 from collectors.perf.plan import make_plan
-from collectors.perf.readings import Readings
-from collectors.perf.sweep import PythonSweep
 from hwprof.analysis.attribution import owned_counts
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
+from hwprof.hardware.cores import microarchitecture
 from hwprof.hardware.countable import Countable, Selection
+from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes
 from hwprof.run.manifest import MetricDefinition
 from hwprof.session.collector import CountedSpan, PassContext
-from tests.unit.collectors.counting_kernel import HYBRID, Kernel, countable, machine, selection
+from tests.unit.collectors.counting_kernel import HYBRID, Kernel, countable, machine, raw, selection
 
 MAIN, WORKER, LATE = 11, 12, 13
 CLOCK = ("task-clock",)
@@ -118,12 +121,35 @@ def test_an_event_that_stays_0_while_others_count_is_noted(monkeypatch: pytest.M
     collector.start(context())
     collector.begin_iteration(0)
     collector.full_reader()()
-    life.work(MAIN, 5_000_000)
+    life.work(MAIN, SILENT_NS)
     collector.full_reader()()
     (note,) = [note for note in collector.stop().notes if "counted 0" in note]
     assert note == (
-        "counted 0 throughout: r1: happens never here, or this processor (or its hypervisor) does not implement it"
+        "counted 0 throughout: r1: it never happened here, or this processor (or its hypervisor) does not implement it"
     )
+
+
+@pytest.mark.parametrize("model", ["single precision", "integers"])
+def test_a_precision_that_the_model_does_not_have_is_no_alarm(monkeypatch: pytest.MonkeyPatch, model: str) -> None:
+    """Sapphire Rapids counts FLOPs with five events; a model in single precision moves two of them."""
+    known = microarchitecture("intel-sapphire-rapids")
+    assert known is not None
+    names = operands(known.catalogue.recipes["counted_gflops"].of)
+    events = [Countable(name, known.catalogue.named()[name], raw(name[-7:], "cpu"), name, "cpu") for name in names]
+    chosen = selection(["cycles", *events], [("cycles", *names)], CLOCK)
+    life, collector = counting(monkeypatch, chosen, [MAIN], Life(counters=8))
+    moved = [name for name in names if "single" in name or "scalar" in name] if model == "single precision" else []
+    life.rates = {name: int(name in moved) for name in names}
+    collector.start(context())
+    for event_set in range(len(collector.event_sets())):
+        collector.begin_iteration(event_set)
+        life.work(MAIN, SILENT_NS)
+    notes = [note for note in collector.stop().notes if "counted 0" in note or "arithmetic" in note]
+    if model == "single precision":
+        assert len(moved) == 2 and not notes
+    else:
+        (note,) = notes
+        assert note.startswith("no arithmetic was counted: ") and all(name in note for name in names)
 
 
 def test_an_event_that_hardly_ran_is_not_called_dead(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -132,7 +158,7 @@ def test_an_event_that_hardly_ran_is_not_called_dead(monkeypatch: pytest.MonkeyP
     life.rates = {"r1": 0}
     collector.start(context())
     collector.begin_iteration(0)
-    life.work(MAIN, 1000)
+    life.work(MAIN, SILENT_NS - 1)
     assert not [note for note in collector.stop().notes if "counted 0" in note]
 
 
@@ -212,8 +238,8 @@ def test_event_sets_take_turns_on_old_and_new_threads(monkeypatch: pytest.Monkey
 def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = selection(["cycles"], [("cycles",)], CLOCK)
     _, collector = counting(monkeypatch, chosen, [MAIN, WORKER, LATE])
-    monkeypatch.setattr("collectors.perf.groups.descriptors_left", lambda needed: 4)
-    monkeypatch.setattr("collectors.perf.groups.cpu_time_ns", {MAIN: 0, WORKER: 1, LATE: 9}.get)
+    monkeypatch.setattr("collectors.counting.threads.descriptors_left", lambda needed: 4)
+    monkeypatch.setattr("collectors.counting.threads.cpu_time_ns", {MAIN: 0, WORKER: 1, LATE: 9}.get)
     collector.start(context())
     collected = collector.stop()
     assert collected.tables["threads"]["tid"].to_list() == [MAIN, LATE]

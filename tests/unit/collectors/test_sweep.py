@@ -15,9 +15,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from collectors.perf import sweep, sweep_library
-from collectors.perf.sweep import NativeSweep, PythonSweep, Sweep, make_sweep
-from collectors.perf.sweep_library import NoLibraryError, status
+from collectors.counting import sweep, sweep_library
+from collectors.counting.sweep import NativeSweep, PythonSweep, Sweep, make_sweep
+from collectors.counting.sweep_library import NoLibraryError, status
 from tests.requirements import require_tool
 
 Files = Callable[[bytes], int]
@@ -303,7 +303,7 @@ def test_it_is_compiled_once_and_then_found(cache: Path, monkeypatch: pytest.Mon
 def test_processes_that_build_at_once_all_get_it(cache: Path) -> None:
     require_tool("cc")
     program = (
-        "import sys; from collectors.perf import sweep; sys.stdin.read(1);"
+        "import sys; from collectors.counting import sweep; sys.stdin.read(1);"
         "assert isinstance(sweep.make_sweep(), sweep.NativeSweep)"
     )
     command = [sys.executable, "-c", program]

@@ -1,4 +1,4 @@
-/* Reads counter groups into one growing buffer. collectors/perf/sweep.py compiles and loads this file.
+/* Reads counter groups into one growing buffer. sweep.py compiles and loads this file.
 
    An edge is one call of a built-in function without arguments: no Python object is made, and the interpreter's lock is
    kept, so an edge is never torn. Python.h is not needed: what is called of the interpreter belongs to its stable ABI.

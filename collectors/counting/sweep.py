@@ -16,7 +16,7 @@ from functools import cache
 from itertools import pairwise
 from typing import Final, Protocol
 
-from collectors.perf.sweep_library import NoLibraryError, library
+from collectors.counting.sweep_library import NoLibraryError, library
 from hwprof.hardware import perf_event
 
 CONFIG_DUMMY: Final = 9  # PERF_COUNT_SW_DUMMY: counts nothing

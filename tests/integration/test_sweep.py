@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from collectors.perf.sweep import NativeSweep, PythonSweep, make_sweep, rings
-from collectors.perf.sweep_library import NoLibraryError, library
+from collectors.counting.sweep import NativeSweep, PythonSweep, make_sweep, rings
+from collectors.counting.sweep_library import NoLibraryError, library
 from hwprof.hardware import perf_event
 from hwprof.hardware.perf_event import Attributes, group_read_bytes, open_event
 from tests.requirements import missing

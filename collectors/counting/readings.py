@@ -20,7 +20,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from collectors.perf.sweep import NOT_READ, Sweep, make_sweep
+from collectors.counting.sweep import NOT_READ, Sweep, make_sweep
 from hwprof.hardware.perf_event import GROUP_HEADER_WORDS, group_read_bytes
 from hwprof.session.collector import CountedSpan
 

@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.perf.readings import ENTER, FULL, GAP, LEAVE, Readings
-from collectors.perf.sweep import PythonSweep
+from collectors.counting.readings import ENTER, FULL, GAP, LEAVE, Readings
+from collectors.counting.sweep import PythonSweep
 from hwprof.session.collector import CountedSpan
 
 MAIN, ACTIVE, IDLE = 100, 101, 102  # thread numbers, and file descriptors as well
