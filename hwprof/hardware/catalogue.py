@@ -94,12 +94,19 @@ class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     source: str | None = None
 
 
-class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+ARM: Final = 0x41
+"""Who makes Arm's own cores, in an identification register (MIDR)."""
+
+
+class Match(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """Which processors a file describes: an x86 family with inclusive ranges of models, or an Arm part number."""
 
     family: int | None = None
     models: tuple[tuple[int, int], ...] = ()
     part: int | None = None
+    implementer: int = ARM  # of an Arm part: whoever builds Arm's core under a number of their own
+    revisions: tuple[tuple[int, int], ...] = ()  # of an Arm part, inclusive, 0x03 for r0p3; none given: all
+    pmu: str | None = None  # the PMU's name on these models where it is not the file's
 
 
 class Processor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -116,9 +123,11 @@ class Processor(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     sources: tuple[str, ...] = ()
 
 
-class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One file: events in the order in which they are counted and shown, and the metrics that follow from them."""
 
+    based_on: str | None = None  # the file whose events and metrics these are, but for those of the same names here
+    without: tuple[str, ...] = ()  # events of that file that this processor does not have
     event: tuple[Event, ...] = ()
     metric: tuple[Recipe, ...] = ()
     processor: Processor | None = None
@@ -159,11 +168,21 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def catalogue(name: str = GENERIC) -> Catalogue:
-    """The file of that name; raises ``KeyError`` where there is none."""
+    """The file of that name, with what it takes over from the one that it is based on; raises ``KeyError`` where there
+    is none."""
     file = resources.files("hwprof.hardware").joinpath("events", f"{name}.toml")
     if not file.is_file():
         raise KeyError(name)
-    return msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Catalogue)
+    own = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Catalogue)
+    if own.based_on is None:
+        return own
+    base = catalogue(own.based_on)
+    events = {event.name: event for event in base.event if event.name not in own.without}
+    return msgspec.structs.replace(
+        own,
+        event=tuple((events | {event.name: event for event in own.event}).values()),
+        metric=tuple((base.recipes | own.recipes).values()),
+    )
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection
+from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
 from typing import Final
@@ -15,41 +16,64 @@ DEVICES: Final = "sys/bus/event_source/devices"
 _CPU: Final = "sys/devices/system/cpu"
 _ARM_PMUS: Final = ("armv8_", "armv9_")
 
+EFFICIENT: Final = ("cpu_atom", "cpu_lowpower")
+"""The PMUs of hybrid processors' efficiency cores."""
 
-def core_kinds(root: Path, vendor: str, family: int | None, model: int | None, online: list[int]) -> list[CoreKind]:
+
+@dataclass(frozen=True)
+class Identity:
+    """What a core says that it is. x86: vendor, family and model; Arm: its identification register (MIDR)."""
+
+    vendor: str
+    family: int | None = None
+    model: int | None = None  # Arm: the part number
+    implementer: int | None = None  # Arm only
+    revision: int | None = None  # Arm only: 0x03 is r0p3
+
+    @classmethod
+    def of_midr(cls, vendor: str, midr: int) -> Identity:
+        """From the register, as sysfs shows it for each processor."""
+        revision = (midr >> 20 & 0xF) << 4 | midr & 0xF
+        return cls(vendor, model=midr >> 4 & 0xFFF, implementer=midr >> 24 & 0xFF, revision=revision)
+
+
+def core_kinds(root: Path, identity: Identity, online: list[int]) -> list[CoreKind]:
     """The kinds of core, those that the kernel's general events count on first; one kind with no PMU where the kernel
     shows none.
 
-    ``vendor``, ``family`` and ``model`` are /proc/cpuinfo's (of Arm: the part number as ``model``). On hybrids every
-    kind is a PMU of its own with a list of its processors.
+    ``identity`` is /proc/cpuinfo's. On hybrids every kind is a PMU of its own with a list of its processors; Arm's have
+    an identity of their own, too.
     """
     pmus = _core_pmus(root)
     if not pmus:
-        return [CoreKind(None, identify(vendor, family, model, None), tuple(online))]
+        return [CoreKind(None, identify(identity, None), tuple(online))]
     kinds = []
     for pmu in pmus:
         cpus = _cpus(root, pmu) or online
-        part = _part(root, cpus) if vendor == "ARM" else model
-        kinds.append(CoreKind(pmu, identify(vendor, family, model if part is None else part, pmu), tuple(cpus)))
+        own = _midr(root, cpus) if identity.implementer is not None else None
+        core = identity if own is None else Identity.of_midr(identity.vendor, own)
+        kinds.append(CoreKind(pmu, identify(core, pmu), tuple(cpus)))
     return kinds
 
 
-def identify(vendor: str, family: int | None, model: int | None, pmu: str | None) -> str | None:
+def identify(identity: Identity, pmu: str | None) -> str | None:
     """The id of the catalogue's file for such a core; None: it knows no such processor.
 
-    A hybrid processor's files share family and model: ``pmu`` tells them apart (None: performance cores).
+    The files of a hybrid processor's kinds of core share family and model: ``pmu`` tells them apart (None: no PMU is
+    shown, which is taken for a performance core where there is a choice). An Arm core's part says which it is, whatever
+    firmware calls its PMU.
     """
     fitting = [
-        kind
+        (kind.id, match.pmu or kind.processor.pmu)
         for kind in microarchitectures()
-        if kind.processor.vendor == vendor and any(_fits(match, family, model) for match in kind.processor.matches)
+        for match in kind.processor.matches
+        if _fits(match, identity, kind.processor.vendor)
     ]
-    by_pmu = [kind for kind in fitting if pmu is not None and pmu.startswith(kind.processor.pmu)]
-    exact = [kind for kind in by_pmu if kind.processor.pmu == pmu]
-    chosen = (
-        exact or by_pmu or ([] if pmu is not None else [kind for kind in fitting if "atom" not in kind.processor.pmu])
-    )
-    return chosen[0].id if chosen else None
+    if pmu is None:
+        fitting.sort(key=lambda found: found[1] in EFFICIENT)
+    elif identity.implementer is None:
+        fitting = [found for found in fitting if found[1] == pmu]
+    return fitting[0][0] if fitting else None
 
 
 def microarchitecture(name: str | None) -> Microarchitecture | None:
@@ -101,10 +125,17 @@ def cpu_ranges(cpus: Collection[int]) -> str:
     return ",".join(parts)
 
 
-def _fits(match: Match, family: int | None, model: int | None) -> bool:
+def _fits(match: Match, identity: Identity, vendor: str) -> bool:
+    model, revision = identity.model, identity.revision
     if match.part is not None:
-        return model == match.part
-    return family == match.family and model is not None and any(low <= model <= high for low, high in match.models)
+        return (model, identity.implementer) == (match.part, match.implementer) and (
+            not match.revisions or revision is None or any(low <= revision <= high for low, high in match.revisions)
+        )
+    return (
+        (identity.vendor, identity.family) == (vendor, match.family)
+        and model is not None
+        and any(low <= model <= high for low, high in match.models)
+    )
 
 
 def _core_pmus(root: Path) -> list[str]:
@@ -122,13 +153,12 @@ def _cpus(root: Path, pmu: str) -> list[int]:
         return []
 
 
-def _part(root: Path, cpus: list[int]) -> int | None:
-    """The Arm part number that most of these processors have in their identification register."""
-    parts: Counter[int] = Counter()
+def _midr(root: Path, cpus: list[int]) -> int | None:
+    """The identification register that most of these Arm processors have; None where sysfs shows none."""
+    found: Counter[int] = Counter()
     for cpu in cpus:
         try:
-            midr = int((root / _CPU / f"cpu{cpu}/regs/identification/midr_el1").read_text(), 16)
+            found[int((root / _CPU / f"cpu{cpu}/regs/identification/midr_el1").read_text(), 16)] += 1
         except (OSError, ValueError):
             continue
-        parts[midr >> 4 & 0xFFF] += 1
-    return parts.most_common(1)[0][0] if parts else None
+    return found.most_common(1)[0][0] if found else None

@@ -14,7 +14,7 @@ from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
-from hwprof.hardware.cores import DEVICES, core_kinds, cpu_list
+from hwprof.hardware.cores import DEVICES, Identity, core_kinds, cpu_list
 from hwprof.hardware.perf_event import core_pmu_counts
 from hwprof.run.manifest import Cache, Machine
 
@@ -51,7 +51,7 @@ def read_machine(root: Path, architecture: str, *, has_core_pmu: bool) -> Machin
         governor=_text(root / _CPU / "cpu0/cpufreq/scaling_governor"),
         pmus=pmus(root),
         has_core_pmu=has_core_pmu,
-        cores=tuple(core_kinds(root, cpu.vendor, cpu.family, cpu.model, logical)),
+        cores=tuple(core_kinds(root, cpu.identity, logical)),
     )
 
 
@@ -67,6 +67,8 @@ class CpuInfo:
                 merged.setdefault(key, value)
         self.processors = max(1, sum("processor" in record for record in records))
         self.flags = frozenset((merged.get("flags") or merged.get("Features") or "").split())
+        self._implementer: int | None = None
+        self._revision: int | None = None
         if "CPU implementer" in merged:
             self._arm(merged)
         else:
@@ -86,6 +88,15 @@ class CpuInfo:
         self.family = None
         self.model = _integer(part)
         self.stepping = _integer(merged.get("CPU revision"))
+        self._implementer = _integer(implementer)
+        variant = _integer(merged.get("CPU variant"))
+        if variant is not None and self.stepping is not None:
+            self._revision = variant << 4 | self.stepping
+
+    @property
+    def identity(self) -> Identity:
+        """What the catalogue finds the processor by."""
+        return Identity(self.vendor, self.family, self.model, self._implementer, self._revision)
 
 
 def cpuinfo(root: Path = ROOT) -> CpuInfo:

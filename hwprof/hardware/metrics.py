@@ -12,10 +12,10 @@ from typing import Final
 import msgspec
 
 from hwprof.hardware.catalogue import GENERIC, Microarchitecture, Recipe, catalogue
+from hwprof.hardware.cores import EFFICIENT
 from hwprof.run.manifest import MetricDefinition
 
 EFFICIENCY_CORE_SHARE: Final = "efficiency_core_share"
-_EFFICIENT: Final = ("cpu_atom", "cpu_lowpower")
 
 _OPERAND = re.compile(r'"([^"]+)"')
 
@@ -92,7 +92,7 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
 def efficiency_core_share(name: MetricName, pmus: Sequence[str]) -> MetricDefinition | None:
     """How much of the cycles ran on efficiency cores, from the cycles of every kind of core; None where there is only
     one kind, or none that is known to be efficient."""
-    efficient = [pmu for pmu in pmus if pmu in _EFFICIENT]
+    efficient = [pmu for pmu in pmus if pmu in EFFICIENT]
     if len(pmus) < 2 or not efficient:
         return None
     cycles = {pmu: f'"{qualified_name("cycles", pmu)}"' for pmu in pmus}

@@ -11,7 +11,7 @@ from hwprof.hardware.catalogue import Catalogue, catalogue
 from hwprof.hardware.metrics import definition, vocabulary
 
 ZEN = ("amd-zen2", "amd-zen3", "amd-zen4", "amd-zen5")
-NEOVERSE = ("arm-neoverse-n1", "arm-neoverse-v1", "arm-neoverse-n2", "arm-neoverse-v2")
+NEOVERSE = ("arm-neoverse-n1", "arm-neoverse-v1", "arm-neoverse-n2", "arm-neoverse-n2-r0p2", "arm-neoverse-v2")
 LEVEL_1 = ("topdown_retiring", "topdown_bad_speculation", "topdown_frontend", "topdown_backend", "topdown_smt")
 
 # One million cycles, two million instructions, two milliseconds.
@@ -231,8 +231,15 @@ CASES: dict[str, tuple[dict[str, int], dict[str, float]]] = {
         | {"counted_flops": 24e6, "counted_gflops": 12.0, "vector_128": 30.0, "vector_256": 60.0}
         | {"topdown_frontend": 18.0, "topdown_backend": 40.0},
     ),
-    # Five slots, and the erratum: both stall counts hold one slot too many for each of the million cycles.
+    # Five slots.
     "arm-neoverse-n2": (
+        WITH_SVE | {"stall_slot": 3_000_000, "stall_slot_frontend": 1_000_000, "stall_slot_backend": 2_000_000},
+        WITH_SVE_VALUES
+        | {"counted_flops": 14e6, "counted_gflops": 7.0, "vector_128": 90.0}
+        | THREE_REFILL_CYCLES_ARE_BACKEND,
+    ),
+    # The same with the erratum: both stall counts hold one slot too many for each of the million cycles.
+    "arm-neoverse-n2-r0p2": (
         WITH_SVE | {"stall_slot": 4_000_000, "stall_slot_frontend": 2_000_000, "stall_slot_backend": 2_000_000},
         WITH_SVE_VALUES
         | {"counted_flops": 14e6, "counted_gflops": 7.0, "vector_128": 90.0}

@@ -31,6 +31,8 @@ HYBRIDS = {
 SECOND_SOURCES = Path(__file__).parents[2] / "fixtures/events/second_source"
 NO_SECOND_SOURCE = "no second source"
 FLOP_METRICS = "counted_"
+BYTE_METRICS = "_gbytes"
+UNITS = {"1", "FLOP", "B", "slots"}
 
 
 class Planted:
@@ -66,9 +68,11 @@ def planted(request: pytest.FixtureRequest, tmp_path: Path) -> Planted:
 
 def test_the_catalogue_has_the_processors_that_it_promises() -> None:
     promised = {
-        *("intel-skylake-x", "intel-ice-lake-sp", "intel-sapphire-rapids", "intel-granite-rapids", *HYBRIDS),
+        *("intel-skylake-x", "intel-ice-lake-sp", "intel-sapphire-rapids", "intel-granite-rapids"),
+        *("intel-sierra-forest", *HYBRIDS),
         *("amd-zen2", "amd-zen3", "amd-zen4", "amd-zen5"),
         *("arm-neoverse-n1", "arm-neoverse-v1", "arm-neoverse-n2", "arm-neoverse-v2"),
+        "arm-neoverse-n2-r0p2",
     }
     assert {kind.id for kind in microarchitectures()} == promised
 
@@ -110,16 +114,25 @@ def test_what_a_file_refers_to_exists(planted: Planted) -> None:
 def test_every_event_says_what_it_counts_and_where_that_was_read(planted: Planted) -> None:
     for event in planted.kind.catalogue.events:
         assert event.meaning and event.source and event.code, event.name
+        assert event.unit in UNITS and (event.weight == 1 or event.unit in ("FLOP", "B")), event.name
         assert event.counters <= planted.kind.processor.general_counters, event.name
         assert all(0 <= number < 16 for number in event.only), event.name
         assert event.pmu is None or event.scope != "thread", f"{event.name}: no thread can be charged with it"
 
 
+def second_source(name: str) -> dict[str, str]:
+    """The codes of a catalogue file from elsewhere; of one that is based on another, its own may be none."""
+    file = SECOND_SOURCES / f"{name}.toml"
+    return dict(tomllib.loads(file.read_text())["codes"]) if file.is_file() else {}
+
+
 def test_codes_agree_with_a_second_source(planted: Planted) -> None:
     """What perf's terms become on this machine, from two independent readings."""
-    file = SECOND_SOURCES / f"{planted.kind.id}.toml"
-    codes: dict[str, str] = tomllib.loads(file.read_text())["codes"]
-    events = {event.name: event for event in planted.kind.catalogue.events}
+    catalogue_file = planted.kind.catalogue
+    events = {event.name: event for event in catalogue_file.events}
+    codes = second_source(planted.kind.id)
+    if catalogue_file.based_on is not None:
+        codes |= {name: code for name, code in second_source(catalogue_file.based_on).items() if name in events}
     assert sorted(set(codes) - set(events)) == []
     for event in events.values():
         encoded = planted.encode(event, event.code or "")
@@ -137,11 +150,12 @@ def test_no_two_events_have_the_same_code(planted: Planted) -> None:
         assert other == event.name
 
 
-def test_flop_metrics_weigh_events_as_the_events_say(planted: Planted) -> None:
+@pytest.mark.parametrize(("metrics", "unit"), [(FLOP_METRICS, "FLOP"), (BYTE_METRICS, "B")])
+def test_metrics_weigh_events_as_the_events_say(planted: Planted, metrics: str, unit: str) -> None:
     """The formulas are linear: with one event at 1 and the others at 0 they give that event's coefficient."""
     events = {event.name: event for event in planted.kind.catalogue.events}
     for name, recipe in recipes(planted.kind).items():
-        if not name.startswith(FLOP_METRICS):
+        if metrics not in name:
             continue
         names = operands(recipe.of)
         assert recipe.scale == 1 and recipe.per in (None, '"counted-time"'), name
@@ -149,7 +163,7 @@ def test_flop_metrics_weigh_events_as_the_events_say(planted: Planted) -> None:
             values = pl.DataFrame({other: [float(other == one)] for other in names})
             (coefficient,) = values.select(pl.sql_expr(recipe.of).cast(pl.Float64)).to_series()
             assert coefficient == events[one].weight, (name, one)
-            assert events[one].unit == "FLOP", (name, one)
+            assert events[one].unit == unit, (name, one)
 
 
 def test_the_defaults_count_something_that_fits(planted: Planted) -> None:
