@@ -16,6 +16,14 @@ from hwprof.hardware.countable import Dropped
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 PERIOD_S: Final = 0.010
+"""Between two readings, where a reading is short."""
+
+SHARE: Final = 0.01
+"""The largest share of a processor's time that reading may take: where there are many controllers, readings come less
+often."""
+
+FIRST_READINGS: Final = 5
+"""From which the time of one is known."""
 
 ALLOW_SOCKETS: Final = "sudo sysctl kernel.perf_event_paranoid=0 (or give hwprof CAP_PERFMON)"
 WHOLE_MACHINE: Final = (
@@ -24,7 +32,7 @@ WHOLE_MACHINE: Final = (
 
 
 class UncoreCollector:
-    """Reads the memory controllers of all sockets every 10 ms."""
+    """Reads the memory controllers of all sockets every 10 ms, or less often where that would take too long."""
 
     name = "uncore"
     summary = "DRAM traffic of the whole machine over time"
@@ -37,6 +45,7 @@ class UncoreCollector:
         self._counters: dict[Group, list[int]] = {}
         self._log: TrafficLog | None = None
         self._sampler: SamplingThread | None = None
+        self._period_s = PERIOD_S
 
     def availability(self) -> Availability:
         """Whether there are memory controllers that this user may count on; opens one counter for a moment."""
@@ -54,7 +63,7 @@ class UncoreCollector:
         )
 
     def start(self, context: PassContext) -> None:
-        """Opens all counters, takes the first reading, then samples in a thread of this process."""
+        """Opens all counters, takes the first readings, then samples in a thread of this process."""
         plan = self._plan()
         missing = dict(plan.missing)
         for group in plan.groups:
@@ -65,8 +74,10 @@ class UncoreCollector:
         for fds in self._counters.values():
             perf_event.enable_group(fds[0])
         self._log = TrafficLog(Plan(tuple(self._counters), missing), self._read)
-        self._log.sample()
-        self._sampler = SamplingThread("hwprof-uncore", PERIOD_S, self._log.sample)
+        for _ in range(FIRST_READINGS):
+            self._log.sample()
+        self._period_s = max(PERIOD_S, (self._log.reading_us() or 0) / 1e6 / SHARE)
+        self._sampler = SamplingThread("hwprof-uncore", self._period_s, self._log.sample)
         self._sampler.start()
 
     def stop(self) -> Collected:
@@ -87,7 +98,7 @@ class UncoreCollector:
                 "pmus": sorted({group.pmu for group in groups}),
                 "counters": sum(len(group.parts) for group in groups),
                 "events": {name: [event.name for event in events] for name, events in self._events().items()},
-                "period_ms": PERIOD_S * 1e3,
+                "period_ms": round(self._period_s * 1e3, 3),
                 "reading_us": log.reading_us(),
             },
         )

@@ -87,6 +87,9 @@ def _no_traffic(series: str, record: PassRecord) -> Missing:
         return Missing(series, f"no {UNCORE_COLLECTOR} collector ran in this pass")
     if said.reason is not None:
         return Missing(series, said.reason, said.remedy)
+    counted = said.detail.get("events", {})
+    if counted and series not in counted and series != uncore.TOTAL:
+        return Missing(series, "this processor's memory controllers do not tell reads from writes")
     period = said.detail.get("period_ms")
     every = f", one every {period:g} ms" if period else ""
     return Missing(series, f"nothing runs long enough between the readings{every}")

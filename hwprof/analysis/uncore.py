@@ -1,8 +1,8 @@
 """DRAM traffic while something ran, from cumulative readings of the whole machine's memory controllers.
 
 No thread can be charged with it: it is what every program moved during the windows of a layer or a stage. The readings
-come every few milliseconds, and a window's edges lie between two of them; what moved between these two may belong to
-either side. A figure is given where that is at most ``OPEN`` of it, i.e. (at steady traffic) from windows of about
+come every ten milliseconds or more, and a window's edges lie between two of them; what moved between these two may
+belong to either side. A figure is given where that is at most ``OPEN`` of it, i.e. (at steady traffic) from windows of about
 eight reading intervals on; the others are null.
 """
 
@@ -25,6 +25,9 @@ from hwprof.run.manifest import MetricDefinition
 
 PREFIX: Final = "uncore/"
 """Series of the whole machine; the collector of that name writes them."""
+
+READ, WRITE, TOTAL = (f"{PREFIX}dram-{what}" for what in ("read", "write", "total"))
+"""Reads and writes; where the processor does not tell them apart, both together."""
 
 OPEN: Final = 0.25
 """The largest share of a figure that its edges may leave open."""
@@ -91,10 +94,14 @@ def traffic(windows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
 
 
 def operands(found: pl.DataFrame) -> pl.DataFrame:
-    """The formulas' operands, one row an owner and one column a series: bytes per ns; null where not resolved."""
+    """The formulas' operands, one row an owner and one column a series: bytes per ns; null where not resolved. Reads and
+    writes make a total where that is no series of its own."""
     if found.is_empty():
         return pl.DataFrame(schema={"owner": pl.String})
-    return found.pivot("series", index="owner", values="gbytes_per_s")
+    rates = found.pivot("series", index="owner", values="gbytes_per_s")
+    if TOTAL not in rates.columns and {READ, WRITE} <= set(rates.columns):
+        rates = rates.with_columns((pl.col(READ) + pl.col(WRITE)).alias(TOTAL))
+    return rates
 
 
 def _table(series: str, used: pl.DataFrame) -> pl.DataFrame:

@@ -168,6 +168,15 @@ def test_a_metric_that_nothing_tells_on_this_machine_says_why() -> None:
             "nothing runs long enough between the readings, one every 10 ms",
             None,
         ),
+        (
+            [
+                CollectorRecord(
+                    name="uncore", state="ran", detail={"events": {"uncore/dram-total": ["unc_m_total_data"]}}
+                )
+            ],
+            "this processor's memory controllers do not tell reads from writes",
+            None,
+        ),
     ],
 )
 def test_the_uncore_collector_speaks_for_its_series(

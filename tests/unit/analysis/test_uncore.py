@@ -110,3 +110,12 @@ def test_layers_types_stages_and_the_metrics() -> None:
         "uncore_dram_write_gbytes": None,
         "uncore_dram_gbytes": pytest.approx(3.0),
     }
+
+
+def test_reads_and_writes_add_up_where_they_are_told_apart() -> None:
+    rates = {"uncore/dram-read": 2.0, "uncore/dram-write": 1.0}
+    found = pl.DataFrame({"series": list(rates), "owner": ["a", "a"], "gbytes_per_s": list(rates.values())})
+    assert operands(found)["uncore/dram-total"].to_list() == [3.0]
+    unresolved = found.with_columns(gbytes_per_s=pl.Series([2.0, None]))
+    assert operands(unresolved)["uncore/dram-total"].to_list() == [None]
+    assert "uncore/dram-total" not in operands(found.head(1)).columns

@@ -418,6 +418,18 @@ def test_a_member_that_cannot_be_opened_leaves_nothing_open(xeon: Path, monkeypa
     assert (found.ok, found.remedy) == (False, "raise the limit: ulimit -n 65536")
 
 
+@pytest.mark.parametrize(("reading_ms", "period_ms"), [(0.05, 10), (0.1, 10), (0.3, 30), (2.5, 250)])
+def test_many_controllers_are_read_less_often(
+    epyc: Path, monkeypatch: pytest.MonkeyPatch, reading_ms: float, period_ms: float
+) -> None:
+    """Reading takes at most a hundredth of one processor."""
+    Kernel().install(monkeypatch)
+    monkeypatch.setattr(TrafficLog, "reading_us", lambda log: 1e3 * reading_ms)
+    collector = UncoreCollector(epyc)
+    collector.start(PassContext("measure", 1, 1, epyc, {}))
+    assert collector.stop().detail["period_ms"] == period_ms
+
+
 def test_stop_without_start(tmp_path: Path) -> None:
     assert UncoreCollector(tmp_path).stop().tables == {}
 
