@@ -2,8 +2,8 @@
 
 No thread can be charged with it: it is what every program moved during the windows of a layer or a stage. The readings
 come every ten milliseconds or more, and a window's edges lie between two of them; what moved between these two may
-belong to either side. A figure is given where that is at most ``OPEN`` of it, i.e. (at steady traffic) from windows of about
-eight reading intervals on; the others are null.
+belong to either side. A figure is given where that is at most ``OPEN`` of it, i.e. (at steady traffic) from windows of
+about eight reading intervals on; the others are null.
 """
 
 from __future__ import annotations
@@ -94,8 +94,10 @@ def traffic(windows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
 
 
 def operands(found: pl.DataFrame) -> pl.DataFrame:
-    """The formulas' operands, one row an owner and one column a series: bytes per ns; null where not resolved. Reads and
-    writes make a total where that is no series of its own."""
+    """The formulas' operands, one row an owner and one column a series: bytes per ns; null where not resolved.
+
+    Reads and writes make a total where that is no series of its own.
+    """
     if found.is_empty():
         return pl.DataFrame(schema={"owner": pl.String})
     rates = found.pivot("series", index="owner", values="gbytes_per_s")

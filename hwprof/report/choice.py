@@ -32,6 +32,9 @@ PRIORITY: Final = {
 }
 """Which metric a narrow terminal shows first; those not named come after."""
 
+AFTER_CHOSEN: Final = 1000
+"""What is not a metric comes after the metrics that were asked for."""
+
 LAST: Final = 20
 MISSING: Final = 40
 HOLE: Final = "cpi"

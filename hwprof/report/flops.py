@@ -7,13 +7,11 @@ from typing import Final
 from hwprof.analysis.flop_check import AGREES, COUNTED, FlopCheck
 from hwprof.report import columns, figures
 from hwprof.report.figures import plural
-from hwprof.report.grid import Column
+from hwprof.report.grid import Column, fits_whole
 from hwprof.report.page import PATH, Page
 from hwprof.report.schema import Layer
 
 ELEMENTWISE: Final = "elementwise"
-REASON: Final = 30
-"""To how many characters a reason may be cut."""
 
 
 def show(page: Page) -> None:
@@ -25,28 +23,31 @@ def show(page: Page) -> None:
     off.sort(key=lambda pair: -abs(pair[1].counted - pair[1].analytic))
     top = page.document.hottest.top
     title = "FLOPs: counted against analytic (2 x MACs)"
-    if off:
-        _table(page, off[:top], title)
-    else:
+    reasons = _table(page, off[:top], title) if off else []
+    if not off:
         page.title(title)
-    page.notes([*_sums(page, [flops for _, flops in checked]), *_more(len(off), top), *_reliability(page)])
+    page.notes([*reasons, *_sums(page, [flops for _, flops in checked]), *_more(len(off), top), *_reliability(page)])
 
 
-def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> None:
+def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[str]:
+    """Prints it; where the reasons have no room beside the figures, they are returned to stand below them."""
     glyphs = page.glyphs
     header, names = page.names([layer for layer, _ in rows])
-    page.table(
-        [
-            Column(header, names, right=False, least=PATH),
-            Column("type", [layer.type or "" for layer, _ in rows], 3, right=False, least=9),
-            Column("counted", [figures.amount(flops.counted, glyphs) for _, flops in rows]),
-            Column("analytic", [figures.amount(flops.analytic, glyphs) for _, flops in rows]),
-            Column("ratio", [figures.decimal(flops.ratio, 2, glyphs) for _, flops in rows]),
-            Column("", ["" if flops.expected else "!" for _, flops in rows], 1),
-            Column("why", [flops.reason or "" for _, flops in rows], 2, right=False, least=REASON),
-        ],
-        title,
-    )
+    why = Column("why", [flops.reason or "" for _, flops in rows], 2, right=False)
+    figures_of = [
+        Column(header, names, right=False, least=PATH),
+        Column("counted", [figures.amount(flops.counted, glyphs) for _, flops in rows]),
+        Column("analytic", [figures.amount(flops.analytic, glyphs) for _, flops in rows]),
+        Column("ratio", [figures.decimal(flops.ratio, 2, glyphs) for _, flops in rows]),
+        Column("", ["" if flops.expected else "!" for _, flops in rows], 1),
+    ]
+    beside = fits_whole([*figures_of, why], page.console.width)
+    kind = Column("type", [layer.type or "" for layer, _ in rows], 3, right=False, least=9)
+    page.table([figures_of[0], kind, *figures_of[1:], *([why] if beside else [])], title)
+    reasons: dict[str, list[str]] = {}
+    for name, reason in zip(names, why.cells, strict=True):
+        reasons.setdefault(reason, []).append(name)
+    return [] if beside else [f"{', '.join(named)}: {reason}" for reason, named in reasons.items() if reason]
 
 
 def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:

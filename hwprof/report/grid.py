@@ -39,6 +39,11 @@ class Column:
         return self.width if self.least is None else min(self.width, self.least)
 
 
+def fits_whole(columns: Sequence[Column], width: int) -> bool:
+    """Whether every one of the columns has room, with no cell cut but in columns that may be."""
+    return sum(column.needed + GAP for column in columns) - GAP <= width
+
+
 def fit(columns: Sequence[Column], width: int) -> list[Column]:
     """The columns to show, in their order, with their widths set so that a row has at most ``width`` characters.
 

@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-from hwprof.report import columns, figures, flops, preamble, topdown, traffic
+from hwprof.report import choice, columns, figures, flops, preamble, topdown, traffic
 from hwprof.report.figures import Glyphs, plural
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
@@ -93,21 +93,39 @@ class Printer:
         rest_share = sum(layer.share or 0 for layer in rest)
         shares = [rest_share if row is None else row.share for row in every]
         bars = [*_bars([row.share for row in rows], glyphs), *("" for _ in below)]
+        later = 0 if self.page.metrics is None else choice.AFTER_CHOSEN
+        metrics = columns.metric_columns(every, self.page)
+
+        def layer() -> Column:
+            return Column(header, [*names, *below_names], right=False, least=PATH)
+
         shown = self.page.table(
             [
-                Column(header, [*names, *below_names], right=False, least=PATH),
-                Column("type", [row.type or "" if row else "" for row in every], 3, right=False, least=9),
-                Column("calls", ["" if row is None else _count(row.calls, glyphs) for row in every], 13),
+                layer(),
+                Column("type", [row.type or "" if row else "" for row in every], later + 3, right=False, least=9),
+                Column("calls", ["" if row is None else _count(row.calls, glyphs) for row in every], later + 13),
                 Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),
-                Column("share", [figures.percent(share, glyphs) for share in shares]),
-                Column("", bars, 8, right=False),
-                Column("MACs", ["" if row is None else _macs(row.macs, glyphs) for row in every], 1),
-                *columns.metric_columns(every, self.page),
-                Column("output", [row.output_shapes or "" if row else "" for row in every], 15, right=False, least=12),
+                Column("share", [figures.percent(share, glyphs) for share in shares], later),
+                Column("", bars, later + 8, right=False),
+                Column("MACs", ["" if row is None else _macs(row.macs, glyphs) for row in every], later + 1),
+                *metrics,
+                Column(
+                    "output",
+                    [row.output_shapes or "" if row else "" for row in every],
+                    later + 15,
+                    right=False,
+                    least=12,
+                ),
             ],
             f"Hottest layers by {document.hottest.sort} ({len(rows)} of {len(document.layers)})",
             footer_rows=len(below),
         )
+        if self.page.metrics is not None:
+            while left := [column for column in metrics if column not in shown]:
+                further = self.page.table([layer(), *left], "The same layers: further metrics", footer_rows=len(below))
+                if len(further) < 2:
+                    break
+                shown += further
         self.page.notes([self._repetitions(), *columns.footnotes(shown, self.page)])
 
     def layer_types(self) -> None:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.report import columns, figures
-from hwprof.report.grid import Column
+from hwprof.report.grid import Column, fits_whole
 from hwprof.report.page import PATH, Page
 from hwprof.report.schema import Layer, MetricInfo
 
@@ -42,13 +42,19 @@ def show(page: Page) -> None:
     header, names = page.names(layers)
     names += [page.document.whole for _ in sums]
     parts = {metric.name: [found[part] for part in LEVELS[metric.name] if part in found] for metric in first}
-    lines = 2 if page.wide and any(parts.values()) else 1
-    candidates = [Column(header, _lines(names, [SECOND for _ in rows], lines), right=False, least=PATH)]
-    for metric in first:
-        cells = [_figure(row, metric, page) for row in rows]
-        below = [" / ".join(_figure(row, part, page) for part in parts[metric.name]) for row in rows]
-        marked = metric.title + columns.marks(metric, page.glyphs)
-        candidates.append(Column(marked, _lines(cells, below, lines), key=metric.name))
+
+    def candidates_of(lines: int) -> list[Column]:
+        found = [Column(header, _lines(names, [SECOND for _ in rows], lines), right=False, least=PATH)]
+        for metric in first:
+            cells = [_figure(row, metric, page) for row in rows]
+            below = [" / ".join(_figure(row, part, page) for part in parts[metric.name]) for row in rows]
+            marked = metric.title + columns.marks(metric, page.glyphs)
+            found.append(Column(marked, _lines(cells, below, lines), key=metric.name))
+        return found
+
+    candidates, lines = candidates_of(2), 2
+    if not any(parts.values()) or not fits_whole(candidates, page.console.width):
+        candidates, lines = candidates_of(1), 1
     bars = [_bar(row, first, page) for row in rows] if page.wide else []
     if any(bars):
         candidates.append(Column("all slots", _lines(bars, ["" for _ in rows], lines), right=False))

@@ -104,7 +104,9 @@ def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:
     assert [bar.count(glyph) for glyph in "█▓▒░·"] == [5, 1, 4, 24, 2]
     second = wide[next(number for number, line in enumerate(wide) if line.startswith("model.0.conv")) + 1]
     assert " ".join(second.split()) == "of which 14.5 / 0.5 2.3 / 0.2 5.0 / 5.0 50.6 / 16.9"
-    narrow = section(print_document(built, 80).splitlines(), "Top-down")
+    middle = section(print_document(built, 80).splitlines(), "Top-down")
+    assert any(line.startswith("  of which ") for line in middle) and not any("█" in line for line in middle)
+    narrow = section(print_document(built, 71).splitlines(), "Top-down")
     assert cell(narrow, "model.0.conv", "SMT %") == "5.0"
     assert not any("█" in line or "of which" in line for line in narrow)
 
@@ -113,6 +115,8 @@ def test_only_layers_that_are_off_are_named_in_the_flop_section(tmp_path: Path) 
     lines = section(render(runs.zen(tmp_path), 120).splitlines(), "FLOPs:")
     assert [line.split()[0] for line in lines if line.startswith("model.")] == ["model.1.cv1.conv"]
     assert any("Winograd" in line and "0.46" in line for line in lines)
+    narrow = " ".join(" ".join(section(render(runs.zen(tmp_path / "narrow"), 80).splitlines(), "FLOPs:")).split())
+    assert "model.1.cv1.conv: fewer products than 3x3 at stride 1 has, as with Winograd's algorithm" in narrow
     text = " ".join(" ".join(lines).split())
     assert "all layers with MACs: 358 M counted, 740 M analytic, ratio 0.484; 2 of 3 agree" in text
     assert "nothing to compare: 2 layers, 10.0 M counted" in text
@@ -131,11 +135,20 @@ def test_chosen_columns_are_exactly_those(tmp_path: Path) -> None:
     assert "CPI" not in lines[0] and "GFLOP/s" not in lines[0]
 
 
-def test_what_has_no_room_is_named(tmp_path: Path) -> None:
+def test_chosen_columns_that_have_no_room_follow_in_further_tables(tmp_path: Path) -> None:
+    """Before them go the columns that nobody asked for."""
     built = document.build(runs.zen(tmp_path), 3)
-    text = " ".join(print_document(built, 80, metrics=["all"]).split())
-    assert "no room for" in text and "fewer --metrics" in text
-    assert "no room for" not in " ".join(print_document(built, 900, metrics=["all"]).split())
+    wanted = choice.expand(["all"], built)
+    titles = {metric.title for metric in built.metrics if metric.name in wanted}
+    for width in (80, 120, 900):
+        lines = section(print_document(built, width, metrics=["all"]).splitlines(), "Hottest layers")
+        heads = [line for line in lines if line.startswith("layer")]
+        shown = {head.strip().rstrip("°") for line in heads for head in line.split("  ") if head.strip()}
+        assert titles - {"GFLOP/s (counted)"} <= shown and {"GFLOP/s (counted)", "counted"} & shown
+        assert all(line.startswith("layer ") for line in heads) and (len(heads) == 1) == (width == 900)
+        assert "no room for" not in " ".join(lines)
+    first = section(print_document(built, 80, metrics=["topdown"]).splitlines(), "Hottest layers")[0]
+    assert "MACs" not in first and "backend %" in first
 
 
 def test_a_chosen_metric_that_is_missing_is_a_dash_with_its_reason(tmp_path: Path) -> None:
