@@ -14,7 +14,7 @@ from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, Recipe,
 from hwprof.hardware.cores import DEVICES, microarchitecture
 from hwprof.hardware.countable import Countable, Dropped
 from hwprof.hardware.metrics import recipes
-from hwprof.hardware.perf_event import TYPE_HARDWARE
+from hwprof.hardware.perf_event import TYPE_HARDWARE, TYPE_HARDWARE_CACHE
 from hwprof.hardware.pmu import Code, EncodingError, Pmu, find
 from hwprof.hardware.syntax import Request, raw_code
 from hwprof.run.manifest import CoreKind, Machine
@@ -37,6 +37,7 @@ class Kind:
 
     def __init__(self, core: CoreKind, machine: Machine, root: Path, *, on_paper: bool = False) -> None:
         self._machine = machine
+        self._root = root
         self._on_paper = on_paper
         self._several = len(machine.cores) > 1
         self.core = core
@@ -48,6 +49,10 @@ class Kind:
     def pmu_name(self) -> str:
         """The PMU's name; where the kernel shows none, what it is called elsewhere."""
         return self.core.pmu or (self.known.processor.pmu if self.known else "cpu")
+
+    def is_called(self, pmu: str) -> bool:
+        """Whether perf means these cores by that PMU: ``cpu`` is any kind of core of a hybrid processor."""
+        return self.pmu_name == pmu or self.pmu_name.startswith(f"{pmu}_")
 
     @property
     def title(self) -> str:
@@ -84,7 +89,8 @@ class Kind:
     def code(self, event: Event) -> Code | Dropped:
         """What the kernel calls the event here."""
         if event.type is not None and event.config is not None:
-            if self._several and event.type == TYPE_HARDWARE and self.pmu is not None and self.pmu.type is not None:
+            general = event.type in (TYPE_HARDWARE, TYPE_HARDWARE_CACHE)
+            if self._several and general and self.pmu is not None and self.pmu.type is not None:
                 return Code(event.type, self.pmu.type << _EXTENDED_TYPE_SHIFT | event.config)
             return Code(event.type, event.config)
         if self.pmu is None:
@@ -96,7 +102,7 @@ class Kind:
 
     def raw(self, config: int) -> Event | Dropped:
         """A raw code as an event."""
-        return no_pmu(self.pmu_name) if self.pmu is None else self._described(f"config={config:#x}")
+        return self._no_pmu() if self.pmu is None else self._described(f"config={config:#x}")
 
     def terms(self, terms: str) -> Event | Dropped:
         """perf's terms as an event; a single one may be a name of the catalogue's or a raw code. Raises
@@ -107,7 +113,11 @@ class Kind:
         named = self.events.get(terms.lower())
         if named is not None and named.kind == "hardware" and named.pmu is None:
             return named
-        return no_pmu(self.pmu_name) if self.pmu is None else self._described(terms)
+        return self._no_pmu() if self.pmu is None else self._described(terms)
+
+    def _no_pmu(self) -> Dropped:
+        """Why perf's terms cannot be understood where sysfs describes no such PMU."""
+        return no_pmu(self.pmu_name, self._root)
 
     def _described(self, terms: str) -> Event:
         """An event that the user gave as terms, with what the catalogue knows of it: its counters, at the least."""
@@ -174,7 +184,7 @@ class Elsewhere:
         """perf's terms for such a PMU as an event. Raises ``EncodingError`` for terms that it does not have."""
         pmus = find(self.root, pmu_name)
         if not pmus:
-            return no_pmu(pmu_name)
+            return no_pmu(pmu_name, self.root)
         pmus[0].encode(terms)
         scale = pmus[0].scale(terms)
         worth = "" if scale == 1 else f"; one count is {scale:g} {pmus[0].unit(terms) or ''}".rstrip()
@@ -187,12 +197,16 @@ class Elsewhere:
         )
 
 
-def no_pmu(name: str) -> Dropped:
-    """Why nothing can be counted on a PMU that sysfs does not show."""
+def no_pmu(name: str, root: Path | None = None) -> Dropped:
+    """Why nothing can be counted on a PMU that sysfs does not show. With ``root``, the PMUs that it shows are named."""
     driver = DRIVERS.get(name.partition("_")[0])
-    remedy = (
-        f"sudo modprobe {driver}; virtual machines are rarely shown one"
-        if driver
-        else "hwprof doctor says what would change that"
-    )
+    if driver:
+        remedy = f"sudo modprobe {driver}; virtual machines are rarely shown one"
+    elif root is None:
+        remedy = "hwprof doctor says what would change that"
+    elif not (root / DEVICES).is_dir():
+        return Dropped("perf's terms need the PMU's description in sysfs, and there is none", "ask for events by name")
+    else:
+        there = sorted(entry.name for entry in (root / DEVICES).iterdir())
+        remedy = f"there are {', '.join(there)}; hwprof doctor says more"
     return Dropped(f"the kernel shows no PMU called {name}", remedy)

@@ -180,7 +180,7 @@ class _Selecting:
 
     def _on_pmu(self, request: Request, pmu: str) -> list[tuple[Kind, Event | Dropped]]:
         """perf's terms: on kinds of core (``cpu`` is all of a hybrid's), or elsewhere."""
-        kinds = [kind for kind in self._kinds if kind.pmu_name == pmu or kind.pmu_name.startswith(f"{pmu}_")]
+        kinds = [kind for kind in self._kinds if kind.is_called(pmu)]
         if kinds:
             return [(kind, kind.terms(request.terms)) for kind in kinds]
         return [(self._kinds[0], self._elsewhere.terms(pmu, request.terms))]
@@ -249,7 +249,7 @@ class _Selecting:
             )
         if name.lower().startswith(PAPI):
             return UsageError(f"{name!r} is a name of PAPI's", "--counters papi counts it")
-        near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.5)
+        near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.55)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         return UsageError(
             f"there is no event, metric or group {name!r} on {title}", f"{hint}hwprof events shows what there is"

@@ -9,6 +9,8 @@ from hwprof.errors import UsageError
 
 _RAW = re.compile(r"^r(?P<config>[0-9a-fA-F]+)$")
 _PMU = re.compile(r"^(?P<pmu>[A-Za-z_][\w.-]*)/(?P<terms>[^/]*)/(?P<modifiers>[A-Za-z]*)$")
+_VALUE = re.compile(r"=(0[xX][0-9a-fA-F]+|[0-9]+)$")
+_PERF_MODIFIERS = frozenset("ukhGHIpPSDWeb")
 _LABEL = "name="
 
 
@@ -53,6 +55,8 @@ def parse(text: str) -> list[str]:
 
 def read(item: str) -> Request:
     """One item understood. Raises ``UsageError`` where it is none, or uses a modifier that counting does not know."""
+    if "{" in item or "}" in item:
+        raise UsageError(f"{item!r} has a brace", "events are put into groups that fit: write them without braces")
     if "/" in item:
         return _with_pmu(item)
     plain, _, modifiers = item.partition(":")
@@ -76,6 +80,9 @@ def _with_pmu(item: str) -> Request:
     terms = [term.strip() for term in match["terms"].split(",") if term.strip()]
     labels = [term.removeprefix(_LABEL) for term in terms if term.startswith(_LABEL)]
     terms = [term for term in terms if not term.startswith(_LABEL)]
+    for term in terms:
+        if "=" in term and not _VALUE.search(term):
+            raise UsageError(f"{term!r} in {item!r} has no number", "write it like perf does: event=0xc7")
     if not terms:
         raise UsageError(f"{item!r} names no event", "write it like perf does: cpu/event=0xc7,umask=0x80/u")
     if any(not re.fullmatch(r"[\w.:-]+", label) for label in labels):
@@ -93,6 +100,8 @@ def _with_pmu(item: str) -> Request:
 
 def _excluded(item: str, modifiers: str) -> tuple[bool, bool]:
     """Whether user code and the kernel are left out."""
+    if set(modifiers) - _PERF_MODIFIERS:
+        raise UsageError(f"{item!r} is no event that can be counted by layer", "tracepoints and breakpoints are not")
     if not modifiers or set(modifiers) - {"u", "k"}:
         raise UsageError(
             f"{item!r} has a modifier that counting does not know", "there are u (user code) and k (kernel)"

@@ -103,10 +103,18 @@ class TraceWriter:
         return self._describe(parent=parent, name=name, rank=rank, ordered=ordered)
 
     def counter(
-        self, name: str, parent: int, *, unit: str, rank: int | None = None, share_axis: str | None = None
+        self,
+        name: str,
+        parent: int,
+        *,
+        unit: str,
+        rank: int | None = None,
+        share_axis: str | None = None,
+        description: str = "",
     ) -> int:
         """A track for values; counters with the same ``share_axis`` are drawn to one scale."""
-        return self._describe(parent=parent, name=name, rank=rank, kind=packets.counter(unit, share_axis))
+        kind = packets.counter(unit, share_axis)
+        return self._describe(parent=parent, name=name, description=description, rank=rank, kind=kind)
 
     def sequence(self, track: int) -> EventSequence:
         """A new packet sequence, whose events belong to ``track``."""

@@ -136,7 +136,14 @@ def counter(unit: str, share_axis: str | None = None) -> bytes:
 
 
 def track_descriptor(
-    uuid: int, *, parent: int = 0, name: str = "", rank: int | None = None, ordered: bool = False, kind: bytes = b""
+    uuid: int,
+    *,
+    parent: int = 0,
+    name: str = "",
+    description: str = "",
+    rank: int | None = None,
+    ordered: bool = False,
+    kind: bytes = b"",
 ) -> bytes:
     """TracePacket.track_descriptor.
 
@@ -148,6 +155,8 @@ def track_descriptor(
         fields.append(number(5, parent))
     if name:
         fields.append(text(2, name))
+    if description:
+        fields.append(text(14, description))
     if ordered:
         fields.append(number(11, 3))  # EXPLICIT
     if rank is not None:

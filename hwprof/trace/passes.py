@@ -27,6 +27,9 @@ RATES: Final = "event rates"
 ORDER: Final = ("iteration", "region", "stage", LAYER, OPERATOR, RATES)
 """What stands on a pass's tracks, from top to bottom; the groups of series follow."""
 
+NOT_COUNTED: Final = "while leaf layers ran that counted this event; 0 is shown where it was not counted"
+"""What a track of rates says of itself: a counter track has no gaps."""
+
 _TITLES: Final = {
     "iteration": "iterations",
     "region": "regions",
@@ -178,12 +181,16 @@ class PassTracks:
         return self._counter(name.partition("/")[0], name, unit, share_axis=unit)
 
     def _rate_track(self, name: str, unit: str) -> EventSequence:
-        return self._counter(RATES, name, unit)
+        return self._counter(RATES, name, unit, description=NOT_COUNTED)
 
-    def _counter(self, group: str, name: str, unit: str, share_axis: str | None = None) -> EventSequence:
+    def _counter(
+        self, group: str, name: str, unit: str, share_axis: str | None = None, description: str = ""
+    ) -> EventSequence:
         parent = self._subgroup(group)
         self._counters += 1
-        track = self._writer.counter(name + self._suffix, parent, unit=unit, rank=self._counters, share_axis=share_axis)
+        track = self._writer.counter(
+            name + self._suffix, parent, unit=unit, rank=self._counters, share_axis=share_axis, description=description
+        )
         return self._writer.sequence(track)
 
     def _subgroup(self, name: str) -> int:

@@ -219,6 +219,27 @@ def test_another_processor_can_be_looked_at(tmp_path: Path) -> None:
     assert {event.pmu for event in hardware(found).values()} == {known.processor.pmu}
 
 
+def test_terms_for_another_processor_need_its_sysfs(tmp_path: Path) -> None:
+    known = microarchitecture(SPR)
+    assert known is not None
+    found = select(["r20c7", "cpu/event=0xc7/", "msr/tsc/"], machine_of(known), tmp_path, (), on_paper=True)
+    assert {why.reason for why in found.dropped.values()} == {
+        "perf's terms need the PMU's description in sysfs, and there is none"
+    }
+
+
+def test_perfs_names_of_cache_events_are_the_kernels(spr: Asking) -> None:
+    (event,) = hardware(spr("L1-dcache-load-misses")).values()
+    assert event.code == Code(3, 0x10000)
+
+
+def test_on_hybrids_cache_events_name_the_kind_of_core(alder_lake: Asking) -> None:
+    codes = {event.name: event.code for event in hardware(alder_lake("LLC-load-misses")).values()}
+    types = {name: code.config >> 32 for name, code in codes.items()}
+    assert types == {"cpu_core/llc-load-misses/": 4, "cpu_atom/llc-load-misses/": 10}
+    assert {code.config & 0xFFFF_FFFF for code in codes.values()} == {0x10002}
+
+
 def test_an_unknown_processor_has_the_kernels_events(tmp_path: Path) -> None:
     machine = read_machine(tmp_path, "riscv64", has_core_pmu=True)
     found = select(None, machine, tmp_path)
@@ -256,7 +277,8 @@ def test_any_pmu_of_sysfs_can_be_asked_for(spr: Asking) -> None:
     assert "Joules" in energy.meaning
     with pytest.raises(EncodingError, match="no term 'energy-gpu'"):
         spr("power/energy-gpu/")
-    assert "no PMU called nonsense" in spr("nonsense/event=1/").dropped["nonsense/event=1/"].reason
+    why = spr("nonsense/event=1/").dropped["nonsense/event=1/"]
+    assert "no PMU called nonsense" in why.reason and "there are breakpoint, cpu, " in (why.remedy or "")
 
 
 # --- several kinds of core

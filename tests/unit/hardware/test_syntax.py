@@ -76,6 +76,10 @@ def test_items_are_understood(item: str, expected: Request) -> None:
         ("cpu/name=x/", "names no event"),
         ('cpu/event=1,name=a"b/', "other characters"),
         ("r" + "f" * 17, "64 bits"),
+        ("{cycles", "without braces"),
+        ("cpu/event=0xzz/", "'event=0xzz' in .* has no number"),
+        ("sched:sched_switch", "tracepoints"),
+        ("mem:0x1234", "breakpoints"),
     ],
 )
 def test_what_is_no_event_is_refused_in_one_line(item: str, says: str) -> None:

@@ -184,14 +184,15 @@ def test_descriptors_give_the_tree() -> None:
     process = trace.process(77, "a process")
     trace.thread(77, 78, "a thread")
     group = trace.track("group", process, ordered=True)
-    trace.counter("watts", group, unit="W", rank=3, share_axis="power")
+    trace.counter("watts", group, unit="W", rank=3, share_axis="power", description="of a socket")
     described = [packet.track_descriptor for packet in decoding.packets(file)[1:]]
     assert [(d.process.pid, d.process.process_name) for d in described[:1]] == [(77, "a process")]
     assert (described[1].thread.pid, described[1].thread.tid, described[1].thread.thread_name) == (77, 78, "a thread")
     assert (described[2].name, described[2].parent_uuid, described[2].child_ordering) == ("group", process, 3)
     counter = described[3]
     assert (counter.parent_uuid, counter.sibling_order_rank, counter.counter.unit_name) == (group, 3, "W")
-    assert counter.counter.y_axis_share_key == "power"
+    assert (counter.counter.y_axis_share_key, counter.description) == ("power", "of a socket")
+    assert not described[2].HasField("description")
     assert len({descriptor.uuid for descriptor in described}) == 4
 
 
