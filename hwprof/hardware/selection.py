@@ -249,7 +249,7 @@ class _Selecting:
             )
         if name.lower().startswith(PAPI):
             return UsageError(f"{name!r} is a name of PAPI's", "--counters papi counts it")
-        near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.55)
+        near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.61)
         hint = f"did you mean {', '.join(near)}? " if near else ""
         return UsageError(
             f"there is no event, metric or group {name!r} on {title}", f"{hint}hwprof events shows what there is"

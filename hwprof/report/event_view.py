@@ -16,6 +16,7 @@ from hwprof.report.figures import enumerate_words, plural
 
 WIDE: Final = 120
 OTHER: Final = "other events"
+COUNTED_TIME: Final = "counted-time is no event: the nanoseconds that were counted (FLOPs a nanosecond are GFLOP/s)."
 
 
 def show(listed: EventList, console: Console) -> None:
@@ -129,9 +130,11 @@ def _tail(listed: EventList, console: Console) -> None:
         console.print(Text("\nnot to be had", "bold"))
     for (reason, remedy), names in reasons.items():
         _put(Text(f"{', '.join(names)}: {reason}{f' ({remedy})' if remedy else ''}"), console, 2, 2)
-    if listed.notes:
+    timed = any("counted-time" in metric.events for metric in listed.metrics)
+    notes = [*([COUNTED_TIME] if timed else []), *listed.notes]
+    if notes:
         console.print(Text("\nto know", "bold"))
-    for note in listed.notes:
+    for note in notes:
         _put(Text(note), console, 2, 2)
 
 

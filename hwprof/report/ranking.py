@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Sequence
 from typing import Final
 
@@ -26,7 +27,10 @@ def rank(
     """
     known = [*OWN, *(metric.name for metric in metrics), *(event.name for event in events)]
     if sort not in known:
-        raise UsageError(f"cannot sort by {sort!r}", f"choose one of: {', '.join(known)}")
+        near = difflib.get_close_matches(sort.lower(), known, n=3)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        others = "or a metric or event of this run: hwprof report --format json names them"
+        raise UsageError(f"cannot sort by {sort!r}", f"{hint}there are {', '.join(OWN)}, {others}")
     missing = next((metric.missing for metric in metrics if metric.name == sort), None)
     if missing is not None:
         raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from hwprof.cli.app import COMMANDS
 from tests.requirements import require_module
 
 
@@ -25,11 +26,13 @@ def hwprof(*arguments: str, cwd: Path, columns: int = 80) -> subprocess.Complete
     )
 
 
-@pytest.mark.parametrize("command", [[], ["collect"], ["report"], ["open"], ["layers"], ["models"], ["doctor"]])
+@pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])
 def test_help_has_examples(command: list[str], tmp_path: Path) -> None:
     done = hwprof(*command, "--help", cwd=tmp_path)
     assert done.returncode == 0
     assert "Example" in done.stdout
+    if not command:
+        assert [line.split()[0] for line in done.stdout.partition("Commands:\n")[2].splitlines()] == list(COMMANDS)
 
 
 def test_the_command_line_starts_without_anything_heavy() -> None:
