@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
+from hwprof.hardware.metrics import vocabulary
 from hwprof.report.schema import Document, MetricInfo
 
 ALL: Final = "all"
@@ -51,7 +52,7 @@ def expand(items: Sequence[str], document: Document) -> list[str]:
     """The metrics of these names and groups, each once, in the order given; ``all``: every group.
 
     Of a group, those that were measured; where none was, all of them, so that their reasons are shown. Raises
-    ``UsageError`` for a name that is neither.
+    ``UsageError`` for a name that is neither, ``HwprofError`` for one of which this run has nothing.
     """
     found: dict[str, None] = {}
     groups = dict.fromkeys(metric.group for metric in document.metrics)
@@ -60,6 +61,11 @@ def expand(items: Sequence[str], document: Document) -> list[str]:
         group = [metric for metric in document.metrics if item in (metric.group, ALL)]
         measured = [metric.name for metric in group if metric.missing is None]
         members = measured or [metric.name for metric in group] or [name for name in names if name == item]
+        if not members and any(item in (metric.name, metric.group) for metric in vocabulary()):
+            raise HwprofError(
+                f"{item} was not measured in this run: nothing was counted that tells it",
+                f"hwprof events {item} shows whether the processor has such events",
+            )
         if not members:
             near = difflib.get_close_matches(item, [*groups, *names], n=1)
             hint = f"did you mean {near[0]}? " if near else ""

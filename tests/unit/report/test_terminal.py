@@ -9,7 +9,7 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.report import choice, document, terminal
 from hwprof.report.schema import Document
 from hwprof.run.directory import RunDirectory
@@ -172,6 +172,13 @@ def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
     built = document.build(build(tmp_path))
     with pytest.raises(UsageError, match=r"no metric or group 'cpj' in this run \(did you mean cpi\? groups: cpi, "):
         choice.expand(["cpj"], built)
+
+
+def test_a_choice_that_the_run_has_nothing_of_is_no_bad_usage(tmp_path: Path) -> None:
+    built = document.build(build(tmp_path, hardware="amd-zen2"))
+    with pytest.raises(HwprofError, match=r"topdown was not measured in this run.*hwprof events topdown") as caught:
+        choice.expand(["topdown"], built)
+    assert not isinstance(caught.value, UsageError)
 
 
 def test_kinds_of_core_stand_at_the_head(tmp_path: Path) -> None:
