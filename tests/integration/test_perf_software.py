@@ -6,66 +6,21 @@ import ctypes
 import hashlib
 import json
 import mmap
-import os
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 
 import polars as pl
 import pytest
 
 from collectors.perf import PerfCollector
-from hwprof.session.collector import CountedSpan, PassContext
-from tests.requirements import missing
+from hwprof.session.collector import CountedSpan
+from tests.hands import Hand
 
 PAGE = mmap.PAGESIZE
-SOFTWARE = ["task-clock", "page-faults", "context-switches", "cpu-migrations"]
-
-
-@pytest.fixture
-def collector(tmp_path: Path) -> Iterator[Callable[[], PerfCollector]]:
-    """Starts a collector of software events on the calling thread; stops it at the end."""
-    started: list[PerfCollector] = []
-
-    def start() -> PerfCollector:
-        made = PerfCollector()
-        available = made.availability()
-        if not available.ok:
-            missing(f"perf events ({available.reason})")
-        made.start(PassContext("measure", os.getpid(), threading.get_native_id(), tmp_path, {"events": SOFTWARE}))
-        started.append(made)
-        return made
-
-    yield start
-    for made in started:
-        made.stop()
-
-
-class Hand(threading.Thread):
-    """A thread that does what it is handed, and sleeps otherwise."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._asked, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        self._work: Callable[[], object] = int
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            self._asked.acquire()
-            self._work()
-            self._done.release()
-
-    def begin(self, work: Callable[[], object]) -> None:
-        self._work = work
-        self._asked.release()
-
-    def end(self) -> None:
-        self._done.acquire()
 
 
 def touch(pages: int) -> tuple[mmap.mmap, Callable[[], object]]:

@@ -5,44 +5,22 @@ from __future__ import annotations
 import ctypes
 import json
 import mmap
-import os
 import resource
 import subprocess
 import sys
 import textwrap
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from collectors.perf import PerfCollector
-from hwprof.session.collector import CountedSpan, PassContext
+from hwprof.session.collector import CountedSpan
 from tests.requirements import missing
 
 SLEEPING = 2000
 DESCRIPTORS = 9000  # four software events a thread, and some to spare
 EVENTS = ["task-clock"]  # the other software events come along
-
-
-@pytest.fixture
-def collector(tmp_path: Path) -> Iterator[Callable[[], PerfCollector]]:
-    """Starts a collector of software events on the calling thread; stops it at the end."""
-    started: list[PerfCollector] = []
-
-    def start() -> PerfCollector:
-        made = PerfCollector()
-        available = made.availability()
-        if not available.ok:
-            missing(f"perf events ({available.reason})")
-        made.start(PassContext("measure", os.getpid(), threading.get_native_id(), tmp_path, {"events": EVENTS}))
-        started.append(made)
-        return made
-
-    yield start
-    for made in started:
-        made.stop()
 
 
 THOUSANDS = """

@@ -17,32 +17,13 @@ from collectors.counting.sweep import NativeSweep, PythonSweep, make_sweep, ring
 from collectors.counting.sweep_library import NoLibraryError, library
 from hwprof.hardware import perf_event
 from hwprof.hardware.perf_event import Attributes, group_read_bytes, open_event
+from tests.hands import Hand
 from tests.requirements import missing
 
 PAGE_FAULTS, CONTEXT_SWITCHES, CPU_MIGRATIONS = 2, 3, 4
 EVENTS = (perf_event.CONFIG_TASK_CLOCK, PAGE_FAULTS, CONTEXT_SWITCHES, CPU_MIGRATIONS)
 SIZE = group_read_bytes(len(EVENTS))
 SOME, ALL = 0, 1
-
-
-class Hand(threading.Thread):
-    """A thread that does what it is handed, and sleeps otherwise."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._asked, self.done = threading.Semaphore(0), threading.Semaphore(0)
-        self._work: Callable[[], object] = int
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            self._asked.acquire()
-            self._work()
-            self.done.release()
-
-    def begin(self, work: Callable[[], object]) -> None:
-        self._work = work
-        self._asked.release()
 
 
 @pytest.fixture
