@@ -35,9 +35,11 @@ kmeta=${PMU_VM_KERNEL:-linux-image-6.12-cloud-arm64}
 kdir=$cache/kernels/$kmeta
 py=${PMU_VM_PYTHON:-python3}
 pyreqs=${PMU_VM_PYREQS:-"torch==2.10.0 numpy<2.4 filelock typing-extensions sympy mpmath networkx jinja2 markupsafe fsspec"}
-guestpkgs="python3 python3-distutils busybox-static bash coreutils grep sed findutils util-linux procps hostname libgomp1 libstdc++6 linux-perf strace ${PMU_VM_PACKAGES:-}"
+guestpkgs="python3 python3-distutils busybox-static bash coreutils grep sed findutils util-linux procps hostname libgomp1 libstdc++6 linux-perf strace libpapi7.0 ${PMU_VM_PACKAGES:-}"
 NICE="nice -n 10"
 PATH=$PATH:/usr/sbin:/sbin
+# every boot has the same clock, random numbers and order of files
+epoch=2026-01-01T00:00:00 uuid=00000000-0000-4000-8000-000000000001
 t= qpid= unpacked=
 say() { echo "pmu_vm: $*" >&2; }
 die() { say "$*"; exit 2; }
@@ -74,7 +76,7 @@ mkimg() { # mkimg DIR IMAGE SPARE_MB: an ext4 image of DIR, made without mountin
   mb=$(( used + used/10 + files/200 + 24 + $3 ))
   rm -f "$2"; truncate -s "${mb}M" "$2"
   # root_owner only covers the top folder; root builds it, so owners are right
-  $NICE mkfs.ext4 -q -F -m 0 -O ^has_journal -E root_owner=0:0,lazy_itable_init=1 -d "$1" "$2" </dev/null 2> "$2.log" || { cat "$2.log" >&2; return 1; }
+  $NICE mkfs.ext4 -q -F -m 0 -O ^has_journal -U "$uuid" -E "root_owner=0:0,lazy_itable_init=1,hash_seed=$uuid" -d "$1" "$2" </dev/null 2> "$2.log" || { cat "$2.log" >&2; return 1; }
   rm -f "$2.log"
 }
 
@@ -180,7 +182,7 @@ run() {
   mkimg "$t/w" "$t/work.img" 256; rm -rf "$t/w"
   mkfifo "$t/out"; cat "$t/out" & local catpid=$!
   local q=(qemu-system-aarch64 -M virt,gic-version=3 -cpu "$cpu" -smp "$smp" -m "$mem" -nodefaults -no-user-config
-    -display none -monitor none -serial "file:$t/console" -no-reboot
+    -display none -monitor none -serial "file:$t/console" -no-reboot -seed 1 -rtc "base=$epoch,clock=vm"
     -kernel "$kdir/vmlinuz" -initrd "$kdir/initramfs" -append "console=ttyAMA0 quiet loglevel=4 panic=-1 nokaslr ${PMU_VM_APPEND:-}"
     -drive "if=none,id=root,format=raw,file=$cache/root.img,snapshot=on" -device virtio-blk-device,drive=root,serial=root
     -drive "if=none,id=work,format=raw,file=$t/work.img,cache=unsafe" -device virtio-blk-device,drive=work,serial=work

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -20,7 +21,15 @@ REPOSITORY: Final = Path(__file__).resolve().parents[2]
 PMU_VM: Final = REPOSITORY / "scripts/pmu_vm/pmu_vm.sh"
 CACHE: Final = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hwprof-tests"
 
-SOURCES: Final = ("hwprof", "collectors", "tests/__init__.py", "tests/requirements.py", "tests/pmu", "pyproject.toml")
+SOURCES: Final = (
+    "hwprof",
+    "collectors",
+    "tests/__init__.py",
+    "tests/hands.py",
+    "tests/requirements.py",
+    "tests/pmu",
+    "pyproject.toml",
+)
 """What the guest gets of the repository, at /lab/src, which is the job's working directory."""
 
 GUEST_REQUIREMENTS: Final = ("polars", "numpy", "msgspec", "orjson", "click", "rich")
@@ -63,21 +72,22 @@ def run_in_vm(
     options += ["-c", cpu] if cpu else []
     for name, value in (env or {}).items():
         options += ["-e", f"{name}={value}"]
-    with tempfile.TemporaryDirectory(prefix="hwprof-guest-") as folder:
-        stage(Path(folder))
-        command = [str(PMU_VM), "run", "-d", folder, *options, "--", *args]
-        return subprocess.run(
-            command,
-            env={**os.environ, "PMU_VM_PYTHON": sys.executable},
-            capture_output=True,
-            text=True,
-            timeout=timeout_s + 600,  # the first run builds the machine
-            check=False,
-        )
+    return subprocess.run(
+        [str(PMU_VM), "run", "-d", staged().name, *options, "--", *args],
+        env={**os.environ, "PMU_VM_PYTHON": sys.executable},
+        capture_output=True,
+        text=True,
+        timeout=timeout_s + 600,  # the first run builds the machine
+        check=False,
+    )
 
 
-def stage(folder: Path) -> None:
-    """The sources for the guest, compiled, since compiling there is slow; any user may read them."""
+@cache
+def staged() -> tempfile.TemporaryDirectory[str]:
+    """The sources for the guest, compiled, since compiling there is slow; any user may read them. They are there until
+    the tests have ended."""
+    kept = tempfile.TemporaryDirectory(prefix="hwprof-guest-")
+    folder = Path(kept.name)
     folder.chmod(0o755)
     for source in SOURCES:
         origin, target = REPOSITORY / source, folder / source
@@ -94,6 +104,7 @@ def stage(folder: Path) -> None:
             quiet=2,
             invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
         )
+    return kept
 
 
 def guest_wheels() -> Path:

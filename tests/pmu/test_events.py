@@ -7,16 +7,12 @@ import pytest
 
 from hwprof.hardware.cores import microarchitecture
 from hwprof.report.event_list import EventList
-from tests.pmu.machine import run_in_vm
+from tests.pmu.conftest import Results
 
 
-@pytest.fixture(scope="module")
-def listed(tmp_path_factory: pytest.TempPathFactory) -> EventList:
-    out = tmp_path_factory.mktemp("events")
-    command = ["python3", "-m", "tests.pmu.guest.events", "--all", "armv8_pmuv3/event=0x8,name=mine/u"]
-    done = run_in_vm(command, out=out, user=True, paranoid=2)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return msgspec.json.decode((out / "events.json").read_bytes(), type=EventList)
+@pytest.fixture
+def listed(found: Results) -> EventList:
+    return msgspec.convert(found["events"], EventList)
 
 
 def test_the_processor_is_found_and_counts(listed: EventList) -> None:

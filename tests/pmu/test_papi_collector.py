@@ -2,37 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-from typing import Any
-
-import pytest
-
+from tests.pmu.conftest import Results
 from tests.pmu.guest.papi_work import HARDWARE, MANY, PAGES, ROUNDS, SILENT, SOFTWARE, table
-from tests.pmu.machine import run_in_vm
-
-CPU = "cortex-a57"
-"""A processor whose PMU the emulator has and for which PAPI 7.0 knows presets."""
 
 
-def run(out: Path, job: str, **options: Any) -> dict[str, Any]:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("PMU_VM_PACKAGES", "libpapi7.0")
-        done = run_in_vm(["python3", "-m", "tests.pmu.guest.papi_work", job], out=out, **options)
-    assert done.returncode == 0, done.stdout + done.stderr
-    result: dict[str, Any] = json.loads((out / "papi.json").read_text())
-    return result
-
-
-@pytest.fixture(scope="module")
-def result(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    return run(tmp_path_factory.mktemp("papi"), "count", cpu=CPU, paranoid=1)
-
-
-def test_papi_and_perf_count_the_same_on_every_thread(result: dict[str, Any]) -> None:
+def test_papi_and_perf_count_the_same_on_every_thread(found_by_papi: Results) -> None:
     """Workers sleep while the edges are read, so both see the very same counts, but where the scheduler's tick came
     between the two readings of an edge. The main thread reads: what that takes is counted on either side."""
-    both = result["both"]
+    both = found_by_papi["papi_beside_perf"]
     perf, papi = table(both["counts"]["perf"]), table(both["counts"]["papi"])
     assert both["detail"]["papi"]["every_thread"]
     for name, tid in both["threads"].items():
@@ -48,17 +25,17 @@ def test_papi_and_perf_count_the_same_on_every_thread(result: dict[str, Any]) ->
         assert PAGES <= faults[0] <= faults[len(faults) // 2] <= PAGES + 2
 
 
-def test_emulated_cycles_are_twice_the_instructions(result: dict[str, Any]) -> None:
+def test_emulated_cycles_are_twice_the_instructions(found_by_papi: Results) -> None:
     """Shifted or mixed-up values would show; in the sets of the rotation as well."""
-    for rows in (result["both"]["counts"]["papi"], result["rotation"]["counts"]):
+    for rows in (found_by_papi["papi_beside_perf"]["counts"]["papi"], found_by_papi["papi_in_turn"]["counts"]):
         counted = table(rows)
         instructions = {key[:2]: row["value"] for key, row in counted.items() if key[2] == "PAPI_TOT_INS"}
         assert len(instructions) > 3 and max(instructions.values()) > 1_000_000
         assert all(counted[*key, "PAPI_TOT_CYC"]["value"] == 2 * value for key, value in instructions.items())
 
 
-def test_more_events_than_counters_are_counted_in_turn(result: dict[str, Any]) -> None:
-    rotation = result["rotation"]
+def test_more_events_than_counters_are_counted_in_turn(found_by_papi: Results) -> None:
+    rotation = found_by_papi["papi_in_turn"]
     sets = rotation["sets"]
     assert len(sets) > 1 and {name for names in sets for name in names} == set(MANY) | set(SOFTWARE.values())
     assert all({"PAPI_TOT_CYC", "PAPI_TOT_INS"} <= set(names) for names in sets)
@@ -70,16 +47,16 @@ def test_more_events_than_counters_are_counted_in_turn(result: dict[str, Any]) -
         assert all(row["running_ns"] == row["enabled_ns"] > 1_000_000 for row in rows)
 
 
-def test_events_that_the_processor_only_pretends_to_have_are_told(result: dict[str, Any]) -> None:
+def test_events_that_the_processor_only_pretends_to_have_are_told(found_by_papi: Results) -> None:
     """The emulator counts cycles and instructions; the kernel opens the others, and they stay 0."""
-    unavailable = result["rotation"]["detail"]["unavailable_events"]
+    unavailable = found_by_papi["papi_in_turn"]["detail"]["unavailable_events"]
     assert "stays 0 where it must count" in unavailable[SILENT]["reason"]
-    (note,) = [note for note in result["rotation"]["notes"] if note.startswith("stayed 0 throughout")]
+    (note,) = [note for note in found_by_papi["papi_in_turn"]["notes"] if note.startswith("counted 0 throughout")]
     assert "PAPI_L2_DCM" in note and "PAPI_TOT_INS" not in note
 
 
-def test_an_ordinary_user_counts_user_code(tmp_path: Path) -> None:
-    found = run(tmp_path, "available", cpu=CPU, paranoid=2, user=True)
+def test_an_ordinary_user_counts_user_code(found_by_papi: Results) -> None:
+    found = found_by_papi["papi_at_levels"]["2"]
     assert found["ok"], found
     assert found["detail"]["kernel"] is False and found["detail"]["every_thread"]
     assert found["detail"]["hardware"][:2] == list(HARDWARE.values())
@@ -87,14 +64,14 @@ def test_an_ordinary_user_counts_user_code(tmp_path: Path) -> None:
     assert any("user code only" in note and "sudo sysctl" in note for note in found["notes"])
 
 
-def test_papi_refuses_paranoid_3_with_the_remedy(tmp_path: Path) -> None:
-    found = run(tmp_path, "available", cpu=CPU, paranoid=3)
+def test_papi_refuses_paranoid_3_with_the_remedy(found_by_papi: Results) -> None:
+    found = found_by_papi["papi_at_levels"]["3"]
     assert not found["ok"]
     assert "counts nothing here" in found["reason"] and "paranoid=3" in found["reason"]
     assert found["remedy"] == "sudo sysctl kernel.perf_event_paranoid=1"
 
 
-def test_a_processor_that_papi_does_not_know_is_the_reason(tmp_path: Path) -> None:
-    found = run(tmp_path, "available", cpu="cortex-a72", paranoid=1)
+def test_a_processor_that_papi_does_not_know_is_the_reason(found_without_pmu: Results) -> None:
+    found = found_without_pmu["papi_available"]
     assert not found["ok"]
     assert "libpfm4" in found["reason"] and "newer PAPI" in found["remedy"]

@@ -1,38 +1,26 @@
-"""Runs ``hwprof collect`` in the guest on a small model: ``python3 -m tests.pmu.guest.collect [OPTIONS]``."""
+"""Runs ``hwprof collect`` in the guest, once for each number of threads: ``python3 -m tests.pmu.guest.collect 1 2``
+leaves runs below $OUT/1 and $OUT/2."""
 
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
-import torch
-
-from tests.pmu.guest.registration import register
-
-
-def small() -> torch.nn.Module:
-    """A few layers, each large enough for two threads."""
-    torch.manual_seed(0)
-    return torch.nn.Sequential(
-        torch.nn.Conv2d(3, 16, 3, padding=1),
-        torch.nn.ReLU(),
-        torch.nn.Conv2d(16, 16, 3, padding=1),
-        torch.nn.MaxPool2d(2),
-        torch.nn.Conv2d(16, 10, 1),
-    )
+COMMAND = (sys.executable, "-m", "tests.pmu.guest.command", "collect")
+OPTIONS = (
+    *("--model", "tests.pmu.guest.model:small", "--input-shape", "1,3,32,32", "--passes", "measure"),
+    *("--iterations", "8", "--warmup", "8"),
+)
 
 
-def main() -> int:
-    from hwprof.cli.app import run
-
-    results = Path(os.environ["OUT"]) / "results"
-    register()
-    return run(
-        ["collect", "--model", "tests.pmu.guest.collect:small", "--input-shape", "1,3,32,32", "--passes", "measure",
-         "--iterations", "8", "--warmup", "8", "--output", str(results), *sys.argv[1:]]
-    )  # fmt: skip
+def main(threads: Sequence[str]) -> None:
+    for number in threads:
+        output = Path(os.environ["OUT"]) / number
+        subprocess.run([*COMMAND, *OPTIONS, "--threads", number, "--output", str(output)], check=True)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    main(sys.argv[1:])

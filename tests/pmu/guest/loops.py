@@ -14,3 +14,6 @@ _memory[: len(_LOOP)] = _LOOP
 
 loop = ctypes.CFUNCTYPE(None, ctypes.c_uint64)(ctypes.addressof(ctypes.c_char.from_buffer(_memory)))
 """``loop(n)`` executes exactly 2 n + 1 instructions (n > 0) besides the call. It runs without the interpreter lock."""
+
+A_WHILE: Final = 30_000_000
+"""Turns, each 2 ns an instruction, after which an event that stayed 0 is told."""

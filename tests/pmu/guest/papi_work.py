@@ -1,23 +1,20 @@
-"""Work that perf and PAPI count side by side: run by the tests here, and inside the emulated machine that has a PMU
-(``python3 -m tests.pmu.guest.papi_work count``, which leaves $OUT/papi.json)."""
+"""Work that perf and PAPI count side by side: run by the tests here, and inside the emulated machine that has a PMU."""
 
 from __future__ import annotations
 
 import ctypes
 import hashlib
-import json
 import mmap
 import os
-import sys
 import threading
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from collectors.papi import PapiCollector
 from collectors.perf import PerfCollector
 from hwprof.session.collector import CountedSpan, PassContext
+from tests.hands import Hand
 
 SOFTWARE = {
     "task-clock": "perf::TASK-CLOCK",
@@ -34,29 +31,6 @@ SILENT = "PAPI_BR_INS"
 PAGES = 500
 ROUNDS = 10
 ROUNDS_OF_HASHING = 2_000
-
-
-class Hand(threading.Thread):
-    """A thread that does what it is handed, and sleeps otherwise."""
-
-    def __init__(self) -> None:
-        super().__init__(daemon=True)
-        self._asked, self._done = threading.Semaphore(0), threading.Semaphore(0)
-        self._work: Callable[[], object] = int
-        self.start()
-
-    def run(self) -> None:
-        while True:
-            self._asked.acquire()
-            self._work()
-            self._done.release()
-
-    def begin(self, work: Callable[[], object]) -> None:
-        self._work = work
-        self._asked.release()
-
-    def end(self) -> None:
-        self._done.acquire()
 
 
 def touch_and_compute(pages: int, rounds: int) -> None:
@@ -113,17 +87,24 @@ def table(rows: Sequence[dict[str, Any]]) -> dict[tuple[int, int, str], dict[str
     return {(row["span"], row["tid"], row["event"]): row for row in rows}
 
 
-def rotation(folder: Path) -> dict[str, Any]:
+def papi_beside_perf() -> dict[str, Any]:
+    """Both collectors side by side."""
+    return side_by_side(SOFTWARE | HARDWARE, Path(os.environ["OUT"]), ROUNDS_OF_HASHING)
+
+
+def papi_in_turn() -> dict[str, Any]:
     """More presets than the processor has counters, each set in its turn over the same work."""
+    from tests.pmu.guest.loops import A_WHILE, loop
+
     papi = PapiCollector()
-    papi.start(PassContext("measure", os.getpid(), threading.get_native_id(), folder, {"events": [*MANY, SILENT]}))
+    papi.start(PassContext("measure", os.getpid(), threading.get_native_id(), Path(), {"events": [*MANY, SILENT]}))
     read = papi.full_reader()
     sets = papi.event_sets()
     spans = []
     for iteration in range(2 * len(sets)):
         papi.begin_iteration(iteration % len(sets))
         read()
-        touch_and_compute(1, ROUNDS_OF_HASHING)
+        loop(A_WHILE)
         read()
         spans.append(CountedSpan(iteration, iteration, 2 * iteration, 2 * iteration + 1))
     counts = papi.counts(spans)
@@ -135,18 +116,3 @@ def rotation(folder: Path) -> dict[str, Any]:
         "notes": collected.notes,
         "detail": collected.detail,
     }
-
-
-def count(folder: Path) -> dict[str, Any]:
-    """Both collectors side by side, and PAPI's sets in turn."""
-    return {"both": side_by_side(SOFTWARE | HARDWARE, folder, ROUNDS_OF_HASHING), "rotation": rotation(folder)}
-
-
-def available(folder: Path) -> dict[str, Any]:
-    """What the collector says of itself."""
-    return asdict(PapiCollector().availability())
-
-
-if __name__ == "__main__":
-    out = Path(os.environ["OUT"])
-    (out / "papi.json").write_text(json.dumps({"count": count, "available": available}[sys.argv[1]](out)))
