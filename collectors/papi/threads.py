@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 from collectors.counting.threads import EndedError, RefusedError, Roster, ThreadCounters, cpu_time_ns
 from collectors.papi.library import ECOUNT, ESYS, PapiError
 from collectors.papi.plan import Plan
@@ -25,7 +28,7 @@ class ThreadSets(ThreadCounters):
             self.close()
             if error.code == ESYS:
                 raise EndedError from error
-            raise RefusedError("Too many open files" if error.code == ECOUNT else str(error)) from error
+            raise RefusedError(os.strerror(errno.EMFILE) if error.code == ECOUNT else str(error)) from error
 
     def start(self, event_set: int) -> None:
         """From now on the plan's set of that number counts, from 0 if it did not before. Raises ``PapiError``."""
