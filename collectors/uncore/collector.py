@@ -22,8 +22,8 @@ SHARE: Final = 0.01
 """The largest share of a processor's time that reading may take: where there are many controllers, readings come less
 often."""
 
-FIRST_READINGS: Final = 5
-"""From which the time of one is known."""
+TRIALS: Final = 5
+"""Readings before the first one, from which the time of one is known."""
 
 ALLOW_SOCKETS: Final = "sudo sysctl kernel.perf_event_paranoid=0 (or give hwprof CAP_PERFMON)"
 WHOLE_MACHINE: Final = (
@@ -63,7 +63,7 @@ class UncoreCollector:
         )
 
     def start(self, context: PassContext) -> None:
-        """Opens all counters, takes the first readings, then samples in a thread of this process."""
+        """Opens all counters, takes the first reading, then samples in a thread of this process."""
         plan = self._plan()
         missing = dict(plan.missing)
         for group in plan.groups:
@@ -73,10 +73,10 @@ class UncoreCollector:
                 missing |= dict.fromkeys(group.series, Dropped(f"{group} cannot be opened ({error.strerror})"))
         for fds in self._counters.values():
             perf_event.enable_group(fds[0])
-        self._log = TrafficLog(Plan(tuple(self._counters), missing), self._read)
-        for _ in range(FIRST_READINGS):
-            self._log.sample()
-        self._period_s = max(PERIOD_S, (self._log.reading_us() or 0) / 1e6 / SHARE)
+        opened = Plan(tuple(self._counters), missing)
+        self._period_s = self._affordable_s(opened)
+        self._log = TrafficLog(opened, self._read)
+        self._log.sample()
         self._sampler = SamplingThread("hwprof-uncore", self._period_s, self._log.sample)
         self._sampler.start()
 
@@ -102,6 +102,13 @@ class UncoreCollector:
                 "reading_us": log.reading_us(),
             },
         )
+
+    def _affordable_s(self, plan: Plan) -> float:
+        """The period at which reading takes no more than ``SHARE`` of a processor."""
+        trial = TrafficLog(plan, self._read)
+        for _ in range(TRIALS):
+            trial.sample()
+        return max(PERIOD_S, (trial.reading_us() or 0) / 1e6 / SHARE)
 
     def _read(self, group: Group) -> Reading:
         return perf_event.read_group(self._counters[group][0], len(group.parts))
