@@ -25,8 +25,7 @@ import polars as pl
 
 from hwprof import __version__
 from hwprof.analysis.metrics import events_of
-from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, catalogue
-from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, catalogue, microarchitecture
 from hwprof.hardware.selection import ALL, select
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import (

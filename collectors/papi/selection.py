@@ -46,7 +46,7 @@ def select(papi: Papi, names: Iterable[str] | None) -> PapiSelection:
             selection.events[item] = described.get(item, plain)
         else:
             raise UsageError(f"PAPI {papi.version} knows no event {item!r} on this machine", LIST_EVENTS)
-    software = {event.name: event for event in file.defaults() if event.kind == "software"}
+    software = {event.name: event for event in file.defaults()}
     order = list(described)
     hardware = {name: event for name, event in selection.events.items() if event.kind == "hardware"}
     ordered = sorted(hardware, key=lambda name: order.index(name) if name in described else len(order))

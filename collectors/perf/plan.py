@@ -9,8 +9,7 @@ from pathlib import Path
 from collectors.perf.opening import Opening, find_opening
 from collectors.perf.trial import Trial
 from hwprof.hardware import perf_event, permission
-from hwprof.hardware.catalogue import Processor
-from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.catalogue import Processor, microarchitecture
 from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import operands

@@ -10,8 +10,8 @@ from collectors.sampling import SamplingThread
 from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
 from hwprof.hardware import machine, perf_event, permission
-from hwprof.hardware.catalogue import Event, Microarchitecture
-from hwprof.hardware.cores import core_kinds, microarchitecture
+from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitecture
+from hwprof.hardware.cores import core_kinds
 from hwprof.hardware.countable import Dropped
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 

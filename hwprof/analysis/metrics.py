@@ -24,14 +24,10 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis import uncore
+from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, vocabulary
 from hwprof.hardware.metrics import operands as named_operands
-from hwprof.hardware.metrics import vocabulary
 from hwprof.hardware.selection import DEFAULT, select
 from hwprof.run.manifest import CoreKind, Machine, MetricDefinition, PassRecord
-
-MODELLED_OPERANDS: Final = frozenset({"macs", "bytes"})
-GIVEN_OPERANDS: Final = MODELLED_OPERANDS | {"time", "counted-time", "threads"}
-"""Operands that are no events."""
 
 OF_ALL_THREADS: Final = frozenset({"time", "threads"})
 """Operands of which a thread has no part: formulas with one of them cannot be told by thread."""
@@ -59,10 +55,7 @@ def definitions(record: PassRecord | None, machine: Machine) -> tuple[MetricDefi
             found[definition.name] = definition
     for name in vocabulary():
         if name.core and name.name not in found:
-            found[name.name] = MetricDefinition(
-                name=name.name, title=name.title, unit=name.unit, digits=name.digits, group=name.group, core=True,
-                formula=NOT_DEFINED, meaning=name.meaning or name.title,
-            )  # fmt: skip
+            found[name.name] = name.defined(NOT_DEFINED)
     found |= {definition.name: definition for definition in uncore.definitions()}  # no thread's counts tell them
     order = {name.name: number for number, name in enumerate(vocabulary())}
     counted = sorted(found.values(), key=lambda definition: order.get(definition.name, len(order)))

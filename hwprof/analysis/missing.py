@@ -8,7 +8,8 @@ from typing import Any, Final
 import msgspec
 
 from hwprof.analysis import uncore
-from hwprof.analysis.metrics import GIVEN_OPERANDS, missing_operands, operands_of
+from hwprof.analysis.metrics import missing_operands, operands_of
+from hwprof.hardware.metrics import GIVEN_OPERANDS
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
 
 UNAVAILABLE_EVENTS: Final = "unavailable_events"

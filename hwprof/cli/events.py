@@ -74,7 +74,8 @@ def _list(form: str) -> None:
 
 def _of_processor(processor: str, names: tuple[str, ...], everything: bool) -> EventList:
     """The catalogue's file of that id, as if this machine had such cores."""
-    from hwprof.hardware.cores import machine_of, microarchitecture
+    from hwprof.hardware.catalogue import microarchitecture
+    from hwprof.hardware.cores import machine_of
 
     known = microarchitecture(processor)
     if known is None:

@@ -7,7 +7,6 @@ processor is adding a file. This module only reads the files; ``cores`` finds th
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -15,7 +14,6 @@ from typing import Final, Literal
 
 import msgspec
 
-from hwprof.errors import UsageError
 from hwprof.run.manifest import EventInfo, Machine
 
 GENERIC: Final = "kernel"
@@ -64,7 +62,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     leader: str | None = None  # the event that must lead its group
     precision: str | None = None  # floating-point events: half, bfloat16, single, double, …
     width: int | None = None  # of the vectors, in bits; 0: scalar
-    default: bool = False
+    default: bool = False  # software events: counted along in any case
     busy_loop_moves: bool = False
     kernel_only: bool = False
     on: tuple[Mapping, ...] = ()
@@ -147,23 +145,8 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         return {name: event for event in self.event for name in (event.name, *event.aliases)}
 
     def defaults(self) -> tuple[Event, ...]:
-        """What is counted unless the user asks for other events."""
+        """The software events, which are counted along whatever the user asks for."""
         return tuple(event for event in self.event if event.default)
-
-    def select(self, names: Iterable[str]) -> tuple[Event, ...]:
-        """The events of those names or aliases, each once, in catalogue order.
-
-        Raises ``UsageError`` on a name that is not in it.
-        """
-        named = self.named()
-        wanted = set()
-        for name in names:
-            event = named.get(name)
-            if event is None:
-                known = ", ".join(event.name for event in self.event)
-                raise UsageError(f"there is no event {name!r}", f"choose from: {known}")
-            wanted.add(event.name)
-        return tuple(event for event in self.event if event.name in wanted)
 
 
 @cache
@@ -195,9 +178,20 @@ class Microarchitecture:
 
 
 @cache
+def microarchitecture(name: str | None) -> Microarchitecture | None:
+    """The processor of that id; None where the catalogue describes none such."""
+    try:
+        file = catalogue(name) if name is not None else None
+    except KeyError:
+        return None
+    if name is None or file is None or file.processor is None:
+        return None
+    return Microarchitecture(name, file.processor, file)
+
+
+@cache
 def microarchitectures() -> tuple[Microarchitecture, ...]:
     """Every processor that the catalogue describes, by id."""
     folder = resources.files("hwprof.hardware").joinpath("events")
     names = sorted(file.name.removesuffix(".toml") for file in folder.iterdir() if file.name.endswith(".toml"))
-    found = [(name, catalogue(name)) for name in names]
-    return tuple(Microarchitecture(name, file.processor, file) for name, file in found if file.processor is not None)
+    return tuple(found for name in names if (found := microarchitecture(name)) is not None)

@@ -76,11 +76,6 @@ def identify(identity: Identity, pmu: str | None) -> str | None:
     return fitting[0][0] if fitting else None
 
 
-def microarchitecture(name: str | None) -> Microarchitecture | None:
-    """The catalogue's file of that id."""
-    return next((kind for kind in microarchitectures() if kind.id == name), None)
-
-
 def machine_of(kind: Microarchitecture) -> Machine:
     """A machine of which nothing is known but its kind of core: to look at a processor that is not at hand."""
     processor = kind.processor

@@ -17,6 +17,12 @@ from hwprof.run.manifest import MetricDefinition
 
 EFFICIENCY_CORE_SHARE: Final = "efficiency_core_share"
 
+MODELLED_OPERANDS: Final = frozenset({"macs", "bytes"})
+"""Operands of formulas that arithmetic on the model gives."""
+
+GIVEN_OPERANDS: Final = MODELLED_OPERANDS | {"time", "counted-time", "threads"}
+"""Operands of formulas that are no events."""
+
 _OPERAND = re.compile(r'"([^"]+)"')
 
 
@@ -31,6 +37,23 @@ class MetricName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     default: bool = False
     core: bool = False
     meaning: str | None = None
+
+    def defined(
+        self, formula: str, meaning: str | None = None, caveat: str | None = None, source: str | None = None
+    ) -> MetricDefinition:
+        """The metric with a formula, and with what the processor's file says of it."""
+        return MetricDefinition(
+            name=self.name,
+            title=self.title,
+            unit=self.unit,
+            digits=self.digits,
+            group=self.group,
+            core=self.core,
+            formula=formula,
+            meaning=meaning or self.meaning or self.title,
+            caveat=caveat,
+            source=source,
+        )
 
 
 @cache
@@ -75,15 +98,9 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
         of = _summed([qualified(recipe.of, pmu, elsewhere) for pmu, recipe in kinds])
         per = _summed([qualified(recipe.per, pmu, elsewhere) for pmu, recipe in kinds if recipe.per])
     formula = of if scale == 1 else f"{scale:g} * {_factor(of)}"
-    return MetricDefinition(
-        name=name.name,
-        title=name.title,
-        unit=name.unit,
-        digits=name.digits,
-        group=name.group,
-        core=name.core,
-        formula=f"{formula if scale != 1 else _factor(of)} / {_factor(per)}" if per else formula,
-        meaning=recipe.meaning or name.meaning or name.title,
+    return name.defined(
+        f"{formula if scale != 1 else _factor(of)} / {_factor(per)}" if per else formula,
+        meaning=recipe.meaning,
         caveat=" / ".join(dict.fromkeys(recipe.caveat for _, recipe in kinds if recipe.caveat)) or None,
         source=" / ".join(dict.fromkeys(recipe.source for _, recipe in kinds if recipe.source)) or None,
     )
@@ -97,16 +114,7 @@ def efficiency_core_share(name: MetricName, pmus: Sequence[str]) -> MetricDefini
         return None
     cycles = {pmu: f'"{qualified_name("cycles", pmu)}"' for pmu in pmus}
     part = " + ".join(cycles[pmu] for pmu in efficient)
-    return MetricDefinition(
-        name=name.name,
-        title=name.title,
-        unit=name.unit,
-        digits=name.digits,
-        group=name.group,
-        core=name.core,
-        formula=f"100 * {_factor(part)} / {_factor(' + '.join(cycles.values()))}",
-        meaning=name.meaning or name.title,
-    )
+    return name.defined(f"100 * {_factor(part)} / {_factor(' + '.join(cycles.values()))}")
 
 
 def qualified(formula: str, pmu: str, elsewhere: frozenset[str]) -> str:

@@ -10,8 +10,8 @@ from typing import Final
 
 import msgspec
 
-from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, Recipe, catalogue
-from hwprof.hardware.cores import DEVICES, microarchitecture
+from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, Recipe, catalogue, microarchitecture
+from hwprof.hardware.cores import DEVICES
 from hwprof.hardware.countable import Countable, Dropped
 from hwprof.hardware.metrics import recipes
 from hwprof.hardware.perf_event import TYPE_HARDWARE, TYPE_HARDWARE_CACHE

@@ -15,6 +15,7 @@ from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import (
     EFFICIENCY_CORE_SHARE,
+    GIVEN_OPERANDS,
     MetricName,
     definition,
     efficiency_core_share,
@@ -29,8 +30,6 @@ from hwprof.run.manifest import CoreKind, Machine, MetricDefinition
 
 ALL: Final = "all"
 DEFAULT: Final = "default"
-NO_EVENTS: Final = frozenset({"counted-time", "time", "threads", "macs", "bytes"})
-"""Operands of formulas that are no events."""
 
 
 def select(
@@ -99,8 +98,7 @@ class _Selecting:
 
     def result(self) -> Selection:
         """What was wanted, with the software events."""
-        software = [event for event in catalogue(GENERIC).defaults() if event.kind == "software"]
-        for event in software:
+        for event in catalogue(GENERIC).defaults():
             self._count([(self._kinds[0], event)])
         ordered = sorted(self._events.values(), key=lambda event: event.kind)  # hardware first
         return Selection(
@@ -144,7 +142,7 @@ class _Selecting:
             event.name for events in found.values() for event in events if event.pmu or event.kind == "software"
         ]
         self._metrics[metric.name] = definition(
-            metric, [(kind.pmu_name, recipe) for kind, recipe in owners], NO_EVENTS.union(everywhere)
+            metric, [(kind.pmu_name, recipe) for kind, recipe in owners], GIVEN_OPERANDS.union(everywhere)
         )
         self._count([(kind, event) for kind, events in found.items() for event in events])
 
@@ -266,7 +264,7 @@ class _Selecting:
 def _events(kind: Kind, recipe: Recipe) -> list[Event]:
     """What the recipe needs counted; raises ``KeyError`` for a name that the catalogue does not have."""
     names = dict.fromkeys([*operands(recipe.of), *operands(recipe.per or "")])
-    return [kind.events[name] for name in names if name not in NO_EVENTS]
+    return [kind.events[name] for name in names if name not in GIVEN_OPERANDS]
 
 
 def _no_recipe(kinds: Sequence[Kind]) -> Dropped:

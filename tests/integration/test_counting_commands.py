@@ -11,7 +11,7 @@ from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.machine import describe
 from hwprof.run.directory import RunDirectory
 from tests.integration.test_commands import hwprof
-from tests.requirements import require_module
+from tests.requirements import missing, require_module
 
 SMALL = ("collect", "--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--warmup", "1", "--passes", "measure")
 
@@ -112,7 +112,7 @@ def test_two_counters_count_side_by_side(tmp_path: Path) -> None:
     require_module("ultralytics")
     doctor = json.loads(hwprof("doctor", "--format", "json", cwd=tmp_path).stdout)
     if not all(finding["available"] for finding in doctor["findings"] if finding["name"] in ("perf", "papi")):
-        pytest.skip("perf and papi do not both work here")
+        missing("perf and papi that both count")
     done = hwprof(*SMALL, "--counters", "perf,papi", "--events", "cpi", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     run = RunDirectory.latest(tmp_path / "results")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.catalogue import microarchitecture
 from hwprof.report.event_list import EventList
 from tests.pmu.conftest import Results
 

@@ -20,7 +20,7 @@ from collectors.perf.plan import make_plan
 from hwprof.analysis.attribution import owned_counts
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
-from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.catalogue import microarchitecture
 from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes

@@ -17,8 +17,7 @@ from collectors.uncore import UncoreCollector
 from collectors.uncore.controllers import READ, TOTAL, WRITE, Group, Part, Plan, dram_events, dram_recipes, make_plan
 from collectors.uncore.traffic import Reading, TrafficLog
 from hwprof.hardware import perf_event
-from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitectures
-from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitecture, microarchitectures
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes
 from hwprof.hardware.pmu import Code

@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.errors import UsageError
-from hwprof.hardware.catalogue import catalogue
+from hwprof.hardware.catalogue import catalogue, microarchitecture, microarchitectures
 from hwprof.hardware.machine import read_machine
 from hwprof.run.manifest import Machine
 from tests.unit.hardware.recorded import plant
@@ -31,20 +30,17 @@ def a_machine(root: Path, name: str) -> Machine:
     ],
 )
 def test_a_name_means_what_the_processor_counts(tmp_path: Path, machine: str, event: str, part: str) -> None:
-    (found,) = catalogue().select([event])
-    assert part in found.info(a_machine(tmp_path, machine)).meaning
+    assert part in catalogue().named()[event].info(a_machine(tmp_path, machine)).meaning
 
 
 def test_an_unknown_processor_gets_the_kernels_meaning(tmp_path: Path) -> None:
-    (event,) = catalogue().select(["cache-misses"])
-    info = event.info(read_machine(tmp_path, "riscv64", has_core_pmu=True))
+    info = catalogue().named()["cache-misses"].info(read_machine(tmp_path, "riscv64", has_core_pmu=True))
     assert info.meaning == "cache misses, of the level that the kernel's driver chose for this processor"
 
 
 def test_defaults_and_units() -> None:
     names = [event.name for event in catalogue().defaults()]
-    hardware = ["cycles", "instructions", "cache-references", "cache-misses", "branches", "branch-misses"]
-    assert names == [*hardware, "task-clock", "page-faults", "context-switches", "cpu-migrations"]
+    assert names == ["task-clock", "page-faults", "context-switches", "cpu-migrations"]
     assert {event.name: event.unit for event in catalogue().events if event.unit != "1"} == {"task-clock": "ns"}
 
 
@@ -63,7 +59,14 @@ def test_codes_stand_in_the_meanings() -> None:
         assert any(f"0x{mapping.code:0{width}x}" in mapping.meaning for width in (2, 4)), mapping
 
 
-def test_selection_takes_aliases_and_refuses_other_names() -> None:
-    assert [event.name for event in catalogue().select(["faults", "cpu-cycles", "cycles"])] == ["cycles", "page-faults"]
-    with pytest.raises(UsageError, match=r"no event 'cylces'.*choose from: cycles, instructions"):
-        catalogue().select(["cylces"])
+def test_aliases_name_the_same_event() -> None:
+    named = catalogue().named()
+    assert named["faults"] is named["page-faults"] and named["cpu-cycles"] is named["cycles"]
+
+
+def test_a_processor_is_read_by_its_id_alone() -> None:
+    for known in microarchitectures():
+        assert microarchitecture(known.id) == known
+    assert microarchitecture("kernel") is None  # a file that describes no processor
+    assert microarchitecture("amd-zen9") is None
+    assert microarchitecture(None) is None

@@ -11,10 +11,10 @@ import pytest
 from hwprof.hardware.catalogue import GENERIC, PAPI, Event, Microarchitecture, catalogue, microarchitectures
 from hwprof.hardware.countable import Selection
 from hwprof.hardware.machine import read_machine
-from hwprof.hardware.metrics import operands, recipes, vocabulary
+from hwprof.hardware.metrics import GIVEN_OPERANDS, operands, recipes, vocabulary
 from hwprof.hardware.packing import Budget, pack
 from hwprof.hardware.pmu import Code, find
-from hwprof.hardware.selection import NO_EVENTS, select
+from hwprof.hardware.selection import select
 from hwprof.run.manifest import CoreKind, Machine
 from tests.unit.hardware.recorded import TREES, plant
 
@@ -105,7 +105,7 @@ def test_what_a_file_refers_to_exists(planted: Planted) -> None:
     for recipe in planted.kind.catalogue.metric:
         assert recipe.name in names
         for operand in (*operands(recipe.of), *operands(recipe.per or "")):
-            assert operand in known or operand in NO_EVENTS, (recipe.name, operand)
+            assert operand in known or operand in GIVEN_OPERANDS, (recipe.name, operand)
     for event in planted.kind.catalogue.events:
         assert event.leader is None or event.leader in known, event.name
     assert [name for name in planted.kind.processor.fixed if name not in known] == []

@@ -3,8 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hwprof.hardware.catalogue import Recipe
-from hwprof.hardware.cores import microarchitecture
+from hwprof.hardware.catalogue import Recipe, microarchitecture
 from hwprof.hardware.metrics import MetricName, definition, groups, operands, recipes, vocabulary
 
 NAME = MetricName(name="x", title="X", unit="%", digits=1, group="cpi", meaning="of the vocabulary")

@@ -12,7 +12,8 @@ import pytest
 
 from hwprof.errors import UsageError
 from hwprof.hardware import resolution
-from hwprof.hardware.cores import machine_of, microarchitecture
+from hwprof.hardware.catalogue import microarchitecture
+from hwprof.hardware.cores import machine_of
 from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.machine import read_machine
 from hwprof.hardware.metrics import vocabulary
