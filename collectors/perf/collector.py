@@ -72,9 +72,9 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         self._account = Account(plan)
         roster = make_roster(plan, context.main_tid)
         self._open(roster)
-        self._children = Children()
         self._cpu_ns = time.process_time_ns()
         self._begin_stretch(roster)
+        self._children = Children()  # the compiler that the first reading of edges may start is none of the workload's
 
     def stop(self) -> Collected:
         """Closes the counters. ``counts`` still works afterwards."""

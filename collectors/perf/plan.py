@@ -119,7 +119,8 @@ class _Packer:
     def pack(self, usable: Sequence[Countable], bundles: Sequence[Sequence[str]]) -> None:
         """Fills the plan's sets."""
         packing = pack(usable, bundles, self._plan.budgets)
-        starved = {part.pmu for event_set in packing.sets for part in event_set.parts if not self._schedules(part)}
+        parts = [part for event_set in packing.sets for part in event_set.parts]
+        starved = dict.fromkeys(part.pmu for part in parts if not self._schedules(part))
         for pmu in starved:
             self._measure(pmu, [event for event in usable if event.pmu == pmu and event.kind == "hardware"])
         if starved:

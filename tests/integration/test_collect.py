@@ -64,6 +64,16 @@ def test_the_run_holds_everything(collected: tuple[RunDirectory, str]) -> None:
     assert not list(run.path.rglob("*.part")), "a temporary file was left"
 
 
+def test_compiling_the_edge_reader_is_not_taken_for_work_of_the_model(tmp_path: Path) -> None:
+    """At first use a compiler runs as a child of the worker; a short run would notice its processor time."""
+    require_tool("cc")
+    arguments = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--passes", "measure", "--format", "json")
+    done = hwprof("collect", *arguments, cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    assert done.returncode == 0, done.stderr
+    assert list((tmp_path / "cache/hwprof").glob("sweep-*.so"))
+    assert not [note for note in json.loads(done.stdout)["notes"] if "child processes" in note]
+
+
 def test_every_leaf_layer_has_a_row_with_its_time(collected: tuple[RunDirectory, str]) -> None:
     run, _ = collected
     leaves = run.read("layers").filter(pl.col("leaf"))
