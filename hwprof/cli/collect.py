@@ -59,8 +59,10 @@ def _collector_switches(function: Any) -> Any:
     default="auto",
     show_default=True,
     metavar="LIST",
-    help="Who counts: perf, papi, or both side by side (perf,papi); auto: perf.",
+    help="Who counts: perf, papi, or both side by side (perf,papi); auto: perf. callgrind: in passes of its own"
+    " (valgrind, SSE4.1, one thread); auto,callgrind: beside the others.",
 )
+@click.option("--cache-sim", is_flag=True, help="callgrind also simulates this machine's caches: several times slower.")
 @click.option("--user-only", is_flag=True, help="Hardware events count user code only, not the kernel's.")
 @click.option(
     "--output",
@@ -86,6 +88,7 @@ def collect_command(
     collectors: str | None,
     events: str | None,
     counters: str,
+    cache_sim: bool,
     user_only: bool,
     output: Path,
     top: int,
@@ -102,6 +105,7 @@ def collect_command(
       hwprof collect --model yolov7 --weights yolov7.pt --passes measure
       hwprof collect --model yolov7 --events cpi,cache,topdown
       hwprof collect --model yolov8n --events cycles,r20c7:u,cpu/event=0xc7,umask=0x80/u
+      hwprof collect --model yolov8n --imgsz 320 --counters callgrind --cache-sim
 
     A run is kept in a folder of its own: tables (Parquet, CSV), annotated images, and trace.pftrace for
     ui.perfetto.dev (hwprof open).
@@ -118,6 +122,7 @@ def collect_command(
         counters=_names(counters, "--counters"),
         events=parse(events) if events is not None else None,
         user_only=user_only,
+        further={"callgrind": {"cache_sim": True}} if cache_sim else {},
     )
     plans = plan_passes(
         registry.survey(chosen),

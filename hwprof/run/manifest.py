@@ -144,6 +144,9 @@ class PassRecord(msgspec.Struct, kw_only=True):
     metrics: list[MetricDefinition] = []  # what can be derived from the events of this machine's processor
     iterations: list[IterationRecord] = []
     clocks: list[ClockRecord] = []
+    environment: dict[str, str] = {}  # what the worker's was given beside the user's
+    threads: int | None = None  # where the pass used another number than the workload's record says
+    times_from: str | None = None  # the pass that did the same work unfollowed: times belong to this one's counts
 
 
 class WorkloadRecord(msgspec.Struct, kw_only=True):

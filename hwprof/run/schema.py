@@ -31,6 +31,12 @@ COUNTED_WINDOW: Final = "counted-window"
 PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, COUNTED_WINDOW})
 """The events that stand under ``WHOLE_PROCESS_TID``; not counters, but what counters are held against."""
 
+JIT_MODULE: Final = "[jit]"
+"""The module of kernels that were made at run time and that their maker's map names."""
+
+UNKNOWN_MODULE: Final = "[unknown]"
+"""The module of code that lies in no file and in no map."""
+
 TABLES: Final[dict[str, pl.Schema]] = {
     # What happened when. `span` is unique within its pass, -1 never occurs; `parent` is null at the top.
     "spans": pl.Schema(
@@ -61,6 +67,21 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "value": pl.Int64,
             "enabled_ns": pl.Int64,
             "running_ns": pl.Int64,  # < enabled_ns: the kernel multiplexed; 0: the counter never ran
+            "provenance": pl.String,
+        }
+    ),
+    # What a function did itself within a span, of what was counted by following the code. Every count stands in the
+    # innermost span only: the rows of an iteration's spans add up to it.
+    "kernels": pl.Schema(
+        {
+            "pass": pl.String,
+            "iteration": pl.Int32,
+            "span": pl.Int64,
+            "tid": pl.Int32,
+            "kernel": pl.String,  # the function, or the JIT kernel by the name that its maker gives it
+            "module": pl.String,  # the file name of its library or program; JIT_MODULE; UNKNOWN_MODULE
+            "event": pl.String,
+            "value": pl.Int64,
             "provenance": pl.String,
         }
     ),

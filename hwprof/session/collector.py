@@ -5,7 +5,7 @@ Collectors are found through the entry-point group ``hwprof.collectors``; a thir
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -74,7 +74,8 @@ class Collector(Protocol):
         ...
 
     def start(self, context: PassContext) -> None:
-        """Begins. INSIDE: in the worker, after warm-up. BESIDE: in the supervisor, once the worker's pid is known."""
+        """Begins. INSIDE and AROUND: in the worker, after warm-up. BESIDE: in the supervisor, once the worker's pid is
+        known."""
         ...
 
     def stop(self) -> Collected:
@@ -141,4 +142,47 @@ class Choosing(Protocol):
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for options that ``start`` would refuse."""
+        ...
+
+
+@runtime_checkable
+class Launcher(Protocol):
+    """What an AROUND collector offers beside: the worker runs under its tool.
+
+    An instance in the supervisor says how the worker is launched, and reads what the tool has written when the worker
+    is gone; another one in the worker is started and stopped as if it sat inside.
+    """
+
+    def command(self, raw: Path, options: dict[str, Any]) -> Sequence[str]:
+        """What stands before the worker's own command. ``raw`` is the folder for the tool's files; it exists."""
+        ...
+
+    def harvest(self, raw: Path, pid: int) -> Collected:
+        """What the tool has written, and what the instance in the worker has left beside it. ``pid`` is the worker's,
+        which has ended."""
+        ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnPass:
+    """A pass that is there for one collector only."""
+
+    name: str
+    collecting: bool = True  # false: a companion, which does the same work with no collector at all
+    iterations: int | None = None  # None: as many as the measure pass
+    warmup: int | None = None
+    alternate: bool = False  # as in the measure pass, most iterations only time their layers
+    environment: Mapping[str, str] = field(default_factory=dict)  # of the worker
+    threads: int | None = None  # None: as the user wants
+    times_from: str | None = None  # the companion: its layers' times belong to this pass's counts
+    startup_s: float = 0.0  # what it takes until the first iteration, beside the companion's own; roughly
+    slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly
+
+
+@runtime_checkable
+class OwnPasses(Protocol):
+    """What a collector offers beside if it cannot share a pass with others: it runs where it was asked for by name."""
+
+    def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
+        """Its passes in order: companions first. Raises ``UsageError`` for options that make no sense."""
         ...

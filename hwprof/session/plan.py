@@ -41,7 +41,13 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     inside: tuple[CollectorPlan, ...]
     beside: tuple[CollectorPlan, ...]
     idle_s: float = 0.0
+    around: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
     alternate: bool = True  # most iterations only time their layers
+    environment: dict[str, str] = {}  # of the worker, beside the user's
+    threads: int | None = None  # None: as the workload's specification says
+    times_from: str | None = None  # the pass whose times belong to this one's counts
+    startup_s: float = 0.0  # roughly, beside that of the pass ``times_from``
+    slowdown: float = 1.0  # roughly, against the pass ``times_from``
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
 
 

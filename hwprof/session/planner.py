@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import Choosing, EdgeCounter, Place
+from hwprof.session.collector import Choosing, EdgeCounter, OwnPass, OwnPasses, Place
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
 
@@ -27,6 +27,7 @@ class Counting:
     counters: Sequence[str] = (AUTO,)  # collectors by name
     events: Sequence[str] | None = None  # None: each counter's defaults
     user_only: bool = False  # hardware events leave the kernel's code out
+    further: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # a counter's own options, by its name
 
 
 def plan_passes(
@@ -39,8 +40,8 @@ def plan_passes(
     named: Collection[str] = (),
     counting: Counting | None = None,
 ) -> list[PassPlan]:
-    """One plan a pass, in the given order. ``off`` names collectors that the user does not want, ``named`` those that
-    the user listed.
+    """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
+    the user does not want, ``named`` those that the user listed.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
     ``HwprofError`` where a counter that was asked for by name does not work.
@@ -52,7 +53,13 @@ def plan_passes(
         raise UsageError("--passes names a pass twice")
     options = _counters(surveyed, off, named, counting or Counting())
     taking_part = [found for found in surveyed if not _counts(found) or found.name in options]
-    return [_plan(name, taking_part, iterations, warmup, off, options) for name in passes]
+    shared = [_plan(name, taking_part, iterations, warmup, off, options) for name in passes]
+    return shared + [
+        _own_plan(own, found, iterations, warmup, options[found.name])
+        for found in taking_part
+        if found.name in options
+        for own in _own_passes(found.collector, options[found.name])
+    ]
 
 
 def _counters(
@@ -69,10 +76,20 @@ def _counters(
         asked += [name for name in candidates if name in named] or [PREFERRED]
     chosen = {name: candidates[name] for name in dict.fromkeys(asked) if name in candidates}
     options: dict[str, dict[str, Any]] = {name: {"kernel": False} if counting.user_only else {} for name in chosen}
-    if len(chosen) == 1:
-        options[next(iter(chosen))]["alone"] = True
+    for name, further in counting.further.items():
+        if name not in options:
+            raise UsageError(f"{', '.join(further)}: {name} does not count in this run", f"--counters auto,{name}")
+        options[name] |= further
+    together = {name: found for name, found in chosen.items() if not isinstance(found.collector, OwnPasses)}
+    for name in chosen:
+        if name not in together:
+            _require(name, candidates, off)
+    if len(together) == 1:
+        options[next(iter(together))]["alone"] = True
     if counting.events is not None:
-        counters = {name: found for name, found in chosen.items() if name not in off}
+        counters = {name: found for name, found in together.items() if name not in off}
+        if not together:
+            raise UsageError(f"--events: {', '.join(chosen)} counts what it counts", "leave --events out")
         for name, events in _shares(counters, counting.events).items():
             options[name]["events"] = events
     return options
@@ -109,6 +126,10 @@ def _shares(counters: Mapping[str, Surveyed], events: Sequence[str]) -> dict[str
 def _check_options(collector: object, options: dict[str, Any]) -> None:
     if isinstance(collector, Choosing):
         collector.check_options(options)
+
+
+def _own_passes(collector: object, options: dict[str, Any]) -> Sequence[OwnPass]:
+    return collector.own_passes(options) if isinstance(collector, OwnPasses) else ()
 
 
 def _counts(found: Surveyed) -> bool:
@@ -154,4 +175,24 @@ def _plan(
         idle_s=idle_s,
         alternate=name == MEASURE,
         left_out=tuple(left_out),
+    )
+
+
+def _own_plan(own: OwnPass, found: Surveyed, iterations: int, warmup: int, options: dict[str, Any]) -> PassPlan:
+    """A pass for one collector, or its companion."""
+    collectors = (CollectorPlan(found.name, options),) if own.collecting else ()
+    place = found.collector.place if found.collector is not None else None
+    return PassPlan(
+        name=own.name,
+        iterations=iterations if own.iterations is None else own.iterations,
+        warmup=warmup if own.warmup is None else own.warmup,
+        inside=collectors if place is Place.INSIDE else (),
+        beside=collectors if place is Place.BESIDE else (),
+        around=collectors if place is Place.AROUND else (),
+        alternate=own.alternate,
+        environment=dict(own.environment),
+        threads=own.threads,
+        times_from=own.times_from,
+        startup_s=own.startup_s,
+        slowdown=own.slowdown,
     )

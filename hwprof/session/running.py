@@ -16,7 +16,8 @@ from hwprof.session.messages import Order
 
 
 class RunningCollectors:
-    """The inside collectors of a pass: one that fails loses its own data, is recorded, and never the run."""
+    """The collectors of a pass in its worker, inside and around: one that fails loses its own data, is recorded, and
+    never the run."""
 
     def __init__(self) -> None:
         self.running: dict[str, Collector] = {}
@@ -24,7 +25,7 @@ class RunningCollectors:
 
     def start(self, order: Order) -> None:
         """Starts those of the plan."""
-        for planned in order.plan.inside:
+        for planned in (*order.plan.inside, *order.plan.around):
             raw = Path(order.folder) / planned.name
             context = PassContext(
                 pass_name=order.plan.name,

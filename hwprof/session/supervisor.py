@@ -19,6 +19,7 @@ from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.session import messages, registry
+from hwprof.session.around import Around
 from hwprof.session.collector import Collector, PassContext
 from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
 from hwprof.session.plan import PassPlan
@@ -28,6 +29,8 @@ from hwprof.workload.spec import WorkloadSpec
 KILL_AFTER_S: Final = 3.0
 LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
+SUPERVISORS_OWN: Final = ("name", "status", "reason", "environment", "threads", "times_from")
+"""The fields of a pass's record that the worker does not fill in."""
 
 
 class Progress(Protocol):
@@ -64,7 +67,7 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
 @contextmanager
 def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
     """The pass's record in the manifest: running, then how it ended."""
-    record = PassRecord(name=plan.name)
+    record = PassRecord(name=plan.name, environment=plan.environment, threads=plan.threads, times_from=plan.times_from)
     run.manifest.passes.append(record)
     try:
         run.save_manifest()
@@ -118,8 +121,9 @@ class _Pass:
         self._progress = progress
         self._folder = run.path / "raw" / plan.name
         images = run.path / "images"
+        threads = workload.threads if plan.threads is None else plan.threads
         self._order = Order(
-            workload=workload,
+            workload=msgspec.structs.replace(workload, threads=threads),
             plan=plan,
             folder=str(self._folder),
             describe=first,
@@ -133,11 +137,13 @@ class _Pass:
             Path(self._order.save_to).mkdir(exist_ok=True)
         order_file = self._folder / ORDER_FILE
         self._order.write(order_file)
+        around = Around(self._plan, self._folder)
         read_end, write_end = os.pipe()
-        command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(write_end)]
+        worker_command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(write_end)]
         with (self._folder / LOG_FILE).open("wb") as log:
             worker = subprocess.Popen(
-                command,
+                [*around.command(), *worker_command],
+                env=os.environ | self._plan.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -156,7 +162,12 @@ class _Pass:
             tables = beside.stop()
         if self._finished is None:
             raise self._died(status)
-        self._keep(self._finished, tables, beside.records)
+        if self._plan.around:
+            self._progress.phase(self._plan.name, "reading what was counted", None)
+        tables |= around.harvest(worker.pid, self._finished.record.collectors)
+        self._keep(self._finished, tables, [*beside.records, *around.records])
+        self._record.events += around.events
+        self._record.metrics += around.metrics
 
     def _hear(self, message: messages.Message) -> None:
         if isinstance(message, Phase):
@@ -204,7 +215,7 @@ class _Pass:
             self._run.append(table, part)
             part.unlink()
         for name in msgspec.structs.fields(PassRecord):
-            if name.name not in ("name", "status", "reason"):
+            if name.name not in SUPERVISORS_OWN:
                 setattr(self._record, name.name, getattr(finished.record, name.name))
         self._record.collectors += [*records, *self._plan.left_out]
         if self._run.manifest.workload is not None and finished.results:

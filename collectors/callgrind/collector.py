@@ -1,0 +1,183 @@
+"""The collector: launches the worker under callgrind, dumps at layer edges, and reads the dumps when all is over."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from hwprof.hardware import machine
+from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
+
+if TYPE_CHECKING:
+    import polars as pl
+
+PASS: Final = "callgrind"
+COMPANION: Final = "measure-sse41"
+
+ENVIRONMENT: Final[Mapping[str, str]] = {
+    "ONEDNN_MAX_CPU_ISA": "SSE41",
+    "ATEN_CPU_CAPABILITY": "default",
+    "ONEDNN_JIT_PROFILE": "2",  # the map of kernels
+    "PYTHONHASHSEED": "0",  # the same instructions in every run
+}
+"""valgrind knows no AVX-512, and takes every lane of a fused multiply-add apart: without these the pass takes an hour
+or ends with an illegal instruction. The companion has the same, or its times would belong to other code."""
+
+STARTUP_S: Final = 60.0
+SLOWDOWN: Final = 40.0
+SLOWDOWN_CACHE_SIM: Final = 150.0
+"""Roughly, of a convolutional network; for the prediction of how long the pass takes."""
+
+INSTALL: Final = "sudo apt-get install -y valgrind"
+
+
+class CallgrindCollector:
+    """Instructions by layer and function, and simulated cache misses, of one thread held to SSE4.1.
+
+    A second engine, independent of every other: valgrind translates the program and counts while it emulates it. The
+    worker's instance reads edges, the supervisor's launches and harvests.
+    """
+
+    name = "callgrind"
+    summary = "instructions by layer and function under valgrind (SSE4.1, one thread), simulated cache misses"
+    place = Place.AROUND
+    passes = frozenset({PASS})
+    wants_idle = False
+
+    def __init__(self) -> None:
+        self._edges = 0
+        self._toggle: Callable[[], None] = _nothing
+        self._toggle_and_dump: Callable[[], None] = _nothing
+        self._context: PassContext | None = None
+
+    def availability(self) -> Availability:
+        """Whether there is a valgrind that starts."""
+        valgrind = shutil.which("valgrind")
+        if valgrind is None:
+            return Availability(False, "valgrind is not installed", INSTALL)
+        try:
+            said = subprocess.run([valgrind, "--version"], capture_output=True, text=True, timeout=30, check=True)
+        except (OSError, subprocess.SubprocessError) as error:
+            return Availability(False, f"valgrind does not start: {error}", INSTALL)
+        return Availability(True, detail={"version": said.stdout.strip().removeprefix("valgrind-")})
+
+    # The plan
+
+    def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
+        """The companion, then the pass itself. The simulated caches are warmed by an iteration that is not counted."""
+        simulates = bool(options.get("cache_sim"))
+        return [
+            OwnPass(name=COMPANION, collecting=False, environment=ENVIRONMENT, threads=1),
+            OwnPass(
+                name=PASS,
+                iterations=2 if simulates else 1,
+                warmup=1,
+                alternate=simulates,
+                environment=ENVIRONMENT,
+                threads=1,
+                times_from=COMPANION,
+                startup_s=STARTUP_S,
+                slowdown=SLOWDOWN_CACHE_SIM if simulates else SLOWDOWN,
+            ),
+        ]
+
+    # In the supervisor
+
+    def command(self, raw: Path, options: dict[str, Any]) -> Sequence[str]:
+        """valgrind with its options."""
+        from collectors.callgrind import requests
+        from collectors.callgrind.command import command
+
+        valgrind = shutil.which("valgrind") or "valgrind"
+        simulates = bool(options.get("cache_sim"))
+        return command(valgrind, raw, machine.caches(), cache_sim=simulates, waits=requests.can_start())
+
+    def harvest(self, raw: Path, pid: int) -> Collected:
+        """The counts of the spans, and of the functions within them.
+
+        Raises ``ProfileError`` where the profile contradicts itself, and ``OSError``.
+        """
+        from collectors.callgrind import names, profile
+        from collectors.callgrind.command import PROFILE
+        from collectors.callgrind.edges import Edges
+        from collectors.callgrind.tables import Tables
+
+        written = names.map_of(pid)
+        if written.exists():
+            shutil.move(written, raw / names.MAP)
+        tables = Tables(Edges.read(raw), names.KernelMap.read(raw / names.MAP))
+        tables.take(profile.read(raw / PROFILE))
+        events = tables.events
+        notes = []
+        if tables.missing_parts:
+            notes.append(f"{tables.missing_parts} dumps are missing: their layers have no counts")
+        return Collected(
+            tables={"counts": tables.counts(), "kernels": tables.kernels()},
+            notes=notes,
+            events=[event.info() for event in events],
+            detail={"profile": PROFILE, **_caches(raw / PROFILE)},
+        )
+
+    # In the worker
+
+    def start(self, context: PassContext) -> None:
+        """Instrumentation begins. Raises ``HwprofError`` where PyTorch or the process cannot be asked."""
+        from collectors.callgrind import requests
+
+        self._toggle, self._toggle_and_dump = requests.torch_requests()
+        if requests.can_start():
+            requests.start_instrumentation()
+        self._context = context
+
+    def stop(self) -> Collected:
+        """Collecting ends; the supervisor reads what was collected."""
+        if self._edges:
+            self._toggle()
+        return Collected()
+
+    def event_sets(self) -> Sequence[Sequence[str]]:
+        """One, with everything that the options bring."""
+        from collectors.callgrind.events import known
+
+        simulates = self._context is not None and bool(self._context.options.get("cache_sim"))
+        return [[event.name for event in known() if simulates or event.sum == ("Ir",)]]
+
+    def begin_iteration(self, event_set: int) -> None:
+        """Nothing: there is one set."""
+
+    def full_reader(self) -> Callable[[], None]:
+        """All edges are alike."""
+        return self._edge
+
+    enter_reader = leave_reader = gap_reader = full_reader
+
+    def _edge(self) -> None:
+        if self._edges:
+            self._toggle_and_dump()
+        self._edges += 1
+        self._toggle()
+
+    def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
+        """No rows: it would take a minute here. The spans are kept for ``harvest``."""
+        import polars as pl
+
+        from collectors.callgrind.edges import Edges
+
+        assert self._context is not None, "counts before start"
+        Edges(self._context.main_tid, self._edges, list(spans)).write(self._context.raw)
+        return pl.DataFrame()
+
+
+def _nothing() -> None: ...
+
+
+def _caches(profile: Path) -> dict[str, Any]:
+    """What callgrind says of the caches that it simulated."""
+    with profile.open(encoding="utf-8", errors="replace") as lines:
+        head = "".join(line for _, line in zip(range(30), lines, strict=False))
+    found = re.findall(r"^desc: (I1|D1|LL) cache: (\S.*)$", head, re.MULTILINE)
+    return {"simulated_caches": dict(found)} if found else {}

@@ -1,0 +1,39 @@
+"""Which spans lie between which dumps: what the worker leaves beside callgrind's own file."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from hwprof.session.collector import CountedSpan
+
+FILE: Final = "edges.json"
+
+
+class Edges(msgspec.Struct, frozen=True):
+    """Edge 0 begins to collect, edge k ends part k: a span's parts are those after its first edge up to its last."""
+
+    tid: int
+    count: int
+    spans: list[CountedSpan]
+
+    def write(self, raw: Path) -> None:
+        """Into the tool's folder."""
+        (raw / FILE).write_bytes(msgspec.json.encode(self))
+
+    @classmethod
+    def read(cls, raw: Path) -> Edges:
+        """Raises ``OSError``, ``msgspec.MsgspecError``."""
+        return msgspec.json.decode((raw / FILE).read_bytes(), type=cls)
+
+
+def innermost(spans: Sequence[CountedSpan], parts: int) -> list[CountedSpan | None]:
+    """For each part from 1 to ``parts`` the innermost span that it belongs to; spans are nested or apart."""
+    found: list[CountedSpan | None] = [None] * parts
+    for span in sorted(spans, key=lambda span: (span.begin_edge, -span.end_edge, span.span)):
+        for part in range(span.begin_edge, min(span.end_edge, parts)):
+            found[part] = span
+    return found

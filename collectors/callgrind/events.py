@@ -1,0 +1,42 @@
+"""What callgrind counts under the names of this project: see ``events.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Sequence
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from hwprof.run.manifest import EventInfo
+from hwprof.run.schema import Provenance
+
+
+class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One event: the sum of columns of a profile."""
+
+    name: str
+    sum: tuple[str, ...]
+    provenance: Provenance
+    meaning: str
+
+    def info(self) -> EventInfo:
+        """For the manifest."""
+        return EventInfo(self.name, self.meaning, "1", "software")
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    event: tuple[Event, ...]
+
+
+@cache
+def known() -> tuple[Event, ...]:
+    """All, in the order in which they are shown."""
+    text = resources.files("collectors.callgrind").joinpath("events.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _File).event
+
+
+def counted(columns: Sequence[str]) -> list[Event]:
+    """Those that a profile with these columns tells."""
+    return [event for event in known() if set(event.sum) <= set(columns)]
