@@ -15,17 +15,23 @@ from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPa
 if TYPE_CHECKING:
     import polars as pl
 
+    from collectors.callgrind.requests import Requester
+
 PASS: Final = "callgrind"
 COMPANION: Final = "measure-sse41"
 
 ENVIRONMENT: Final[Mapping[str, str]] = {
     "ONEDNN_MAX_CPU_ISA": "SSE41",
     "ATEN_CPU_CAPABILITY": "default",
+    "MKL_CBWR": "COMPATIBLE",  # else MKL chooses by processor, and valgrind's is another than the machine's
     "ONEDNN_JIT_PROFILE": "2",  # the map of kernels
     "PYTHONHASHSEED": "0",  # the same instructions in every run
 }
 """valgrind knows no AVX-512, and takes every lane of a fused multiply-add apart: without these the pass takes an hour
 or ends with an illegal instruction. The companion has the same, or its times would belong to other code."""
+
+INSTRUCTION_SET: Final = "SSE4.1"
+"""What the environment holds the kernels to."""
 
 STARTUP_S: Final = 60.0
 SLOWDOWN: Final = 40.0
@@ -52,6 +58,7 @@ class CallgrindCollector:
         self._edges = 0
         self._toggle: Callable[[], None] = _nothing
         self._toggle_and_dump: Callable[[], None] = _nothing
+        self._requester: Requester | None = None
         self._context: PassContext | None = None
 
     def availability(self) -> Availability:
@@ -71,7 +78,13 @@ class CallgrindCollector:
         """The companion, then the pass itself. The simulated caches are warmed by an iteration that is not counted."""
         simulates = bool(options.get("cache_sim"))
         return [
-            OwnPass(name=COMPANION, collecting=False, environment=ENVIRONMENT, threads=1),
+            OwnPass(
+                name=COMPANION,
+                collecting=False,
+                environment=ENVIRONMENT,
+                threads=1,
+                instruction_set=INSTRUCTION_SET,
+            ),
             OwnPass(
                 name=PASS,
                 iterations=2 if simulates else 1,
@@ -80,6 +93,7 @@ class CallgrindCollector:
                 environment=ENVIRONMENT,
                 threads=1,
                 times_from=COMPANION,
+                instruction_set=INSTRUCTION_SET,
                 startup_s=STARTUP_S,
                 slowdown=SLOWDOWN_CACHE_SIM if simulates else SLOWDOWN,
             ),
@@ -94,7 +108,7 @@ class CallgrindCollector:
 
         valgrind = shutil.which("valgrind") or "valgrind"
         simulates = bool(options.get("cache_sim"))
-        return command(valgrind, raw, machine.caches(), cache_sim=simulates, waits=requests.can_start())
+        return command(valgrind, raw, machine.caches(), cache_sim=simulates, waits=requests.can_request())
 
     def harvest(self, raw: Path, pid: int) -> Collected:
         """The counts of the spans, and of the functions within them.
@@ -104,6 +118,7 @@ class CallgrindCollector:
         from collectors.callgrind import names, profile
         from collectors.callgrind.command import PROFILE
         from collectors.callgrind.edges import Edges
+        from collectors.callgrind.events import metrics
         from collectors.callgrind.tables import Tables
 
         written = names.map_of(pid)
@@ -119,6 +134,7 @@ class CallgrindCollector:
             tables={"counts": tables.counts(), "kernels": tables.kernels()},
             notes=notes,
             events=[event.info() for event in events],
+            metrics=metrics(events),
             detail={"profile": PROFILE, **_caches(raw / PROFILE)},
         )
 
@@ -129,14 +145,17 @@ class CallgrindCollector:
         from collectors.callgrind import requests
 
         self._toggle, self._toggle_and_dump = requests.torch_requests()
-        if requests.can_start():
-            requests.start_instrumentation()
+        if requests.can_request():
+            self._requester = requests.Requester()
+            self._requester.start_instrumentation()
         self._context = context
 
     def stop(self) -> Collected:
         """Collecting ends; the supervisor reads what was collected."""
         if self._edges:
             self._toggle()
+        if self._requester is not None:
+            self._requester.stop_instrumentation()
         return Collected()
 
     def event_sets(self) -> Sequence[Sequence[str]]:

@@ -9,7 +9,8 @@ from importlib import resources
 
 import msgspec
 
-from hwprof.run.manifest import EventInfo
+from hwprof.hardware.metrics import operands
+from hwprof.run.manifest import EventInfo, MetricDefinition
 from hwprof.run.schema import Provenance
 
 
@@ -28,15 +29,27 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     event: tuple[Event, ...]
+    metric: tuple[MetricDefinition, ...]
 
 
 @cache
+def _file() -> _File:
+    text = resources.files("collectors.callgrind").joinpath("events.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _File)
+
+
 def known() -> tuple[Event, ...]:
     """All, in the order in which they are shown."""
-    text = resources.files("collectors.callgrind").joinpath("events.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File).event
+    return _file().event
 
 
 def counted(columns: Sequence[str]) -> list[Event]:
     """Those that a profile with these columns tells."""
     return [event for event in known() if set(event.sum) <= set(columns)]
+
+
+def metrics(events: Sequence[Event]) -> list[MetricDefinition]:
+    """What follows from these."""
+    known_names = {event.name for event in known()}
+    names = {event.name for event in events}
+    return [metric for metric in _file().metric if names.issuperset(known_names.intersection(operands(metric.formula)))]

@@ -83,10 +83,14 @@ class _Reader:
         """One line; the part that ends with it."""
         if line[:1] in COST_LINE and line:
             self._cost(line)
-        elif "=" in line[:5]:
-            self._specify(*line.split("=", 1))
+        elif "=" in line[: len("calls=")]:
+            key, _, value = line.partition("=")
+            self._specify(key, value)
         elif line and not line.startswith("#"):
-            return self._head(*line.split(":", 1))
+            key, colon, value = line.partition(":")
+            if not colon:
+                raise ValueError(line)
+            return self._head(key, value)
         return None
 
     def _cost(self, line: str) -> None:
@@ -100,7 +104,8 @@ class _Reader:
     def _specify(self, key: str, value: str) -> None:
         if key == "fn":
             name = _name(value, self._functions)
-            assert self._part is not None, "a function before the events"
+            if self._part is None:
+                raise ValueError("a function before the events")
             function = Function(_RECURSION.sub("", name), self._object)
             self._costs = self._part.costs.setdefault(function, [0] * len(self._events))
         elif key == "ob":

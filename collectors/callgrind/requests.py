@@ -25,25 +25,38 @@ CODE: Final = bytes.fromhex(
 
 RUNNING_ON_VALGRIND: Final = 0x1001
 START_INSTRUMENTATION: Final = (ord("C") << 24 | ord("T") << 16) + 4
-"""callgrind.h's fifth request."""
+STOP_INSTRUMENTATION: Final = START_INSTRUMENTATION + 1
+"""As callgrind.h numbers them."""
 
 
-def can_start() -> bool:
-    """Whether this process could ask for instrumentation: the request's code is of one processor."""
+def can_request() -> bool:
+    """Whether instrumentation can be asked for: the request's code is of one processor."""
     return platform.machine() == "x86_64"
 
 
-def start_instrumentation() -> None:
-    """From here on instructions are counted, while collecting is on. Raises ``HwprofError`` outside of valgrind."""
-    code = mmap.mmap(-1, len(CODE), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
-    code.write(CODE)
-    buffer: Any = (ctypes.c_char * 0).from_buffer(code)
-    request = ctypes.CFUNCTYPE(ctypes.c_ulong, ctypes.c_void_p)(ctypes.addressof(buffer))
-    arguments = (ctypes.c_uint64 * 6)(RUNNING_ON_VALGRIND)
-    if not request(ctypes.addressof(arguments)):
-        raise HwprofError("this process does not run under valgrind")
-    arguments[0] = START_INSTRUMENTATION
-    request(ctypes.addressof(arguments))
+class Requester:
+    """Makes requests of valgrind."""
+
+    def __init__(self) -> None:
+        """Raises ``HwprofError`` outside of valgrind."""
+        self._code = mmap.mmap(-1, len(CODE), prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+        self._code.write(CODE)
+        buffer: Any = (ctypes.c_char * 0).from_buffer(self._code)
+        self._function = ctypes.CFUNCTYPE(ctypes.c_ulong, ctypes.c_void_p)(ctypes.addressof(buffer))
+        if not self._request(RUNNING_ON_VALGRIND):
+            raise HwprofError("this process does not run under valgrind")
+
+    def _request(self, number: int) -> int:
+        arguments = (ctypes.c_uint64 * 6)(number)
+        return int(self._function(ctypes.addressof(arguments)))
+
+    def start_instrumentation(self) -> None:
+        """From here on instructions are counted, while collecting is on."""
+        self._request(START_INSTRUMENTATION)
+
+    def stop_instrumentation(self) -> None:
+        """From here on the program runs faster again."""
+        self._request(STOP_INSTRUMENTATION)
 
 
 def torch_requests() -> tuple[Callable[[], None], Callable[[], None]]:

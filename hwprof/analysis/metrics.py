@@ -29,6 +29,9 @@ from hwprof.hardware.metrics import operands as named_operands
 from hwprof.hardware.selection import DEFAULT, select
 from hwprof.run.manifest import CoreKind, Machine, MetricDefinition, PassRecord
 
+CLOCKED: Final = frozenset({"time", "counted-time"})
+"""Operands that the clock tells."""
+
 OF_ALL_THREADS: Final = frozenset({"time", "threads"})
 """Operands of which a thread has no part: formulas with one of them cannot be told by thread."""
 

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import Final
 
 import polars as pl
 
 from hwprof.analysis import metrics, missing, uncore
 from hwprof.report.schema import Event, MetricInfo
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
-
-CLOCKED: Final = frozenset({"time", "counted-time"})
 
 
 def events(record: PassRecord, counters: pl.DataFrame) -> list[Event]:
@@ -49,7 +46,7 @@ def metric_infos(
         used = [by_name[name] for name in metrics.events_of(metric) if name in by_name]
         of_machine = any(name.startswith(uncore.PREFIX) for name in names)
         sources = {event.provenance for event in used}
-        if of_machine or CLOCKED.intersection(names):
+        if of_machine or metrics.CLOCKED.intersection(names):
             sources.add("measured")
         if metrics.is_modelled(metric):
             sources.add("modelled")

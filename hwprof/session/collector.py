@@ -174,6 +174,7 @@ class OwnPass:
     alternate: bool = False  # as in the measure pass, most iterations only time their layers
     environment: Mapping[str, str] = field(default_factory=dict)  # of the worker
     threads: int | None = None  # None: as the user wants
+    instruction_set: str | None = None  # what the environment holds the kernels to, if it is not the machine's own
     times_from: str | None = None  # the companion: its layers' times belong to this pass's counts
     startup_s: float = 0.0  # what it takes until the first iteration, beside the companion's own; roughly
     slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly

@@ -45,6 +45,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     alternate: bool = True  # most iterations only time their layers
     environment: dict[str, str] = {}  # of the worker, beside the user's
     threads: int | None = None  # None: as the workload's specification says
+    instruction_set: str | None = None  # None: the machine's own
     times_from: str | None = None  # the pass whose times belong to this one's counts
     startup_s: float = 0.0  # roughly, beside that of the pass ``times_from``
     slowdown: float = 1.0  # roughly, against the pass ``times_from``

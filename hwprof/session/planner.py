@@ -192,6 +192,7 @@ def _own_plan(own: OwnPass, found: Surveyed, iterations: int, warmup: int, optio
         alternate=own.alternate,
         environment=dict(own.environment),
         threads=own.threads,
+        instruction_set=own.instruction_set,
         times_from=own.times_from,
         startup_s=own.startup_s,
         slowdown=own.slowdown,

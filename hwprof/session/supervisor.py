@@ -29,8 +29,8 @@ from hwprof.workload.spec import WorkloadSpec
 KILL_AFTER_S: Final = 3.0
 LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
-SUPERVISORS_OWN: Final = ("name", "status", "reason", "environment", "threads", "times_from")
-"""The fields of a pass's record that the worker does not fill in."""
+PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
+"""The fields of a pass's record that its plan fills in."""
 
 
 class Progress(Protocol):
@@ -67,7 +67,7 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
 @contextmanager
 def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
     """The pass's record in the manifest: running, then how it ended."""
-    record = PassRecord(name=plan.name, environment=plan.environment, threads=plan.threads, times_from=plan.times_from)
+    record = PassRecord(name=plan.name, **{name: getattr(plan, name) for name in PLANNED})
     run.manifest.passes.append(record)
     try:
         run.save_manifest()
@@ -215,7 +215,7 @@ class _Pass:
             self._run.append(table, part)
             part.unlink()
         for name in msgspec.structs.fields(PassRecord):
-            if name.name not in SUPERVISORS_OWN:
+            if name.name not in ("name", "status", "reason", *PLANNED):
                 setattr(self._record, name.name, getattr(finished.record, name.name))
         self._record.collectors += [*records, *self._plan.left_out]
         if self._run.manifest.workload is not None and finished.results:

@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from hwprof.analysis import uncore
-from hwprof.analysis.metrics import definitions
+from hwprof.analysis.metrics import CLOCKED, definitions, operands_of
 from hwprof.run.directory import RunDirectory
-from hwprof.run.manifest import PassRecord
+from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.trace.counters import Growth, Rates, write_values
 from hwprof.trace.derived import Deriver
 from hwprof.trace.encoder import EventSequence, Flows, TraceWriter
@@ -58,7 +58,7 @@ class PassTracks:
         self._facts = Facts(record, self._threads, self._layers, calls)
         workload = run.manifest.workload
         threads = workload.threads if workload else None
-        self._deriver = Deriver(definitions(record, run.manifest.machine), calls, threads)
+        self._deriver = Deriver(_derivable(record, run.manifest.machine), calls, threads)
         self._tracks: dict[tuple[str, int], SliceTrack] = {}
         self._thread_names = dict(self._threads.select("tid", "name").iter_rows())
         name = workload.name if workload else run.manifest.name
@@ -215,3 +215,11 @@ class PassTracks:
 
 def _rank(kind: str) -> int:
     return (ORDER.index(kind) if kind in ORDER else len(ORDER)) * _LANES
+
+
+def _derivable(record: PassRecord, machine: Machine) -> tuple[MetricDefinition, ...]:
+    """The metrics of a pass; where its work took long because the code was followed, none that a time goes into."""
+    found = definitions(record, machine)
+    if record.times_from is None:
+        return found
+    return tuple(metric for metric in found if not CLOCKED.intersection(operands_of(metric)))
