@@ -45,12 +45,14 @@ class KernelMap:
 
 def kernel_and_module(function: Function, kernels: KernelMap) -> tuple[str, str]:
     """What a function is called in the kernels table, and its module."""
-    if function.file != NO_FILE:
-        return function.name, Path(function.file).name
+    module = Path(function.file).name if function.file != NO_FILE else UNKNOWN_MODULE
     if not function.name.startswith("0x"):
-        return function.name, UNKNOWN_MODULE
-    kernel = kernels.name_at(int(function.name, 16))
-    return (kernel, JIT_MODULE) if kernel is not None else (function.name, UNKNOWN_MODULE)
+        return function.name, module
+    address = int(function.name, 16)  # within the file, where there is one
+    if module != UNKNOWN_MODULE:
+        return f"{module}+{address:#x}", module
+    kernel = kernels.name_at(address)
+    return (kernel, JIT_MODULE) if kernel is not None else (f"{address:#x}", UNKNOWN_MODULE)
 
 
 def map_of(pid: int) -> Path:

@@ -11,7 +11,7 @@ from hwprof.analysis import closure, energy, flop_check, layers, metrics, operat
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, attribute
 from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.report import described, header, ranking, rows
+from hwprof.report import described, followed, header, ranking, rows
 from hwprof.report.schema import Document, Effect, Energy, Hottest, ObserverEffect, Operator, Traffic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
@@ -90,6 +90,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         operators_coverage=covered,
         energy=_energy(run, measured),
         traffic=_traffic_rows(moved),
+        followed=followed.build(run, modules),
         hottest=Hottest(sort=sort, top=top, layers=ranking.rank(list(leaves.values()), sort, top, infos, events)),
     )
 
@@ -115,6 +116,7 @@ def _without_passes(run: RunDirectory, top: int | None, sort: str) -> Document:
         operators_coverage=None,
         energy=[],
         traffic=[],
+        followed=[],
         hottest=Hottest(sort=sort, top=top, layers=[]),
     )
 

@@ -248,6 +248,38 @@ class Hottest(msgspec.Struct, kw_only=True, frozen=True):
     layers: list[str]
 
 
+class Kernel(msgspec.Struct, kw_only=True, frozen=True):
+    """A function, or a JIT kernel, in one layer or in the whole (``layer`` is null); what it did itself."""
+
+    layer: str | None
+    kernel: str
+    module: str  # its library; "[jit]"; "[unknown]"
+    value: float  # instructions of one iteration
+    share: float | None  # of the layer's instructions
+    counters: dict[str, float]  # every event of the pass
+    provenance: dict[str, str]  # of each
+
+
+class Followed(msgspec.Struct, kw_only=True, frozen=True):
+    """What a pass counted by following the code. Its layers' times are those of ``times_from``, where the same work was
+    done unfollowed; ``apart`` says why there are none."""
+
+    name: str
+    status: PassStatus
+    times_from: str | None
+    apart: str | None
+    instruction_set: str | None  # what both passes were held to; null: the machine's own
+    threads: int | None
+    environment: dict[str, str]
+    notes: list[str]
+    events: list[Event]
+    metrics: list[MetricInfo]
+    layers: list[Layer]
+    unattributed: Layer | None
+    inference: Layer | None
+    kernels: list[Kernel]  # of the whole and of each layer, the largest first
+
+
 class Document(msgspec.Struct, kw_only=True, frozen=True):
     """The whole report."""
 
@@ -274,6 +306,7 @@ class Document(msgspec.Struct, kw_only=True, frozen=True):
     operators_coverage: float | None  # the share of the trace pass's time that lies in operators
     energy: list[Energy]
     traffic: list[Traffic]
+    followed: list[Followed]
     hottest: Hottest
 
 

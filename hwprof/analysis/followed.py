@@ -1,0 +1,85 @@
+"""Passes that counted by following the code: their counts, joined with the times of the same work unfollowed.
+
+A followed worker is slow, so its own times mean nothing. Counts are its, times its companion's; the two did the same
+work only if they were given the same threads and the same environment, which is checked.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+import polars as pl
+
+from hwprof.analysis.attribution import UNATTRIBUTED, Attribution, leaf_spans, whole_spans, within
+from hwprof.analysis.iterations import Iterations
+from hwprof.run.manifest import PassRecord
+
+INSTRUCTIONS: Final = "instructions"
+"""How the name of the event ends that kernels are ranked by."""
+
+SMALL: Final = 0.001
+"""Kernels with a smaller share of the instructions are summed up."""
+
+KERNELS_SCHEMA: Final = pl.Schema(
+    {
+        "layer": pl.String,
+        "kernel": pl.String,
+        "module": pl.String,
+        "event": pl.String,
+        "provenance": pl.String,
+        "value": pl.Float64,
+        "share": pl.Float64,
+    }
+)
+
+
+def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
+    """Why the times cannot be joined with the counts; None where they can."""
+    if companion is None:
+        return f"pass {followed.times_from}, whose times belong to these counts, was not completed"
+    if (followed.environment, followed.threads) != (companion.environment, companion.threads):
+        return f"pass {companion.name} ran with another environment or number of threads"
+    return None
+
+
+def joined(counted: Attribution, timed: Attribution | None) -> Attribution:
+    """The counts of the one with the times of the other; without times where there is no other."""
+    if timed is None:
+        nothing = Iterations(counted.iterations.frame.clear(), (), ())
+        return replace(counted, times=counted.times.clear(), iterations=nothing)
+    return replace(counted, times=timed.times, iterations=replace(timed.iterations, counted=()))
+
+
+def calls_differ(counted: Attribution, timed: Attribution) -> int:
+    """How many layers were called another number of times in the one pass than in the other: not the same work."""
+    each = [
+        found.times.filter(pl.col("owner") != UNATTRIBUTED).group_by("owner").agg(pl.col("calls").median())
+        for found in (counted, timed)
+    ]
+    both = each[0].join(each[1], on="owner", how="full", coalesce=True)
+    return both.filter(~pl.col("calls").eq_missing(pl.col("calls_right"))).height
+
+
+def kernels(spans: pl.DataFrame, rows: pl.DataFrame, layers: pl.DataFrame, counted: Attribution) -> pl.DataFrame:
+    """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
+
+    ``rows``: the pass's ``kernels``. ``layer`` is a leaf's path, ``UNATTRIBUTED``, or null: all of the whole (the
+    inference). ``share`` is of the layer's count of that event. Largest first by instructions.
+    """
+    iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
+    kept = spans.join(iterations, on="iteration", how="semi")
+    wholes, _ = whole_spans(kept)
+    inside = within(kept.filter(pl.col("kind") != "iteration"), wholes)
+    leaves = leaf_spans(inside, layers).select("span", leaf="path")
+    owned = (
+        rows.join(inside.select("span"), on="span", how="semi")
+        .join(leaves, on="span", how="left")
+        .with_columns(layer=pl.col("leaf").fill_null(UNATTRIBUTED))
+    )
+    keys = ["layer", "kernel", "module", "event", "provenance"]
+    both = pl.concat([owned, owned.with_columns(layer=pl.lit(None, pl.String))])
+    sums = both.group_by(keys).agg(value=pl.col("value").sum() / max(iterations.height, 1))
+    total = pl.col("value").sum().over("layer", "event")
+    ranked = sums.with_columns(share=pl.when(total > 0).then(pl.col("value") / total))
+    return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA).sort("value", "kernel", descending=[True, False])
