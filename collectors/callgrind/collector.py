@@ -58,6 +58,7 @@ class CallgrindCollector:
         self._edges = 0
         self._toggle: Callable[[], None] = _nothing
         self._toggle_and_dump: Callable[[], None] = _nothing
+        self._step: Callable[[], None] = _nothing
         self._requester: Requester | None = None
         self._context: PassContext | None = None
 
@@ -94,6 +95,7 @@ class CallgrindCollector:
                 threads=1,
                 times_from=COMPANION,
                 instruction_set=INSTRUCTION_SET,
+                slow=True,
                 startup_s=STARTUP_S,
                 slowdown=SLOWDOWN_CACHE_SIM if simulates else SLOWDOWN,
             ),
@@ -149,6 +151,7 @@ class CallgrindCollector:
             self._requester = requests.Requester()
             self._requester.start_instrumentation()
         self._context = context
+        self._step = context.step
 
     def stop(self) -> Collected:
         """Collecting ends; the supervisor reads what was collected."""
@@ -172,12 +175,22 @@ class CallgrindCollector:
         """All edges are alike."""
         return self._edge
 
-    enter_reader = leave_reader = gap_reader = full_reader
+    enter_reader = gap_reader = full_reader
+
+    def leave_reader(self) -> Callable[[], None]:
+        """As all others, and the user sees how far it is."""
+        return self._leave
 
     def _edge(self) -> None:
         if self._edges:
             self._toggle_and_dump()
         self._edges += 1
+        self._toggle()
+
+    def _leave(self) -> None:
+        self._toggle_and_dump()
+        self._edges += 1
+        self._step()  # while nothing is collected
         self._toggle()
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:

@@ -11,15 +11,12 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED, Attribution, leaf_spans, whole_spans, within
+from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, leaf_spans, whole_spans, within
 from hwprof.analysis.iterations import Iterations
 from hwprof.run.manifest import PassRecord
 
-INSTRUCTIONS: Final = "instructions"
-"""How the name of the event ends that kernels are ranked by."""
-
 SMALL: Final = 0.001
-"""Kernels with a smaller share of the instructions are summed up."""
+"""Kernels with a smaller share of the instructions are left to the table of all."""
 
 KERNELS_SCHEMA: Final = pl.Schema(
     {
@@ -41,6 +38,18 @@ def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
     if (followed.environment, followed.threads) != (companion.environment, companion.threads):
         return f"pass {companion.name} ran with another environment or number of threads"
     return None
+
+
+def whole_layers(counted: Attribution, timed: Attribution) -> Attribution:
+    """Of a pass that was interrupted: the counts of the layers that came to all of their calls, and no sums."""
+    calls = [
+        found.times.group_by("owner").agg(pl.col("calls").max(), pl.col("iteration").max())
+        for found in (counted, timed)
+    ]
+    whole = calls[0].join(calls[1], on=["owner", "calls"], how="semi")
+    last = counted.iterations.counted[-1:]
+    mine = pl.col("iteration").is_in(list(last)) & ~pl.col("owner").is_in([UNATTRIBUTED, WHOLE])
+    return replace(counted, counts=counted.counts.filter(mine).join(whole, on="owner", how="semi"))
 
 
 def joined(counted: Attribution, timed: Attribution | None) -> Attribution:

@@ -22,12 +22,15 @@ PER_LAYER: Final = 5
 KERNEL: Final = 30
 """To how many characters a kernel's name may be cut."""
 
+LONGEST: Final = 60
+"""How many characters of it are shown at most."""
+
 INSTRUCTIONS: Final = "/instructions"
 
 
 def build(run: RunDirectory, modules: pl.DataFrame) -> list[Followed]:
-    """One for each completed pass whose times are another's."""
-    records = {record.name: record for record in run.completed_passes()}
+    """One for each kept pass whose times are another's."""
+    records = {record.name: record for record in run.kept_passes()}
     return [
         found
         for record in records.values()
@@ -47,8 +50,14 @@ def _build(
     if companion is not None and apart is None:
         timed = attribute(_mine(run, "spans", companion), counts.clear(), modules, companion)
         differing = followed.calls_differ(counted, timed)
-        if differing:
+        if record.status != "completed":
+            counted = followed.whole_layers(counted, timed)
+            done = counted.counts["owner"].n_unique()
+            notes.append(f"{record.reason}: {figures.plural(done, 'layer')} have counts, and nothing has sums")
+        elif differing:
             notes.append(f"{figures.plural(differing, 'layer')} were not called as often as in pass {companion.name}")
+    if record.status != "completed" and timed is None:
+        return None  # which layers came to all of their calls is not known
     both = followed.joined(counted, timed)
     table = layers.layer_table(modules, both, record.metrics, record.threads)
     events = described.events(record, table.counters)
@@ -135,7 +144,9 @@ def _layers(found: Followed, page: Page) -> None:
             Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
             Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in every], 1),
             *metric_columns,
-            Column("hottest kernel", [_kernel(hottest.get(row.path)) for row in every], 9, right=False, least=KERNEL),
+            Column(
+                "hottest kernel", [_kernel(hottest.get(row.path), page) for row in every], 9, right=False, least=KERNEL
+            ),
         ],
         f"{title} ({len(shown)} of {len(ranked)} layers)",
         footer_rows=len(sums),
@@ -152,7 +163,7 @@ def _functions(found: Followed, page: Page) -> None:
     others = [event for event in found.events if event.name != _ranked_by(found)]
     page.table(
         [
-            Column("kernel", [kernel.kernel for kernel in kernels], right=False, least=KERNEL),
+            Column("kernel", [_shortened(kernel.kernel, page) for kernel in kernels], right=False, least=KERNEL),
             Column("module", [kernel.module for kernel in kernels], 1, right=False, least=12),
             Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in kernels]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in kernels]),
@@ -170,6 +181,11 @@ def _functions(found: Followed, page: Page) -> None:
     page.notes(["every layer's kernels: kernels.parquet"])
 
 
+def _shortened(name: str, page: Page) -> str:
+    """C++ names are long, and their middle says least."""
+    return figures.shorten(name, LONGEST, page.glyphs.ellipsis)
+
+
 def _ranked_by(found: Followed) -> str | None:
     return next((event.name for event in found.events if event.name.endswith(INSTRUCTIONS)), None)
 
@@ -184,10 +200,10 @@ def _metric_column(metric: MetricInfo, every: Sequence[Layer], page: Page) -> Co
     return Column(metric.title + columns.marks(metric, page.glyphs), cells, 2, key=metric.name)
 
 
-def _kernel(kernel: Kernel | None) -> str:
+def _kernel(kernel: Kernel | None, page: Page) -> str:
     if kernel is None or kernel.share is None:
         return ""
-    return f"{100 * kernel.share:.0f}% {kernel.kernel}"
+    return f"{100 * kernel.share:.0f}% {_shortened(kernel.kernel, page)}"
 
 
 def _short(event: Event) -> str:

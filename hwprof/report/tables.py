@@ -12,7 +12,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
-from hwprof.report.schema import Document, Event, Figures, Layer, MetricInfo, Times
+from hwprof.report.schema import Document, Event, Figures, Followed, Layer, MetricInfo, Times
 from hwprof.run.directory import RunDirectory, atomic
 
 LAYER_COLUMNS: Final = (
@@ -48,7 +48,8 @@ FLOP_COLUMNS: Final = ("counted", "analytic", "ratio", "verdict", "reason")
 
 
 def write_csv_files(run: RunDirectory, document: Document) -> None:
-    """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically.
+    """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically; and layers and
+    kernels of passes that counted by following the code.
 
     Raises ``OSError`` where the directory cannot be written.
     """
@@ -66,10 +67,30 @@ def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
         "layer_types.csv": _frame(document.layer_types, LAYER_TYPE_COLUMNS, "time", document),
         "steps.csv": _frame(document.stages, STAGE_COLUMNS, "call", document),
         "energy.csv": energy.rename(UNITS, strict=False),
+        **{name: frame for found in document.followed for name, frame in _followed_frames(found).items()},
     }
 
 
-def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document: Document) -> pl.DataFrame:
+def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:
+    """The layers and the kernels of a pass that counted by following the code."""
+    layers = [*found.layers, *(row for row in (found.unattributed, found.inference) if row is not None)]
+    kernels = [
+        {
+            "layer": kernel.layer,
+            "kernel": kernel.kernel,
+            "module": kernel.module,
+            "share_ratio": kernel.share,
+            **{name: kernel.counters.get(name) for name in (event.name for event in found.events)},
+        }
+        for kernel in found.kernels
+    ]
+    return {
+        f"layers_{found.name}.csv": _frame(layers, LAYER_COLUMNS[:-1], "time", found),
+        f"kernels_{found.name}.csv": pl.DataFrame(kernels, infer_schema_length=None),
+    }
+
+
+def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document: Document | Followed) -> pl.DataFrame:
     names = {
         **{name: UNITS.get(name, name) for name in columns},
         **{field.name: f"{times}_{field.name}" for field in msgspec.structs.fields(Times)},

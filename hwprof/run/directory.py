@@ -111,6 +111,10 @@ class RunDirectory:
         """The passes that ran to their end, in order."""
         return [record for record in self.manifest.passes if record.status == "completed"]
 
+    def kept_passes(self) -> list[PassRecord]:
+        """The passes whose rows count: completed ones, and interrupted ones that could keep what they had."""
+        return [record for record in self.manifest.passes if record.status == "completed" or record.kept]
+
     def find_pass(self, name: str) -> PassRecord | None:
         """The completed pass of that name."""
         return next((record for record in self.completed_passes() if record.name == name), None)
@@ -123,14 +127,14 @@ class RunDirectory:
             pl.concat(parts).sink_parquet(part, compression="zstd")
 
     def scan(self, table: str) -> pl.LazyFrame:
-        """The rows of the completed passes (all of ``layers``, which belongs to no pass); empty without any."""
+        """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""
         file = self.path / f"{table}.parquet"
         if not file.exists():
             return pl.LazyFrame(schema=TABLES[table])
         frame = pl.scan_parquet(file)
         if "pass" not in TABLES[table]:
             return frame
-        return frame.filter(pl.col("pass").is_in([record.name for record in self.completed_passes()]))
+        return frame.filter(pl.col("pass").is_in([record.name for record in self.kept_passes()]))
 
     def read(self, table: str) -> pl.DataFrame:
         """``scan``, collected."""

@@ -144,6 +144,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     metrics: list[MetricDefinition] = []  # what can be derived from the events of this machine's processor
     iterations: list[IterationRecord] = []
     clocks: list[ClockRecord] = []
+    kept: bool = False  # interrupted, and what was counted by then is in the tables
     environment: dict[str, str] = {}  # what the worker's was given beside the user's
     threads: int | None = None  # where the pass used another number than the workload's record says
     instruction_set: str | None = None  # what the environment held the kernels to; None: the machine's own

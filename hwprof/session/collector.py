@@ -45,6 +45,7 @@ class PassContext:
     main_tid: int
     raw: Path  # the pass's folder for the tool's own files; exists
     options: dict[str, Any]  # the collector's own
+    step: Callable[[], None] = lambda: None  # in a slow pass: the user is told that another leaf layer is counted
 
 
 @dataclass
@@ -176,6 +177,7 @@ class OwnPass:
     threads: int | None = None  # None: as the user wants
     instruction_set: str | None = None  # what the environment holds the kernels to, if it is not the machine's own
     times_from: str | None = None  # the companion: its layers' times belong to this pass's counts
+    slow: bool = False  # progress is told, and an interruption keeps what was counted, by layer and not by iteration
     startup_s: float = 0.0  # what it takes until the first iteration, beside the companion's own; roughly
     slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly
 

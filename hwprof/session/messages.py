@@ -64,6 +64,7 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     record: PassRecord
     tables: list[str]
     results: list[str]
+    interrupted: str | None = None  # how far it came, where it was told to stop
 
 
 Message: TypeAlias = Phase | Step | Built | Failed | Finished

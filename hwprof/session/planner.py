@@ -194,6 +194,7 @@ def _own_plan(own: OwnPass, found: Surveyed, iterations: int, warmup: int, optio
         threads=own.threads,
         instruction_set=own.instruction_set,
         times_from=own.times_from,
+        slow=own.slow,
         startup_s=own.startup_s,
         slowdown=own.slowdown,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -258,6 +258,13 @@ class SpanRecorder:
                 "call": pl.Series(calls(records), dtype=pl.Int32),
             },
             schema_overrides={"parent": pl.Int64, "span": pl.Int64, "pid": pl.Int32},
+        )
+
+    def layer_calls(self, iteration: int, paths: Container[str]) -> int:
+        """How many calls of these layers were recorded in an iteration."""
+        return sum(
+            record.kind == "layer" and record.iteration == iteration and record.path in paths
+            for record in self._records
         )
 
     def calling_threads(self) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -23,8 +23,8 @@ class RunningCollectors:
         self.running: dict[str, Collector] = {}
         self.records: list[CollectorRecord] = []
 
-    def start(self, order: Order) -> None:
-        """Starts those of the plan."""
+    def start(self, order: Order, step: Callable[[], None]) -> None:
+        """Starts those of the plan. ``step`` is what a slow pass's collector calls at each leaf layer's end."""
         for planned in (*order.plan.inside, *order.plan.around):
             raw = Path(order.folder) / planned.name
             context = PassContext(
@@ -33,6 +33,7 @@ class RunningCollectors:
                 main_tid=os.getpid(),
                 raw=raw,
                 options=planned.options,
+                step=step,
             )
             with self.guard(planned.name):
                 raw.mkdir(exist_ok=True)

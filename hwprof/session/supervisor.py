@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Final, Protocol
+from typing import IO, Final, Protocol
 
 import msgspec
 import polars as pl
@@ -73,7 +73,7 @@ def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
         run.save_manifest()
         yield record
     except KeyboardInterrupt:
-        _end(run, record, "interrupted", "interrupted by the user")
+        _end(run, record, "interrupted", record.reason or "interrupted by the user")
         raise
     except PassError as error:
         _end(run, record, "failed", str(error))
@@ -130,6 +130,7 @@ class _Pass:
             save_to=str(images) if first else None,
         )
         self._finished: Finished | None = None
+        self._halting = False
 
     def carry_out(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -154,24 +155,42 @@ class _Pass:
         beside = _Beside(self._plan, self._folder, worker.pid)
         try:
             with os.fdopen(read_end, "rb") as pipe:
-                for line in pipe:
-                    self._hear(messages.decode(line))
+                self._listen(pipe, worker)
             status = worker.wait()
         finally:
             _end_process(worker)
             tables = beside.stop()
         if self._finished is None:
-            raise self._died(status)
+            raise KeyboardInterrupt if self._halting else self._died(status)
         if self._plan.around:
             self._progress.phase(self._plan.name, "reading what was counted", None)
         tables |= around.harvest(worker.pid, self._finished.record.collectors)
         self._keep(self._finished, tables, [*beside.records, *around.records])
         self._record.events += around.events
         self._record.metrics += around.metrics
+        if self._halting:
+            self._record.kept = True
+            self._record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
+            raise KeyboardInterrupt
+
+    def _listen(self, pipe: IO[bytes], worker: subprocess.Popen[bytes]) -> None:
+        """Hears the worker to its end. The first Ctrl-C tells that of a slow pass to come to one, with the layers done
+        so far; the second one ends it."""
+        while True:
+            try:
+                for line in pipe:
+                    self._hear(messages.decode(line))
+                return
+            except KeyboardInterrupt:
+                if not self._plan.slow or self._halting:
+                    raise
+                self._halting = True
+                worker.send_signal(signal.SIGINT)
+                self._progress.phase(self._plan.name, "keeping the layers done; Ctrl-C again: not even these", None)
 
     def _hear(self, message: messages.Message) -> None:
         if isinstance(message, Phase):
-            self._progress.phase(self._plan.name, message.text, message.total)
+            self._progress.phase(self._plan.name, f"{message.text}{self._prediction()}", message.total)
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):
@@ -183,6 +202,16 @@ class _Pass:
             self._finished = message
         else:
             self._refuse(message)
+
+    def _prediction(self) -> str:
+        """How long a slow pass takes in all, from the time that its companion took; nothing of others."""
+        companion = self._run.find_pass(self._plan.times_from) if self._plan.times_from is not None else None
+        if companion is None or not companion.measured_ns or not self._plan.slow:
+            return ""
+        measured = sum(not iteration.warmup for iteration in companion.iterations)
+        once_s = companion.measured_ns / max(measured, 1) / 1e9
+        whole_s = self._plan.startup_s + self._plan.slowdown * once_s * self._plan.iterations
+        return f" (the pass takes about {max(1, round(whole_s / 60))} min)"
 
     def _refuse(self, message: Failed) -> None:
         if message.trace is not None:

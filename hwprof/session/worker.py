@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import os
 import platform
+import signal
 import sys
 import time
 import traceback
@@ -69,6 +70,10 @@ def _one_line(error: Exception) -> str:
     return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
 
 
+class Halted(BaseException):
+    """The user does not want to wait any longer. No error: nobody's ``except Exception`` may swallow it."""
+
+
 class _Worker:
     """One pass while it is carried out. Tables are made when measuring is over: until then the process holds torch, the
     workload, the inside collectors and the recorder, and no thread that is not theirs."""
@@ -79,6 +84,7 @@ class _Worker:
         self._reporter = reporter
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
+        self._interrupted: str | None = None  # how far it came
         self._cpu_ns: dict[int, int] = {}  # the process's CPU time of each measured iteration
         self._record = PassRecord(name=order.plan.name, pid=os.getpid(), main_tid=os.getpid())
 
@@ -114,7 +120,7 @@ class _Worker:
 
     def _measure(self) -> None:
         self._reporter.send(Phase("starting collectors"))
-        self._collectors.start(self._order)
+        self._collectors.start(self._order, self._step)
         counters = self._collectors.counters()
         self._recorder.count_with(counters)
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
@@ -123,14 +129,21 @@ class _Worker:
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
         gc.collect()
         gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
-        self._reporter.send(Phase("measuring", len(planned)))
+        self._reporter.send(Phase("measuring", self._steps(planned)))
         begin_ns, stolen_ns = time.monotonic_ns(), machine.stolen_ns()
-        for iteration in planned:
-            if iteration.layers_counted:
-                self._watch.count()
-            else:
-                self._watch.time_only()
-            self._cpu_ns[iteration.index] = self._iterate(iteration)
+        try:
+            if self._plan.slow:
+                signal.signal(signal.SIGINT, lambda *_: self._watch.halt(Halted()))
+            for iteration in planned:
+                if iteration.layers_counted:
+                    self._watch.count()
+                else:
+                    self._watch.time_only()
+                self._cpu_ns[iteration.index] = self._iterate(iteration)
+        except Halted:
+            self._interrupted = self._how_far(planned)
+        if self._plan.slow:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._record.measured_ns = time.monotonic_ns() - begin_ns
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
@@ -139,13 +152,30 @@ class _Worker:
     def _iterate(self, iteration: IterationRecord) -> int:
         """One iteration; the process's CPU time that it took."""
         save_to = Path(self._order.save_to) if self._order.save_to else None
+        self._record.iterations.append(iteration)
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             cpu_ns = time.process_time_ns()
             self._workload.iterate(self._recorder.stage, save_to)
             cpu_ns = time.process_time_ns() - cpu_ns
-        self._record.iterations.append(iteration)
-        self._reporter.send(Step())
+        if not (self._plan.slow and iteration.layers_counted):
+            self._step()
         return cpu_ns
+
+    def _step(self) -> None:
+        self._reporter.send(Step())
+
+    def _steps(self, planned: Sequence[IterationRecord]) -> int:
+        """How many steps the iterations have: in a slow pass one a counted leaf call, as many as in the warm-up."""
+        if not (self._plan.slow and self._plan.warmup):
+            return len(planned)
+        calls = self._recorder.layer_calls(self._plan.warmup - 1, self._watch.leaves)
+        return sum(calls if iteration.layers_counted else 1 for iteration in planned)
+
+    def _how_far(self, planned: Sequence[IterationRecord]) -> str:
+        last = self._record.iterations[-1]
+        done, of = (self._recorder.layer_calls(index, self._watch.leaves) for index in (last.index, 0))
+        which = f" of iteration {last.index - self._plan.warmup + 1} of {len(planned)}" if len(planned) > 1 else ""
+        return f"after {done} of {of} calls of leaf layers{which}"
 
     def _keep(self) -> None:
         self._reporter.send(Phase("gathering"))
@@ -161,7 +191,7 @@ class _Worker:
             tables["layers"], tables["layer_calls"] = static.describe(self._workload)
         for name, frame in tables.items():
             write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)
-        self._reporter.send(Finished(self._record, list(tables), self._workload.results()))
+        self._reporter.send(Finished(self._record, list(tables), self._workload.results(), self._interrupted))
 
 
 def _versions() -> dict[str, str]:

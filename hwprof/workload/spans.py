@@ -37,6 +37,7 @@ class LayerRecorder(Protocol):
 
 @dataclass
 class _Watched:
+    path: str
     module: torch.nn.Module
     number: int  # the recorder's, of the path
     forward: Forward
@@ -73,6 +74,21 @@ class LayerWatch:
                 watched.counted = counted(watched.number, watched.forward)
             watched.module.__dict__["forward"] = watched.counted or watched.timed
 
+    @property
+    def leaves(self) -> frozenset[str]:
+        """The paths of the leaf layers."""
+        return frozenset(watched.path for watched in self._watched if watched.leaf)
+
+    def halt(self, error: BaseException) -> None:
+        """The next leaf layer raises ``error`` instead of beginning; one that has begun comes to its end."""
+
+        def raise_error(*_: Any, **__: Any) -> Any:
+            raise error
+
+        for watched in self._watched:
+            if watched.leaf:
+                watched.module.__dict__["forward"] = raise_error
+
     def remove(self) -> None:
         """The modules are as they were."""
         for watched in self._watched:
@@ -91,4 +107,4 @@ def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watc
     number = recorder.path_number(path)
     leaf = next(module.children(), None) is None
     own = module.__dict__.get("forward")
-    return _Watched(module, number, module.forward, leaf, recorder.timed(number, module.forward), own)
+    return _Watched(path, module, number, module.forward, leaf, recorder.timed(number, module.forward), own)
