@@ -33,10 +33,12 @@ or ends with an illegal instruction. The companion has the same, or its times wo
 INSTRUCTION_SET: Final = "SSE4.1"
 """What the environment holds the kernels to."""
 
-STARTUP_S: Final = 60.0
-SLOWDOWN: Final = 40.0
-SLOWDOWN_CACHE_SIM: Final = 150.0
-"""Roughly, of a convolutional network; for the prediction of how long the pass takes."""
+STARTUP_S: Final = 30.0
+SLOWDOWN: Final = 20.0
+SLOWDOWN_CACHE_SIM: Final = 70.0
+CALL_S: Final = 0.09
+"""Roughly, as measured with yolov8n; for the prediction of how long the pass takes. A dump goes through all code that
+was ever executed, so a call of a leaf layer costs two of these however short it is."""
 
 INSTALL: Final = "sudo apt-get install -y valgrind"
 
@@ -98,6 +100,7 @@ class CallgrindCollector:
                 slow=True,
                 startup_s=STARTUP_S,
                 slowdown=SLOWDOWN_CACHE_SIM if simulates else SLOWDOWN,
+                call_s=CALL_S,
             ),
         ]
 

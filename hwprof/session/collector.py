@@ -180,6 +180,7 @@ class OwnPass:
     slow: bool = False  # progress is told, and an interruption keeps what was counted, by layer and not by iteration
     startup_s: float = 0.0  # what it takes until the first iteration, beside the companion's own; roughly
     slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly
+    call_s: float = 0.0  # what counting a call of a leaf layer takes beside; roughly
 
 
 @runtime_checkable

@@ -50,6 +50,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     slow: bool = False  # progress is told by layer; when interrupted, the layers done are kept
     startup_s: float = 0.0  # roughly, beside that of the pass ``times_from``
     slowdown: float = 1.0  # roughly, against the pass ``times_from``
+    call_s: float = 0.0  # roughly, for each counted call of a leaf layer
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
 
 

@@ -197,4 +197,5 @@ def _own_plan(own: OwnPass, found: Surveyed, iterations: int, warmup: int, optio
         slow=own.slow,
         startup_s=own.startup_s,
         slowdown=own.slowdown,
+        call_s=own.call_s,
     )

@@ -23,6 +23,7 @@ from hwprof.session.around import Around
 from hwprof.session.collector import Collector, PassContext
 from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
 from hwprof.session.plan import PassPlan
+from hwprof.session.prediction import prediction
 from hwprof.session.running import failure
 from hwprof.workload.spec import WorkloadSpec
 
@@ -131,6 +132,7 @@ class _Pass:
         )
         self._finished: Finished | None = None
         self._halting = False
+        self._predicted = prediction(run, plan)
 
     def carry_out(self) -> None:
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -190,7 +192,7 @@ class _Pass:
 
     def _hear(self, message: messages.Message) -> None:
         if isinstance(message, Phase):
-            self._progress.phase(self._plan.name, f"{message.text}{self._prediction()}", message.total)
+            self._progress.phase(self._plan.name, f"{message.text}{self._predicted}", message.total)
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):
@@ -202,16 +204,6 @@ class _Pass:
             self._finished = message
         else:
             self._refuse(message)
-
-    def _prediction(self) -> str:
-        """How long a slow pass takes in all, from the time that its companion took; nothing of others."""
-        companion = self._run.find_pass(self._plan.times_from) if self._plan.times_from is not None else None
-        if companion is None or not companion.measured_ns or not self._plan.slow:
-            return ""
-        measured = sum(not iteration.warmup for iteration in companion.iterations)
-        once_s = companion.measured_ns / max(measured, 1) / 1e9
-        whole_s = self._plan.startup_s + self._plan.slowdown * once_s * self._plan.iterations
-        return f" (the pass takes about {max(1, round(whole_s / 60))} min)"
 
     def _refuse(self, message: Failed) -> None:
         if message.trace is not None:
