@@ -6,6 +6,7 @@ work only if they were given the same threads and the same environment, which is
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import Final
 
@@ -70,11 +71,18 @@ def calls_differ(counted: Attribution, timed: Attribution) -> int:
     return both.filter(~pl.col("calls").eq_missing(pl.col("calls_right"))).height
 
 
-def kernels(spans: pl.DataFrame, rows: pl.DataFrame, layers: pl.DataFrame, counted: Attribution) -> pl.DataFrame:
+def kernels(
+    spans: pl.DataFrame,
+    rows: pl.DataFrame,
+    layers: pl.DataFrame,
+    counted: Attribution,
+    done: Collection[str] | None = None,
+) -> pl.DataFrame:
     """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
 
-    ``rows``: the pass's ``kernels``. ``layer`` is a leaf's path, ``UNATTRIBUTED``, or null: all of the whole (the
-    inference). ``share`` is of the layer's count of that event. Largest first by instructions.
+    ``rows``: the pass's ``kernels``. ``done``: only these layers, where others were cut short. ``layer`` is a leaf's
+    path, ``UNATTRIBUTED``, or null: all of the whole (the inference). ``share`` is of the layer's count of that event.
+    Largest first.
     """
     iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
     kept = spans.join(iterations, on="iteration", how="semi")
@@ -87,6 +95,8 @@ def kernels(spans: pl.DataFrame, rows: pl.DataFrame, layers: pl.DataFrame, count
         .with_columns(layer=pl.col("leaf").fill_null(UNATTRIBUTED))
     )
     keys = ["layer", "kernel", "module", "event", "provenance"]
+    if done is not None:
+        owned = owned.filter(pl.col("layer").is_in(list(done)))
     both = pl.concat([owned, owned.with_columns(layer=pl.lit(None, pl.String))])
     sums = both.group_by(keys).agg(value=pl.col("value").sum() / max(iterations.height, 1))
     total = pl.col("value").sum().over("layer", "event")

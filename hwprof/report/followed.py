@@ -45,15 +45,15 @@ def _build(
     spans, counts, rows_of_kernels = (_mine(run, table, record) for table in ("spans", "counts", "kernels"))
     counted = attribute(spans, counts, modules, record)
     apart = followed.why_apart(record, companion)
-    timed = None
+    timed, done = None, None
     notes = []
     if companion is not None and apart is None:
         timed = attribute(_mine(run, "spans", companion), counts.clear(), modules, companion)
         differing = followed.calls_differ(counted, timed)
         if record.status != "completed":
             counted = followed.whole_layers(counted, timed)
-            done = counted.counts["owner"].n_unique()
-            notes.append(f"{record.reason}: {figures.plural(done, 'layer')} have counts, and nothing has sums")
+            done = counted.counts["owner"].unique().to_list()
+            notes.append(f"{record.reason}: {figures.plural(len(done), 'layer')} have counts, and nothing has sums")
         elif differing:
             notes.append(f"{figures.plural(differing, 'layer')} were not called as often as in pass {companion.name}")
     if record.status != "completed" and timed is None:
@@ -79,7 +79,7 @@ def _build(
         layers=list(leaves.values()),
         unattributed=unattributed,
         inference=whole,
-        kernels=_kernels(followed.kernels(spans, rows_of_kernels, modules, counted), events),
+        kernels=_kernels(followed.kernels(spans, rows_of_kernels, modules, counted, done), events),
     )
 
 
@@ -127,7 +127,7 @@ def _layers(found: Followed, page: Page) -> None:
     top = page.document.hottest.top
     ranked = sorted((layer for layer in found.layers if _value(layer, event)), key=lambda layer: -_value(layer, event))
     shown = ranked[:top]
-    sums = [layer for layer in (found.unattributed, found.inference) if layer is not None]
+    sums = [layer for layer in (found.unattributed, found.inference) if layer is not None and event in layer.counters]
     header, names = page.names(shown)
     every: list[Layer] = [*shown, *sums]
     whole = _value(found.inference, event) if found.inference is not None else 0.0
@@ -176,9 +176,13 @@ def _functions(found: Followed, page: Page) -> None:
                 for number, event in enumerate(others)
             ),
         ],
-        f"Kernels by {found.name}: what each did itself in one {page.document.whole}",
+        f"Kernels by {found.name}: what each did itself in {_extent(found, page)}",
     )
     page.notes(["every layer's kernels: kernels.parquet"])
+
+
+def _extent(found: Followed, page: Page) -> str:
+    return f"one {page.document.whole}" if found.status == "completed" else "the layers that were done"
 
 
 def _shortened(name: str, page: Page) -> str:
