@@ -246,7 +246,8 @@ def test_an_interruption_keeps_the_layers_done(place: Path) -> None:
     done = {path for path in layers(kept) if path.isdigit()}
     assert 8 < len(done) < 60
     assert done == {str(number) for number in range(len(done))}, "the first ones, each whole"
-    assert len({layers(kept)[path] // 100_000 for path in sorted(done, key=int)[1:]}) == 1, "all alike"
+    amounts = [value for path, value in layers(kept).items() if path in done]
+    assert max(amounts) < 1.02 * min(amounts), "all layers are alike, and so are the last and the first"
     assert "have counts, and nothing has sums" in " ".join(printed.split())
 
 
