@@ -136,7 +136,11 @@ class CallgrindCollector:
         if tables.missing_parts:
             notes.append(f"{tables.missing_parts} dumps are missing: their layers have no counts")
         return Collected(
-            tables={"counts": tables.counts(), "kernels": tables.kernels()},
+            tables={
+                "counts": tables.counts(),
+                "kernels": tables.kernels(),
+                "kernel_counts": tables.kernel_counts(),
+            },
             notes=notes,
             events=[event.info() for event in events],
             metrics=metrics(events),

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
@@ -28,12 +27,3 @@ class Edges(msgspec.Struct, frozen=True):
     def read(cls, raw: Path) -> Edges:
         """Raises ``OSError``, ``msgspec.MsgspecError``."""
         return msgspec.json.decode((raw / FILE).read_bytes(), type=cls)
-
-
-def innermost(spans: Sequence[CountedSpan], parts: int) -> list[CountedSpan | None]:
-    """For each part from 1 to ``parts`` the innermost span that it belongs to; spans are nested or apart."""
-    found: list[CountedSpan | None] = [None] * parts
-    for span in sorted(spans, key=lambda span: (span.begin_edge, -span.end_edge, span.span)):
-        for part in range(span.begin_edge, min(span.end_edge, parts)):
-            found[part] = span
-    return found

@@ -5,12 +5,20 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from collectors.callgrind.profile import NO_FILE, Function
-from hwprof.run.schema import JIT_MODULE, UNKNOWN_MODULE
 
 MAP: Final = "perf.map"
+JIT, OTHER, UNKNOWN = "jit", "other", "unknown"
+
+DOMAINS: Final[dict[str, tuple[str, ...]]] = {
+    "torch": ("libtorch", "libc10", "libcaffe2", "libshm", "_C.", "libmkl", "libdnnl"),
+    "openmp": ("libgomp", "libiomp", "libomp"),
+    "python": ("python", "libpython", "_ctypes.", "libffi"),
+    "system": ("libc.", "libc-", "libm.", "libm-", "libstdc++", "libgcc_s", "libpthread", "libdl", "ld-", "librt"),
+}
+"""The beginnings of files' names."""
 
 
 class KernelMap:
@@ -34,25 +42,42 @@ class KernelMap:
         """From a file; an empty map where there is none."""
         return cls(path.read_text(errors="replace").splitlines() if path.exists() else ())
 
-    def name_at(self, address: int) -> str | None:
-        """The kernel that has this address in it."""
+    def at(self, address: int) -> tuple[int, str] | None:
+        """Begin and name of the kernel that has this address in it."""
         place = bisect_right(self._starts, address) - 1
         if place < 0:
             return None
         end, name = self._kernels[place]
-        return name if address < end else None
+        return (self._starts[place], name) if address < end else None
 
 
-def kernel_and_module(function: Function, kernels: KernelMap) -> tuple[str, str]:
-    """What a function is called in the kernels table, and its module."""
-    module = Path(function.file).name if function.file != NO_FILE else UNKNOWN_MODULE
-    if not function.name.startswith("0x"):
-        return function.name, module
-    address = int(function.name, 16)  # within the file, where there is one
-    if module != UNKNOWN_MODULE:
-        return f"{module}+{address:#x}", module
-    kernel = kernels.name_at(address)
-    return (kernel, JIT_MODULE) if kernel is not None else (f"{address:#x}", UNKNOWN_MODULE)
+class Kernel(NamedTuple):
+    """A row of the ``kernels`` table without its number."""
+
+    domain: str
+    library: str
+    name: str
+    address: int | None
+
+
+def kernel_of(function: Function, kernels: KernelMap) -> Kernel:
+    """What a function is in the tables: a JIT kernel by the map, else by its library, with its address within that
+    where it has no symbol."""
+    nameless = function.name.startswith("0x")
+    address = int(function.name, 16) if nameless else None
+    if function.file != NO_FILE:
+        library = Path(function.file).name
+        name = f"{library}+{address:#x}" if address is not None else function.name
+        return Kernel(domain_of(library), library, name, None)
+    found = kernels.at(address) if address is not None else None
+    if found is not None:
+        return Kernel(JIT, JIT, found[1], found[0])
+    return Kernel(OTHER, UNKNOWN, function.name if address is None else f"{address:#x}", address)
+
+
+def domain_of(library: str) -> str:
+    """What a library is there for."""
+    return next((domain for domain, beginnings in DOMAINS.items() if library.startswith(beginnings)), OTHER)
 
 
 def map_of(pid: int) -> Path:

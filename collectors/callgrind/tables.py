@@ -1,48 +1,45 @@
-"""From dumps and the spans between them to rows of ``counts`` and ``kernels``."""
+"""From dumps and the spans between them to rows of ``counts``, ``kernels`` and ``kernel_counts``."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import polars as pl
 
-from collectors.callgrind.edges import Edges, innermost
+from collectors.callgrind.edges import Edges
 from collectors.callgrind.events import Event, counted
-from collectors.callgrind.names import KernelMap, kernel_and_module
+from collectors.callgrind.names import Kernel, KernelMap, kernel_of
 from collectors.callgrind.profile import Part
 from hwprof.run.schema import empty
 from hwprof.session.collector import CountedSpan
 
 
 class Tables:
-    """Takes the parts of a pass one by one; holds what belongs to spans only."""
+    """Takes the parts of a pass; holds what lies between edges only."""
 
     def __init__(self, edges: Edges, kernels: KernelMap) -> None:
         self._edges = edges
-        self._kernels = kernels
-        self._owners = innermost(edges.spans, edges.count - 1)
+        self._map = kernels
+        self._parts: dict[int, dict[int, list[int]]] = {}  # by part: by kernel
         self._totals: dict[int, list[int]] = {}  # by part
-        self._by_kernel: dict[tuple[CountedSpan, str, str], list[int]] = defaultdict(list)
+        self._kernels: dict[Kernel, int] = {}
         self.columns: tuple[str, ...] = ()
 
     def take(self, parts: Iterable[Part]) -> None:
         """Adds parts; those beyond the last edge belong to nobody."""
         for part in parts:
             self.columns = part.events
-            if part.number > len(self._owners):
-                continue
-            self._totals[part.number] = part.total
-            owner = self._owners[part.number - 1]
-            if owner is not None:
+            if part.number < self._edges.count:
+                mine: dict[int, list[int]] = {}
                 for function, costs in part.costs.items():
-                    key = (owner, *kernel_and_module(function, self._kernels))
-                    self._by_kernel[key] = _added(self._by_kernel[key], costs)
+                    kernel = self._kernels.setdefault(kernel_of(function, self._map), len(self._kernels))
+                    mine[kernel] = _added(mine.get(kernel), costs)
+                self._parts[part.number], self._totals[part.number] = mine, part.total
 
     @property
     def missing_parts(self) -> int:
         """How many dumps there should be beside those that were read."""
-        return len(self._owners) - len(self._totals)
+        return max(self._edges.count - 1, 0) - len(self._parts)
 
     @property
     def events(self) -> list[Event]:
@@ -52,28 +49,45 @@ class Tables:
     def counts(self) -> pl.DataFrame:
         """Rows of ``counts``, without ``pass``: every event of every span all of whose parts were read."""
         rows = []
-        for span in self._edges.spans:
-            parts = range(span.begin_edge + 1, span.end_edge + 1)
-            if all(part in self._totals for part in parts):
-                total: list[int] = [0] * len(self.columns)
-                for part in parts:
-                    total = _added(total, self._totals[part])
-                rows += [(span.iteration, span.span, *row) for row in self._values(total)]
+        for span, parts in self._spans():
+            total = [0] * len(self.columns)
+            for part in parts:
+                total = _added(total, self._totals[part])
+            rows += [(span.iteration, span.span, *row) for row in self._values(total)]
         names = ["iteration", "span", "event", "value", "provenance"]
         return _frame("counts", rows, names, self._edges.tid).with_columns(
             enabled_ns=pl.lit(0, pl.Int64), running_ns=pl.lit(0, pl.Int64)
         )
 
     def kernels(self) -> pl.DataFrame:
-        """Rows of ``kernels``, without ``pass``; no zeros."""
-        rows = [
-            (span.iteration, span.span, kernel, module, *row)
-            for (span, kernel, module), costs in self._by_kernel.items()
-            for row in self._values(costs)
-            if row[1]
-        ]
-        names = ["iteration", "span", "kernel", "module", "event", "value", "provenance"]
-        return _frame("kernels", rows, names, self._edges.tid)
+        """Rows of ``kernels``, without ``pass``."""
+        rows = [(number, *kernel) for kernel, number in self._kernels.items()]
+        schema = {name: dtype for name, dtype in empty("kernels").schema.items() if name != "pass"}
+        return pl.DataFrame(rows, schema=schema, orient="row")
+
+    def kernel_counts(self) -> pl.DataFrame:
+        """Rows of ``kernel_counts``, without ``pass``: the same as ``counts``, by kernel."""
+        rows = []
+        for span, parts in self._spans():
+            sums: dict[int, list[int]] = {}
+            for part in parts:
+                for kernel, costs in self._parts[part].items():
+                    sums[kernel] = _added(sums.get(kernel), costs)
+            rows += [
+                (span.iteration, span.span, kernel, *row)
+                for kernel, costs in sums.items()
+                for row in self._values(costs)
+                if row[1]
+            ]
+        names = ["iteration", "span", "kernel", "event", "value", "provenance"]
+        return _frame("kernel_counts", rows, names, self._edges.tid)
+
+    def _spans(self) -> Iterator[tuple[CountedSpan, range]]:
+        """The spans all of whose parts were read."""
+        for span in self._edges.spans:
+            parts = range(span.begin_edge + 1, span.end_edge + 1)
+            if all(part in self._parts for part in parts):
+                yield span, parts
 
     def _values(self, amounts: Sequence[int]) -> list[tuple[str, int, str]]:
         return [
@@ -82,7 +96,7 @@ class Tables:
         ]
 
 
-def _added(left: list[int], right: Sequence[int]) -> list[int]:
+def _added(left: list[int] | None, right: Sequence[int]) -> list[int]:
     return [a + b for a, b in zip(left, right, strict=True)] if left else list(right)
 
 

@@ -23,13 +23,17 @@ KERNELS_SCHEMA: Final = pl.Schema(
     {
         "layer": pl.String,
         "kernel": pl.String,
-        "module": pl.String,
+        "library": pl.String,
+        "domain": pl.String,
         "event": pl.String,
         "provenance": pl.String,
         "value": pl.Float64,
         "share": pl.Float64,
     }
 )
+
+UNNAMED: Final = "(unnamed)"
+"""The kernel that stands for all of a library that has no names."""
 
 
 def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
@@ -80,25 +84,39 @@ def kernels(
 ) -> pl.DataFrame:
     """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
 
-    ``rows``: the pass's ``kernels``. ``done``: only these layers, where others were cut short. ``layer`` is a leaf's
-    path, ``UNATTRIBUTED``, or null: all of the whole (the inference). ``share`` is of the layer's count of that event.
-    Largest first.
+    ``rows``: the pass's ``kernel_counts`` with the columns of its ``kernels``. ``done``: only these layers and their
+    sum, where others were cut short. ``layer`` is a leaf's path, ``UNATTRIBUTED``, or null: the whole (the inference).
+    ``share`` is of the layer's count of that event. Largest first.
     """
     iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
     kept = spans.join(iterations, on="iteration", how="semi")
     wholes, _ = whole_spans(kept)
-    inside = within(kept.filter(pl.col("kind") != "iteration"), wholes)
-    leaves = leaf_spans(inside, layers).select("span", leaf="path")
-    owned = (
-        rows.join(inside.select("span"), on="span", how="semi")
-        .join(leaves, on="span", how="left")
-        .with_columns(layer=pl.col("leaf").fill_null(UNATTRIBUTED))
-    )
-    keys = ["layer", "kernel", "module", "event", "provenance"]
+    keys = ["kernel", "library", "domain", "event", "provenance"]
+    named = rows.with_columns(kernel=pl.col("name").fill_null(UNNAMED))
+    leaves = leaf_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers).select("span", layer="path")
+    inside = named.join(leaves, on="span", how="inner").group_by("layer", *keys).agg(pl.col("value").sum())
     if done is not None:
-        owned = owned.filter(pl.col("layer").is_in(list(done)))
-    both = pl.concat([owned, owned.with_columns(layer=pl.lit(None, pl.String))])
-    sums = both.group_by(keys).agg(value=pl.col("value").sum() / max(iterations.height, 1))
+        inside = inside.filter(pl.col("layer").is_in(list(done)))
+        whole = inside.group_by(keys).agg(pl.col("value").sum())
+    else:
+        whole = named.join(wholes.select("span"), on="span", how="semi").group_by(keys).agg(pl.col("value").sum())
+    columns = ["layer", *keys, "value"]
+    both = pl.concat(
+        [
+            inside.select(columns),
+            whole.with_columns(layer=pl.lit(None, pl.String)).select(columns),
+            _left(whole, inside, keys).with_columns(layer=pl.lit(UNATTRIBUTED)).select(columns),
+        ]
+    )
     total = pl.col("value").sum().over("layer", "event")
-    ranked = sums.with_columns(share=pl.when(total > 0).then(pl.col("value") / total))
+    ranked = both.with_columns(
+        pl.col("value") / max(iterations.height, 1), share=pl.when(total > 0).then(pl.col("value") / total)
+    )
     return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA).sort("value", "kernel", descending=[True, False])
+
+
+def _left(whole: pl.DataFrame, inside: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
+    """The whole's kernels minus the leaves'; none where nothing is left."""
+    sums = inside.group_by(keys).agg(pl.col("value").sum())
+    left = whole.join(sums, on=keys, how="left", suffix="_inside", nulls_equal=True)
+    return left.with_columns(pl.col("value") - pl.col("value_inside").fill_null(0)).filter(pl.col("value") > 0)

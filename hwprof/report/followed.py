@@ -17,7 +17,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 
 PER_LAYER: Final = 5
-"""Kernels of a layer in the document; the table ``kernels`` has all."""
+"""Kernels of a layer in the document; the table ``kernel_counts`` has all."""
 
 KERNEL: Final = 30
 """To how many characters a kernel's name may be cut."""
@@ -25,7 +25,7 @@ KERNEL: Final = 30
 LONGEST: Final = 60
 """How many characters of it are shown at most."""
 
-INSTRUCTIONS: Final = "/instructions"
+INSTRUCTIONS: Final = ".instructions"
 
 
 def build(run: RunDirectory, modules: pl.DataFrame) -> list[Followed]:
@@ -42,7 +42,8 @@ def _build(
     run: RunDirectory, record: PassRecord, companion: PassRecord | None, modules: pl.DataFrame
 ) -> Followed | None:
     machine = run.manifest.machine
-    spans, counts, rows_of_kernels = (_mine(run, table, record) for table in ("spans", "counts", "kernels"))
+    spans, counts = (_mine(run, table, record) for table in ("spans", "counts"))
+    named = _mine(run, "kernel_counts", record).join(_mine(run, "kernels", record), on="kernel", how="left")
     counted = attribute(spans, counts, modules, record)
     apart = followed.why_apart(record, companion)
     timed, done = None, None
@@ -79,7 +80,7 @@ def _build(
         layers=list(leaves.values()),
         unattributed=unattributed,
         inference=whole,
-        kernels=_kernels(followed.kernels(spans, rows_of_kernels, modules, counted, done), events),
+        kernels=_kernels(followed.kernels(spans, named, modules, counted, done), events),
     )
 
 
@@ -90,22 +91,22 @@ def _mine(run: RunDirectory, table: str, record: PassRecord) -> pl.DataFrame:
 def _kernels(table: pl.DataFrame, events: Sequence[Event]) -> list[Kernel]:
     """Those of the whole that are not small, and the largest of every layer, ranked by instructions."""
     ranked_by = next((event.name for event in events if event.name.endswith(INSTRUCTIONS)), None)
-    keys = ["layer", "kernel", "module"]
+    keys = ["layer", "kernel", "library", "domain"]
     main = table.filter(event=ranked_by)
     place = pl.int_range(pl.len()).over("layer")
     large = main.filter(
         pl.when(pl.col("layer").is_null()).then(pl.col("share") >= followed.SMALL).otherwise(place < PER_LAYER)
     )
-    counters: dict[tuple[str | None, str, str], dict[str, float]] = {}
+    counters: dict[tuple[str | None, ...], dict[str, float]] = {}
     provenances = dict(table.select("event", "provenance").unique().iter_rows())
     kept = table.join(large.select(keys), on=keys, how="semi", nulls_equal=True)
-    for layer, kernel, module, event, value in kept.select(*keys, "event", "value").iter_rows():
-        counters.setdefault((layer, kernel, module), {})[event] = value
+    for *key, event, value in kept.select(*keys, "event", "value").iter_rows():
+        counters.setdefault(tuple(key), {})[event] = value
     return [
         Kernel(
             **row,
-            counters=counters[row["layer"], row["kernel"], row["module"]],
-            provenance={name: provenances[name] for name in counters[row["layer"], row["kernel"], row["module"]]},
+            counters=(mine := counters[tuple(row[key] for key in keys)]),
+            provenance={name: provenances[name] for name in mine},
         )
         for row in large.select(*keys, "value", "share").iter_rows(named=True)
     ]
@@ -164,7 +165,7 @@ def _functions(found: Followed, page: Page) -> None:
     page.table(
         [
             Column("kernel", [_shortened(kernel.kernel, page) for kernel in kernels], right=False, least=KERNEL),
-            Column("module", [kernel.module for kernel in kernels], 1, right=False, least=12),
+            Column("library", [kernel.library for kernel in kernels], 1, right=False, least=12),
             Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in kernels]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in kernels]),
             *(
@@ -178,7 +179,7 @@ def _functions(found: Followed, page: Page) -> None:
         ],
         f"Kernels by {found.name}: what each did itself in {_extent(found, page)}",
     )
-    page.notes(["every layer's kernels: kernels.parquet"])
+    page.notes(["every layer's kernels: kernel_counts.parquet"])
 
 
 def _extent(found: Followed, page: Page) -> str:
@@ -211,7 +212,7 @@ def _kernel(kernel: Kernel | None, page: Page) -> str:
 
 
 def _short(event: Event) -> str:
-    return event.name.rpartition("/")[2]
+    return event.name.rpartition(".")[2]
 
 
 def _provenance(found: Followed, page: Page) -> list[str]:

@@ -253,7 +253,8 @@ class Kernel(msgspec.Struct, kw_only=True, frozen=True):
 
     layer: str | None
     kernel: str
-    module: str  # its library; "[jit]"; "[unknown]"
+    library: str  # the file's name; "jit"; "unknown"
+    domain: str  # what its library is there for: jit, torch, openmp, python, system, other
     value: float  # instructions of one iteration
     share: float | None  # of the layer's instructions
     counters: dict[str, float]  # every event of the pass

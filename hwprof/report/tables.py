@@ -78,7 +78,8 @@ def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:
         {
             "layer": kernel.layer,
             "kernel": kernel.kernel,
-            "module": kernel.module,
+            "library": kernel.library,
+            "domain": kernel.domain,
             "share_ratio": kernel.share,
             **{name: kernel.counters.get(name) for name in (event.name for event in found.events)},
         }

@@ -31,12 +31,6 @@ COUNTED_WINDOW: Final = "counted-window"
 PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, COUNTED_WINDOW})
 """The events that stand under ``WHOLE_PROCESS_TID``; not counters, but what counters are held against."""
 
-JIT_MODULE: Final = "[jit]"
-"""The module of kernels that were made at run time and that their maker's map names."""
-
-UNKNOWN_MODULE: Final = "[unknown]"
-"""The module of code that lies in no file and in no map."""
-
 TABLES: Final[dict[str, pl.Schema]] = {
     # What happened when. `span` is unique within its pass, -1 never occurs; `parent` is null at the top.
     "spans": pl.Schema(
@@ -70,16 +64,26 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "provenance": pl.String,
         }
     ),
-    # What a function did itself within a span, of what was counted by following the code. Every count stands in the
-    # innermost span only: the rows of an iteration's spans add up to it.
+    # Pieces of code: JIT kernels and functions, unique within their pass; one without a name stands for all of its
+    # library that has none.
     "kernels": pl.Schema(
+        {
+            "pass": pl.String,
+            "kernel": pl.Int32,
+            "domain": pl.String,  # jit, torch, openmp, python, system, other
+            "library": pl.String,  # the file's name, or "jit"
+            "name": pl.String,
+            "address": pl.Int64,  # in that pass's process
+        }
+    ),
+    # `counts` by kernel; what is not there is 0. The OpenMP runtime's kernels are in it, `counts` leaves them out.
+    "kernel_counts": pl.Schema(
         {
             "pass": pl.String,
             "iteration": pl.Int32,
             "span": pl.Int64,
             "tid": pl.Int32,
-            "kernel": pl.String,  # the function, or the JIT kernel by the name that its maker gives it
-            "module": pl.String,  # the file name of its library or program; JIT_MODULE; UNKNOWN_MODULE
+            "kernel": pl.Int32,
             "event": pl.String,
             "value": pl.Int64,
             "provenance": pl.String,

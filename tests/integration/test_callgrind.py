@@ -16,11 +16,10 @@ import pytest
 
 from collectors.callgrind.collector import COMPANION, ENVIRONMENT, PASS
 from collectors.callgrind.command import command
-from collectors.callgrind.names import MAP, KernelMap, kernel_and_module, map_of
+from collectors.callgrind.names import MAP, KernelMap, kernel_of, map_of
 from collectors.callgrind.profile import read
 from hwprof.hardware import machine
 from hwprof.run.directory import RunDirectory
-from hwprof.run.schema import JIT_MODULE
 from tests.requirements import require_module, require_tool
 
 FACTORY = """
@@ -63,7 +62,7 @@ with torch.inference_mode():
 """
 MACS = {"first": 62 * 62 * 32 * 16 * 9, "second": 60 * 60 * 32 * 32 * 9}
 LANES = 4  # of SSE4.1, which has no fused multiply-add: 2 instructions
-MODEL_CODE = (JIT_MODULE, "libtorch_cpu.so")
+MODEL_CODE = ("jit", "libtorch_cpu.so")
 """What depends on the model alone; Python and malloc take different ways in every process."""
 
 
@@ -108,7 +107,7 @@ def plain(place: Path) -> RunDirectory:
     return RunDirectory.latest(place / "plain")
 
 
-def layers(run: RunDirectory, event: str = "callgrind/instructions") -> dict[str, int]:
+def layers(run: RunDirectory, event: str = "callgrind.instructions") -> dict[str, int]:
     """By path, leaves and the stage and the iteration."""
     spans = run.scan("spans").filter(pl.col("pass") == PASS).select("span", "path", "kind")
     counts = run.scan("counts").filter((pl.col("pass") == PASS) & (pl.col("event") == event))
@@ -117,13 +116,14 @@ def layers(run: RunDirectory, event: str = "callgrind/instructions") -> dict[str
             for path, kind, value in last.select("path", "kind", "value").iter_rows()}  # fmt: skip
 
 
-def model_code(run: RunDirectory) -> dict[tuple[str, str], int]:
+def model_code(run: RunDirectory, *paths: str) -> dict[tuple[str, str], int]:
     """By path and kernel, in the last iteration."""
     spans = run.scan("spans").filter(pl.col("pass") == PASS).select("span", "path")
-    kernels = run.scan("kernels").filter(pl.col("event") == "callgrind/instructions")
-    last = kernels.filter(pl.col("iteration") == pl.col("iteration").max()).join(spans, on="span").collect()
-    kept = last.filter(pl.col("module").is_in(MODEL_CODE) & pl.col("path").is_in([*MACS, "act", "head"]))
-    return {(path, kernel): value for path, kernel, value in kept.select("path", "kernel", "value").iter_rows()}
+    counts = run.scan("kernel_counts").filter(pl.col("event") == "callgrind.instructions")
+    last = counts.filter(pl.col("iteration") == pl.col("iteration").max()).join(spans, on="span")
+    named = last.join(run.scan("kernels"), on="kernel").filter(pl.col("library").is_in(MODEL_CODE))
+    kept = named.filter(pl.col("path").is_in(paths)).select("path", "name", "value").collect()
+    return {(path, kernel): value for path, kernel, value in kept.iter_rows()}
 
 
 def test_the_passes_and_what_they_were_held_to(simulated: tuple[RunDirectory, str]) -> None:
@@ -148,7 +148,7 @@ def test_the_passes_and_what_they_were_held_to(simulated: tuple[RunDirectory, st
 @pytest.mark.parametrize("event", ["instructions", "loads", "stores", "l1i-misses", "l1d-misses", "llc-misses"])
 def test_layers_add_up_to_the_inference(simulated: tuple[RunDirectory, str], event: str) -> None:
     run, _ = simulated
-    found = layers(run, f"callgrind/{event}")
+    found = layers(run, f"callgrind.{event}")
     leaves = sum(found[path] for path in ("first", "act", "second", "head"))
     assert 0 < leaves <= found["inference"] <= found["iteration"]
     if event == "instructions":
@@ -156,7 +156,7 @@ def test_layers_add_up_to_the_inference(simulated: tuple[RunDirectory, str], eve
 
 
 def test_convolutions_have_the_instructions_that_arithmetic_asks_for(plain: RunDirectory) -> None:
-    code = model_code(plain)
+    code = model_code(plain, *MACS)
     for path, macs in MACS.items():
         jit = sum(value for (owner, kernel), value in code.items() if owner == path and "conv_fwd" in kernel)
         assert 2 * macs / LANES < jit < 2 * 2 * macs / LANES, f"{path}: two per multiply-add, loads of weights beside"
@@ -164,7 +164,7 @@ def test_convolutions_have_the_instructions_that_arithmetic_asks_for(plain: RunD
 
 def test_two_runs_count_the_same(simulated: tuple[RunDirectory, str], plain: RunDirectory) -> None:
     """Every kernel of every layer to the instruction, with the cache simulation and without."""
-    first, second = model_code(simulated[0]), model_code(plain)
+    first, second = (model_code(run, *MACS, "act", "head") for run in (simulated[0], plain))
     assert len(first) > 20
     assert first == second
 
@@ -182,20 +182,18 @@ def test_the_sum_of_the_parts_is_what_one_dump_of_the_whole_has(place: Path, pla
     part = next(read(raw / "callgrind.out"))
     whole: dict[str, int] = {}
     for function, costs in part.costs.items():
-        kernel, module = kernel_and_module(function, kernels)
-        if module in MODEL_CODE:
-            whole[kernel] = whole.get(kernel, 0) + costs[0]
-    found = plain.scan("kernels").filter(pl.col("module").is_in(MODEL_CODE)).collect()
-    spans = plain.scan("spans").filter((pl.col("pass") == PASS) & (pl.col("kind") != "iteration")).collect()
-    by_kernel = found.join(spans, on="span", how="semi").group_by("kernel").agg(pl.col("value").sum())
-    assert dict(by_kernel.iter_rows()) == whole
+        kernel = kernel_of(function, kernels)
+        if kernel.library in MODEL_CODE and costs[0]:
+            whole[kernel.name] = whole.get(kernel.name, 0) + costs[0]
+    parts = model_code(plain, "inference")
+    assert {name: value for (_, name), value in parts.items()} == whole
     assert part.total[0] == pytest.approx(layers(plain)["inference"], rel=0.01), "Python's share differs a little"
 
 
 def test_the_second_iteration_finds_the_simulated_caches_warm(simulated: tuple[RunDirectory, str]) -> None:
     run, _ = simulated
     spans = run.scan("spans").filter((pl.col("pass") == PASS) & (pl.col("path") == "inference")).select("span")
-    misses = run.scan("counts").filter(pl.col("event") == "callgrind/llc-misses").join(spans.unique(), on="span")
+    misses = run.scan("counts").filter(pl.col("event") == "callgrind.llc-misses").join(spans.unique(), on="span")
     first, second = misses.filter(pl.col("pass") == PASS).sort("iteration").collect()["value"]
     assert second < first / 5
 
@@ -210,14 +208,14 @@ def test_the_report_says_what_these_figures_are(simulated: tuple[RunDirectory, s
         [sys.executable, "-m", "hwprof", "report", str(run.path), "--format", "json"], capture_output=True, check=True
     )
     (found,) = json.loads(done.stdout)["followed"]
-    assert {event["name"]: event["provenance"] for event in found["events"]}["callgrind/l1d-misses"] == "simulated"
+    assert {event["name"]: event["provenance"] for event in found["events"]}["callgrind.l1d-misses"] == "simulated"
     first = next(layer for layer in found["layers"] if layer["path"] == "first")
-    assert first["counters"]["callgrind/instructions"]["value"] == layers(run)["first"]
+    assert first["counters"]["callgrind.instructions"]["value"] == layers(run)["first"]
     assert first["metrics"]["callgrind_instructions_per_ns"] == pytest.approx(
         layers(run)["first"] / first["time"]["median_ns"]
     )
     csv = pl.read_csv(run.path / "layers_callgrind.csv")
-    assert csv.filter(path="first")["callgrind/instructions"].item() == layers(run)["first"]
+    assert csv.filter(path="first")["callgrind.instructions"].item() == layers(run)["first"]
     raw = run.path / "raw" / PASS / PASS / "callgrind.out"
     assert raw.read_text(errors="replace").startswith("# callgrind format"), "KCachegrind opens it"
 

@@ -12,12 +12,12 @@ from hypothesis import strategies as st
 from collectors.callgrind import events
 from collectors.callgrind.collector import COMPANION, INSTALL, PASS, CallgrindCollector
 from collectors.callgrind.command import cache_options, command, simulated
-from collectors.callgrind.edges import Edges, innermost
-from collectors.callgrind.names import KernelMap, kernel_and_module
+from collectors.callgrind.edges import Edges
+from collectors.callgrind.names import Kernel, KernelMap, kernel_of
 from collectors.callgrind.profile import NO_FILE, Function, Part
 from collectors.callgrind.tables import Tables
 from hwprof.run.manifest import Cache
-from hwprof.run.schema import JIT_MODULE, UNKNOWN_MODULE, conform
+from hwprof.run.schema import conform
 from hwprof.session.collector import CountedSpan, EdgeCounter, Launcher, OwnPasses
 
 MAP = (
@@ -42,32 +42,33 @@ def test_the_collector_keeps_the_contracts() -> None:
 
 def test_a_kernel_is_found_by_any_address_in_it() -> None:
     kernels = KernelMap(MAP)
-    assert kernels.name_at(0x2B18B000) == "jit_sse41_conv_fwd_kernel_f32_t.0", "the later line of an address used twice"
-    assert kernels.name_at(0x2B18B000 + 0x241C) == "jit_sse41_conv_fwd_kernel_f32_t.0"
-    assert kernels.name_at(0x2B18B000 + 0x241D) is None
-    assert kernels.name_at(0x1000) is None
-    assert kernels.name_at(0x2B37D001) == "jit_reorder.3 two words"
-    assert KernelMap.read(Path("/nonexistent")).name_at(1) is None
+    conv = (0x2B18B000, "jit_sse41_conv_fwd_kernel_f32_t.0")
+    assert kernels.at(0x2B18B000) == conv, "the later line of an address used twice"
+    assert kernels.at(0x2B18B000 + 0x241C) == conv
+    assert kernels.at(0x2B18B000 + 0x241D) is None
+    assert kernels.at(0x1000) is None
+    assert kernels.at(0x2B37D001) == (0x2B37D000, "jit_reorder.3 two words")
+    assert KernelMap.read(Path("/nonexistent")).at(1) is None
 
 
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (PLAIN, ("at::native::silu", "libtorch_cpu.so")),
-        (JIT, ("jit_sse41_conv_fwd_kernel_f32_t.0", JIT_MODULE)),
-        (Function("0x0000000004936728", NO_FILE), ("0x4936728", UNKNOWN_MODULE)),
-        (Function("0x000000000cdc29b0", "/x/libtorch_cpu.so"), ("libtorch_cpu.so+0xcdc29b0", "libtorch_cpu.so")),
-        (Function("0x000000002b18c000", "/x/libtorch_cpu.so"), ("libtorch_cpu.so+0x2b18c000", "libtorch_cpu.so")),
-        (Function("(below main)", NO_FILE), ("(below main)", UNKNOWN_MODULE)),
+        (PLAIN, Kernel("torch", "libtorch_cpu.so", "at::native::silu", None)),
+        (JIT, Kernel("jit", "jit", "jit_sse41_conv_fwd_kernel_f32_t.0", 0x2B18B000)),
+        (Function("0x0000000004936728", NO_FILE), Kernel("other", "unknown", "0x4936728", 0x4936728)),
+        (
+            Function("0x000000002b18c000", "/x/libtorch_cpu.so"),
+            Kernel("torch", "libtorch_cpu.so", "libtorch_cpu.so+0x2b18c000", None),
+        ),
+        (Function("(below main)", NO_FILE), Kernel("other", "unknown", "(below main)", None)),
+        (Function("memcpy", "/lib/libc.so.6"), Kernel("system", "libc.so.6", "memcpy", None)),
+        (Function("main", "/usr/bin/python3"), Kernel("python", "python3", "main", None)),
+        (Function("resize", "/x/cv2.abi3.so"), Kernel("other", "cv2.abi3.so", "resize", None)),
     ],
 )
-def test_functions_have_a_name_and_a_home(function: Function, expected: tuple[str, str]) -> None:
-    assert kernel_and_module(function, KernelMap(MAP)) == expected
-
-
-def test_a_part_belongs_to_the_innermost_span() -> None:
-    owners = [None if span is None else span.span for span in innermost(SPANS, 8)]
-    assert owners == [10, 11, 12, 11, 13, 11, 10, None]
+def test_functions_have_a_name_and_a_home(function: Function, expected: Kernel) -> None:
+    assert kernel_of(function, KernelMap(MAP)) == expected
 
 
 @st.composite
@@ -91,18 +92,6 @@ def nested(draw: st.DrawFn) -> list[CountedSpan]:
     return spans
 
 
-@given(nested())
-def test_what_spans_own_alone_adds_up_to_the_outermost(spans: list[CountedSpan]) -> None:
-    count = 1 + max(span.end_edge for span in spans)
-    owners = innermost(spans, count - 1)
-    for span in spans:
-        inside = {
-            other.span for other in spans if span.begin_edge <= other.begin_edge <= other.end_edge <= span.end_edge
-        }
-        mine = {part for part, owner in enumerate(owners, 1) if owner is not None and owner.span in inside}
-        assert mine == set(range(span.begin_edge + 1, span.end_edge + 1))
-
-
 def part(number: int, *costs: tuple[Function, int, int]) -> Part:
     return Part(
         number,
@@ -122,26 +111,45 @@ def tables() -> Tables:
 
 def test_counts_are_sums_of_the_parts_of_a_span(tables: Tables) -> None:
     counts = conform("counts", tables.counts().with_columns(pl.lit("callgrind").alias("pass")))
-    instructions = dict(counts.filter(event="callgrind/instructions").select("span", "value").iter_rows())
+    instructions = dict(counts.filter(event="callgrind.instructions").select("span", "value").iter_rows())
     assert instructions == {10: 11_011_110, 11: 1_010_100 + 1000, 12: 1000, 13: 0}
-    misses = counts.filter(event="callgrind/l1d-misses", span=12).row(0, named=True)
+    misses = counts.filter(event="callgrind.l1d-misses", span=12).row(0, named=True)
     assert (misses["value"], misses["provenance"], misses["tid"]) == (8, "simulated", 77)
-    assert set(counts.filter(event="callgrind/instructions")["provenance"]) == {"instrumented"}
-    assert set(counts["event"]) == {"callgrind/instructions", "callgrind/l1d-misses"}, "no last level, no such event"
+    assert set(counts.filter(event="callgrind.instructions")["provenance"]) == {"instrumented"}
+    assert set(counts["event"]) == {"callgrind.instructions", "callgrind.l1d-misses"}, "no last level, no such event"
 
 
-def test_kernels_add_up_to_the_counts(tables: Tables) -> None:
-    kernels = conform("kernels", tables.kernels().with_columns(pl.lit("callgrind").alias("pass")))
-    counts = tables.counts()
-    for event in ("callgrind/instructions", "callgrind/l1d-misses"):
-        whole = counts.filter(span=10, event=event)["value"].item()
-        assert kernels.filter(event=event)["value"].sum() == whole
-    leaf = kernels.filter(span=12, event="callgrind/instructions").sort("kernel")
-    assert leaf.select("kernel", "module", "value").rows() == [
+def named(tables: Tables) -> pl.DataFrame:
+    return tables.kernel_counts().join(tables.kernels(), on="kernel")
+
+
+def test_kernels_stand_for_what_a_span_counted(tables: Tables) -> None:
+    for table, frame in (("kernels", tables.kernels()), ("kernel_counts", tables.kernel_counts())):
+        conform(table, frame.with_columns(pl.lit("callgrind").alias("pass")))
+    leaf = named(tables).filter(span=12, event="callgrind.instructions").sort("name")
+    assert leaf.select("name", "library", "value").rows() == [
         ("at::native::silu", "libtorch_cpu.so", 500),
-        ("jit_sse41_conv_fwd_kernel_f32_t.0", JIT_MODULE, 500),
+        ("jit_sse41_conv_fwd_kernel_f32_t.0", "jit", 500),
     ]
-    assert not kernels.filter(value=0).height
+    assert not tables.kernel_counts().filter(value=0).height
+
+
+@given(nested(), st.data())
+def test_kernels_add_up_to_the_counts_and_spans_to_their_parts(spans: list[CountedSpan], data: st.DataObject) -> None:
+    edges = 1 + max(span.end_edge for span in spans)
+    amounts = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 9)), min_size=edges - 1, max_size=edges - 1)
+    plain, jit = data.draw(amounts), data.draw(amounts)
+    made = Tables(Edges(77, edges, spans), KernelMap(MAP))
+    made.take(part(number, (PLAIN, *plain[number - 1]), (JIT, *jit[number - 1])) for number in range(1, edges))
+    counts = {(span, event): value for span, event, value in made.counts().select("span", "event", "value").iter_rows()}
+    for span in spans:
+        inside = slice(span.begin_edge, span.end_edge)
+        expected = sum(pair[0] for pair in plain[inside] + jit[inside])
+        assert counts[span.span, "callgrind.instructions"] == expected
+    sums = made.kernel_counts().group_by("span", "event").agg(pl.col("value").sum())
+    assert {(span, event): value for span, event, value in sums.iter_rows()} == {
+        key: value for key, value in counts.items() if value
+    }
 
 
 def test_a_dump_that_is_missing_costs_the_spans_around_it_their_counts() -> None:
@@ -152,9 +160,9 @@ def test_a_dump_that_is_missing_costs_the_spans_around_it_their_counts() -> None
 
 
 def test_no_event_is_called_as_a_hardware_counter_is() -> None:
-    assert all(event.name.startswith("callgrind/") for event in events.known())
+    assert all(event.name.startswith("callgrind.") for event in events.known())
     assert {event.name for event in events.known() if event.provenance == "simulated"} == {
-        f"callgrind/{level}-misses" for level in ("l1i", "l1d", "llc")
+        f"callgrind.{level}-misses" for level in ("l1i", "l1d", "llc")
     }
 
 

@@ -15,7 +15,7 @@ from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
 from tests.synthetic_run import MODULES, build, is_leaf
 
-INSTRUCTIONS, MISSES = "engine/instructions", "engine/l1d-misses"
+INSTRUCTIONS, MISSES = "engine.instructions", "engine.l1d-misses"
 PER_NS = MetricDefinition(
     name="engine_per_ns", title="ins/ns", unit="instructions/ns", digits=2, formula=f'"{INSTRUCTIONS}" / "time"',
     meaning="made up",
@@ -43,14 +43,13 @@ def followed(root: Path) -> RunDirectory:
         if amount is None:
             continue
         rows += [(span, INSTRUCTIONS, amount, "instrumented"), (span, MISSES, amount // 100, "simulated")]
-        alone = REST if path == "inference" else amount
-        parts = {"gemm": alone * 3 // 4, "copy": alone - alone * 3 // 4}
-        kernels += [(span, name, "lib.so", INSTRUCTIONS, value, "instrumented") for name, value in parts.items()]
+        parts = (amount * 3 // 4, amount - amount * 3 // 4)
+        kernels += [(span, number, INSTRUCTIONS, value, "instrumented") for number, value in enumerate(parts)]
     fixed = {"pass": "engine", "iteration": last, "tid": measure.main_tid}
     counts = pl.DataFrame(rows, schema=["span", "event", "value", "provenance"], orient="row").with_columns(
         **{name: pl.lit(value) for name, value in fixed.items()}, enabled_ns=pl.lit(0), running_ns=pl.lit(0)
     )
-    names = ["span", "kernel", "module", "event", "value", "provenance"]
+    names = ["span", "kernel", "event", "value", "provenance"]
     table = pl.DataFrame(kernels, schema=names, orient="row").with_columns(
         **{name: pl.lit(value) for name, value in fixed.items()}
     )
@@ -58,7 +57,9 @@ def followed(root: Path) -> RunDirectory:
     write_table(
         run.path / "counts.parquet", "counts", pl.concat([before, counts.select(before.columns).cast(before.schema)])
     )
-    write_table(run.path / "kernels.parquet", "kernels", table)
+    write_table(run.path / "kernel_counts.parquet", "kernel_counts", table)
+    known = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", None]})
+    write_table(run.path / "kernels.parquet", "kernels", known.with_columns(pl.lit("engine").alias("pass")))
     companion = msgspec.structs.replace(measure, name="again", environment=ENVIRONMENT, threads=1, collectors=[])
     own = PassRecord(
         name="engine", status="completed", pid=measure.pid, main_tid=measure.main_tid, threads=1,
@@ -118,13 +119,15 @@ def test_the_other_figures_do_not_know_of_them(run: RunDirectory, tmp_path: Path
 def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -> None:
     (pass_,) = document.build(run).followed
     whole = [kernel for kernel in pass_.kernels if kernel.layer is None]
-    assert [kernel.kernel for kernel in whole] == ["gemm", "copy"]
+    assert [kernel.kernel for kernel in whole] == ["gemm", "(unnamed)"]
     assert sum(kernel.share or 0 for kernel in whole) == pytest.approx(1)
     assert sum(kernel.value for kernel in whole) == sum((1 + n) * 1_000_000 for n in range(len(LEAVES))) + REST
+    rest = [kernel.value for kernel in pass_.kernels if kernel.layer == "unattributed"]
+    assert sum(rest) == REST
     first = [kernel for kernel in pass_.kernels if kernel.layer == LEAVES[0]]
     assert [(kernel.kernel, kernel.value, kernel.share) for kernel in first] == [
         ("gemm", 750_000, 0.75),
-        ("copy", 250_000, 0.25),
+        ("(unnamed)", 250_000, 0.25),
     ]
 
 
@@ -179,7 +182,7 @@ def test_json_and_csv_hold_it(run: RunDirectory) -> None:
     frames = tables.csv_frames(found)
     layers = frames["layers_engine.csv"]
     assert layers.filter(path=LEAVES[1])[INSTRUCTIONS].item() == 2_000_000
-    assert set(layers["engine/l1d_misses_provenance"].drop_nulls()) == {"simulated"}
+    assert set(layers["engine.l1d_misses_provenance"].drop_nulls()) == {"simulated"}
     kernels = frames["kernels_engine.csv"]
     assert kernels.filter(layer=LEAVES[0], kernel="gemm")[INSTRUCTIONS].item() == 750_000
     assert kernels["layer"].null_count() == 2
