@@ -45,7 +45,7 @@ class Fact(IntEnum):
     VECTOR_256 = auto()
     VECTOR_512 = auto()
     VECTOR_INTEGER = auto()
-    VECTOR_MOVES = auto()
+    VECTOR_MOVES = auto()  # and shuffles
     MASKED = auto()
     BROADCASTS = auto()  # of an element from memory, within an instruction
     GATHERS = auto()  # and scatters

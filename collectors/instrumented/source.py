@@ -10,6 +10,7 @@ from collectors.instrumented.facts import Fact
 PARTS: Final = (
     "layout.h",
     "decode.c",
+    "writing.c",
     "undecoded.c",
     "increment.c",
     "epilog.c",

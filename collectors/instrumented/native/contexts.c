@@ -4,7 +4,6 @@
 #define MAP_PRIVATE_ANONYMOUS 0x22
 #define MAP_NORESERVE 0x4000
 #define MAP_FIXED_NOREPLACE 0x100000
-#define SLOTS_BYTES 64
 #define SYS_GETTID 186
 
 extern gpointer mmap(gpointer address, gsize length, int protection, int flags, int fd, glong offset);
@@ -39,13 +38,13 @@ static Context *find_context(gpointer key) {
 
 static Context *make_context(gpointer key, guint64 code) {
   Context *context = &control.contexts[control.contexts_used];
-  guint8 *memory;
+  guint64 *memory;
   if (control.contexts_used == MAX_CONTEXTS) return NULL;
-  memory = map_near(code, SLOTS_BYTES + sizeof(guint64) * MAX_BLOCKS);
+  memory = map_near(code, sizeof(guint64) * (SLOTS + MAX_BLOCKS));
   context->seen = map(NULL, sizeof(guint64) * MAX_BLOCKS, 0);
   context->blocks = map(NULL, sizeof(Block) * MAX_BLOCKS, 0);
   if (memory == NULL || context->seen == NULL || context->blocks == NULL) return NULL;
-  context->counters = (guint64 *) (memory + SLOTS_BYTES);
+  context->counters = memory + SLOTS;
   context->key = key;
   context->tid = syscall(SYS_GETTID);
   control.contexts_used++; /* last: readers look at no context beyond */

@@ -13,8 +13,6 @@ static gboolean begins_with_any(const char *text, const char *const *prefixes) {
   return FALSE;
 }
 
-static gboolean is_mask(x86_reg reg) { return reg >= X86_REG_K0 && reg <= X86_REG_K7; }
-
 static int register_bytes(x86_reg reg) {
   if (reg >= X86_REG_ZMM0 && reg <= X86_REG_ZMM31) return 64;
   if (reg >= X86_REG_YMM0 && reg <= X86_REG_YMM31) return 32;
@@ -22,20 +20,20 @@ static int register_bytes(x86_reg reg) {
   return 0;
 }
 
-/* What the mnemonic's end says of the elements. */
+/* What the end of the mnemonic says of the elements; integer instructions begin with p and may end alike (pdpbusd). */
 typedef enum { NO_FLOAT, FLOAT64, FLOAT32, FLOAT16 } Element;
 typedef struct {
   Element element;
   gboolean scalar;
 } Suffix;
 
-static Suffix suffix_of(const char *mnemonic) {
+static Suffix suffix_of(const char *name) {
   Suffix suffix = {NO_FLOAT, FALSE};
-  gsize length = strlen(mnemonic);
+  gsize length = strlen(name);
   char kind, type;
-  if (length < 3) return suffix;
-  kind = mnemonic[length - 2];
-  type = mnemonic[length - 1];
+  if (length < 3 || name[0] == 'p') return suffix;
+  kind = name[length - 2];
+  type = name[length - 1];
   if (kind != 'p' && kind != 's') return suffix;
   if (type == 'd') suffix.element = FLOAT64;
   if (type == 's') suffix.element = FLOAT32;
@@ -53,18 +51,11 @@ static int vector_bytes(const cs_x86 *x86) {
   return widest;
 }
 
-static gboolean broadcasts(const cs_x86 *x86) {
-  int i;
-  for (i = 0; i < x86->op_count; i++)
-    if (x86->operands[i].avx_bcast != X86_AVX_BCAST_INVALID) return TRUE;
-  return FALSE;
-}
-
-/* With a write mask: the mask is the second of at least three operands; k0 means none. */
-static gboolean is_masked(const cs_x86 *x86) {
-  const cs_x86_op *second = &x86->operands[1];
-  return x86->op_count > 2 && second->type == X86_OP_REG && is_mask(second->reg) && second->reg != X86_REG_K0;
-}
+/* What the EVEX prefix says, which the disassembler's operands do not always repeat. */
+static gboolean is_evex(const cs_insn *instruction) { return instruction->bytes[0] == 0x62; }
+static gboolean is_masked(const cs_insn *instruction) { return is_evex(instruction) && (instruction->bytes[3] & 7) != 0; }
+static gboolean broadcasts(const cs_insn *instruction) { return is_evex(instruction) && (instruction->bytes[3] & 16) != 0; }
+static int broadcast_bytes(const cs_insn *instruction) { return instruction->bytes[2] & 0x80 ? 8 : 4; }
 
 /* Whether memory operands are only named: nothing is loaded or stored. */
 static gboolean only_names_memory(const cs_insn *instruction) {
@@ -97,16 +88,18 @@ static void store(guint32 *facts, int bytes) {
 static void decode_memory(const cs_insn *instruction, int width, guint32 *facts) {
   const char *mnemonic = instruction->mnemonic;
   const cs_x86 *x86 = &instruction->detail->x86;
-  gboolean broadcast = broadcasts(x86), indexed = contains(mnemonic, "gather") || contains(mnemonic, "scatter");
+  gboolean indexed = contains(mnemonic, "gather") || contains(mnemonic, "scatter");
   int i;
   if (indexed) facts[GATHERS]++;
-  if (broadcast) facts[BROADCASTS]++;
   if (begins(mnemonic, "prefetch")) facts[PREFETCHES]++;
   if (only_names_memory(instruction)) return;
   for (i = 0; i < x86->op_count; i++) {
     int bytes = x86->operands[i].size, access;
     if (x86->operands[i].type != X86_OP_MEM) continue;
-    if (broadcast) bytes = suffix_of(mnemonic).element == FLOAT64 || mnemonic[strlen(mnemonic) - 1] == 'q' ? 8 : 4;
+    if (broadcasts(instruction)) { /* with registers alone, the same bit sets the rounding */
+      facts[BROADCASTS]++;
+      bytes = broadcast_bytes(instruction);
+    }
     if (indexed) bytes = width;
     access = access_of(instruction, i, width);
     if (access & CS_AC_READ) load(facts, bytes);
@@ -138,10 +131,18 @@ static int operations(const char *name) {
 
 static int width_step(int width) { return width == 64 ? 2 : width == 32 ? 1 : 0; }
 
+static gboolean only_moves(const char *name) {
+  static const char *const parts[] = {"mov", "broadcast", "perm", "shuf", "unpck", "insert", "extract", "blend", NULL};
+  const char *const *part = parts;
+  for (; *part != NULL; part++)
+    if (contains(name, *part)) return TRUE;
+  return FALSE;
+}
+
 static void decode_float(const char *name, Suffix suffix, int width, guint32 *facts) {
   int each = operations(name), elements;
   if (each == 0) {
-    if (contains(name, "mov") || contains(name, "broadcast")) facts[VECTOR_MOVES]++;
+    if (only_moves(name)) facts[VECTOR_MOVES]++;
     return;
   }
   facts[FLOAT_INSTRUCTIONS]++;
@@ -169,7 +170,7 @@ static void decode_integer(const char *name, int width, guint32 *facts) {
     count_dot_product(facts, width, TRUE);
   else if (begins(name, "pdpw"))
     count_dot_product(facts, width, FALSE);
-  else if (contains(name, "mov") || contains(name, "broadcast"))
+  else if (only_moves(name))
     facts[VECTOR_MOVES]++;
   else
     facts[VECTOR_INTEGER]++;
@@ -178,13 +179,13 @@ static void decode_integer(const char *name, int width, guint32 *facts) {
 static void decode(const cs_insn *instruction, guint32 *facts) {
   const char *mnemonic = instruction->mnemonic, *name = mnemonic[0] == 'v' ? mnemonic + 1 : mnemonic;
   int width = vector_bytes(&instruction->detail->x86);
-  Suffix suffix = suffix_of(mnemonic);
+  Suffix suffix = suffix_of(name);
   facts[INSTRUCTIONS]++;
   if (begins(mnemonic, "rep")) facts[REPEATED]++;
   decode_memory(instruction, width, facts);
   decode_control(instruction, facts);
   if (width == 0) return;
-  if (is_masked(&instruction->detail->x86)) facts[MASKED]++;
+  if (is_masked(instruction)) facts[MASKED]++;
   facts[suffix.scalar ? VECTOR_SCALAR : VECTOR_128 + width_step(width)]++;
   if (suffix.element == NO_FLOAT)
     decode_integer(name, width, facts);

@@ -23,11 +23,6 @@ static gboolean ends_block(const cs_insn *instruction) {
          instruction->mnemonic[0] == 'j' || begins(instruction->mnemonic, "loop");
 }
 
-static void put64(guint8 *to, guint64 value) {
-  put32(to, value);
-  put32(to + 4, value >> 32);
-}
-
 /* `opcode` (3 bytes with its ModRM for [rip+disp32]) on the memory at `address`. */
 static void put_relative(GumX86Writer *to, const guint8 *opcode, gconstpointer address) {
   guint8 code[NEAR_BYTES];
@@ -36,19 +31,11 @@ static void put_relative(GumX86Writer *to, const guint8 *opcode, gconstpointer a
   gum_x86_writer_put_bytes(to, code, NEAR_BYTES);
 }
 
-/* A move between rax and memory anywhere: `opcode` is 0xa1 (load) or 0xa3 (store). */
-static void put_absolute(GumX86Writer *to, guint8 opcode, gconstpointer address) {
-  guint8 code[10] = {0x48};
-  code[1] = opcode;
-  put64(code + 2, (guint64) address);
-  gum_x86_writer_put_bytes(to, code, sizeof(code));
-}
-
 static const guint8 LEA_RAX_RAX_1[] = {0x48, 0x8d, 0x40, 0x01};
 
 static void put_increment(Context *context, guint64 *counter, GumX86Writer *to, gboolean flags_are_free) {
   static const guint8 inc[] = {0x48, 0xff, 0x05}, save[] = {0x48, 0x89, 0x05}, restore[] = {0x48, 0x8b, 0x05};
-  guint64 *slot = context->counters - 8;
+  guint64 *slot = saved_rax(context);
   gboolean near_by = fits32((gint64) counter - (gint64) to->pc) && fits32((gint64) slot - (gint64) to->pc - 64);
   if (near_by && flags_are_free) {
     put_relative(to, inc, counter);
@@ -62,10 +49,10 @@ static void put_increment(Context *context, guint64 *counter, GumX86Writer *to, 
     put_relative(to, save, counter);
     put_relative(to, restore, slot);
   } else {
-    put_absolute(to, 0xa3, slot);
-    put_absolute(to, 0xa1, counter);
+    put_absolute(to, STORE_RAX, slot);
+    put_absolute(to, LOAD_RAX, counter);
     gum_x86_writer_put_bytes(to, LEA_RAX_RAX_1, sizeof(LEA_RAX_RAX_1));
-    put_absolute(to, 0xa3, counter);
-    put_absolute(to, 0xa1, slot);
+    put_absolute(to, STORE_RAX, counter);
+    put_absolute(to, LOAD_RAX, slot);
   }
 }

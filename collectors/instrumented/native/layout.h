@@ -9,6 +9,7 @@
 #define MAX_CONTEXTS 1024
 #define LOG_ENTRIES 67108864 /* 1 GiB of address space, of which only what is written becomes memory */
 #define MAX_EDGES 4194304
+#define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
 
 /* A basic block as it was copied: what one execution of it does. */
 typedef struct {
@@ -23,7 +24,7 @@ typedef struct {
   gpointer key; /* the GumExecCtx */
   guint64 tid;
   guint64 blocks_used;
-  guint64 *counters;  /* how often each block was executed; 64 bytes below it lie the slots for saved registers */
+  guint64 *counters;  /* how often each block was executed; SLOTS words lie below it */
   guint64 *seen;      /* the counters at the last edge */
   Block *blocks;
   guint64 epoch;          /* of the last time that it was checked for the epilog's fault */

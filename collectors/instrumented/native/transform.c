@@ -25,6 +25,12 @@ typedef struct {
   Generator *generator;
 } Iterator;
 
+static void put_increment_once(Context *context, guint64 number, GumX86Writer *to, gboolean flags_are_free,
+                               gboolean *done) {
+  if (!*done) put_increment(context, &context->counters[number], to, flags_are_free);
+  *done = TRUE;
+}
+
 /* Copies the instructions that the disassembler knows, with the increment before the first that allows it, or before
    the last. */
 static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guint64 number, GumX86Writer *to,
@@ -38,13 +44,22 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guin
     if (instruction->address == (guint64) &munmap_address)
       gum_stalker_iterator_put_callout(iterator, on_munmap, NULL, NULL);
     decode(instruction, block->facts);
-    if (!*incremented && (free || ends_block(instruction))) {
-      put_increment(context, &context->counters[number], to, free);
-      *incremented = TRUE;
-    }
+    if (free || ends_block(instruction)) put_increment_once(context, number, to, free, incremented);
     gum_stalker_iterator_keep(iterator);
   }
   return end;
+}
+
+/* At an instruction that nobody can decode, the thread goes on in the original code, not followed any more: Python finds
+   out by `undecoded` that its counts are not complete. */
+static void leave_off(const guint8 *code, GumX86Writer *to) {
+  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
+  guint8 address[8];
+  control.undecoded++;
+  control.undecoded_address = (guint64) code;
+  put64(address, (guint64) code);
+  gum_x86_writer_put_bytes(to, jump, sizeof(jump));
+  gum_x86_writer_put_bytes(to, address, sizeof(address));
 }
 
 static void copy_uncounted(GumStalkerIterator *iterator) {
@@ -72,10 +87,10 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
     int copied;
     if (reached != 0) end = reached;
     if (inner->generator->continuation != NULL || relocator->end_of_block || relocator->end_of_input) break;
-    copied = copy_undecoded(relocator->input_current, to, block->facts);
+    copied = copy_undecoded(context, relocator->input_current, to, block->facts);
     if (copied == 0) {
-      control.undecoded++;
-      control.undecoded_address = (guint64) relocator->input_current;
+      put_increment_once(context, number, to, FALSE, &incremented);
+      leave_off(relocator->input_current, to);
       break;
     }
     relocator->input_current += copied;
@@ -83,7 +98,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
     end += copied;
     block->partly_decoded = 1;
   }
-  if (!incremented) put_increment(context, &context->counters[number], to, FALSE);
+  put_increment_once(context, number, to, FALSE, &incremented);
   block->size = end - block->start;
   remember_code(block->start, end);
 }

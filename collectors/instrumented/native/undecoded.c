@@ -75,36 +75,42 @@ static void decode_encoding(const Encoding *e, guint32 *facts) {
   }
 }
 
-static void put32(guint8 *to, guint64 value) {
-  to[0] = value;
-  to[1] = value >> 8;
-  to[2] = value >> 16;
-  to[3] = value >> 24;
+/* The same instruction on [rax] instead of [rip+displacement]; its length. */
+static int address_by_rax(guint8 *copy, const Encoding *e) {
+  int after = e->displacement + 4;
+  if (copy[0] != 0xc5) copy[1] |= 0x20; /* the inverted bit that would make it r8 */
+  copy[e->displacement - 1] &= 0x38;    /* ModRM: mod 0, rm 0, the register stays */
+  memmove(copy + e->displacement, copy + after, e->length - after);
+  return e->length - 4;
 }
-
-static gint64 get32(const guint8 *from) {
-  return (gint64) (gint32) (from[0] | from[1] << 8 | from[2] << 16 | (guint32) from[3] << 24);
-}
-
-static gboolean fits32(gint64 value) { return value >= -0x7fffffffL && value <= 0x7fffffffL; }
 
 /* Copies one instruction to the writer, its facts added; its length, or 0 where it cannot be done. */
-static int copy_undecoded(const guint8 *code, GumX86Writer *to, guint32 *facts) {
+static int copy_undecoded(Context *context, const guint8 *code, GumX86Writer *to, guint32 *facts) {
   guint8 copy[16];
   Encoding e;
+  gint64 moved;
   if (code[0] == 0x0f && code[1] == 0x01 && code[2] >= 0xc0) { /* serialize, rdpru, ... */
     facts[INSTRUCTIONS]++;
     gum_x86_writer_put_bytes(to, code, 3);
     return 3;
   }
   if (!read_encoding(code, &e)) return 0;
-  memcpy(copy, code, e.length);
-  if (e.displacement) {
-    gint64 moved = get32(code + e.displacement) + (gint64) code - (gint64) to->pc;
-    if (!fits32(moved)) return 0;
-    put32(copy + e.displacement, moved);
-  }
   decode_encoding(&e, facts);
-  gum_x86_writer_put_bytes(to, copy, e.length);
+  memcpy(copy, code, e.length);
+  if (e.displacement == 0) {
+    gum_x86_writer_put_bytes(to, copy, e.length);
+    return e.length;
+  }
+  moved = get32(code + e.displacement) + (gint64) code - (gint64) to->pc;
+  if (fits32(moved)) {
+    put32(copy + e.displacement, moved);
+    gum_x86_writer_put_bytes(to, copy, e.length);
+  } else { /* what it names is too far from the copy */
+    int length = address_by_rax(copy, &e);
+    put_absolute(to, STORE_RAX, saved_rax(context));
+    gum_x86_writer_put_mov_reg_u64(to, GUM_X86_RAX, (guint64) code + e.length + get32(code + e.displacement));
+    gum_x86_writer_put_bytes(to, copy, length);
+    put_absolute(to, LOAD_RAX, saved_rax(context));
+  }
   return e.length;
 }
