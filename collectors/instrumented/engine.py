@@ -54,8 +54,8 @@ class Engine:
         if found != FRIDA_VERSION:
             raise HwprofError(f"frida {FRIDA_VERSION} is needed, found {found or 'none'}", REMEDY)
         wanted = "avx512f" in processor_flags() if mend_epilog is None else mend_epilog
-        self.memory = SharedMemory(mend_epilog=wanted)
         self.openmp = OpenMP()
+        self.memory = _memory(wanted, self.openmp.threads)
         self.following = False
         self._agent = self._attach()
         self._each_follows = int(self._agent["follow"], 16)
@@ -78,7 +78,8 @@ class Engine:
         if not self.following:
             self._begin_epoch()
             self.following = True
-            self.openmp.each(self._each_follows)
+            with self.memory.arena.only_room():
+                self.openmp.each(self._each_follows)
 
     def unfollow(self) -> None:
         """The same threads run their own code again."""
@@ -121,6 +122,13 @@ class Engine:
         }
         addresses |= {name: function_address(c_library[name]) for name in ("memcmp", "mmap", "syscall")}
         return {name: hex(address) for name, address in addresses.items()}
+
+
+def _memory(mend_epilog: bool, threads: int) -> SharedMemory:
+    try:
+        return SharedMemory(mend_epilog=mend_epilog, threads=threads)
+    except OSError as error:
+        raise HwprofError(str(error.strerror), "raise the limit: ulimit -v unlimited") from error
 
 
 def function_address(function: Any) -> int:

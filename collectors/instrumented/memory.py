@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import ctypes
-import mmap
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from collectors.instrumented.arena import Arena, reserve
 from collectors.instrumented.facts import Fact
 
+MAX_BLOCKS: Final = 524_288
 MAX_CONTEXTS: Final = 1024
 MAX_EDGES: Final = 4_194_304
 LOG_ENTRIES: Final = 67_108_864
 CODE_PAGES: Final = 65_536
-MAP_NORESERVE: Final = 0x4000
+SLOTS: Final = 8
+
+SPARE_CONTEXTS: Final = 16
+COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS)
 
 BLOCK: Final = np.dtype(
     [("start", np.uint64), ("size", np.uint32), ("partly_decoded", np.uint32), ("facts", np.uint32, (len(Fact),))],
@@ -73,6 +77,8 @@ class Control(ctypes.Structure):
     log_ends: int
     log: int
     lock: int
+    counters: int
+    counters_room: int
     contexts: ctypes.Array[Context]
     _fields_ = [
         *(
@@ -91,6 +97,8 @@ class Control(ctypes.Structure):
                 "log_ends",
                 "log",
                 "lock",
+                "counters",
+                "counters_room",
             )
         ),
         ("contexts", Context * MAX_CONTEXTS),
@@ -100,14 +108,15 @@ class Control(ctypes.Structure):
 class SharedMemory:
     """Allocated once; it lives as long as the process may run followed code."""
 
-    def __init__(self, *, mend_epilog: bool) -> None:
-        self.control = Control(mend_epilog=mend_epilog)
+    def __init__(self, *, mend_epilog: bool, threads: int) -> None:
+        """``threads``: how many will be followed, or so. Raises ``OSError`` where there is no address space."""
+        room = min(MAX_CONTEXTS, 2 * threads + SPARE_CONTEXTS)
+        self.arena = Arena(room * COUNTERS_BYTES)
+        self.control = Control(mend_epilog=mend_epilog, counters=self.arena.counters, counters_room=room)
         self.code_pages = (ctypes.c_uint64 * CODE_PAGES)()
         self._lock = ctypes.c_uint64()
-        self._log = _reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
-        self._log_ends = _reserve(MAX_EDGES * 8)
-        self.control.log = _address(self._log)
-        self.control.log_ends = _address(self._log_ends)
+        self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
+        self.control.log_ends = reserve(MAX_EDGES * 8)
         self.control.lock = ctypes.addressof(self._lock)
 
     def contexts(self) -> list[Context]:
@@ -121,22 +130,13 @@ class SharedMemory:
 
     def log(self) -> Entries:
         """The log's entries, a copy: shape (entries,), dtype ``LOG_ENTRY``."""
-        return np.frombuffer(self._log, dtype=LOG_ENTRY, count=self.control.log_used).copy()
+        return np.frombuffer(ctypes.string_at(self.control.log, self.control.log_used * LOG_ENTRY.itemsize), LOG_ENTRY)
 
     def log_ends(self) -> npt.NDArray[np.int64]:
         """For each edge, how many entries the log had after it."""
-        return np.frombuffer(self._log_ends, dtype=np.int64, count=self.control.edges).copy()
+        return np.frombuffer(ctypes.string_at(self.control.log_ends, self.control.edges * 8), dtype=np.int64)
 
     def sizes(self) -> list[int]:
         """Of the structures, in the order in which the C module tells its own."""
         return [ctypes.sizeof(Control), ctypes.sizeof(Context), BLOCK.itemsize]
 
-
-def _reserve(size: int) -> mmap.mmap:
-    """Address space that becomes memory where it is written."""
-    return mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE)
-
-
-def _address(memory: mmap.mmap) -> int:
-    buffer: Any = (ctypes.c_char * 0).from_buffer(memory)
-    return ctypes.addressof(buffer)

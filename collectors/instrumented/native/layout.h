@@ -5,7 +5,7 @@
 #include <gum/gumstalker.h>
 #include <string.h>
 
-#define MAX_BLOCKS 1048576
+#define MAX_BLOCKS 524288
 #define MAX_CONTEXTS 1024
 #define LOG_ENTRIES 67108864 /* 1 GiB of address space, of which only what is written becomes memory */
 #define MAX_EDGES 4194304
@@ -53,6 +53,8 @@ typedef struct {
   guint64 *log_ends; /* by edge: how long the log was after it */
   LogEntry *log;
   GumSpinlock *lock;
+  guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */
+  guint64 counters_room;
   Context contexts[MAX_CONTEXTS];
 } Control;
 

@@ -72,7 +72,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   Relocator *relocator = inner->generator->relocator;
   GumX86Writer *to = output->writer.x86;
   gboolean incremented = FALSE;
-  Context *context = context_of(inner->execution_context, to->pc);
+  Context *context = context_of(inner->execution_context);
   guint64 number, end;
   Block *block;
   if (context == NULL) {
