@@ -139,4 +139,3 @@ class SharedMemory:
     def sizes(self) -> list[int]:
         """Of the structures, in the order in which the C module tells its own."""
         return [ctypes.sizeof(Control), ctypes.sizeof(Context), BLOCK.itemsize]
-

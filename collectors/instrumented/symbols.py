@@ -6,7 +6,7 @@ from __future__ import annotations
 import ctypes
 import mmap
 import struct
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
@@ -58,6 +58,15 @@ class Kernel:
 
 
 @dataclass(frozen=True)
+class Known:
+    """A place whose kernel is known without looking at files."""
+
+    start: int
+    end: int
+    kernel: Kernel
+
+
+@dataclass(frozen=True)
 class Mapping:
     """A line of /proc/PID/maps that can be executed."""
 
@@ -90,36 +99,26 @@ class Symbols:
         return demangle(self.names[start : self.names.index(b"\0", start)].decode(errors="replace"))
 
 
-NO_SYMBOLS: Final = Symbols(
-    np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint32), b""
-)
+NO_SYMBOLS: Final = Symbols(np.empty(0, np.uint64), np.empty(0, np.uint64), np.empty(0, np.uint32), b"")
 
 
 def name_addresses(
-    addresses: Addresses, mappings: Sequence[Mapping], jit: Sequence[Kernel], jit_ends: Sequence[int], own: Iterable[range]
+    addresses: Addresses, mappings: Sequence[Mapping], known: Sequence[Known]
 ) -> tuple[npt.NDArray[np.int64], list[Kernel]]:
-    """For each address the number of its kernel, and the kernels.
-
-    ``jit``: the perf map's kernels and where they end; ``own``: code of the counting itself.
-    """
+    """For each address the number of its kernel, and the kernels. Of ``known`` places that overlap the last one is
+    right: a perf map may name an address twice."""
     kernels: dict[Kernel, int] = {}
     numbers = np.full(len(addresses), UNNAMED, dtype=np.int64)
-
-    def give(which: npt.NDArray[np.bool_], kernel: Kernel) -> None:
-        numbers[which] = kernels.setdefault(kernel, len(kernels))
-
-    for place in own:
-        within = (addresses >= place.start) & (addresses < place.stop)
-        give(within, Kernel(Domain.OWN, "hwprof", None, None))
-    for kernel, end in zip(jit, jit_ends, strict=True):
-        within = (addresses >= (kernel.address or 0)) & (addresses < end)
+    for place in known:
+        within = (addresses >= place.start) & (addresses < place.end)
         if within.any():
-            give(within, kernel)
+            numbers[within] = kernels.setdefault(place.kernel, len(kernels))
     for mapping in mappings:
         within = (addresses >= mapping.start) & (addresses < mapping.end) & (numbers == UNNAMED)
         if within.any():
             _name_in_mapping(addresses, within, mapping, kernels, numbers)
-    give(numbers == UNNAMED, Kernel(Domain.OTHER, "unknown", None, None))
+    if (unknown := numbers == UNNAMED).any():
+        numbers[unknown] = kernels.setdefault(Kernel(Domain.OTHER, "unknown", None, None), len(kernels))
     return numbers, list(kernels)
 
 
@@ -164,17 +163,15 @@ def executable_mappings(text: str) -> list[Mapping]:
     return found
 
 
-def read_perf_map(text: str) -> tuple[list[Kernel], list[int]]:
-    """The kernels of a perf map (lines of address, size, name; hexadecimal) and where they end; a line that was cut
-    short is left out."""
-    kernels, ends = [], []
+def read_perf_map(text: str) -> list[Known]:
+    """The kernels of a perf map (lines of address, size, name; hexadecimal); a line that was cut short is left out."""
+    known = []
     for line in text.splitlines():
         fields = line.split(maxsplit=2)
         if len(fields) == 3:
             start, size = int(fields[0], 16), int(fields[1], 16)
-            kernels.append(Kernel(Domain.JIT, JIT_LIBRARY, fields[2], start))
-            ends.append(start + size)
-    return kernels, ends
+            known.append(Known(start, start + size, Kernel(Domain.JIT, JIT_LIBRARY, fields[2], start)))
+    return known
 
 
 # --- ELF, 64 bits, little-endian

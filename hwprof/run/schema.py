@@ -64,6 +64,31 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "provenance": pl.String,
         }
     ),
+    # Pieces of code: JIT kernels and functions, unique within their pass; one without a name stands for all of its
+    # library that has none.
+    "kernels": pl.Schema(
+        {
+            "pass": pl.String,
+            "kernel": pl.Int32,
+            "domain": pl.String,  # jit, torch, openmp, python, system, other
+            "library": pl.String,  # the file's name, or "jit"
+            "name": pl.String,
+            "address": pl.Int64,  # in that pass's process
+        }
+    ),
+    # `counts` by kernel; what is not there is 0. The OpenMP runtime's kernels are in it, `counts` leaves them out.
+    "kernel_counts": pl.Schema(
+        {
+            "pass": pl.String,
+            "iteration": pl.Int32,
+            "span": pl.Int64,
+            "tid": pl.Int32,
+            "kernel": pl.Int32,
+            "event": pl.String,
+            "value": pl.Int64,
+            "provenance": pl.String,
+        }
+    ),
     "threads": pl.Schema(
         {
             "pass": pl.String,

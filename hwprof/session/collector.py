@@ -142,3 +142,21 @@ class Choosing(Protocol):
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for options that ``start`` would refuse."""
         ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """What a collector offers beside ``Collector`` if libraries must find something when they are loaded."""
+
+    def environment(self) -> dict[str, str]:
+        """Variables of the worker's environment, set before it starts."""
+        ...
+
+
+@runtime_checkable
+class KernelCounter(Protocol):
+    """What an ``EdgeCounter`` offers beside if it can tell functions and JIT kernels apart."""
+
+    def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
+        """The rows of ``kernels`` and ``kernel_counts`` (without ``pass``) of these spans."""
+        ...

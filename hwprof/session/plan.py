@@ -11,7 +11,8 @@ from hwprof.run.manifest import CollectorRecord, IterationRecord
 
 MEASURE: Final = "measure"
 TRACE: Final = "trace"
-KNOWN_PASSES: Final = (MEASURE, TRACE)
+INSTRUMENTED: Final = "instrumented"
+KNOWN_PASSES: Final = (MEASURE, TRACE, INSTRUMENTED)
 
 COUNTED_SHARE: Final = 10
 """Counting a small model's layers costs up to a tenth of their time (an interrupt for every worker that spins), timing
@@ -43,6 +44,8 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     idle_s: float = 0.0
     alternate: bool = True  # most iterations only time their layers
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
+    environment: dict[str, str] = {}  # of the worker, beside its own
+    may_fail: bool = False  # the run goes on without it
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:

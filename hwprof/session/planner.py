@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import Choosing, EdgeCounter, Place
-from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
+from hwprof.session.collector import Choosing, EdgeCounter, Place, Preparing
+from hwprof.session.plan import IDLE_S, INSTRUMENTED, KNOWN_PASSES, MEASURE, TRACE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
 
-TRACE_ITERATIONS: Final = 5
-"""The trace pass shows where time goes; more iterations than these would only make the trace larger."""
+MOST_ITERATIONS: Final = {TRACE: 5, INSTRUMENTED: 2}
+"""The trace pass shows where time goes; more iterations than these would only make the trace larger. Followed code
+executes the same every time; the second iteration shows it."""
 
 AUTO: Final = "auto"
 PREFERRED: Final = "perf"
@@ -112,8 +113,11 @@ def _check_options(collector: object, options: dict[str, Any]) -> None:
 
 
 def _counts(found: Surveyed) -> bool:
-    """Whether it is a source of counts; one that could not even be made is taken for what it is called."""
-    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name == PREFERRED)
+    """Whether it is a source of counts that others could take the place of; one that could not even be made is taken
+    for what it is called."""
+    if found.collector is None:
+        return found.name == PREFERRED
+    return isinstance(found.collector, EdgeCounter) and MEASURE in found.collector.passes
 
 
 def _plan(
@@ -127,6 +131,7 @@ def _plan(
     inside: list[CollectorPlan] = []
     beside: list[CollectorPlan] = []
     left_out: list[CollectorRecord] = []
+    environment: dict[str, str] = {}
     idle_s = 0.0
     for found in surveyed:
         if found.collector is not None and name not in found.collector.passes:
@@ -145,13 +150,29 @@ def _plan(
             places.append(CollectorPlan(found.name, options.get(found.name, {})))
             if found.collector.wants_idle:
                 idle_s = IDLE_S
+            if isinstance(found.collector, Preparing):
+                environment |= found.collector.environment()
+    if name == INSTRUMENTED and not inside:
+        _refuse_pass(name, left_out)
     return PassPlan(
         name=name,
-        iterations=iterations if name == MEASURE else min(iterations, TRACE_ITERATIONS),
+        iterations=min(iterations, MOST_ITERATIONS.get(name, iterations)),
         warmup=warmup,
         inside=tuple(inside),
         beside=tuple(beside),
         idle_s=idle_s,
         alternate=name == MEASURE,
         left_out=tuple(left_out),
+        environment=environment,
+        may_fail=name == INSTRUMENTED,
     )
+
+
+def _refuse_pass(name: str, left_out: Sequence[CollectorRecord]) -> NoReturn:
+    """A pass that exists for one collector is nothing without it."""
+    for record in left_out:
+        if record.name == name and record.state == "off":
+            raise UsageError(f"--passes {name} and --no-{name} contradict each other")
+        if record.name == name:
+            raise HwprofError(f"the pass {name} does not work here: {record.reason}", record.remedy)
+    raise UsageError(f"--passes names {name}, whose collector --collectors leaves out")

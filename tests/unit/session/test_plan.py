@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hwprof.errors import UsageError
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_sets
-from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
+from hwprof.session.planner import MOST_ITERATIONS, plan_passes
 from hwprof.session.registry import Surveyed
 
 
@@ -90,7 +90,7 @@ def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
     ]
     assert measure.left_out[0].remedy == "modprobe"
     assert (measure.alternate, trace.alternate) == (True, False)
-    assert (measure.iterations, trace.iterations) == (10, TRACE_ITERATIONS)
+    assert (measure.iterations, trace.iterations) == (10, MOST_ITERATIONS["trace"])
     assert measure.idle_s == 0
 
 
