@@ -143,13 +143,17 @@ class InstrumentedCollector:
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each followed thread and event."""
+        import numpy as np
+        import polars as pl
+
         from collectors.instrumented.accounting import count
         from collectors.instrumented.events import events
 
         counted = count(self._sums, spans, self._first_edge, events())
-        return self._frame(spans, counted).select(
-            "iteration", "span", "tid", "event", "value", "provenance", enabled_ns=None, running_ns=None
-        )
+        edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
+        windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
+        window_ns = pl.Series(windows_ns[counted.span])
+        return self._frame(spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns)
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
         """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
@@ -175,6 +179,11 @@ class InstrumentedCollector:
 
     # --- within
 
+    def _stopped(self) -> Log:
+        if self._log is None:
+            raise RuntimeError("InstrumentedCollector.stop comes first")
+        return self._log
+
     def _started(self) -> Engine:
         if self._engine is None:
             raise RuntimeError("InstrumentedCollector.start comes first")
@@ -193,13 +202,11 @@ class InstrumentedCollector:
             read_perf_map,
         )
 
-        if self._log is None:
-            raise RuntimeError("InstrumentedCollector.stop comes first")
         mappings = executable_mappings(Path("/proc/self/maps").read_text())
         own = Known(*self._started().own_code, Kernel(Domain.OWN, "hwprof", None, None))
         known = [own, *read_perf_map(self._perf_map())]
-        numbers, kernels = name_addresses(starts_of(self._log), mappings, known)
-        return add_up(self._log, numbers, kernels)
+        numbers, kernels = name_addresses(starts_of(self._stopped()), mappings, known)
+        return add_up(self._stopped(), numbers, kernels)
 
     def _perf_map(self) -> str:
         """Its text; the file moves to the pass's raw files."""

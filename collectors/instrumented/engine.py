@@ -120,7 +120,9 @@ class Engine:
             "code_pages": ctypes.addressof(self.memory.code_pages),
             "munmap_address": function_address(c_library.munmap),
         }
-        addresses |= {name: function_address(c_library[name]) for name in ("memcmp", "mmap", "syscall")}
+        addresses |= {
+            name: function_address(c_library[name]) for name in ("clock_gettime", "memcmp", "mmap", "syscall")
+        }
         return {name: hex(address) for name, address in addresses.items()}
 
 

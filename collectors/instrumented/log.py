@@ -20,6 +20,7 @@ class Log:
     blocks: list[Blocks]  # by context
     entries: Entries
     ends: Integers  # by edge: how many entries there are up to it
+    times_ns: Integers  # by edge: when it was
 
     @classmethod
     def of(cls, memory: SharedMemory) -> Log:
@@ -27,7 +28,7 @@ class Log:
         ends = memory.log_ends()
         entries = memory.log()[: ends[-1] if len(ends) else 0]
         contexts = memory.contexts()
-        return cls(contexts, [memory.blocks(context) for context in contexts], entries, ends)
+        return cls(contexts, [memory.blocks(context) for context in contexts], entries, ends, memory.edge_times())
 
     @property
     def edges(self) -> int:

@@ -75,6 +75,7 @@ class Control(ctypes.Structure):
     log_used: int
     log_overflowed: int
     log_ends: int
+    edge_times: int
     log: int
     lock: int
     counters: int
@@ -95,6 +96,7 @@ class Control(ctypes.Structure):
                 "log_used",
                 "log_overflowed",
                 "log_ends",
+                "edge_times",
                 "log",
                 "lock",
                 "counters",
@@ -117,6 +119,7 @@ class SharedMemory:
         self._lock = ctypes.c_uint64()
         self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
         self.control.log_ends = reserve(MAX_EDGES * 8)
+        self.control.edge_times = reserve(MAX_EDGES * 8)
         self.control.lock = ctypes.addressof(self._lock)
 
     def contexts(self) -> list[Context]:
@@ -134,7 +137,14 @@ class SharedMemory:
 
     def log_ends(self) -> npt.NDArray[np.int64]:
         """For each edge, how many entries the log had after it."""
-        return np.frombuffer(ctypes.string_at(self.control.log_ends, self.control.edges * 8), dtype=np.int64)
+        return self._by_edge(self.control.log_ends)
+
+    def edge_times(self) -> npt.NDArray[np.int64]:
+        """When each edge was, on CLOCK_MONOTONIC in nanoseconds."""
+        return self._by_edge(self.control.edge_times)
+
+    def _by_edge(self, address: int) -> npt.NDArray[np.int64]:
+        return np.frombuffer(ctypes.string_at(address, self.control.edges * 8), dtype=np.int64)
 
     def sizes(self) -> list[int]:
         """Of the structures, in the order in which the C module tells its own."""

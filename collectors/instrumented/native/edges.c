@@ -21,6 +21,19 @@ static void log_changes(guint64 number, Context *context, guint64 first, guint64
   }
 }
 
+typedef struct {
+  gint64 seconds, nanoseconds;
+} Time;
+
+#define CLOCK_MONOTONIC 1
+extern int clock_gettime(int clock, Time *time);
+
+static gint64 now_ns(void) {
+  Time time;
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.seconds * 1000000000L + time.nanoseconds;
+}
+
 static void log_edge(void) {
   guint64 number, contexts = control.contexts_used;
   for (number = 0; number < contexts; number++) {
@@ -31,5 +44,10 @@ static void log_edge(void) {
       log_changes(number, context, first, first + CHUNK);
     }
   }
-  if (control.edges < MAX_EDGES) control.log_ends[control.edges++] = control.log_used;
+  if (control.edges == MAX_EDGES) {
+    control.log_overflowed = 1;
+    return;
+  }
+  control.edge_times[control.edges] = now_ns();
+  control.log_ends[control.edges++] = control.log_used;
 }

@@ -50,7 +50,8 @@ typedef struct {
   guint64 edges;
   guint64 log_used;
   guint64 log_overflowed;
-  guint64 *log_ends; /* by edge: how long the log was after it */
+  guint64 *log_ends;   /* by edge: how long the log was after it */
+  gint64 *edge_times;  /* and when that was: CLOCK_MONOTONIC in nanoseconds */
   LogEntry *log;
   GumSpinlock *lock;
   guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */
