@@ -45,15 +45,15 @@ def self_test(engine: Engine) -> SelfTest:
     contexts = engine.memory.contexts()
     if len(contexts) < engine.openmp.threads:
         raise _failed(f"{len(contexts)} of {engine.openmp.threads} threads are followed")
+    mended = [context.mended for context in contexts]
+    if engine.memory.control.mend_epilog and not all(mended):
+        raise _failed("frida's fault with AVX-512 registers was not found where it is mended")
     tried = [loop for loop in loops() if flags.issuperset(loop.needs)]
     for loop in tried:
         _try_loop(engine, loop)
     width = ZMM if {"avx512f", "avx512bw"} <= flags else YMM if "avx" in flags else None
     if width is not None:
         _try_registers(width)
-    mended = [context.mended for context in engine.memory.contexts()]
-    if engine.memory.control.mend_epilog and not all(mended):
-        raise _failed("frida's fault with AVX-512 registers was not found where it is mended")
     return SelfTest(tuple(loop.name for loop in tried), REGISTERS.get(width or 0, 0), sum(mended), len(contexts))
 
 

@@ -20,7 +20,19 @@ static Context *find_context(gpointer key) {
   return NULL;
 }
 
-static Context *make_context(gpointer key) {
+/* Followed anew, a thread goes on with its old counters: its old copies of code are not executed any more. */
+static Context *take_over(gpointer key, guint64 tid) {
+  guint64 i;
+  for (i = 0; i < control.contexts_used; i++) {
+    Context *context = &control.contexts[i];
+    if (context->tid != tid || context->epoch == control.epoch) continue;
+    context->key = key;
+    return context;
+  }
+  return NULL;
+}
+
+static Context *make_context(gpointer key, guint64 tid) {
   guint64 number = control.contexts_used;
   Context *context = &control.contexts[number];
   if (number == MAX_CONTEXTS || number == control.counters_room) return NULL;
@@ -29,7 +41,7 @@ static Context *make_context(gpointer key) {
   if (context->seen == NULL || context->blocks == NULL) return NULL;
   context->counters = control.counters + number * (SLOTS + MAX_BLOCKS) + SLOTS;
   context->key = key;
-  context->tid = syscall(SYS_GETTID);
+  context->tid = tid;
   control.contexts_used++; /* last: readers look at no context beyond */
   return context;
 }
@@ -40,7 +52,11 @@ static Context *context_of(gpointer key) {
   Context *context;
   gum_spinlock_acquire(control.lock);
   context = find_context(key);
-  if (context == NULL) context = make_context(key);
+  if (context == NULL) {
+    guint64 tid = syscall(SYS_GETTID);
+    context = take_over(key, tid);
+    if (context == NULL) context = make_context(key, tid);
+  }
   if (context != NULL && context->epoch != control.epoch) {
     context->epoch = control.epoch;
     if (control.mend_epilog) context->mended += mend_epilogs(key);
