@@ -51,7 +51,9 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         except NotAllowedError as error:
             why = permission.why_not_allowed(error)
             return Availability(ok=False, reason=why.reason, remedy=why.remedy)
-        return Availability(ok=bool(plan.sets), detail=plan_detail(plan), notes=tuple(plan_notes(plan)))
+        detail = plan_detail(plan)
+        lacks = None if detail["hardware"] else "hardware events"
+        return Availability(ok=bool(plan.sets), detail=detail, notes=tuple(plan_notes(plan)), lacks=lacks)
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for events that nobody knows."""

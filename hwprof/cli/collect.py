@@ -112,7 +112,8 @@ def collect_command(
     """
     from hwprof.cli.progress import Bars
     from hwprof.hardware.syntax import parse
-    from hwprof.session.planner import Counting, plan_passes
+    from hwprof.session.counters import Counting
+    from hwprof.session.planner import plan_passes
 
     off = {name for name in registry.names() if options.pop(f"no_{name}")}
     spec = workload_spec(**options)

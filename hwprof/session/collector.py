@@ -34,6 +34,7 @@ class Availability:
     remedy: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    lacks: str | None = None  # what it cannot count on this machine and another counter could stand in for
 
 
 @dataclass(frozen=True)
@@ -189,4 +190,13 @@ class OwnPasses(Protocol):
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
         """Its passes in order: companions first. Raises ``UsageError`` for options that make no sense."""
+        ...
+
+
+@runtime_checkable
+class KernelCounter(Protocol):
+    """What an ``EdgeCounter`` offers beside if it can tell functions and JIT kernels apart."""
+
+    def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
+        """The rows of ``kernels`` and ``kernel_counts`` (without ``pass``) of these spans."""
         ...

@@ -9,7 +9,7 @@ import polars as pl
 
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
-from hwprof.session.collector import Collected, Collector, EdgeCounter
+from hwprof.session.collector import Collected, Collector, EdgeCounter, KernelCounter
 from hwprof.session.plan import uncounted_sets
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.running import RunningCollectors
@@ -59,7 +59,9 @@ def _rows(
             f"layers were called from {recorder.calling_threads()} threads: counts of layers that overlap in time"
             " cannot be told apart"
         )
-    return {**result.tables, "counts": collector.counts(recorder.counted_spans())}
+    spans = recorder.counted_spans()
+    kernels = collector.kernel_tables(spans) if isinstance(collector, KernelCounter) else {}
+    return {**result.tables, **kernels, "counts": collector.counts(spans)}
 
 
 def _windows(recorder: SpanRecorder) -> pl.DataFrame:

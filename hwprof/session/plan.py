@@ -52,6 +52,8 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     slowdown: float = 1.0  # roughly, against the pass ``times_from``
     call_s: float = 0.0  # roughly, for each counted call of a leaf layer
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
+    may_fail: bool = False  # the run goes on without it
+    asked: bool = True  # the user named it; false: it stands in for what this machine lacks
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:

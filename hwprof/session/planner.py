@@ -3,31 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hwprof.errors import HwprofError, UsageError
+import msgspec
+
+from hwprof.errors import UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import Choosing, EdgeCounter, OwnPass, OwnPasses, Place
+from hwprof.session.collector import OwnPass, OwnPasses, Place
+from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
 
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
-
-AUTO: Final = "auto"
-PREFERRED: Final = "perf"
-"""The counting collector that ``auto`` stands for."""
-
-
-@dataclass(frozen=True)
-class Counting:
-    """What the user wants counted, and by whom."""
-
-    counters: Sequence[str] = (AUTO,)  # collectors by name
-    events: Sequence[str] | None = None  # None: each counter's defaults
-    user_only: bool = False  # hardware events leave the kernel's code out
-    further: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # a counter's own options, by its name
 
 
 def plan_passes(
@@ -51,90 +39,26 @@ def plan_passes(
             raise UsageError(f"no pass is called {name!r}", f"there are {', '.join(KNOWN_PASSES)}")
     if len(set(passes)) != len(passes):
         raise UsageError("--passes names a pass twice")
-    options = _counters(surveyed, off, named, counting or Counting())
-    taking_part = [found for found in surveyed if not _counts(found) or found.name in options]
-    shared = [_plan(name, taking_part, iterations, warmup, off, options) for name in passes]
-    return shared + [
-        _own_plan(own, found, iterations, warmup, options[found.name])
-        for found in taking_part
-        if found.name in options
-        for own in _own_passes(found.collector, options[found.name])
+    counters = choose_counters(surveyed, off, named, counting or Counting())
+    if MEASURE not in passes:
+        counters = counters.without_unasked()
+    taking_part = [found for found in surveyed if not is_counter(found) or found.name in counters.options]
+    shared = [_plan(name, taking_part, iterations, warmup, off, counters.options) for name in passes]
+    own = [found for found in taking_part if found.name in counters.options and has_own_passes(found)]
+    if shared:
+        missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
+        shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
+    return shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+
+
+def _own_plans(found: Surveyed, counters: Counters, iterations: int, warmup: int) -> list[PassPlan]:
+    """The passes of a counter that needs its own; none where it does not work."""
+    if not isinstance(found.collector, OwnPasses) or not found.availability.ok:
+        return []
+    options, asked = counters.options[found.name], found.name not in counters.unasked
+    return [
+        _own_plan(own, found, iterations, warmup, options, asked=asked) for own in found.collector.own_passes(options)
     ]
-
-
-def _counters(
-    surveyed: Sequence[Surveyed], off: Collection[str], named: Collection[str], counting: Counting
-) -> dict[str, dict[str, Any]]:
-    """The counting collectors that take part, each with its options."""
-    candidates = {found.name: found for found in surveyed if _counts(found)}
-    asked = [name for name in dict.fromkeys(counting.counters) if name != AUTO]
-    for name in asked:
-        if named and name not in named:
-            raise UsageError(f"--counters names {name}, which --collectors leaves out")
-        _require(name, candidates, off)
-    if AUTO in counting.counters:
-        asked += [name for name in candidates if name in named] or [PREFERRED]
-    chosen = {name: candidates[name] for name in dict.fromkeys(asked) if name in candidates}
-    options: dict[str, dict[str, Any]] = {name: {"kernel": False} if counting.user_only else {} for name in chosen}
-    for name, further in counting.further.items():
-        if name not in options:
-            raise UsageError(f"{', '.join(further)}: {name} does not count in this run", f"--counters auto,{name}")
-        options[name] |= further
-    together = {name: found for name, found in chosen.items() if not isinstance(found.collector, OwnPasses)}
-    for name in chosen:
-        if name not in together:
-            _require(name, candidates, off)
-    if len(together) == 1:
-        options[next(iter(together))]["alone"] = True
-    if counting.events is not None:
-        counters = {name: found for name, found in together.items() if name not in off}
-        if not together:
-            raise UsageError(f"--events: {', '.join(chosen)} counts what it counts", "leave --events out")
-        for name, events in _shares(counters, counting.events).items():
-            options[name]["events"] = events
-    return options
-
-
-def _require(name: str, candidates: Mapping[str, Surveyed], off: Collection[str]) -> None:
-    """Refuses a counter asked for by name that cannot take part."""
-    found = candidates.get(name)
-    if found is None:
-        raise UsageError(f"no counter is called {name!r}", f"there are {', '.join([AUTO, *candidates])}")
-    if name in off:
-        raise UsageError(f"--counters {name} and --no-{name} contradict each other")
-    if not found.availability.ok:
-        raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
-
-
-def _shares(counters: Mapping[str, Surveyed], events: Sequence[str]) -> dict[str, list[str]]:
-    """Who counts what: every counter all that it understands. Raises ``UsageError`` for an event that none does."""
-    shares: dict[str, list[str]] = {name: [] for name in counters}
-    for event in events:
-        refusals = []
-        for name, found in counters.items():
-            try:
-                _check_options(found.collector, {"events": [event]})
-            except UsageError as refusal:
-                refusals.append(refusal)
-            else:
-                shares[name].append(event)
-        if refusals and len(refusals) == len(counters):
-            raise refusals[0]
-    return shares
-
-
-def _check_options(collector: object, options: dict[str, Any]) -> None:
-    if isinstance(collector, Choosing):
-        collector.check_options(options)
-
-
-def _own_passes(collector: object, options: dict[str, Any]) -> Sequence[OwnPass]:
-    return collector.own_passes(options) if isinstance(collector, OwnPasses) else ()
-
-
-def _counts(found: Surveyed) -> bool:
-    """Whether it is a source of counts; one that could not even be made is taken for what it is called."""
-    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name == PREFERRED)
 
 
 def _plan(
@@ -150,17 +74,12 @@ def _plan(
     left_out: list[CollectorRecord] = []
     idle_s = 0.0
     for found in surveyed:
-        if found.collector is not None and name not in found.collector.passes:
+        if has_own_passes(found) or (found.collector is not None and name not in found.collector.passes):
             continue
         if found.name in off:
             left_out.append(CollectorRecord(name=found.name, state="off", reason="switched off"))
         elif found.collector is None or not found.availability.ok:
-            availability = found.availability
-            left_out.append(
-                CollectorRecord(
-                    name=found.name, state="unavailable", reason=availability.reason, remedy=availability.remedy
-                )
-            )
+            left_out.append(_unavailable(found))
         else:
             places = inside if found.collector.place is Place.INSIDE else beside
             places.append(CollectorPlan(found.name, options.get(found.name, {})))
@@ -178,7 +97,16 @@ def _plan(
     )
 
 
-def _own_plan(own: OwnPass, found: Surveyed, iterations: int, warmup: int, options: dict[str, Any]) -> PassPlan:
+def _unavailable(found: Surveyed) -> CollectorRecord:
+    availability = found.availability
+    return CollectorRecord(
+        name=found.name, state="unavailable", reason=availability.reason, remedy=availability.remedy
+    )
+
+
+def _own_plan(
+    own: OwnPass, found: Surveyed, iterations: int, warmup: int, options: dict[str, Any], *, asked: bool
+) -> PassPlan:
     """A pass for one collector, or its companion."""
     collectors = (CollectorPlan(found.name, options),) if own.collecting else ()
     place = found.collector.place if found.collector is not None else None
@@ -194,6 +122,8 @@ def _own_plan(own: OwnPass, found: Surveyed, iterations: int, warmup: int, optio
         threads=own.threads,
         instruction_set=own.instruction_set,
         times_from=own.times_from,
+        may_fail=True,
+        asked=asked,
         slow=own.slow,
         startup_s=own.startup_s,
         slowdown=own.slowdown,

@@ -58,11 +58,20 @@ class PassError(HwprofError):
 def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPlan], progress: Progress) -> None:
     """Does every pass in turn and keeps each in ``run``.
 
-    Raises ``PassError`` at the first pass that fails, and ``KeyboardInterrupt``; the passes done by then are kept.
+    Raises ``PassError`` at the first pass that fails (at the end, where the run can go on without it; not at all, where
+    nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
     """
+    failure: PassError | None = None
     for number, plan in enumerate(plans):
-        with _recorded(run, plan) as record:
-            _Pass(run, workload, plan, record, progress, first=number == 0).carry_out()
+        try:
+            with _recorded(run, plan) as record:
+                _Pass(run, workload, plan, record, progress, first=number == 0).carry_out()
+        except PassError as error:
+            if not plan.may_fail:
+                raise
+            failure = failure or (error if plan.asked else None)
+    if failure is not None:
+        raise failure
 
 
 @contextmanager

@@ -1,0 +1,312 @@
+"""The collector ``instrumented``: exact counts of what was executed, per layer, thread and kernel, without a PMU."""
+
+from __future__ import annotations
+
+import os
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
+from hwprof.errors import HwprofError
+from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
+from hwprof.session.plan import MEASURE
+
+if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and frida
+    import polars as pl
+
+    from collectors.instrumented.accounting import Counted, Sums
+    from collectors.instrumented.engine import Engine
+    from collectors.instrumented.log import Log
+    from collectors.instrumented.selftest import SelfTest
+    from collectors.instrumented.unfollowed import Unfollowed
+
+PASS: Final = "instrumented"
+
+ENVIRONMENT: Final[Mapping[str, str]] = {"ONEDNN_JIT_PROFILE": "2"}
+"""oneDNN names its kernels in a perf map; the work is the same as without."""
+
+STARTUP_S: Final = 3.0
+SLOWDOWN: Final = 2.0
+CALL_S: Final = 0.005
+"""Roughly, as measured with yolov7; for the prediction of how long the pass takes."""
+
+UNFOLLOWED_SHARE: Final = 0.02
+"""Processor time of threads that were not followed that is worth a note."""
+
+
+class InstrumentedCollector:
+    """Follows the thread that calls the model and its OpenMP pool, and counts basic blocks. It needs a pass of its own:
+    followed code runs slower, so no time is ever taken from it."""
+
+    name = "instrumented"
+    summary = "exact instructions, FLOPs, loads and stores by following the code, per layer and kernel, without a PMU"
+    place = Place.INSIDE
+    wants_idle = False
+    passes = frozenset({PASS})
+
+    def __init__(self) -> None:
+        self._context: PassContext | None = None
+        self._engine: Engine | None = None
+        self._self_test: SelfTest | None = None
+        self._unfollowed: Unfollowed | None = None
+        self._first_edge = 0
+        self._log: Log | None = None
+        self._cpu_ns = 0
+        self._start_s = 0.0
+
+    # --- Collector
+
+    def availability(self) -> Availability:
+        """Whether code can be followed here."""
+        if platform.system() != "Linux":
+            return Availability(ok=False, reason=f"code is followed on Linux, not on {platform.system()}")
+        if platform.machine() != "x86_64":
+            return Availability(
+                ok=False, reason=f"code is followed on x86-64: instructions of {platform.machine()} are not decoded"
+            )
+        found = installed_frida()
+        if found is None:
+            return Availability(ok=False, reason="the Python package frida is not installed", remedy=REMEDY)
+        if found != FRIDA_VERSION:
+            return Availability(ok=False, reason=f"frida {found} is not {FRIDA_VERSION}", remedy=REMEDY)
+        return Availability(ok=True, detail={"frida": found})
+
+    def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
+        """One: followed code executes the same every time, so one iteration tells everything. Raises ``UsageError``."""
+        return [
+            OwnPass(
+                name=PASS,
+                iterations=1,
+                warmup=1,
+                environment=ENVIRONMENT,
+                times_from=MEASURE,
+                slow=True,
+                startup_s=STARTUP_S,
+                slowdown=SLOWDOWN,
+                call_s=CALL_S,
+            )
+        ]
+
+    def start(self, context: PassContext) -> None:
+        """Follows, and tries itself; called on the main thread, after warm-up. Raises ``HwprofError``."""
+        from collectors.instrumented.engine import Engine
+        from collectors.instrumented.machine_code import loops
+        from collectors.instrumented.selftest import self_test
+        from collectors.instrumented.unfollowed import Unfollowed, thread_ids
+
+        began_s = time.monotonic()
+        self._context = context
+        before = thread_ids()
+        engine = self._engine = Engine()
+        self._unfollowed = Unfollowed(thread_ids() - before)
+        loops()  # read while it costs nothing
+        engine.follow()
+        try:
+            self._self_test = self_test(engine)
+        except HwprofError:
+            engine.unfollow()
+            raise
+        self._first_edge = engine.memory.control.edges
+        self._cpu_ns = time.process_time_ns()
+        self._start_s = time.monotonic() - began_s
+
+    def stop(self) -> Collected:
+        """The code runs as it stands again. ``counts`` and ``kernel_tables`` work from then on. Raises ``HwprofError``
+        where counts are not complete."""
+        engine, context, self_test = self._engine, self._context, self._self_test
+        if engine is None or context is None or self_test is None:
+            return Collected()
+        cpu_ns = time.process_time_ns() - self._cpu_ns
+        engine.unfollow()
+        from collectors.instrumented.events import events
+        from collectors.instrumented.log import Log
+
+        self._log = log = Log.of(engine.memory)
+        self._check_complete(engine)
+        control = engine.memory.control
+        return Collected(
+            tables={"threads": self._threads_table(log, context)},
+            notes=self._notes(log, cpu_ns),
+            detail={
+                "frida": FRIDA_VERSION,
+                "start_s": round(self._start_s, 3),
+                "self_test": list(self_test.loops),
+                "registers_tried": self_test.registers,
+                "mended_helpers": self_test.mended_helpers,
+                "blocks": [len(blocks) for blocks in log.blocks],
+                "partly_decoded_blocks": sum(int(blocks["partly_decoded"].sum()) for blocks in log.blocks),
+                "slow_increments": sum(context.slow_increments for context in log.contexts),
+                "kept_mappings": control.kept_mappings,
+                "edges": control.edges - self._first_edge,
+                "log_entries": control.log_used,
+            },
+            events=[event.info() for event in events()],
+        )
+
+    # --- EdgeCounter
+
+    def event_sets(self) -> Sequence[Sequence[str]]:
+        """One: everything is counted at once."""
+        from collectors.instrumented.events import events
+
+        return [[event.full_name for event in events()]]
+
+    def begin_iteration(self, event_set: int) -> None:
+        """Nothing to be done: threads were chosen at the start."""
+
+    def full_reader(self) -> Callable[[], None]:
+        """Logs what every followed thread has executed since the last edge, as do all readers."""
+        return self._started().edge
+
+    enter_reader = leave_reader = gap_reader = full_reader
+
+    def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
+        """The rows of the spans, without ``pass``: a row for each followed thread and event."""
+        import numpy as np
+        import polars as pl
+
+        from collectors.instrumented.accounting import count
+        from collectors.instrumented.events import events
+
+        counted = count(self._sums, spans, self._first_edge, events())
+        edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
+        windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
+        window_ns = pl.Series(windows_ns[counted.span])
+        return self._frame(spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns)
+
+    def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
+        """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
+        import polars as pl
+
+        from collectors.instrumented.accounting import count_kernels
+        from collectors.instrumented.events import events
+
+        counted = count_kernels(self._sums, spans, self._first_edge, events())
+        kernels = self._sums.kernels
+        return {
+            "kernels": pl.DataFrame(
+                {
+                    "kernel": pl.Series(range(len(kernels)), dtype=pl.Int32),
+                    "domain": pl.Series([kernel.domain.value for kernel in kernels], dtype=pl.String),
+                    "library": pl.Series([kernel.library for kernel in kernels], dtype=pl.String),
+                    "name": pl.Series([kernel.name for kernel in kernels], dtype=pl.String),
+                    "address": pl.Series([kernel.address for kernel in kernels], dtype=pl.Int64),
+                }
+            ),
+            "kernel_counts": self._frame(spans, counted).with_columns(kernel=pl.Series(counted.kernel).cast(pl.Int32)),
+        }
+
+    # --- within
+
+    def _stopped(self) -> Log:
+        if self._log is None:
+            raise RuntimeError("InstrumentedCollector.stop comes first")
+        return self._log
+
+    def _started(self) -> Engine:
+        if self._engine is None:
+            raise RuntimeError("InstrumentedCollector.start comes first")
+        return self._engine
+
+    @cached_property
+    def _sums(self) -> Sums:
+        """Names every block and adds them up."""
+        from collectors.instrumented.accounting import add_up, starts_of
+        from collectors.instrumented.symbols import (
+            Domain,
+            Kernel,
+            Known,
+            executable_mappings,
+            name_addresses,
+            read_perf_map,
+        )
+
+        mappings = executable_mappings(Path("/proc/self/maps").read_text())
+        own = Known(*self._started().own_code, Kernel(Domain.OWN, "hwprof", None, None))
+        known = [own, *read_perf_map(self._perf_map())]
+        numbers, kernels = name_addresses(starts_of(self._stopped()), mappings, known)
+        return add_up(self._stopped(), numbers, kernels)
+
+    def _perf_map(self) -> str:
+        """Its text; the file moves to the pass's raw files."""
+        path = _perf_map_path()
+        text = path.read_text(errors="replace") if path.exists() else ""
+        if self._context is not None and text:
+            (self._context.raw / "perf.map").write_text(text)
+            path.unlink(missing_ok=True)
+        return text
+
+    def _frame(self, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
+        import numpy as np
+        import polars as pl
+
+        from collectors.instrumented.events import PROVENANCE, events
+
+        names = pl.Series("event", [event.full_name for event in events()], dtype=pl.String)
+        numbers = np.array([(span.span, span.iteration) for span in spans], dtype=np.int64).reshape(-1, 2)
+        tids = np.array(self._sums.tids, dtype=np.int64)
+        return pl.DataFrame(
+            {
+                "iteration": pl.Series(numbers[counted.span, 1]).cast(pl.Int32),
+                "span": numbers[counted.span, 0],
+                "tid": pl.Series(tids[counted.thread]).cast(pl.Int32),
+                "event": names.gather(pl.Series(counted.event)),
+                "value": counted.value,
+            }
+        ).with_columns(provenance=pl.lit(PROVENANCE))
+
+    def _check_complete(self, engine: Engine) -> None:
+        control = engine.memory.control
+        wrong = None
+        if control.undecoded:
+            wrong = f"the code has an instruction at {control.undecoded_address:#x} that cannot be followed"
+        elif any(context.lost_blocks for context in engine.memory.contexts()):
+            wrong = "the code has more basic blocks than there is room for"
+        elif control.log_overflowed:
+            wrong = "there is more to log than there is room for: fewer iterations help"
+        if wrong is not None:
+            raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
+
+    def _notes(self, log: Log, cpu_ns: int) -> list[str]:
+        notes = ["counts are of user code on the calling thread and its OpenMP pool; the kernel's code is not in them"]
+        if not _perf_map_path().exists():
+            notes.append("JIT kernels have no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used")
+        if self._unfollowed is not None:
+            worked = self._unfollowed.worked({int(context.tid) for context in log.contexts})
+            total_ns = sum(worked.values())
+            if total_ns > UNFOLLOWED_SHARE * cpu_ns:
+                busy = sorted(worked, key=lambda name: -worked[name])[:5]
+                notes.append(
+                    f"{total_ns / cpu_ns:.0%} of the processor time was spent on threads that were not followed:"
+                    f" {', '.join(name for name in busy if worked[name])}"
+                )
+        if refused := self._started().memory.control.refused_contexts:
+            notes.append(f"too many threads: {refused} basic blocks of those beyond the limit were not counted")
+        return notes
+
+    def _threads_table(self, log: Log, context: PassContext) -> pl.DataFrame:
+        import polars as pl
+
+        from collectors.perf.groups import thread_name
+
+        tids = dict.fromkeys(int(followed.tid) for followed in log.contexts)
+        rows: list[dict[str, Any]] = [
+            {
+                "pass": context.pass_name,
+                "pid": context.pid,
+                "tid": tid,
+                "name": thread_name(tid),
+                "role": "main" if tid == context.main_tid else "worker",
+            }
+            for tid in tids
+        ]
+        return pl.DataFrame(rows)
+
+
+def _perf_map_path() -> Path:
+    """Where oneDNN and others write it."""
+    return Path(f"/tmp/perf-{os.getpid()}.map")

@@ -1,0 +1,143 @@
+"""Follows threads of its own process with frida's Stalker: each counts the basic blocks that it executes.
+
+Stalker copies a basic block when it is first executed and runs the copy, into which the C module (``native/``) has put
+one increment. Threads have counters of their own. Nothing is traced from outside: no ptrace, no privilege.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+from collections.abc import Callable
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any, Final
+
+from collectors.instrumented.memory import SharedMemory
+from collectors.instrumented.openmp import OpenMP
+from collectors.instrumented.source import agent_source, module_source
+from hwprof.errors import HwprofError
+
+FRIDA_VERSION: Final = "17.26.0"
+"""The C module knows structures that frida's headers do not show, as they are in this version."""
+
+REMEDY: Final = f"pip install frida=={FRIDA_VERSION}"
+
+
+def processor_flags() -> frozenset[str]:
+    """The instruction set extensions as the kernel names them."""
+    for line in Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("flags"):
+            return frozenset(line.split(":", 1)[1].split())
+    return frozenset()
+
+
+def installed_frida() -> str | None:
+    """Its version, without importing it."""
+    try:
+        return version("frida")
+    except PackageNotFoundError:
+        return None
+
+
+class Engine:
+    """The one engine of a process. Leave the process with ``os._exit``: copies of code stay in use until then."""
+
+    def __init__(self, *, mend_epilog: bool | None = None) -> None:
+        """Loads frida's agent into this process and compiles the C module.
+
+        ``mend_epilog``: whether to mend the fault of ``native/epilog.c``; None: where there are registers to lose.
+        Raises ``HwprofError``.
+        """
+        found = installed_frida()
+        if found != FRIDA_VERSION:
+            raise HwprofError(f"frida {FRIDA_VERSION} is needed, found {found or 'none'}", REMEDY)
+        wanted = "avx512f" in processor_flags() if mend_epilog is None else mend_epilog
+        self.openmp = OpenMP()
+        self.memory = _memory(wanted, self.openmp.threads)
+        self.following = False
+        self._agent = self._attach()
+        self._each_follows = int(self._agent["follow"], 16)
+        self._each_unfollows = int(self._agent["unfollow"], 16)
+        self._begin_epoch = ctypes.PYFUNCTYPE(None)(int(self._agent["beginEpoch"], 16))
+        self.edge: Callable[[], None] = ctypes.PYFUNCTYPE(None)(int(self._agent["edge"], 16))
+        """Logs what every followed thread has executed since the last edge."""
+        atexit.register(self.unfollow)
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
+        self._interrupted = False
+
+    @property
+    def own_code(self) -> tuple[int, int]:
+        """Begin and end of the C module's code."""
+        start, size = self._agent["ownCode"]
+        return int(start, 16), int(start, 16) + int(size)
+
+    def follow(self) -> None:
+        """From here on the calling thread and its OpenMP pool are followed, each by its own doing."""
+        if not self.following:
+            self._begin_epoch()
+            self.following = True
+            with self.memory.arena.only_room():
+                self.openmp.each(self._each_follows)
+
+    def unfollow(self) -> None:
+        """The same threads run their own code again."""
+        if self.following:
+            self.openmp.each(self._each_unfollows)
+            self.following = False
+
+    def _before_fork(self) -> None:
+        """A fork of a followed thread crashes."""
+        self._interrupted = self.following
+        self.unfollow()
+
+    def _after_fork(self) -> None:
+        if self._interrupted:
+            self.follow()
+
+    def _attach(self) -> dict[str, Any]:
+        import frida
+
+        try:
+            self._session = frida.attach(0)
+            self._script = self._session.create_script(agent_source(), name="hwprof")
+            self._script.load()
+            agent: dict[str, Any] = self._script.exports_sync.start(module_source(), self._symbols())
+        except frida.core.RPCException as error:
+            raise HwprofError(f"frida cannot compile the counting module: {first_line(error)}") from error
+        except Exception as error:  # frida raises a class of its own for each failure
+            raise HwprofError(f"frida cannot be loaded into this process: {first_line(error)}") from error
+        if agent["sizes"] != self.memory.sizes():
+            raise HwprofError(f"the counting module's memory differs: {agent['sizes']}, not {self.memory.sizes()}")
+        return agent
+
+    def _symbols(self) -> dict[str, str]:
+        """Addresses of what the C module calls and shares."""
+        c_library = ctypes.CDLL(None)
+        addresses = {
+            "control": ctypes.addressof(self.memory.control),
+            "code_pages": ctypes.addressof(self.memory.code_pages),
+            "munmap_address": function_address(c_library.munmap),
+        }
+        addresses |= {
+            name: function_address(c_library[name]) for name in ("clock_gettime", "memcmp", "mmap", "syscall")
+        }
+        return {name: hex(address) for name, address in addresses.items()}
+
+
+def _memory(mend_epilog: bool, threads: int) -> SharedMemory:
+    try:
+        return SharedMemory(mend_epilog=mend_epilog, threads=threads)
+    except OSError as error:
+        raise HwprofError(str(error.strerror), "raise the limit: ulimit -v unlimited") from error
+
+
+def function_address(function: Any) -> int:
+    """Where a C function begins."""
+    return ctypes.cast(function, ctypes.c_void_p).value or 0
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of what it says."""
+    return (str(error).strip().splitlines() or [type(error).__name__])[0]

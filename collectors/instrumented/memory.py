@@ -1,0 +1,151 @@
+"""The memory that Python shares with the C module: the structures of ``native/layout.h``, and numpy's views of them."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from collectors.instrumented.arena import Arena, reserve
+from collectors.instrumented.facts import Fact
+
+MAX_BLOCKS: Final = 524_288
+MAX_CONTEXTS: Final = 1024
+MAX_EDGES: Final = 4_194_304
+LOG_ENTRIES: Final = 67_108_864
+CODE_PAGES: Final = 65_536
+SLOTS: Final = 8
+
+SPARE_CONTEXTS: Final = 16
+COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS)
+
+BLOCK: Final = np.dtype(
+    [("start", np.uint64), ("size", np.uint32), ("partly_decoded", np.uint32), ("facts", np.uint32, (len(Fact),))],
+    align=True,
+)
+LOG_ENTRY: Final = np.dtype([("context", np.uint32), ("block", np.uint32), ("executions", np.uint64)])
+
+Blocks = npt.NDArray[np.void]
+Entries = npt.NDArray[np.void]
+
+
+class Context(ctypes.Structure):
+    """A followed thread."""
+
+    key: int
+    tid: int
+    blocks_used: int
+    counters: int
+    seen: int
+    blocks: int
+    epoch: int
+    mended: int
+    slow_increments: int
+    lost_blocks: int
+    _fields_ = [
+        (name, ctypes.c_uint64)
+        for name in (
+            "key",
+            "tid",
+            "blocks_used",
+            "counters",
+            "seen",
+            "blocks",
+            "epoch",
+            "mended",
+            "slow_increments",
+            "lost_blocks",
+        )
+    ]
+
+
+class Control(ctypes.Structure):
+    """Everything that the C module keeps."""
+
+    contexts_used: int
+    epoch: int
+    mend_epilog: int
+    refused_contexts: int
+    undecoded: int
+    undecoded_address: int
+    kept_mappings: int
+    edges: int
+    log_used: int
+    log_overflowed: int
+    log_ends: int
+    edge_times: int
+    log: int
+    lock: int
+    counters: int
+    counters_room: int
+    contexts: ctypes.Array[Context]
+    _fields_ = [
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
+                "contexts_used",
+                "epoch",
+                "mend_epilog",
+                "refused_contexts",
+                "undecoded",
+                "undecoded_address",
+                "kept_mappings",
+                "edges",
+                "log_used",
+                "log_overflowed",
+                "log_ends",
+                "edge_times",
+                "log",
+                "lock",
+                "counters",
+                "counters_room",
+            )
+        ),
+        ("contexts", Context * MAX_CONTEXTS),
+    ]
+
+
+class SharedMemory:
+    """Allocated once; it lives as long as the process may run followed code."""
+
+    def __init__(self, *, mend_epilog: bool, threads: int) -> None:
+        """``threads``: how many will be followed, or so. Raises ``OSError`` where there is no address space."""
+        room = min(MAX_CONTEXTS, 2 * threads + SPARE_CONTEXTS)
+        self.arena = Arena(room * COUNTERS_BYTES)
+        self.control = Control(mend_epilog=mend_epilog, counters=self.arena.counters, counters_room=room)
+        self.code_pages = (ctypes.c_uint64 * CODE_PAGES)()
+        self._lock = ctypes.c_uint64()
+        self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
+        self.control.log_ends = reserve(MAX_EDGES * 8)
+        self.control.edge_times = reserve(MAX_EDGES * 8)
+        self.control.lock = ctypes.addressof(self._lock)
+
+    def contexts(self) -> list[Context]:
+        """The followed threads, in order of first sight."""
+        return list(self.control.contexts[: self.control.contexts_used])
+
+    def blocks(self, context: Context) -> Blocks:
+        """The blocks of a thread, a copy: shape (blocks,), dtype ``BLOCK``."""
+        size = context.blocks_used * BLOCK.itemsize
+        return np.frombuffer(ctypes.string_at(context.blocks, size), dtype=BLOCK)
+
+    def log(self) -> Entries:
+        """The log's entries, a copy: shape (entries,), dtype ``LOG_ENTRY``."""
+        return np.frombuffer(ctypes.string_at(self.control.log, self.control.log_used * LOG_ENTRY.itemsize), LOG_ENTRY)
+
+    def log_ends(self) -> npt.NDArray[np.int64]:
+        """For each edge, how many entries the log had after it."""
+        return self._by_edge(self.control.log_ends)
+
+    def edge_times(self) -> npt.NDArray[np.int64]:
+        """When each edge was, on CLOCK_MONOTONIC in nanoseconds."""
+        return self._by_edge(self.control.edge_times)
+
+    def _by_edge(self, address: int) -> npt.NDArray[np.int64]:
+        return np.frombuffer(ctypes.string_at(address, self.control.edges * 8), dtype=np.int64)
+
+    def sizes(self) -> list[int]:
+        """Of the structures, in the order in which the C module tells its own."""
+        return [ctypes.sizeof(Control), ctypes.sizeof(Context), BLOCK.itemsize]

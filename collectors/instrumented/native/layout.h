@@ -1,0 +1,65 @@
+/* What the C module and Python share: memory that Python owns or reads. `memory.py` describes the same structures and
+   compares their sizes when the module is loaded. The facts' numbers (enum Fact, FACTS) are written by `source.py`. */
+
+#include <gum/gumspinlock.h>
+#include <gum/gumstalker.h>
+#include <string.h>
+
+#define MAX_BLOCKS 524288
+#define MAX_CONTEXTS 1024
+#define LOG_ENTRIES 67108864 /* 1 GiB of address space, of which only what is written becomes memory */
+#define MAX_EDGES 4194304
+#define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
+
+/* A basic block as it was copied: what one execution of it does. */
+typedef struct {
+  guint64 start; /* address of the original code */
+  guint32 size;  /* bytes of it */
+  guint32 partly_decoded;
+  guint32 facts[FACTS];
+} Block;
+
+/* A followed thread, or rather frida's execution context of it: followed anew, a thread may get another one. */
+typedef struct {
+  gpointer key; /* the GumExecCtx */
+  guint64 tid;
+  guint64 blocks_used;
+  guint64 *counters;  /* how often each block was executed; SLOTS words lie below it */
+  guint64 *seen;      /* the counters at the last edge */
+  Block *blocks;
+  guint64 epoch;          /* of the last time that it was checked for the epilog's fault */
+  guint64 mended;         /* helpers that had the fault */
+  guint64 slow_increments; /* blocks whose increment must keep the flags */
+  guint64 lost_blocks;     /* blocks beyond MAX_BLOCKS: they share one counter */
+} Context;
+
+typedef struct {
+  guint32 context;
+  guint32 block;
+  guint64 executions; /* since the edge before */
+} LogEntry;
+
+typedef struct {
+  guint64 contexts_used;
+  guint64 epoch;             /* grows with every begin of following */
+  guint64 mend_epilog;       /* whether the machine has AVX-512 */
+  guint64 refused_contexts;  /* blocks of threads beyond MAX_CONTEXTS, which are not counted */
+  guint64 undecoded;         /* blocks that end before an instruction that nobody could decode */
+  guint64 undecoded_address; /* of the last one */
+  guint64 kept_mappings;     /* unmappings of code that were not carried out */
+  guint64 edges;
+  guint64 log_used;
+  guint64 log_overflowed;
+  guint64 *log_ends;   /* by edge: how long the log was after it */
+  gint64 *edge_times;  /* and when that was: CLOCK_MONOTONIC in nanoseconds */
+  LogEntry *log;
+  GumSpinlock *lock;
+  guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */
+  guint64 counters_room;
+  Context contexts[MAX_CONTEXTS];
+} Control;
+
+extern Control control;
+extern int memcmp(gconstpointer one, gconstpointer other, gsize bytes); /* the C library's */
+
+void own_code_begins(void) {} /* the compiler keeps the order of functions: transform.c has the last */

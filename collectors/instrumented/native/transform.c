@@ -1,0 +1,114 @@
+/* What frida calls once for each basic block that it copies. */
+
+/* The beginnings of structures that frida's headers do not show, as they are in the version that this is made for. */
+typedef struct {
+  int reference_count;
+  int padding;
+  guint64 capstone;
+  const guint8 *input_start, *input_current;
+  guint64 input_pc;
+  GumX86Writer *output;
+  gpointer *instructions;
+  guint32 input_position, output_position;
+  int end_of_block, end_of_input;
+} Relocator;
+
+typedef struct {
+  gpointer instruction;
+  Relocator *relocator;
+  gpointer writer, slow_writer;
+  gpointer continuation; /* where the block goes on when the memory for copies is full */
+} Generator;
+
+typedef struct {
+  gpointer execution_context, execution_block;
+  Generator *generator;
+} Iterator;
+
+static void put_increment_once(Context *context, guint64 number, GumX86Writer *to, gboolean flags_are_free,
+                               gboolean *done) {
+  if (!*done) put_increment(context, &context->counters[number], to, flags_are_free);
+  *done = TRUE;
+}
+
+/* Copies the instructions that the disassembler knows, with the increment before the first that allows it, or before
+   the last. */
+static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guint64 number, GumX86Writer *to,
+                            gboolean *incremented) {
+  Block *block = &context->blocks[number];
+  const cs_insn *instruction;
+  guint64 end = 0;
+  while (gum_stalker_iterator_next(iterator, &instruction)) {
+    gboolean free = flags_are_free_before(instruction);
+    end = instruction->address + instruction->size;
+    if (instruction->address == (guint64) &munmap_address)
+      gum_stalker_iterator_put_callout(iterator, on_munmap, NULL, NULL);
+    decode(instruction, block->facts);
+    if (free || ends_block(instruction)) put_increment_once(context, number, to, free, incremented);
+    gum_stalker_iterator_keep(iterator);
+  }
+  return end;
+}
+
+/* At an instruction that nobody can decode, the thread goes on in the original code, not followed any more: Python finds
+   out by `undecoded` that its counts are not complete. */
+static void leave_off(const guint8 *code, GumX86Writer *to) {
+  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
+  guint8 address[8];
+  control.undecoded++;
+  control.undecoded_address = (guint64) code;
+  put64(address, (guint64) code);
+  gum_x86_writer_put_bytes(to, jump, sizeof(jump));
+  gum_x86_writer_put_bytes(to, address, sizeof(address));
+}
+
+static void copy_uncounted(GumStalkerIterator *iterator) {
+  control.refused_contexts++;
+  while (gum_stalker_iterator_next(iterator, NULL)) gum_stalker_iterator_keep(iterator);
+}
+
+void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer unused) {
+  const Iterator *inner = (const Iterator *) iterator;
+  Relocator *relocator = inner->generator->relocator;
+  GumX86Writer *to = output->writer.x86;
+  gboolean incremented = FALSE;
+  Context *context = context_of(inner->execution_context);
+  guint64 number, end;
+  Block *block;
+  if (context == NULL) {
+    copy_uncounted(iterator);
+    return;
+  }
+  number = next_block(context);
+  block = &context->blocks[number];
+  end = block->start = (guint64) relocator->input_current;
+  for (;;) {
+    guint64 reached = copy_decoded(iterator, context, number, to, &incremented);
+    int copied;
+    if (reached != 0) end = reached;
+    if (inner->generator->continuation != NULL || relocator->end_of_block || relocator->end_of_input) break;
+    copied = copy_undecoded(context, relocator->input_current, to, block->facts);
+    if (copied == 0) {
+      put_increment_once(context, number, to, FALSE, &incremented);
+      leave_off(relocator->input_current, to);
+      break;
+    }
+    relocator->input_current += copied;
+    relocator->input_pc += copied;
+    end += copied;
+    block->partly_decoded = 1;
+  }
+  put_increment_once(context, number, to, FALSE, &incremented);
+  block->size = end - block->start;
+  remember_code(block->start, end);
+}
+
+guint32 control_bytes(void) { return sizeof(Control); }
+guint32 context_bytes(void) { return sizeof(Context); }
+guint32 block_bytes(void) { return sizeof(Block); }
+
+void own_code_ends(void) {}
+
+/* Code up to here is run as it stands when followed code calls it, provided that the call names its target: so the
+   function that Python calls by its address stands outside. */
+void edge(void) { log_edge(); }

@@ -1,0 +1,102 @@
+"""Whether counting can be trusted on this machine: tried in the worker at every start, in a few milliseconds.
+
+Loops of known length come out exact on every followed thread, vector and mask registers survive the ways between basic
+blocks, and the fault that would corrupt them was found and mended.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from dataclasses import dataclass
+from typing import Final
+
+from collectors.instrumented.engine import Engine, processor_flags
+from collectors.instrumented.facts import Fact
+from collectors.instrumented.log import Log
+from collectors.instrumented.machine_code import Function, Loop, keep_registers, loops
+from hwprof.errors import HwprofError
+
+ROUNDS: Final = 1003
+PASSES: Final = 3
+"""How often registers go through: copying a block the first time takes another way than running the copy."""
+
+ZMM: Final = 64
+YMM: Final = 32
+REGISTERS: Final = {ZMM: 32, YMM: 16}
+"""How many there are of each width in bytes."""
+
+MASKS: Final = 8
+
+
+@dataclass(frozen=True)
+class SelfTest:
+    """What was tried and held."""
+
+    loops: tuple[str, ...]
+    registers: int
+    mended_helpers: int
+    threads: int
+
+
+def self_test(engine: Engine) -> SelfTest:
+    """Tries the engine, which must be following. Raises ``HwprofError`` with the first thing that does not hold."""
+    flags = processor_flags()
+    contexts = engine.memory.contexts()
+    if len(contexts) < engine.openmp.threads:
+        raise _failed(f"{len(contexts)} of {engine.openmp.threads} threads are followed")
+    mended = [context.mended for context in contexts]
+    if engine.memory.control.mend_epilog and not all(mended):
+        raise _failed("frida's fault with AVX-512 registers was not found where it is mended")
+    tried = [loop for loop in loops() if flags.issuperset(loop.needs)]
+    for loop in tried:
+        _try_loop(engine, loop)
+    width = ZMM if {"avx512f", "avx512bw"} <= flags else YMM if "avx" in flags else None
+    if width is not None:
+        _try_registers(width)
+    return SelfTest(tuple(loop.name for loop in tried), REGISTERS.get(width or 0, 0), sum(mended), len(contexts))
+
+
+def _try_loop(engine: Engine, loop: Loop) -> None:
+    """One call on every thread, and one more on this one for the result."""
+    function = Function(loop.machine_code, ctypes.c_long, ctypes.c_long)
+    engine.edge()
+    engine.openmp.each(function.start, ROUNDS)
+    engine.edge()
+    result = function.call(ROUNDS)
+    if loop.result is not None and result != loop.result.each * ROUNDS + loop.result.once:
+        raise _failed(f"the loop {loop.name} returned {result}")
+    expected = loop.expected(ROUNDS)
+    log = Log.of(engine.memory)
+    for number, context in enumerate(log.contexts):
+        counted = log.facts_within(log.edges - 1, number, function.start, function.end)
+        if counted != expected:
+            wrong = next(fact for fact in Fact if counted[fact] != expected[fact])
+            raise _failed(
+                f"the loop {loop.name} has {expected[wrong]} {wrong.name.lower().replace('_', ' ')},"
+                f" counted were {counted[wrong]} on thread {context.tid}"
+            )
+
+
+def _try_registers(width: int) -> None:
+    """Fills all vector registers, and the masks, with noise that must come out again. Compared as bytes: numpy would
+    compare in the very registers that may be corrupted."""
+    pointer = ctypes.c_void_p
+    function = Function(keep_registers(width), None, pointer, pointer, pointer, pointer)
+    vectors = ctypes.create_string_buffer(os.urandom(width * REGISTERS[width]), width * REGISTERS[width])
+    masks = ctypes.create_string_buffer(os.urandom(8 * MASKS), 8 * MASKS)
+    for _ in range(PASSES):
+        kept, kept_masks = ctypes.create_string_buffer(len(vectors)), ctypes.create_string_buffer(len(masks))
+        function.call(vectors, masks, kept, kept_masks)
+        for i in range(REGISTERS[width]):
+            register = slice(width * i, width * (i + 1))
+            if kept.raw[register] != vectors.raw[register]:
+                raise _failed(f"the register {'zmm' if width == ZMM else 'ymm'}{i} was corrupted")
+        if width == ZMM and kept_masks.raw != masks.raw:
+            raise _failed("mask registers were corrupted")
+
+
+def _failed(why: str) -> HwprofError:
+    return HwprofError(
+        f"the self-test of counting by following the code failed: {why}", "leave it out with --no-instrumented"
+    )

@@ -1,0 +1,39 @@
+"""The C module's source, brought together from its parts."""
+
+from __future__ import annotations
+
+from importlib import resources
+from typing import Final
+
+from collectors.instrumented.facts import Fact
+
+PARTS: Final = (
+    "layout.h",
+    "decode.c",
+    "writing.c",
+    "undecoded.c",
+    "increment.c",
+    "epilog.c",
+    "contexts.c",
+    "guards.c",
+    "edges.c",
+    "transform.c",
+)
+"""In the order in which each uses only what stands before it."""
+
+
+def module_source() -> str:
+    """One translation unit: the facts' numbers, then every part."""
+    names = ", ".join(fact.name for fact in Fact)
+    parts = [f"enum Fact {{ {names}, FACTS }};\n"]
+    parts += [f'#line 1 "{name}"\n{_read(name)}' for name in PARTS]
+    return "\n".join(parts)
+
+
+def agent_source() -> str:
+    """The script that compiles the module."""
+    return _read("agent.js")
+
+
+def _read(name: str) -> str:
+    return resources.files("collectors.instrumented").joinpath("native", name).read_text(encoding="utf-8")

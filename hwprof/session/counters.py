@@ -1,0 +1,151 @@
+"""Who counts what in a run: from what the user asks for and what works on this machine. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.session.collector import Choosing, EdgeCounter, OwnPasses
+from hwprof.session.registry import Surveyed
+
+AUTO: Final = "auto"
+PREFERRED: Final = "perf"
+"""The counting collector that ``auto`` stands for."""
+
+STAND_IN: Final = "instrumented"
+"""The one that ``auto`` adds where ``PREFERRED`` lacks something on this machine."""
+
+
+@dataclass(frozen=True)
+class Counting:
+    """What the user wants counted, and by whom."""
+
+    counters: Sequence[str] = (AUTO,)  # collectors by name
+    events: Sequence[str] | None = None  # None: each counter's defaults
+    user_only: bool = False  # hardware events leave the kernel's code out
+    further: Mapping[str, dict[str, Any]] = field(default_factory=dict)  # a counter's own options, by its name
+
+
+@dataclass(frozen=True)
+class Counters:
+    """``options``: the counting collectors that take part, each with its options. ``unasked``: those of them that
+    nobody named, so that a run without them is no failure."""
+
+    options: Mapping[str, dict[str, Any]]
+    unasked: Collection[str] = ()
+
+    def without_unasked(self) -> Counters:
+        """Only those that the user named, and the usual ones."""
+        return Counters({name: options for name, options in self.options.items() if name not in self.unasked})
+
+
+def is_counter(found: Surveyed) -> bool:
+    """Whether it is a source of counts; one that could not even be made is taken for what it is called."""
+    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name in (PREFERRED, STAND_IN))
+
+
+def has_own_passes(found: Surveyed) -> bool:
+    """Whether it counts in passes of its own, beside whoever else counts."""
+    return isinstance(found.collector, OwnPasses) or (found.collector is None and found.name == STAND_IN)
+
+
+def choose_counters(
+    surveyed: Sequence[Surveyed], off: Collection[str], named: Collection[str], counting: Counting
+) -> Counters:
+    """Raises ``UsageError`` for a counter or an event that nobody knows, and ``HwprofError`` where a counter that was
+    asked for by name does not work."""
+    candidates = {found.name: found for found in surveyed if is_counter(found)}
+    asked = _asked(candidates, off, named, counting)
+    sharing = [name for name in asked if name in candidates and not has_own_passes(candidates[name])]
+    if AUTO in counting.counters or not sharing:
+        usual = [name for name in candidates if name in named and not has_own_passes(candidates[name])]
+        sharing += [name for name in usual or [PREFERRED] if name in candidates]
+    alone = [name for name in asked if name not in sharing]
+    unasked = []
+    if not alone and AUTO in counting.counters and _needs_stand_in(candidates, sharing, off):
+        alone, unasked = [STAND_IN], [STAND_IN]
+    sharing = list(dict.fromkeys(sharing))
+    options = _options([*sharing, *alone], counting)
+    if len(sharing) == 1:
+        options[sharing[0]]["alone"] = True
+    if counting.events is not None:
+        for name, events in _shares(_listening(candidates, sharing, off), counting.events).items():
+            options[name]["events"] = events
+    return Counters(options, unasked)
+
+
+def _asked(
+    candidates: Mapping[str, Surveyed], off: Collection[str], named: Collection[str], counting: Counting
+) -> list[str]:
+    """The counters that the user named, by --counters or, where they have passes of their own, by --collectors."""
+    asked = [name for name in dict.fromkeys(counting.counters) if name != AUTO]
+    for name in asked:
+        if named and name not in named:
+            raise UsageError(f"--counters names {name}, which --collectors leaves out")
+    asked += [name for name in candidates if name in named and name not in asked and has_own_passes(candidates[name])]
+    for name in asked:
+        _require(name, candidates, off)
+    return asked
+
+
+def _require(name: str, candidates: Mapping[str, Surveyed], off: Collection[str]) -> None:
+    """Refuses a counter asked for by name that cannot take part."""
+    found = candidates.get(name)
+    if found is None:
+        raise UsageError(f"no counter is called {name!r}", f"there are {', '.join([AUTO, *candidates])}")
+    if name in off:
+        raise UsageError(f"--counters {name} and --no-{name} contradict each other")
+    if not found.availability.ok:
+        raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
+
+
+def _needs_stand_in(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]) -> bool:
+    """Whether those who count leave a gap on this machine that the stand-in would fill, and it was not switched off.
+    One that does not work is chosen all the same: the run's record says why."""
+    if STAND_IN not in candidates or STAND_IN in off:
+        return False
+    found = [candidates[name].availability for name in sharing if name not in off]
+    return not any(availability.ok and availability.lacks is None for availability in found)
+
+
+def _options(names: Sequence[str], counting: Counting) -> dict[str, dict[str, Any]]:
+    options: dict[str, dict[str, Any]] = {name: {"kernel": False} if counting.user_only else {} for name in names}
+    for name, further in counting.further.items():
+        if name not in options:
+            raise UsageError(f"{', '.join(further)}: {name} does not count in this run", f"--counters auto,{name}")
+        options[name] |= further
+    return options
+
+
+def _listening(
+    candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]
+) -> dict[str, Surveyed]:
+    """Those that can be told what to count."""
+    found = {name: candidates[name] for name in sharing if name not in off}
+    if not found:
+        raise UsageError("--events: nobody counts events in this run", "leave --events out, or --no-perf")
+    return found
+
+
+def _shares(counters: Mapping[str, Surveyed], events: Sequence[str]) -> dict[str, list[str]]:
+    """Who counts what: every counter all that it understands. Raises ``UsageError`` for an event that none does."""
+    shares: dict[str, list[str]] = {name: [] for name in counters}
+    for event in events:
+        refusals = []
+        for name, found in counters.items():
+            try:
+                _check_options(found.collector, {"events": [event]})
+            except UsageError as refusal:
+                refusals.append(refusal)
+            else:
+                shares[name].append(event)
+        if refusals and len(refusals) == len(counters):
+            raise refusals[0]
+    return shares
+
+
+def _check_options(collector: object, options: dict[str, Any]) -> None:
+    if isinstance(collector, Choosing):
+        collector.check_options(options)

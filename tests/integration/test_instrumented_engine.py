@@ -1,0 +1,247 @@
+"""Following the code of a real process: exact on known loops, invisible in results, the same every time."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import textwrap
+from typing import Any
+
+import pytest
+
+from collectors.instrumented.engine import processor_flags
+from tests.requirements import require_module
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+
+BEGIN = """
+    import ctypes, json, os, sys, threading
+    from pathlib import Path
+    import torch
+    torch.set_num_threads({threads})
+    torch.manual_seed(0)
+    torch.rand(64, 64) @ torch.rand(64, 64)
+    from collectors.instrumented.engine import Engine
+    from collectors.instrumented.selftest import self_test
+    from hwprof.errors import HwprofError
+
+    def end(**said):
+        print(json.dumps(said), flush=True)
+        os._exit(0)
+"""
+
+
+def child(script: str, threads: int = 2) -> dict[str, Any]:
+    """What a fresh process says at its end."""
+    require_module("frida")
+    code = textwrap.dedent(BEGIN.format(threads=threads)) + textwrap.dedent(script)
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"ONEDNN_JIT_PROFILE": "2"},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
+    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return said
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_known_loops_are_exact_and_registers_survive_on_every_thread(threads: int) -> None:
+    said = child(
+        """
+        engine = Engine()
+        engine.follow()
+        test = self_test(engine)
+        engine.unfollow()
+        contexts = engine.memory.contexts()
+        end(loops=test.loops, threads=test.threads, registers=test.registers,
+            mended=[context.mended for context in contexts],
+            in_arena=[context.key in engine.memory.arena for context in contexts])
+        """,
+        threads,
+    )
+    assert {"integers", "live flags", "SSE and calls"} <= set(said["loops"])
+    assert said["threads"] == threads
+    assert said["in_arena"] == [True] * threads
+    if "avx512f" in processor_flags():
+        assert "AVX-512" in said["loops"]
+        assert said["registers"] == 32
+        assert all(said["mended"])
+
+
+def test_the_self_test_notices_corrupted_registers() -> None:
+    if not {"avx512f", "avx512bw"} <= processor_flags():
+        pytest.skip("the processor has no registers that frida would corrupt")
+    said = child(
+        """
+        from collectors.instrumented import selftest
+        engine = Engine(mend_epilog=False)
+        follow, unfollow = (ctypes.PYFUNCTYPE(None)(at) for at in (engine._each_follows, engine._each_unfollows))
+        follow()  # this thread alone, and not for long: anything may go wrong with corrupted registers
+        try:
+            selftest._try_registers(selftest.ZMM)
+        except HwprofError as error:
+            unfollow()
+            end(error=error.message)
+        """,
+        threads=1,
+    )
+    assert "zmm0 was corrupted" in said["error"]
+
+
+def test_the_self_test_notices_wrong_counts() -> None:
+    said = child(
+        """
+        from collectors.instrumented import selftest
+        from collectors.instrumented.machine_code import loops
+        import msgspec
+        wrong = msgspec.structs.replace(loops()[0], each={"instructions": 4, "conditional_branches": 1})
+        selftest.loops = lambda: (wrong,)
+        engine = Engine()
+        engine.follow()
+        try:
+            self_test(engine)
+        except HwprofError as error:
+            engine.unfollow()
+            end(error=error.message)
+        """
+    )
+    assert "the loop integers has 4014 instructions, counted were 3011" in said["error"]
+
+
+def test_following_begins_again_and_survives_what_a_process_does() -> None:
+    """New threads, exceptions, child processes, forks, an exit hook, and following anew."""
+    said = child(
+        """
+        import subprocess
+        a = torch.rand(200, 200)
+        expected = a @ a
+        engine = Engine()
+        engine.follow()
+        ran = subprocess.run(["echo", "hello"], capture_output=True).stdout.decode().strip()
+        child = os.fork()
+        if child == 0:
+            os._exit(7)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+        followed_after_fork = engine.following
+        found = []
+        thread = threading.Thread(target=lambda: found.append(bool((a @ a == expected).all())))
+        thread.start()
+        thread.join()
+        try:
+            torch.zeros(2, 3) @ torch.zeros(2, 3)
+        except RuntimeError:
+            found.append(True)
+        for _ in range(3):
+            engine.unfollow()
+            engine.follow()
+            found.append(bool((a @ a == expected).all()))
+        threads = self_test(engine).threads
+        engine.unfollow()
+        end(ran=ran, status=status, found=found, threads=threads, followed_after_fork=followed_after_fork)
+        """
+    )
+    assert said == {"ran": "hello", "status": 7, "found": [True] * 5, "threads": 2, "followed_after_fork": True}
+
+
+CONVOLUTIONS = """
+    from hwprof.session.collector import CountedSpan, PassContext
+    from collectors.instrumented import InstrumentedCollector
+    from torch import nn
+    import tempfile
+    model = nn.Sequential(nn.Conv2d(16, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3, bias=False), nn.MaxPool2d(2)).eval()
+    x = torch.rand(1, 16, 66, 66)
+    ROUNDS = 3
+    with torch.inference_mode():
+        for _ in range(2):
+            expected = model(x)
+        collector = InstrumentedCollector()
+        raw = Path(tempfile.mkdtemp())
+        collector.start(PassContext("instrumented", os.getpid(), os.getpid(), raw, {}))
+        edge = collector.full_reader()
+        same, edges = [], 0
+        for _ in range(ROUNDS):
+            value = x
+            for layer in model:
+                edge()
+                value = layer(value)
+                edge()
+            same.append(bool((value == expected).all()))
+        collected = collector.stop()
+    spans = [CountedSpan(n, n // 4, 2 * n, 2 * n + 1) for n in range(4 * ROUNDS)]
+    counts = collector.counts(spans)
+    tables = collector.kernel_tables(spans)
+    value = lambda event, span: int(counts.filter(event=f"instrumented.{event}", span=span)["value"].sum())
+    by_kernel = tables["kernel_counts"].join(tables["kernels"], on="kernel")
+    largest = by_kernel.filter(event="instrumented.flops-fp32", span=2).sort("value").tail(1)
+    end(
+        same=same,
+        flops=[[value("flops-fp32", 4 * n + layer) for layer in range(4)] for n in range(ROUNDS)],
+        kernels=[[value("instructions-jit", 4 * n + layer) + value("instructions-torch", 4 * n + layer)
+                  for layer in range(4)] for n in range(ROUNDS)],
+        whole=[value("instructions", span) for span in range(4)],
+        parts=[sum(value(f"instructions-{part}", span) for part in ("jit", "torch", "python", "system", "other"))
+               for span in range(4)],
+        widths=sum(value(f"flops-fp32-{width}", 2) for width in ("scalar", 128, 256, 512)),
+        tids=counts["tid"].n_unique(),
+        provenance=counts["provenance"].unique().to_list(),
+        windows=[int(counts["running_ns"].min()), int((counts["enabled_ns"] - counts["running_ns"]).sum())],
+        by_kernel=int(by_kernel.filter(event="instrumented.flops-fp32", span=2)["value"].sum()),
+        largest=largest["name"].item() or largest["library"].item(),
+        perf_map=(raw / "perf.map").exists(),
+        left_behind=Path(f"/tmp/perf-{os.getpid()}.map").exists(),
+        notes=collected.notes,
+        roles=sorted(collected.tables["threads"]["role"].to_list()),
+    )
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_layers_of_convolutions(threads: int) -> None:
+    said = child(CONVOLUTIONS, threads)
+    assert said["same"] == [True] * 3, "outputs are bit-identical"
+    assert said["flops"][1] == said["flops"][2], "FLOPs are the same every time"
+    for second, third in zip(said["kernels"][1], said["kernels"][2], strict=True):
+        assert third == pytest.approx(second, rel=1e-3)
+    without_padding = 2 * 64 * 64 * 9 * 62 * 62
+    assert said["flops"][2][2] == pytest.approx(without_padding, rel=0.02)
+    assert said["widths"] == said["flops"][0][2]
+    assert said["by_kernel"] == said["flops"][0][2], "kernels add up to their layer"
+    assert said["whole"] == said["parts"], "domains add up to the whole"
+    assert said["tids"] == threads
+    assert said["roles"] == ["main", "worker"][:threads]
+    assert said["provenance"] == ["instrumented"]
+    assert said["windows"][0] > 0
+    assert said["windows"][1] == 0
+    assert said["perf_map"]
+    assert not said["left_behind"]
+
+
+def test_threads_that_are_not_followed_are_named() -> None:
+    said = child(
+        """
+        from hwprof.session.collector import PassContext
+        from collectors.instrumented import InstrumentedCollector
+        import tempfile, time
+        collector = InstrumentedCollector()
+        collector.start(PassContext("instrumented", os.getpid(), os.getpid(), Path(tempfile.mkdtemp()), {}))
+        halt = threading.Event()
+        def work():
+            while not halt.is_set():
+                sum(range(1000))
+        threads = [threading.Thread(target=work)]
+        threads[0].start()
+        tid = threads[0].native_id
+        time.sleep(0.5)
+        collected = collector.stop()
+        halt.set()
+        end(notes=collected.notes, tid=tid)
+        """
+    )
+    assert any("not followed" in note and f"({said['tid']})" in note for note in said["notes"])
