@@ -291,7 +291,7 @@ class InstrumentedCollector:
     def _threads_table(self, log: Log, context: PassContext) -> pl.DataFrame:
         import polars as pl
 
-        from collectors.perf.groups import thread_name
+        from collectors.counting.threads import thread_name
 
         tids = dict.fromkeys(int(followed.tid) for followed in log.contexts)
         rows: list[dict[str, Any]] = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from pathlib import Path
 
-from collectors.perf.groups import cpu_time_ns, thread_name
+from collectors.counting.threads import cpu_time_ns, thread_name
 
 
 def thread_ids() -> set[int]:

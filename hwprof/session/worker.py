@@ -121,6 +121,8 @@ class _Worker:
     def _measure(self) -> None:
         self._reporter.send(Phase("starting collectors"))
         self._collectors.start(self._order, self._step)
+        if self._plan.times_from is not None and not self._collectors.running:
+            self._give_up()
         counters = self._collectors.counters()
         self._recorder.count_with(counters)
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
@@ -148,6 +150,11 @@ class _Worker:
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
         self._watch.remove()
+
+    def _give_up(self) -> None:
+        """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""
+        for record in self._collectors.records:
+            raise HwprofError(record.reason or f"{record.name} did not start", record.remedy)
 
     def _iterate(self, iteration: IterationRecord) -> int:
         """One iteration; the process's CPU time that it took."""
