@@ -81,7 +81,7 @@ class Trial:
     def _counts(self, events: Sequence[Countable]) -> tuple[bool, tuple[int, ...]]:
         """Counts a little work of this thread with a group of the events: whether it got its counters, and the
         values."""
-        with _on(self._cpus.get(events[0].pmu, ())):
+        with on_processors(self._cpus.get(events[0].pmu, ())):
             fds = self._opening.open(events)
             try:
                 perf_event.enable_group(fds[0])
@@ -96,7 +96,7 @@ class Trial:
 
 
 @contextmanager
-def _on(cpus: Collection[int]) -> Iterator[None]:
+def on_processors(cpus: Collection[int]) -> Iterator[None]:
     """The block runs on one of these processors (none given: anywhere), as far as this thread may."""
     allowed = os.sched_getaffinity(0)
     wanted = allowed.intersection(cpus)

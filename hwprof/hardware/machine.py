@@ -31,7 +31,7 @@ def describe() -> Machine:
 def read_machine(root: Path, architecture: str, *, has_core_pmu: bool) -> Machine:
     """The machine whose /proc and /sys lie below ``root``."""
     cpu = cpuinfo(root)
-    logical = _online(root) or list(range(cpu.processors))
+    logical = online_processors(root) or list(range(cpu.processors))
     return Machine(
         hostname=_text(root / "proc/sys/kernel/hostname") or "unknown",
         architecture=architecture,
@@ -186,7 +186,8 @@ def pmus(root: Path = ROOT) -> tuple[str, ...]:
     return tuple(sorted(entry.name for entry in folder.iterdir())) if folder.is_dir() else ()
 
 
-def _online(root: Path) -> list[int]:
+def online_processors(root: Path = ROOT) -> list[int]:
+    """The logical processors that are on line; none where the kernel does not tell."""
     return cpu_list(_text(root / _CPU / "online") or "")
 
 

@@ -14,7 +14,7 @@ import struct
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import Final
+from typing import Final, Protocol
 
 SYSCALL_NUMBERS: Final = {
     "x86_64": 298,
@@ -58,6 +58,14 @@ GROUP_HEADER_WORDS: Final = 3
 """A group's ``read`` gives 64-bit words: how many events, time enabled, time running (ns), then one value an event."""
 
 
+class Packable(Protocol):
+    """Anything that is a ``struct perf_event_attr``: for counting (below), or for sampling (``perf_sampling``)."""
+
+    def pack(self) -> bytes:
+        """The structure's bytes in native order."""
+        ...
+
+
 @dataclass(frozen=True)
 class Attributes:
     """What to count: the part of ``struct perf_event_attr`` that counting needs."""
@@ -96,7 +104,7 @@ def _syscall() -> tuple[ctypes.CDLL, int]:
     return libc, number
 
 
-def open_event(attributes: Attributes, tid: int = 0, group_fd: int = -1, cpu: int = -1) -> int:
+def open_event(attributes: Packable, tid: int = 0, group_fd: int = -1, cpu: int = -1) -> int:
     """A counter on thread ``tid`` (0: the caller) wherever it runs, or, with ``EVERY_PROCESS``, on processor ``cpu``
     whatever runs there; the file descriptor closes on exec.
 

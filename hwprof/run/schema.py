@@ -89,6 +89,61 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "provenance": pl.String,
         }
     ),
+    # What a thread was doing at one moment. A sample stands for the thread's work since its last one: `period` and
+    # `cpu_ns` say how much that was, and where a PMU samples, the counters' differences what came of it.
+    "samples": pl.Schema(
+        {
+            "pass": pl.String,
+            "time_ns": pl.Int64,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "cpu": pl.Int32,
+            "event": pl.String,  # what is sampled: cycles, or cpu-clock where no PMU counts them
+            "period": pl.Int64,  # how many of the event: cycles, or nanoseconds of cpu-clock
+            "cpu_ns": pl.Int64,  # processor time
+            "domain": pl.String,  # user, kernel, hypervisor, guest kernel, guest user, unknown
+            "address": pl.UInt64,
+            "stack": pl.Int32,  # of the callers; null where none are known
+            "cycles": pl.Int64,  # these three: null where nothing was read with the sample
+            "instructions": pl.Int64,
+            "llc_misses": pl.Int64,  # by the processor's own recipe for misses of the last-level cache
+        }
+    ),
+    # Callers of samples: `address` is where a call returns to, `parent` the stack of that function's own callers (null:
+    # the outermost known). Unique within their pass; a stack comes after its parent.
+    "stacks": pl.Schema(
+        {
+            "pass": pl.String,
+            "stack": pl.Int32,
+            "parent": pl.Int32,
+            "address": pl.UInt64,
+        }
+    ),
+    # When a thread was off a processor. Null ends: it began before, or did not end while samples were taken.
+    "switches": pl.Schema(
+        {
+            "pass": pl.String,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "out_ns": pl.Int64,
+            "in_ns": pl.Int64,
+            "out_cpu": pl.Int32,
+            "in_cpu": pl.Int32,
+            "preempted": pl.Boolean,  # it would have gone on; false: it waited for something. Null as out_ns
+        }
+    ),
+    # Which executable memory of a process came from which file, from `time_ns` on, until another row covers it.
+    "mappings": pl.Schema(
+        {
+            "pass": pl.String,
+            "time_ns": pl.Int64,
+            "pid": pl.Int32,
+            "address": pl.UInt64,
+            "size_bytes": pl.UInt64,
+            "offset_bytes": pl.UInt64,  # in the file
+            "file": pl.String,  # "//anon" and the like where there is none, "[vdso]"
+        }
+    ),
     "threads": pl.Schema(
         {
             "pass": pl.String,

@@ -1,0 +1,172 @@
+"""The sampler as a session sees it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from collectors.perf.opening import NotAllowedError
+from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now, take_jit_map
+from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
+from collectors.sampler.watch import Watch
+from hwprof.errors import HwprofError
+from hwprof.hardware import permission
+from hwprof.hardware.machine import describe
+from hwprof.session.collector import Availability, Collected, PassContext, Place
+
+SPOOL_FILE: Final = "records.bin"
+
+UNSAMPLED_SHARE: Final = 0.02
+"""Of what the threads did, for which no sample stands, that is worth a note."""
+
+
+class SamplerCollector:
+    """Samples every thread of the worker, from beside it.
+
+    Everything happens in the supervisor's process: the kernel writes samples into rings that the worker never sees, so
+    neither a thread, nor memory, nor a lock of the sampler's is in what is measured, and samples survive a worker that
+    dies. Options: ``frequency`` (Hz), ``depth`` (callers), ``kernel`` (false: user code only).
+    """
+
+    name = "sampler"
+    summary = "which code every thread was in, and when it waited (perf's samples)"
+    place = Place.BESIDE
+    passes = frozenset({"trace"})
+    wants_idle = False
+
+    def __init__(self) -> None:
+        self._plan: Plan | None = None
+        self._watch: Watch | None = None
+        self._raw: Path | None = None
+        self._pid = 0
+
+    # --- Collector
+
+    def availability(self) -> Availability:
+        """Whether samples can be had with the options that nobody chose; tries it out for some milliseconds."""
+        try:
+            plan = _planned(Options())
+        except HwprofError as error:
+            return Availability(ok=False, reason=error.message, remedy=error.remedy)
+        return Availability(ok=True, detail=plan.detail(), notes=tuple(plan.notes))
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        """Raises ``HwprofError`` for a frequency that the kernel refuses."""
+        _refuse_too_frequent(Options.of(options))
+
+    def worker_environment(self) -> Mapping[str, str]:
+        """What makes the worker's JIT compilers leave the names of their code."""
+        return JIT_ENVIRONMENT
+
+    def start(self, context: PassContext) -> None:
+        """Watches the worker from its first moments, so that none of its mappings is missed; samples from
+        ``work_begins`` on."""
+        plan = _planned(Options.of(context.options))
+        try:
+            watch = Watch(plan, context.pid, context.raw / SPOOL_FILE)
+        except OSError as error:
+            why = permission.why_not_allowed(error)
+            raise HwprofError(f"cannot watch the worker: {why.reason}", why.remedy) from error
+        watch.mappings += mappings_now(context.pid)
+        self._plan, self._watch, self._raw, self._pid = plan, watch, context.raw, context.pid
+
+    def stop(self) -> Collected:
+        """Decodes what the rings held."""
+        plan, watch, raw = self._plan, self._watch, self._raw
+        if plan is None or watch is None or raw is None:
+            return Collected()
+        watch.close()
+        jit_map = take_jit_map(self._pid, raw)
+        return _collected(plan, watch, raw / SPOOL_FILE, jit_map)
+
+    # --- Following
+
+    def work_begins(self) -> None:
+        """Samples from now on. Raises ``HwprofError`` where the main thread cannot be sampled."""
+        if self._watch is not None:
+            self._watch.begin()
+
+    def step(self) -> None:
+        """An iteration is done: the rings are emptied."""
+        if self._watch is not None:
+            self._watch.drain()
+
+    def work_ends(self) -> None:
+        """Samples no more."""
+        if self._watch is not None:
+            self._watch.end()
+
+
+def _planned(options: Options) -> Plan:
+    _refuse_too_frequent(options)
+    try:
+        return make_plan(options, describe())
+    except NotAllowedError as error:
+        why = permission.why_not_allowed(error)
+        raise HwprofError(why.reason, why.remedy) from error
+
+
+def _refuse_too_frequent(options: Options) -> None:
+    why = too_frequent(options.frequency_hz)
+    if why is not None:
+        raise HwprofError(why.reason, why.remedy)
+
+
+def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None) -> Collected:
+    from collectors.sampler import tables
+    from collectors.sampler.spool import read_spool
+
+    recording = read_spool(spool, reading=plan.reading)
+    samples = tables.samples_table(recording.samples, recording.stacks, watch.events)
+    represented = int(recording.samples.period.sum())
+    detail = plan.detail() | {
+        "samples": samples.height,
+        "threads": len(watch.sampled),
+        "represented_share": represented / watch.counted if watch.counted else None,
+        "lost": recording.lost,
+        "throttled": recording.throttled,
+        "torn_bytes": recording.torn_bytes,
+        "threads_missed": watch.missed,
+        "record_bytes": watch.drained_bytes,
+        "ring_bytes": watch.ring_bytes,
+        "jit_map": jit_map.name if jit_map else None,
+    }
+    collected = Collected(
+        tables={
+            "samples": samples,
+            "stacks": tables.stacks_table(recording.stacks),
+            "switches": tables.switches_table(recording.switches),
+            "mappings": tables.mappings_table(watch.mappings),
+        },
+        notes=[*plan.notes, *_notes(plan, watch, detail)],
+        detail=detail,
+    )
+    spool.unlink()  # the tables hold all of it
+    return collected
+
+
+def _notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str]:
+    """What should be known of the samples."""
+    notes = []
+    if detail["lost"] or watch.lost:
+        notes.append(
+            f"{detail['lost'] + watch.lost} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
+            " (a lower --frequency, or ulimit -l unlimited)"
+        )
+    if detail["throttled"]:
+        notes.append(
+            f"the kernel throttled sampling {detail['throttled']} times, since it took too long (a lower --frequency)"
+        )
+    if detail["torn_bytes"]:
+        notes.append(f"{detail['torn_bytes']} bytes of records were damaged")
+    if watch.missed:
+        notes.append(f"{watch.missed} threads ended before they could be sampled")
+    if watch.refused:
+        reasons = ", ".join(sorted(set(watch.refused.values())))
+        notes.append(f"{len(watch.refused)} threads could not be sampled: {reasons}")
+    share = detail["represented_share"]
+    if share is not None and share < 1 - UNSAMPLED_SHARE:
+        hidden = ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else ""
+        notes.append(f"no sample stands for {1 - share:.0%} of the threads' {plan.event}{hidden}")
+    return notes

@@ -1,0 +1,174 @@
+"""What is sampled here: the best clock that opens, gets its counters and brings samples, for each kind of core."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from collectors.counting.notes import user_code_only
+from collectors.perf.opening import find_opening
+from collectors.perf.trial import on_processors
+from collectors.sampler.clocks import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close
+from collectors.sampler.records import WORD, Decoder
+from collectors.sampler.ring import map_ring
+from hwprof.errors import UsageError
+from hwprof.hardware import perf_event, perf_sampling, permission
+from hwprof.hardware.countable import Dropped
+from hwprof.hardware.machine import ROOT
+from hwprof.hardware.selection import kinds_of_core
+from hwprof.run.manifest import Machine
+
+DEFAULT_FREQUENCY_HZ: Final = 999
+"""Not in step with the scheduler's tick or with anything else that comes in round numbers."""
+
+DEFAULT_DEPTH: Final = 32
+"""Callers that are recorded at most. Libraries built without frame pointers give none anyway."""
+
+TRIAL_NS: Final = 30_000_000
+"""Processor time after which a clock that has brought no sample brings none."""
+
+TRIAL_FREQUENCY_HZ: Final = 2000
+
+_SAMPLE_WORDS: Final = 16
+"""Of a sample without its callers."""
+
+_SWITCHES_A_SECOND: Final = 2000
+_SWITCH_WORDS: Final = 5
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user may choose."""
+
+    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    depth: int = DEFAULT_DEPTH
+    kernel: bool = True  # samples in kernel code too, where that is allowed
+
+    @classmethod
+    def of(cls, options: dict[str, Any]) -> Options:
+        """From a collector's options: ``frequency``, ``depth``, ``kernel``; those that are missing or None have their
+        defaults. Raises ``UsageError``."""
+        given = {name: value for name, value in options.items() if value is not None}
+        found = cls(
+            int(given.get("frequency", DEFAULT_FREQUENCY_HZ)),
+            int(given.get("depth", DEFAULT_DEPTH)),
+            bool(given.get("kernel", True)),
+        )
+        if found.frequency_hz < 1:
+            raise UsageError(f"--frequency {found.frequency_hz}: nothing is sampled less than once a second")
+        return found
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What is opened on every thread: a clock for each kind of core."""
+
+    clocks: tuple[Clock, ...]
+    opening: Opening
+    reading: bool  # samples hold the values of the clock's group
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def event(self) -> str:
+        """``cycles`` or ``cpu-clock``."""
+        return self.clocks[0].name
+
+    @property
+    def descriptors(self) -> int:
+        """How many a thread takes."""
+        return sum(1 + len(clock.members) for clock in self.clocks)
+
+    def bytes_a_second(self) -> int:
+        """What a thread that is never off its processor writes, at most."""
+        members = max(len(clock.members) for clock in self.clocks)
+        sample = WORD * (_SAMPLE_WORDS + members + self.opening.max_stack)
+        return self.opening.frequency_hz * sample + _SWITCHES_A_SECOND * WORD * _SWITCH_WORDS
+
+    def detail(self) -> dict[str, Any]:
+        """For the manifest."""
+        return {
+            "event": self.event,
+            "frequency_hz": self.opening.frequency_hz,
+            "kernel": not self.opening.exclude_kernel,
+            "precise": min(clock.precise for clock in self.clocks),
+            "depth": self.opening.max_stack,
+            "groups": [{"pmu": clock.pmu, "events": clock.names()} for clock in self.clocks if clock.reading],
+        }
+
+
+def too_frequent(frequency_hz: int, root: Path = ROOT) -> Dropped | None:
+    """Why the kernel would refuse to sample so often; None where it would not."""
+    highest = perf_sampling.highest_frequency_hz(root)
+    if highest is None or frequency_hz <= highest:
+        return None
+    return Dropped(
+        f"kernel.perf_event_max_sample_rate is {highest}, below {frequency_hz} Hz",
+        f"--frequency {highest}, or sudo sysctl kernel.perf_event_max_sample_rate=100000",
+    )
+
+
+def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
+    """Tries clocks out on the calling thread, which works for some milliseconds meanwhile. Raises ``NotAllowedError``
+    where this user may sample nothing."""
+    allowed = find_opening(kernel=options.kernel)
+    opening = Opening(
+        frequency_hz=options.frequency_hz,
+        exclude_kernel=not allowed.kernel,
+        max_stack=min(options.depth, perf_sampling.deepest_stack(root) or options.depth),
+    )
+    notes = [] if allowed.kernel else [user_code_only("samples", kernel_allowed=allowed.kernel_allowed)]
+    kinds = kinds_of_core(machine, root)
+    cpus = {kind.pmu_name: kind.core.cpus for kind in kinds} if len(kinds) > 1 else {}
+    clocks = [_best(candidates(kind), opening, cpus.get(kind.pmu_name, ())) for kind in kinds]
+    found = tuple(clock for clock in clocks if clock is not None)
+    if len(found) < len(kinds) or not found:
+        why = permission.with_remedy(permission.why_no_hardware(root))
+        notes.append(f"sampled by processor time, with no counters read: no cycles can be sampled here: {why}")
+        return Plan((CLOCK_OF_PROCESSOR_TIME,), opening, False, notes)
+    return Plan(found, opening, True, notes + _missing_deltas(found))
+
+
+def _missing_deltas(clocks: Sequence[Clock]) -> list[str]:
+    if not all(clock.members for clock in clocks):
+        return ["no instructions are counted between samples: they get no counter beside cycles"]
+    if not all(clock.misses for clock in clocks):
+        return ["no misses of the last-level cache are counted between samples: no event for them gets a counter here"]
+    return []
+
+
+def _best(clocks: Sequence[Clock], opening: Opening, cpus: Collection[int]) -> Clock | None:
+    """The first that works."""
+    with on_processors(cpus):
+        return next((clock for clock in clocks if brings_samples(clock, opening)), None)
+
+
+def brings_samples(clock: Clock, opening: Opening) -> bool:
+    """Whether the clock opens here with its whole group, and samples a little work of this thread: virtual machines
+    take precise clocks that never bring anything."""
+    trial = Opening(TRIAL_FREQUENCY_HZ, opening.exclude_kernel, opening.max_stack)
+    try:
+        fds = trial.open(clock)
+    except OSError:
+        return False
+    try:
+        ring = map_ring(fds[0], 16 * 4096)
+    except OSError:
+        close(fds)
+        raise
+    decoder, found = Decoder(reading=clock.reading), 0
+    try:
+        perf_event.enable_group(fds[0])
+        begin_ns = time.thread_time_ns()
+        while not found and time.thread_time_ns() - begin_ns < TRIAL_NS:
+            perf_event.busy_work()
+            data = bytearray()
+            ring.drain(data.extend)
+            samples = decoder.decode(bytes(data)).samples
+            found = int((samples.running_ns > 0).sum()) if clock.reading else len(samples.time_ns)
+    finally:
+        ring.close()
+        close(fds)
+    return found > 0

@@ -1,0 +1,291 @@
+"""From the bytes of ring buffers to columns: perf's records decoded whole arrays at a time.
+
+Every event here writes the same fields, so that records of all rings can be decoded as one stream: samples are
+identifier, address, pid and tid, time, processor, period, then (``reading``) the group's values, then the call chain;
+every other record ends with pid and tid, time, processor and identifier.
+"""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from collectors.sampler.chains import Chains
+from hwprof.hardware.perf_event import FORMAT_GROUP, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING
+from hwprof.hardware.perf_sampling import (
+    CPUMODE_MASK,
+    MISC_SWITCH_OUT,
+    MISC_SWITCH_OUT_PREEMPT,
+    RECORD_FORK,
+    RECORD_LOST,
+    RECORD_LOST_SAMPLES,
+    RECORD_MMAP2,
+    RECORD_SAMPLE,
+    RECORD_SWITCH,
+    RECORD_THROTTLE,
+    SAMPLE_CALLCHAIN,
+    SAMPLE_CPU,
+    SAMPLE_IDENTIFIER,
+    SAMPLE_IP,
+    SAMPLE_PERIOD,
+    SAMPLE_READ,
+    SAMPLE_TID,
+    SAMPLE_TIME,
+)
+
+Words = NDArray[np.uint64]
+Numbers = NDArray[np.int64]
+
+COMMON: Final = SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_IDENTIFIER
+"""What every event writes with every record."""
+
+SAMPLED: Final = COMMON | SAMPLE_IP | SAMPLE_PERIOD | SAMPLE_CALLCHAIN
+
+GROUP_FORMAT: Final = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP
+
+WORD: Final = 8
+_IDENTIFIER, _ADDRESS, _THREAD, _TIME, _CPU, _PERIOD, _REST = range(1, 8)  # words of a sample, after its header
+_GROUP_TIMES: Final = 3  # number of values, time enabled, time running
+_END_THREAD, _END_TIME, _END_CPU = -4, -3, -2  # words of any other record, from its end
+_LOW: Final = np.uint64(0xFFFF_FFFF)
+_HALF: Final = np.uint64(32)
+_MOST: Final = np.uint64(1 << 16)  # no record has so many words
+
+
+def sample_type(*, reading: bool) -> int:
+    """What a sample is to hold; ``reading``: the values of its group too."""
+    return SAMPLED | SAMPLE_READ if reading else SAMPLED
+
+
+@dataclass
+class Samples:
+    """Columns of the same length, in order of the stream. ``values``: a row a sample, as wide as the largest group,
+    filled with 0. ``chain``: of ``Chains``, -1 where there are no callers."""
+
+    event: Words
+    address: Words
+    pid: Numbers
+    tid: Numbers
+    time_ns: Numbers
+    cpu: Numbers
+    period: Numbers
+    mode: Numbers
+    enabled_ns: Numbers
+    running_ns: Numbers
+    values: Numbers
+    chain: Numbers
+
+
+@dataclass
+class Switches:
+    """When threads left a processor (``out``) and came back."""
+
+    pid: Numbers
+    tid: Numbers
+    time_ns: Numbers
+    cpu: Numbers
+    out: NDArray[np.bool_]
+    preempted: NDArray[np.bool_]
+
+
+@dataclass(frozen=True)
+class Mapping:
+    """A piece of a file, or of memory without one, that became part of a process's executable addresses."""
+
+    time_ns: int
+    pid: int
+    address: int
+    size_bytes: int
+    offset_bytes: int
+    file: str
+    protection: int
+
+
+@dataclass(frozen=True)
+class Birth:
+    """A thread that began; ``pid`` is another process's where a child process was forked."""
+
+    time_ns: int
+    pid: int
+    tid: int
+
+
+@dataclass
+class Batch:
+    """What one block of bytes held."""
+
+    samples: Samples
+    switches: Switches
+    mappings: list[Mapping] = field(default_factory=list)
+    births: list[Birth] = field(default_factory=list)
+    lost: int = 0  # records that found no room, or that the hardware dropped
+    throttled: int = 0  # how often the kernel stopped an event for the rest of a tick
+
+
+class Decoder:
+    """Decodes a stream block by block, so that memory stays bounded; records may reach over the end of a block.
+
+    ``torn_bytes`` is what could not be decoded: a record cut off where the stream ends, and everything after a record
+    whose size is impossible, since nothing tells where the next one begins.
+    """
+
+    def __init__(self, *, reading: bool) -> None:
+        self._reading = reading
+        self._rest = b""
+        self._broken = False
+        self.chains = Chains()
+        self.torn_bytes = 0
+
+    def decode(self, block: bytes) -> Batch:
+        """The records that end in this block."""
+        if self._broken:
+            self.torn_bytes += len(block)
+            block = b""
+        data = self._rest + block
+        at, used, broken = record_offsets(data)
+        self._broken |= broken
+        self._rest = data[used:]
+        return self._batch(np.frombuffer(data, dtype=np.uint64, count=used // WORD), at)
+
+    def finish(self) -> None:
+        """The stream has ended."""
+        self.torn_bytes += len(self._rest)
+        self._rest = b""
+
+    def _batch(self, words: Words, at: Numbers) -> Batch:
+        headers = words[at]
+        kind = (headers & _LOW).astype(np.int64)
+        misc = (headers >> _HALF & np.uint64(0xFFFF)).astype(np.int64)
+        end = at + (headers >> np.uint64(48)).astype(np.int64) // WORD
+
+        def of(which: int) -> tuple[Numbers, Numbers, Numbers]:
+            chosen = np.flatnonzero(kind == which)
+            return at[chosen], misc[chosen], end[chosen]
+
+        return Batch(
+            samples=self._samples(words, *of(RECORD_SAMPLE)),
+            switches=_switches(words, *of(RECORD_SWITCH)),
+            mappings=list(_mappings(words, *of(RECORD_MMAP2))),
+            births=list(_births(words, *of(RECORD_FORK))),
+            lost=_total(words, of(RECORD_LOST)[0] + 2) + _total(words, of(RECORD_LOST_SAMPLES)[0] + 1),
+            throttled=len(of(RECORD_THROTTLE)[0]),
+        )
+
+    def _samples(self, words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Samples:
+        at, misc, count, chain_at = self._whole(words, at, misc, end)
+        thread = words[at + _THREAD]
+        nothing = np.zeros(len(at), dtype=np.int64)
+        return Samples(
+            event=words[at + _IDENTIFIER],
+            address=words[at + _ADDRESS],
+            pid=(thread & _LOW).astype(np.int64),
+            tid=(thread >> _HALF).astype(np.int64),
+            time_ns=words[at + _TIME].astype(np.int64),
+            cpu=(words[at + _CPU] & _LOW).astype(np.int64),
+            period=words[at + _PERIOD].astype(np.int64),
+            mode=misc & CPUMODE_MASK,
+            enabled_ns=words[at + _REST + 1].astype(np.int64) if self._reading else nothing,
+            running_ns=words[at + _REST + 2].astype(np.int64) if self._reading else nothing,
+            values=_values(words, at + _REST + _GROUP_TIMES, count),
+            chain=self.chains.intern(words, chain_at + 1, words[chain_at].astype(np.int64), misc & CPUMODE_MASK),
+        )
+
+    def _whole(
+        self, words: Words, at: Numbers, misc: Numbers, end: Numbers
+    ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """(begin, misc, number of values, begin of the chain) of the samples whose parts fit into them; the others are
+        damaged, and count as torn."""
+        last = len(words) - 1
+        count = np.zeros(len(at), dtype=np.int64)
+        chain_at = at + _REST
+        if self._reading:
+            count = np.minimum(words[np.minimum(chain_at, last)], _MOST).astype(np.int64)
+            chain_at = chain_at + _GROUP_TIMES + count
+        length = np.minimum(words[np.minimum(chain_at, last)], _MOST).astype(np.int64)
+        fits = chain_at + 1 + length <= end
+        self.torn_bytes += WORD * int((end - at)[~fits].sum())
+        return at[fits], misc[fits], count[fits], chain_at[fits]
+
+
+def record_offsets(data: bytes) -> tuple[Numbers, int, bool]:
+    """(where each whole record begins, in 64-bit words; how many bytes these records have; whether the next one's size
+    is impossible, rather than its end cut off).
+
+    Records have any size, so each must be looked at to find the next: the one loop over records that arrays cannot do.
+    """
+    halves = memoryview(data)[: len(data) // WORD * WORD].cast("H")
+    begins = array("q")
+    append = begins.append
+    at, end, impossible = 0, len(halves), False  # in 16-bit halves: a header's last one is its record's size in bytes
+    while at < end:
+        size = halves[at + 3]
+        if size & 7 or not size:
+            impossible = True
+            break
+        append(at)
+        at += size >> 1
+    if at > end:
+        at = begins.pop()
+    return np.frombuffer(begins, dtype=np.int64) // 4, at * 2, impossible
+
+
+def _values(words: Words, at: Numbers, count: Numbers) -> Numbers:
+    width = int(count.max()) if len(count) else 0
+    values = np.zeros((len(at), width), dtype=np.int64)
+    for column in range(width):
+        has = count > column
+        values[has, column] = words[at[has] + column].astype(np.int64)
+    return values
+
+
+def _switches(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Switches:
+    thread = words[end + _END_THREAD]
+    return Switches(
+        pid=(thread & _LOW).astype(np.int64),
+        tid=(thread >> _HALF).astype(np.int64),
+        time_ns=words[end + _END_TIME].astype(np.int64),
+        cpu=(words[end + _END_CPU] & _LOW).astype(np.int64),
+        out=(misc & MISC_SWITCH_OUT) != 0,
+        preempted=(misc & MISC_SWITCH_OUT_PREEMPT) != 0,
+    )
+
+
+def _mappings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Mapping]:
+    for begin, until in zip(at.tolist(), end.tolist(), strict=True):
+        name = words[begin + 9 : until + _END_THREAD].tobytes().split(b"\0", 1)[0]
+        yield Mapping(
+            time_ns=int(words[until + _END_TIME]),
+            pid=int(words[begin + 1] & _LOW),
+            address=int(words[begin + 2]),
+            size_bytes=int(words[begin + 3]),
+            offset_bytes=int(words[begin + 4]),
+            file=name.decode(errors="surrogateescape"),
+            protection=int(words[begin + 8] & _LOW),
+        )
+
+
+def _births(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Birth]:
+    for begin in at.tolist():
+        yield Birth(time_ns=int(words[begin + 3]), pid=int(words[begin + 1] & _LOW), tid=int(words[begin + 2] & _LOW))
+
+
+def _total(words: Words, at: Numbers) -> int:
+    return int(words[at].sum())
+
+
+def joined(parts: list[Any]) -> Any:
+    """Batches' samples (or switches) as one; at least one part."""
+    kind = type(parts[0])
+    columns = {}
+    for name in (one.name for one in fields(kind)):
+        arrays = [getattr(part, name) for part in parts]
+        if arrays[0].ndim == 2:
+            width = max(part.shape[1] for part in arrays)
+            arrays = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in arrays]
+        columns[name] = np.concatenate(arrays)
+    return kind(**columns)

@@ -1,0 +1,131 @@
+"""What is open on one thread of another process: its clocks, and the ring that their records go to."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import struct
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from collectors.counting.threads import EndedError, RefusedError
+from collectors.perf.threads import ENDED
+from collectors.sampler.clocks import Clock, close
+from collectors.sampler.plan import Plan
+from collectors.sampler.records import COMMON
+from collectors.sampler.ring import SMALLEST, map_ring, ring_bytes, why_no_ring
+from hwprof.hardware import perf_event, perf_sampling, permission
+from hwprof.hardware.perf_sampling import SamplingAttributes
+
+_IOC_SET_OUTPUT: Final = 0x2405
+
+
+class SampledThread:
+    """A thread's clocks, switched off at first, and its ring. ``events`` says which clock each event number is."""
+
+    def __init__(self, plan: Plan, tid: int) -> None:
+        """Raises ``EndedError`` or ``RefusedError``; then nothing stays open."""
+        self.tid = tid
+        self.events: dict[int, Clock] = {}
+        self._groups: list[list[int]] = []
+        try:
+            for clock in plan.clocks:
+                self._groups.append(plan.opening.open(clock, tid))
+                self.events[perf_sampling.event_id(self._groups[-1][0])] = clock
+            self._ring = map_ring(self.fd, ring_bytes(plan.bytes_a_second()))
+            for group in self._groups[1:]:
+                fcntl.ioctl(group[0], _IOC_SET_OUTPUT, self.fd)
+        except OSError as error:
+            self._close_events()
+            if error.errno in ENDED:
+                raise EndedError from error
+            why = why_no_ring() if error.errno == errno.EPERM and self.events else permission.why_not_allowed(error)
+            raise RefusedError(permission.with_remedy(why)) from error
+
+    @property
+    def fd(self) -> int:
+        """What is polled: readable when the ring is half full, hung up when the thread has ended."""
+        return self._groups[0][0]
+
+    @property
+    def ring_bytes(self) -> int:
+        """As much as this user may lock."""
+        return self._ring.data_bytes
+
+    def enable(self) -> None:
+        """Sampling begins."""
+        for group in self._groups:
+            perf_event.enable_group(group[0])
+
+    def disable(self) -> None:
+        """Sampling ends."""
+        for group in self._groups:
+            perf_event.disable_group(group[0])
+
+    def drain(self, write: Callable[[memoryview], object]) -> int:
+        """Hands out all records."""
+        return self._ring.drain(write)
+
+    def counted(self) -> int:
+        """How much of its event the thread had so far, sampled or not: cycles, or nanoseconds."""
+        return sum(_value(group[0], clock) for group, clock in zip(self._groups, self.events.values(), strict=True))
+
+    def close(self) -> None:
+        """Gives everything back; what was not drained is lost."""
+        self._ring.close()
+        self._close_events()
+
+    def _close_events(self) -> None:
+        for group in self._groups:
+            close(group)
+        self._groups = []
+
+
+class Lookout:
+    """Tells of births and new executable mappings in a process, from its first thread on: an event that never happens,
+    inherited by every thread that is born, on each processor, as inherited events with a ring must be."""
+
+    def __init__(self, pid: int, cpu: int) -> None:
+        """Raises ``OSError``."""
+        attributes = SamplingAttributes(
+            perf_event.TYPE_SOFTWARE,
+            perf_sampling.CONFIG_DUMMY,
+            sample_type=COMMON,
+            exclude_kernel=True,
+            inherit=True,
+            births=True,
+            mappings=True,
+            wakeup_bytes=1,
+        )
+        self.fd = perf_event.open_event(attributes, pid, cpu=cpu)
+        try:
+            self._ring = map_ring(self.fd, 2 * SMALLEST)
+        except OSError:
+            os.close(self.fd)
+            raise
+
+    def drain(self, write: Callable[[memoryview], object]) -> int:
+        """Hands out all records."""
+        return self._ring.drain(write)
+
+    def close(self) -> None:
+        """Gives everything back."""
+        self._ring.close()
+        os.close(self.fd)
+
+
+def threads_of(pid: int) -> set[int]:
+    """The threads that the process has now; none if it has ended."""
+    try:
+        return {int(entry.name) for entry in Path(f"/proc/{pid}/task").iterdir()}
+    except OSError:
+        return set()
+
+
+def _value(fd: int, clock: Clock) -> int:
+    if clock.reading:
+        return perf_event.read_group(fd, 1 + len(clock.members))[2][0]
+    (value,) = struct.unpack("=Q", os.read(fd, 8))
+    return int(value)
