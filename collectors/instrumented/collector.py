@@ -123,8 +123,11 @@ class InstrumentedCollector:
         cpu_ns = time.process_time_ns() - self._cpu_ns
         engine.unfollow()
         from collectors.instrumented.events import events
+        from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
+        from collectors.instrumented.metrics import definitions
 
+        ghz = reference_ghz()
         self._log = log = Log.of(engine.memory)
         self._check_complete(engine)
         control = engine.memory.control
@@ -133,6 +136,7 @@ class InstrumentedCollector:
             notes=self._notes(log, cpu_ns),
             detail={
                 "frida": FRIDA_VERSION,
+                "reference_ghz": round(ghz, 5),
                 "start_s": round(self._start_s, 3),
                 "self_test": list(self_test.loops),
                 "registers_tried": self_test.registers,
@@ -145,6 +149,7 @@ class InstrumentedCollector:
                 "log_entries": control.log_used,
             },
             events=[event.info() for event in events()],
+            metrics=definitions(ghz),
         )
 
     # --- EdgeCounter
