@@ -177,7 +177,8 @@ class InstrumentedCollector:
         from collectors.instrumented.accounting import count
         from collectors.instrumented.events import events
 
-        counted = count(self._sums, spans, self._first_edge, events())
+        assert self._context is not None
+        counted = count(self._sums, spans, self._first_edge, events(), self._context.main_tid)
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
         windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
         window_ns = pl.Series(windows_ns[counted.span])

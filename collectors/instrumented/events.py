@@ -30,6 +30,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     name: str
     facts: tuple[str, ...]
     domains: tuple[Domain, ...] = ()
+    busiest: bool = False  # between two edges, of the thread that has the most, instead of the sum over threads
     unit: str = "1"
     precision: str | None = None
     width: int | None = None  # of the vectors, in bits; 0: scalar
