@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from collectors.instrumented.events import Event
 from collectors.instrumented.log import Integers, Log
-from collectors.instrumented.symbols import Kernel
+from collectors.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
 
 
@@ -65,9 +65,7 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
     return Sums(interval[rows], thread[rows], kernel[rows], facts, log.edges, tids, tuple(kernels))
 
 
-def count(
-    sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event], main_tid: int
-) -> Counted:
+def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event], main_tid: int) -> Counted:
     """For every span, thread and event the value, zeros included. ``first_edge``: the log's edge that the spans' edge 0
     is. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0

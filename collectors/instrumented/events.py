@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.instrumented.facts import Fact
-from collectors.instrumented.symbols import Domain
+from collectors.symbols.domains import Domain
 from hwprof.run.manifest import EventInfo
 
 PREFIX: Final = "instrumented."
@@ -20,7 +20,7 @@ PREFIX: Final = "instrumented."
 
 PROVENANCE: Final = "instrumented"
 
-COUNTED: Final = frozenset(Domain) - {Domain.OPENMP, Domain.OWN}
+COUNTED: Final = frozenset(Domain) - {Domain.OPENMP, Domain.OWN, Domain.KERNEL}
 """Whose code makes up an event that names no domains."""
 
 
