@@ -37,13 +37,13 @@ static void take(CacheModel *model, CacheThread *thread, uint64_t line, uint64_t
   counts[CACHE_MISSES + last] += missed_in_last(model, &thread->levels[last], line);
 }
 
-/* Every line of so many bytes; how many there are. */
-static uint64_t take_all(CacheModel *model, CacheThread *thread, uint64_t address, uint64_t bytes, uint64_t *counts) {
-  uint64_t first = address >> model->line_shift, last = (address + bytes - 1) >> model->line_shift, line;
-  if (bytes == 0) return 0;
-  for (line = first; line <= last; line++)
-    if (line != thread->recent) take(model, thread, line, counts);
-  return last - first + 1;
+/* What a rep prefix repeats: an access for each line, as processors do it. */
+static void take_rounds(CacheModel *model, CacheThread *thread, uint64_t address, uint64_t bytes, uint64_t *counts) {
+  uint64_t line = address >> model->line_shift, last = (address + bytes - 1) >> model->line_shift;
+  if (bytes == 0) return;
+  counts[CACHE_BYTES] += bytes;
+  counts[CACHE_ACCESSES] += last - line + 1;
+  for (; line <= last; line++) take(model, thread, line, counts);
 }
 
 static uint64_t *counts_of(CacheThread *thread, uint32_t number) {
@@ -62,23 +62,25 @@ static uint64_t address_of(const CacheOperand *operand, const uint64_t *words) {
   return address;
 }
 
-/* The records from `at` to `end`. What a rep prefix repeats is an access for each line, as the processor does it. */
+/* The records from `at` to `end`. */
 void cache_consume(CacheModel *model, CacheThread *thread, const uint64_t *at, const uint64_t *end) {
+  const uint64_t shift = model->line_shift;
   while (at < end) {
     const CacheRecord *record = &thread->records[*at];
     const CacheOperand *operand = &thread->operands[record->first_operand], *stop = operand + record->operands;
     uint64_t *counts = counts_of(thread, record->block);
     counts[CACHE_BYTES] += record->bytes;
+    counts[CACHE_ACCESSES] += record->accesses;
     for (; operand < stop; operand++) {
-      uint64_t address = address_of(operand, at);
+      uint64_t address = address_of(operand, at), line, last;
       if (operand->rounds) {
-        uint64_t bytes = at[operand->rounds] * operand->size;
-        counts[CACHE_BYTES] += bytes;
-        counts[CACHE_ACCESSES] += take_all(model, thread, address, bytes, counts);
-      } else {
-        counts[CACHE_ACCESSES]++;
-        take_all(model, thread, address, operand->size, counts);
+        take_rounds(model, thread, address, at[operand->rounds] * operand->size, counts);
+        continue;
       }
+      line = address >> shift;
+      last = (address + operand->size - 1) >> shift;
+      if (line != thread->recent) take(model, thread, line, counts);
+      while (line != last) take(model, thread, ++line, counts);
     }
     at += record->words;
   }

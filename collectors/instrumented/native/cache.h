@@ -29,7 +29,7 @@ typedef struct {
   uint32_t block;
   uint32_t words; /* the number's included */
   uint32_t first_operand, operands;
-  uint64_t bytes; /* of the operands that are not repeated */
+  uint64_t accesses, bytes; /* of the operands that are not repeated */
 } CacheRecord;
 
 typedef struct {

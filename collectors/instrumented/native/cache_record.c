@@ -18,7 +18,7 @@ typedef struct {
   Context *context;
   CacheThread *thread; /* NULL: nothing is recorded */
   guint32 block, words;
-  guint64 first_operand, bytes;
+  guint64 first_operand, accesses, bytes;
   guint32 held_in[REGISTERS64]; /* the word that holds the register; 0: none */
   gint64 moved[REGISTERS64];    /* by how much it was changed since then */
 } Recorder;
@@ -69,7 +69,7 @@ static gboolean make_thread(Context *context, CacheThread *thread) {
 
 static void begin_record(Recorder *recorder) {
   recorder->words = 1;
-  recorder->bytes = 0;
+  recorder->accesses = recorder->bytes = 0;
   recorder->first_operand = recorder->thread->operands_used;
   forget_registers(recorder);
 }
@@ -181,6 +181,7 @@ static void add_address(Recorder *recorder, int base, int index, int scale, gint
   if (rounds != NO_REGISTER) {
     operand->rounds = word_of(recorder, rounds, added);
   } else {
+    recorder->accesses++;
     recorder->bytes += operand->size;
   }
 }
@@ -343,6 +344,7 @@ static void end_record(Recorder *recorder, GumStalkerIterator *iterator, GumX86W
   record->words = recorder->words;
   record->first_operand = recorder->first_operand;
   record->operands = thread->operands_used - recorder->first_operand;
+  record->accesses = recorder->accesses;
   record->bytes = recorder->bytes;
   put_record(recorder, thread->records_used++, iterator, to);
   begin_record(recorder);
