@@ -120,16 +120,15 @@ class CallgrindCollector:
 
         Raises ``ProfileError`` where the profile contradicts itself, and ``OSError``.
         """
-        from collectors.callgrind import names, profile
+        from collectors.callgrind import profile
         from collectors.callgrind.command import PROFILE
         from collectors.callgrind.edges import Edges
         from collectors.callgrind.events import metrics
         from collectors.callgrind.tables import Tables
+        from collectors.symbols.jit import keep_perf_map
+        from collectors.symbols.resolver import Resolver
 
-        written = names.map_of(pid)
-        if written.exists():
-            shutil.move(written, raw / names.MAP)
-        tables = Tables(Edges.read(raw), names.KernelMap.read(raw / names.MAP))
+        tables = Tables(Edges.read(raw), Resolver([], keep_perf_map(pid, raw)))
         tables.take(profile.read(raw / PROFILE))
         events = tables.events
         notes = []

@@ -3,23 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import polars as pl
 
 from collectors.callgrind.edges import Edges
 from collectors.callgrind.events import Event, counted
-from collectors.callgrind.names import Kernel, KernelMap, kernel_of
-from collectors.callgrind.profile import Part
+from collectors.callgrind.profile import NO_FILE, Function, Part
+from collectors.symbols.domains import Domain, domain_of
+from collectors.symbols.kernels import UNKNOWN, UNKNOWN_LIBRARY, Kernel
+from collectors.symbols.resolver import Resolver, named
+from collectors.symbols.tables import kernels_table
 from hwprof.run.schema import empty
 from hwprof.session.collector import CountedSpan
 
 
 class Tables:
-    """Takes the parts of a pass; holds what lies between edges only."""
+    """Takes the parts of a pass; holds what lies between edges only. ``jit``: names the code that is in no file."""
 
-    def __init__(self, edges: Edges, kernels: KernelMap) -> None:
+    def __init__(self, edges: Edges, jit: Resolver) -> None:
         self._edges = edges
-        self._map = kernels
+        self._jit = jit
         self._parts: dict[int, dict[int, list[int]]] = {}  # by part: by kernel
         self._totals: dict[int, list[int]] = {}  # by part
         self._kernels: dict[Kernel, int] = {}
@@ -32,7 +36,7 @@ class Tables:
             if part.number < self._edges.count:
                 mine: dict[int, list[int]] = {}
                 for function, costs in part.costs.items():
-                    kernel = self._kernels.setdefault(kernel_of(function, self._map), len(self._kernels))
+                    kernel = self._kernels.setdefault(kernel_of(function, self._jit), len(self._kernels))
                     mine[kernel] = _added(mine.get(kernel), costs)
                 self._parts[part.number], self._totals[part.number] = mine, part.total
 
@@ -61,9 +65,7 @@ class Tables:
 
     def kernels(self) -> pl.DataFrame:
         """Rows of ``kernels``, without ``pass``."""
-        rows = [(number, *kernel) for kernel, number in self._kernels.items()]
-        schema = {name: dtype for name, dtype in empty("kernels").schema.items() if name != "pass"}
-        return pl.DataFrame(rows, schema=schema, orient="row")
+        return kernels_table(list(self._kernels))
 
     def kernel_counts(self) -> pl.DataFrame:
         """Rows of ``kernel_counts``, without ``pass``: the same as ``counts``, by kernel."""
@@ -94,6 +96,21 @@ class Tables:
             (event.name, sum(amounts[self.columns.index(column)] for column in event.sum), event.provenance)
             for event in self.events
         ]
+
+
+def kernel_of(function: Function, jit: Resolver) -> Kernel:
+    """What a function is in the tables. One without a symbol is named by its address within its library."""
+    address = int(function.name, 16) if function.name.startswith("0x") else None
+    if function.file != NO_FILE:
+        library = Path(function.file).name
+        domain = domain_of(library)
+        if address is None:
+            return named(domain, library, function.name)
+        return Kernel(domain, library, f"{library}+{address:#x}")
+    if address is None:
+        return Kernel(Domain.OTHER, UNKNOWN_LIBRARY, function.name)
+    found = jit.kernel_at(address)
+    return found if found != UNKNOWN else Kernel(Domain.OTHER, UNKNOWN_LIBRARY, f"{address:#x}", None, address)
 
 
 def _added(left: list[int] | None, right: Sequence[int]) -> list[int]:

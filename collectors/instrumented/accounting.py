@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from collectors.instrumented.events import Event
 from collectors.instrumented.log import Integers, Log
-from collectors.instrumented.symbols import Kernel
+from collectors.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
 
 
@@ -65,9 +65,10 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
     return Sums(interval[rows], thread[rows], kernel[rows], facts, log.edges, tids, tuple(kernels))
 
 
-def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event]) -> Counted:
+def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event], main_tid: int) -> Counted:
     """For every span, thread and event the value, zeros included. ``first_edge``: the log's edge that the spans' edge 0
-    is."""
+    is. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
+    main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
     begin, end = _edges(spans, first_edge)
     threads = len(sums.tids)
     columns = []
@@ -76,6 +77,10 @@ def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Seq
         values = sums.facts[within] @ event.weights()
         by_interval = np.zeros((sums.intervals, threads), dtype=np.int64)
         np.add.at(by_interval, (sums.interval[within], sums.thread[within]), values)
+        if event.busiest:
+            most = by_interval.max(axis=1)
+            by_interval[:] = 0
+            by_interval[:, main] = most
         so_far = np.cumsum(by_interval, axis=0)
         columns.append(so_far[end] - so_far[begin])
     value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), threads, 0), dtype=np.int64)
@@ -86,7 +91,7 @@ def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Seq
 def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event]) -> Counted:
     """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too, each with
     the events that name no domain."""
-    chosen = [number for number, event in enumerate(events) if not event.domains]
+    chosen = [number for number, event in enumerate(events) if not event.domains and not event.busiest]
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
     weights = np.stack([events[number].weights() for number in chosen], axis=-1)

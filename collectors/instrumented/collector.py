@@ -7,7 +7,6 @@ import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
@@ -34,7 +33,7 @@ SLOWDOWN: Final = 2.0
 CALL_S: Final = 0.005
 """Roughly, as measured with yolov7; for the prediction of how long the pass takes."""
 
-UNFOLLOWED_SHARE: Final = 0.02
+UNFOLLOWED_SHARE: Final = 0.002
 """Processor time of threads that were not followed that is worth a note."""
 
 
@@ -123,8 +122,11 @@ class InstrumentedCollector:
         cpu_ns = time.process_time_ns() - self._cpu_ns
         engine.unfollow()
         from collectors.instrumented.events import events
+        from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
+        from collectors.instrumented.metrics import definitions
 
+        ghz = reference_ghz()
         self._log = log = Log.of(engine.memory)
         self._check_complete(engine)
         control = engine.memory.control
@@ -133,6 +135,7 @@ class InstrumentedCollector:
             notes=self._notes(log, cpu_ns),
             detail={
                 "frida": FRIDA_VERSION,
+                "reference_ghz": round(ghz, 5),
                 "start_s": round(self._start_s, 3),
                 "self_test": list(self_test.loops),
                 "registers_tried": self_test.registers,
@@ -145,6 +148,7 @@ class InstrumentedCollector:
                 "log_entries": control.log_used,
             },
             events=[event.info() for event in events()],
+            metrics=definitions(ghz),
         )
 
     # --- EdgeCounter
@@ -172,7 +176,8 @@ class InstrumentedCollector:
         from collectors.instrumented.accounting import count
         from collectors.instrumented.events import events
 
-        counted = count(self._sums, spans, self._first_edge, events())
+        assert self._context is not None
+        counted = count(self._sums, spans, self._first_edge, events(), self._context.main_tid)
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
         windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
         window_ns = pl.Series(windows_ns[counted.span])
@@ -184,19 +189,11 @@ class InstrumentedCollector:
 
         from collectors.instrumented.accounting import count_kernels
         from collectors.instrumented.events import events
+        from collectors.symbols.tables import kernels_table
 
         counted = count_kernels(self._sums, spans, self._first_edge, events())
-        kernels = self._sums.kernels
         return {
-            "kernels": pl.DataFrame(
-                {
-                    "kernel": pl.Series(range(len(kernels)), dtype=pl.Int32),
-                    "domain": pl.Series([kernel.domain.value for kernel in kernels], dtype=pl.String),
-                    "library": pl.Series([kernel.library for kernel in kernels], dtype=pl.String),
-                    "name": pl.Series([kernel.name for kernel in kernels], dtype=pl.String),
-                    "address": pl.Series([kernel.address for kernel in kernels], dtype=pl.Int64),
-                }
-            ),
+            "kernels": kernels_table(self._sums.kernels),
             "kernel_counts": self._frame(spans, counted).with_columns(kernel=pl.Series(counted.kernel).cast(pl.Int32)),
         }
 
@@ -216,29 +213,18 @@ class InstrumentedCollector:
     def _sums(self) -> Sums:
         """Names every block and adds them up."""
         from collectors.instrumented.accounting import add_up, starts_of
-        from collectors.instrumented.symbols import (
-            Domain,
-            Kernel,
-            Known,
-            executable_mappings,
-            name_addresses,
-            read_perf_map,
-        )
+        from collectors.symbols.domains import Domain
+        from collectors.symbols.jit import Known, keep_perf_map
+        from collectors.symbols.kernels import Kernel
+        from collectors.symbols.process import resolver
 
-        mappings = executable_mappings(Path("/proc/self/maps").read_text())
-        own = Known(*self._started().own_code, Kernel(Domain.OWN, "hwprof", None, None))
-        known = [own, *read_perf_map(self._perf_map())]
-        numbers, kernels = name_addresses(starts_of(self._stopped()), mappings, known)
+        assert self._context is not None, "kernels before start"
+        own = Known(*self._started().own_code, Kernel(Domain.OWN, "hwprof", None))
+        known = [own, *keep_perf_map(os.getpid(), self._context.raw)]
+        undivided = (Domain.PYTHON, Domain.OTHER, Domain.OWN)
+        names = resolver(os.getpid(), known, undivided=undivided)
+        numbers, kernels = names.resolve(starts_of(self._stopped()))
         return add_up(self._stopped(), numbers, kernels)
-
-    def _perf_map(self) -> str:
-        """Its text; the file moves to the pass's raw files."""
-        path = _perf_map_path()
-        text = path.read_text(errors="replace") if path.exists() else ""
-        if self._context is not None and text:
-            (self._context.raw / "perf.map").write_text(text)
-            path.unlink(missing_ok=True)
-        return text
 
     def _frame(self, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
         import numpy as np
@@ -272,8 +258,10 @@ class InstrumentedCollector:
             raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
 
     def _notes(self, log: Log, cpu_ns: int) -> list[str]:
+        from collectors.symbols.jit import perf_map_of
+
         notes = ["counts are of user code on the calling thread and its OpenMP pool; the kernel's code is not in them"]
-        if not _perf_map_path().exists():
+        if not perf_map_of(os.getpid()).exists():
             notes.append("JIT kernels have no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used")
         if self._unfollowed is not None:
             worked = self._unfollowed.worked({int(context.tid) for context in log.contexts})
@@ -281,7 +269,7 @@ class InstrumentedCollector:
             if total_ns > UNFOLLOWED_SHARE * cpu_ns:
                 busy = sorted(worked, key=lambda name: -worked[name])[:5]
                 notes.append(
-                    f"{total_ns / cpu_ns:.0%} of the processor time was spent on threads that were not followed:"
+                    f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not followed:"
                     f" {', '.join(name for name in busy if worked[name])}"
                 )
         if refused := self._started().memory.control.refused_contexts:
@@ -305,8 +293,3 @@ class InstrumentedCollector:
             for tid in tids
         ]
         return pl.DataFrame(rows)
-
-
-def _perf_map_path() -> Path:
-    """Where oneDNN and others write it."""
-    return Path(f"/tmp/perf-{os.getpid()}.map")

@@ -14,6 +14,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
 
+from collectors.instrumented.cache_geometry import Geometry
+from collectors.instrumented.cache_memory import CacheMemory
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.source import agent_source, module_source
@@ -44,10 +46,11 @@ def installed_frida() -> str | None:
 class Engine:
     """The one engine of a process. Leave the process with ``os._exit``: copies of code stay in use until then."""
 
-    def __init__(self, *, mend_epilog: bool | None = None) -> None:
+    def __init__(self, *, mend_epilog: bool | None = None, caches: Geometry | None = None) -> None:
         """Loads frida's agent into this process and compiles the C module.
 
         ``mend_epilog``: whether to mend the fault of ``native/epilog.c``; None: where there are registers to lose.
+        ``caches``: what the cache model simulates; None: nothing.
         Raises ``HwprofError``.
         """
         found = installed_frida()
@@ -56,6 +59,7 @@ class Engine:
         wanted = "avx512f" in processor_flags() if mend_epilog is None else mend_epilog
         self.openmp = OpenMP()
         self.memory = _memory(wanted, self.openmp.threads)
+        self.cache_memory = CacheMemory(caches)
         self.following = False
         self._agent = self._attach()
         self._each_follows = int(self._agent["follow"], 16)
@@ -87,6 +91,15 @@ class Engine:
             self.openmp.each(self._each_unfollows)
             self.following = False
 
+    def compile(self, source: str, name: str) -> int:
+        """The address of a function of a C source that needs nothing else. Raises ``HwprofError``."""
+        import frida
+
+        try:
+            return int(self._script.exports_sync.compile(source, name), 16)
+        except frida.core.RPCException as error:
+            raise HwprofError(f"frida cannot compile {name}: {first_line(error)}") from error
+
     def _before_fork(self) -> None:
         """A fork of a followed thread crashes."""
         self._interrupted = self.following
@@ -108,8 +121,9 @@ class Engine:
             raise HwprofError(f"frida cannot compile the counting module: {first_line(error)}") from error
         except Exception as error:  # frida raises a class of its own for each failure
             raise HwprofError(f"frida cannot be loaded into this process: {first_line(error)}") from error
-        if agent["sizes"] != self.memory.sizes():
-            raise HwprofError(f"the counting module's memory differs: {agent['sizes']}, not {self.memory.sizes()}")
+        sizes = [*self.memory.sizes(), ctypes.sizeof(self.cache_memory.model)]
+        if agent["sizes"] != sizes:
+            raise HwprofError(f"the counting module's memory differs: {agent['sizes']}, not {sizes}")
         return agent
 
     def _symbols(self) -> dict[str, str]:
@@ -117,11 +131,13 @@ class Engine:
         c_library = ctypes.CDLL(None)
         addresses = {
             "control": ctypes.addressof(self.memory.control),
+            "cache_model": ctypes.addressof(self.cache_memory.model),
             "code_pages": ctypes.addressof(self.memory.code_pages),
             "munmap_address": function_address(c_library.munmap),
         }
         addresses |= {
-            name: function_address(c_library[name]) for name in ("clock_gettime", "memcmp", "mmap", "syscall")
+            name: function_address(c_library[name])
+            for name in ("clock_gettime", "memcmp", "mmap", "pthread_self", "syscall")
         }
         return {name: hex(address) for name, address in addresses.items()}
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.instrumented.facts import Fact
-from collectors.instrumented.symbols import Domain
+from collectors.symbols.domains import Domain
 from hwprof.run.manifest import EventInfo
 
 PREFIX: Final = "instrumented."
@@ -20,7 +20,7 @@ PREFIX: Final = "instrumented."
 
 PROVENANCE: Final = "instrumented"
 
-COUNTED: Final = frozenset(Domain) - {Domain.OPENMP, Domain.OWN}
+COUNTED: Final = frozenset(Domain) - {Domain.OPENMP, Domain.OWN, Domain.KERNEL}
 """Whose code makes up an event that names no domains."""
 
 
@@ -30,6 +30,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     name: str
     facts: tuple[str, ...]
     domains: tuple[Domain, ...] = ()
+    busiest: bool = False  # between two edges, of the thread that has the most, instead of the sum over threads
     unit: str = "1"
     precision: str | None = None
     width: int | None = None  # of the vectors, in bits; 0: scalar

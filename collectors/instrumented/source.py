@@ -9,6 +9,7 @@ from collectors.instrumented.facts import Fact
 
 PARTS: Final = (
     "layout.h",
+    "cache.h",
     "decode.c",
     "writing.c",
     "undecoded.c",
@@ -16,6 +17,9 @@ PARTS: Final = (
     "epilog.c",
     "contexts.c",
     "guards.c",
+    "cache_registers.c",
+    "cache_record.c",
+    "cache_edges.c",
     "edges.c",
     "transform.c",
 )
@@ -28,6 +32,11 @@ def module_source() -> str:
     parts = [f"enum Fact {{ {names}, FACTS }};\n"]
     parts += [f'#line 1 "{name}"\n{_read(name)}' for name in PARTS]
     return "\n".join(parts)
+
+
+def simulator_source() -> str:
+    """The cache simulator: it stands alone, so that another compiler can take it."""
+    return "\n".join(f'#line 1 "{name}"\n{_read(name)}' for name in ("cache.h", "cache.c"))
 
 
 def agent_source() -> str:

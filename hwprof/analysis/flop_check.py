@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import tomllib
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, Final
@@ -70,10 +70,11 @@ def rules() -> Rules:
     return msgspec.convert(tomllib.loads(text), Rules)
 
 
-def flop_checks(layers: Figures, events: Collection[str]) -> dict[str, FlopCheck]:
+def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -> dict[str, FlopCheck]:
     """The check of every leaf layer that has counted FLOPs, by path, and of the sum of them as ``WHOLE``.
 
-    ``layers``: as ``layer_table`` makes it. ``events``: what the FLOPs were counted with. Layers without counted FLOPs
+    ``layers``: as ``layer_table`` makes it. ``calls``: the run's ``layer_calls``. ``events``: what the FLOPs were
+    counted with. Layers without counted FLOPs
     and without MACs are left out; the sum is over the layers that have MACs.
     """
     if COUNTED not in layers.metrics.columns:
@@ -86,12 +87,17 @@ def flop_checks(layers: Figures, events: Collection[str]) -> dict[str, FlopCheck
         .join(shares.agg(pl.col("running_share").min()), on="owner", how="left", maintain_order="left")
     )
     speculative = any(SPECULATIVE in event for event in events)
+    by_path: dict[str, list[dict[str, Any]]] = {}
+    for call in calls.iter_rows(named=True):
+        by_path.setdefault(call["path"], []).append(call)
     found = {}
     for row in table.iter_rows(named=True):
         if row[COUNTED] is None or not (row[COUNTED] or row["macs"]):
             continue
         known = {name: row[name] for name in (*hints, "running_share") if row[name] is not None}
-        figures = known | shape_figures(row) | {"speculative": float(speculative)}
+        figures = (
+            known | shape_figures(row["type"], by_path.get(row["owner"], [])) | {"speculative": float(speculative)}
+        )
         found[row["owner"]] = check(row[COUNTED], row["macs"] or 0, figures)
     compared = [layer for layer in found.values() if layer.ratio is not None]
     if compared:
@@ -132,21 +138,26 @@ def check(counted: float, macs: float, figures: Mapping[str, float]) -> FlopChec
     return _verdict(counted, analytic, ratio, rule.name, rule.reason.format(**known), expected=rule.expected)
 
 
-def shape_figures(row: Mapping[str, Any]) -> dict[str, float]:
-    """What a row of the layer table tells by its shapes: a convolution's geometry, and the output's elements; none
-    where the layer is called with several shapes."""
-    if row["more_shapes"] or not row["calls"]:
-        return {}
+def shape_figures(kind: str | None, calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+    """What the calls of a layer in one iteration (rows of ``layer_calls``) tell by their shapes: the output's elements
+    and a convolution's geometry, shares by its products where its calls have several sizes."""
     figures: dict[str, float] = {}
-    if row["output_shapes"] and " " not in row["output_shapes"]:
-        sizes = row["output_shapes"].strip("[]").split(",")
-        if all(size.isdigit() for size in sizes):
-            figures["elements"] = math.prod(map(int, sizes)) * row["calls"]
-    if row["macs"] and row["type"] == "Conv2d":
-        made = convolution(row["input_shapes"], row["output_shapes"], row["macs"] / row["calls"])
-        if made is not None:
-            names = ("kernel", "stride", "groups", "inside", "rounding")
-            figures |= {name: float(getattr(made, name)) for name in names}
+    sizes = [call["output_shapes"].strip("[]").split(",") for call in calls if call["output_shapes"]]
+    if calls and len(sizes) == len(calls) and all(size.isdigit() for shape in sizes for size in shape):
+        figures["elements"] = float(sum(math.prod(map(int, shape)) for shape in sizes))
+    if kind != "Conv2d":
+        return figures
+    made = [convolution(call["input_shapes"], call["output_shapes"], call["macs"] or 0) for call in calls]
+    known = [found for found in made if found is not None]
+    products = sum(call["macs"] or 0 for call in calls)
+    if not products or len(known) < len(calls):
+        return figures
+    for name in ("kernel", "stride", "groups"):
+        if len({getattr(found, name) for found in known}) == 1:
+            figures[name] = float(getattr(known[0], name))
+    for name in ("inside", "rounding"):
+        weighed = sum(getattr(found, name) * call["macs"] for found, call in zip(known, calls, strict=True))
+        figures[name] = weighed / products
     return figures
 
 

@@ -40,8 +40,9 @@ def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
     """Why the times cannot be joined with the counts; None where they can."""
     if companion is None:
         return f"pass {followed.times_from}, whose times belong to these counts, was not completed"
-    if (followed.environment, followed.threads) != (companion.environment, companion.threads):
-        return f"pass {companion.name} ran with another environment or number of threads"
+    differing = [name for name, mine in followed.fingerprint.items() if companion.fingerprint.get(name, mine) != mine]
+    if differing:
+        return f"pass {companion.name} did other work: it differs in {' and '.join(differing)}"
     return None
 
 

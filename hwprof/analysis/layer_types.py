@@ -18,7 +18,7 @@ def layer_type_table(
     attribution: Attribution,
     definitions: Sequence[MetricDefinition],
     threads: int | None,
-    traffic: pl.DataFrame | None = None,
+    further: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a type, longest time first, then ``UNATTRIBUTED``; ``layers`` and the static figures are sums.
 
@@ -38,7 +38,7 @@ def layer_type_table(
     )
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
-    found = figures(described, times, counts, attribution, definitions, threads, traffic)
+    found = figures(described, times, counts, attribution, definitions, threads, further)
     rest = pl.col("owner") == UNATTRIBUTED
     rows = found.rows.sort(rest, "time_total_ns", "owner", descending=[False, True, False], nulls_last=True)
     return replace(found, rows=rows)

@@ -36,16 +36,16 @@ def layer_table(
     attribution: Attribution,
     definitions: Sequence[MetricDefinition],
     threads: int | None,
-    traffic: pl.DataFrame | None = None,
+    further: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a leaf layer in execution order, then ``UNATTRIBUTED`` and ``WHOLE``.
 
-    A leaf that was never called keeps its row, without times. ``traffic``: further operands by owner, as
-    ``uncore.operands`` makes them.
+    A leaf that was never called keeps its row, without times. ``further``: operands by owner that come from
+    elsewhere, as ``uncore.operands`` and ``summary.as_operands`` make them.
     """
     leaves = layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True)
     described = pl.concat([leaves.with_columns(owner="path"), _totals(leaves)], how="diagonal_relaxed")
-    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, traffic)
+    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, further)
 
 
 def figures(
@@ -55,15 +55,15 @@ def figures(
     attribution: Attribution,
     definitions: Sequence[MetricDefinition],
     threads: int | None,
-    traffic: pl.DataFrame | None = None,
+    further: pl.DataFrame | None = None,
 ) -> Figures:
     """Sums up times and counts for the owners in ``described`` (owner, macs, bytes, …), in its order."""
     iterations = attribution.iterations
     timed = summary.times(times, iterations.timed)
     counted = summary.counts(counts)
     static = described.select("owner", "macs", "bytes", pl.lit(threads, dtype=pl.Float64).alias("threads"))
-    if traffic is not None:
-        static = static.join(traffic, on="owner", how="left", maintain_order="left")
+    if further is not None:
+        static = static.join(further, on="owner", how="left", maintain_order="left")
     operands = summary.operands(timed, times, counts, static, iterations.counted)
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     whole = total_time_ns(attribution)

@@ -45,14 +45,20 @@ _NO_DEVICES: Final = Path("/nonexistent")
 _ON_KIND: Final = re.compile(r"^[^/]+/([^/]+)/$")
 
 
-def definitions(record: PassRecord | None, machine: Machine) -> tuple[MetricDefinition, ...]:
+def definitions(
+    record: PassRecord | None, machine: Machine, joined: PassRecord | None = None
+) -> tuple[MetricDefinition, ...]:
     """The metrics of a pass in order of presentation: from counters, then those that need none.
 
-    Where the pass has no definitions (no counter collector ran), the processor's own show what is missing.
+    Where the pass has no definitions (no counter collector ran), the processor's own show what is missing. ``joined``:
+    a pass of the same work whose counts are at hand as well; its definitions take the place of those that this pass's
+    counters cannot tell.
     """
-    events = {info.name for info in record.events} if record is not None else set()
+    records = [found for found in (record, joined) if found is not None]
+    events = {info.name for found in records for info in found.events}
+    own = (record.metrics if record is not None else []) or of_machine(machine)
     found: dict[str, MetricDefinition] = {}
-    for definition in (record.metrics if record is not None else []) or of_machine(machine):
+    for definition in (*own, *(joined.metrics if joined is not None else ())):
         known = found.get(definition.name)
         if known is None or (not events.issuperset(events_of(known)) and events.issuperset(events_of(definition))):
             found[definition.name] = definition
@@ -62,7 +68,8 @@ def definitions(record: PassRecord | None, machine: Machine) -> tuple[MetricDefi
     found |= {definition.name: definition for definition in uncore.definitions()}  # no thread's counts tell them
     order = {name.name: number for number, name in enumerate(vocabulary())}
     counted = sorted(found.values(), key=lambda definition: order.get(definition.name, len(order)))
-    return (*counted, *(over_kinds(definition, events) for definition in independent()))
+    rest = [over_kinds(definition, events) for definition in independent() if definition.name not in found]
+    return (*counted, *rest)
 
 
 @cache
@@ -150,6 +157,7 @@ class Operands:
 
     owners: pl.DataFrame
     iterations: pl.DataFrame
+    constant: frozenset[str] = frozenset()  # the columns that are the same in every iteration
 
     @property
     def available(self) -> tuple[str, ...]:
@@ -176,7 +184,13 @@ def evaluate(operands: Operands, metrics: Sequence[MetricDefinition]) -> Evaluat
     rest = [metric for metric in metrics if metric.name not in seen]
     plain = values(operands.owners, rest)
     joined = plain.join(together.select("owner", *sorted(seen)), on="owner", how="left", maintain_order="left")
-    apart = [metric.name for metric in rest if metric in counted and plain[metric.name].null_count() < plain.height]
+    apart = [
+        metric.name
+        for metric in rest
+        if metric in counted
+        and not operands.constant.issuperset(operands_of(metric))
+        and plain[metric.name].null_count() < plain.height
+    ]
     return Evaluated(joined.select("owner", *(metric.name for metric in metrics)), frozenset(apart))
 
 

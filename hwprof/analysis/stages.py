@@ -20,7 +20,7 @@ def stage_table(
     iterations: Iterations,
     definitions: Sequence[MetricDefinition],
     threads: int | None,
-    traffic: pl.DataFrame | None = None,
+    further: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a stage in order of its first begin, then ``UNATTRIBUTED``: the time of iterations outside of any stage.
 
@@ -58,8 +58,8 @@ def stage_table(
         pl.lit(None, dtype=pl.Float64).alias("bytes"),
         pl.lit(threads, dtype=pl.Float64).alias("threads"),
     )
-    if traffic is not None:
-        static = static.join(traffic, on="owner", how="left", maintain_order="left")
+    if further is not None:
+        static = static.join(further, on="owner", how="left", maintain_order="left")
     return _figures(rows, static, stages, counted, iterations, definitions)
 
 

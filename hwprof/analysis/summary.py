@@ -104,4 +104,16 @@ def operands(
     return Operands(
         known.join(medians, on="owner", how="left", maintain_order="left"),
         known.join(frame, on="owner", how="inner", maintain_order="left"),
+        frozenset(known.columns),
     )
+
+
+def as_operands(counters: pl.DataFrame) -> pl.DataFrame:
+    """Counters as ``counts`` sums them up, with a column an operand: ``owner, EVENT, EVENT@main, EVENT@workers, …``."""
+    parts = (("value", ""), ("main", "@main"), ("workers", "@workers"))
+    values = pl.concat(
+        counters.select("owner", operand=pl.col("event") + suffix, value=column) for column, suffix in parts
+    )
+    if values.is_empty():
+        return values.select("owner")
+    return values.pivot("operand", index="owner", values="value", aggregate_function="first")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 from hwprof.errors import HwprofError, UsageError
@@ -43,6 +44,9 @@ HOLE: Final = "cpi"
 
 ELSEWHERE: Final = ("topdown", "uncore_dram_read_gbytes", "uncore_dram_write_gbytes", "counted_flops")
 """Groups and metrics that have sections of their own."""
+
+FOLLOWED: Final = ("instrumented", "simulated")
+"""Provenances of what was counted by following the code, which has a section of its own."""
 
 PAIRS: Final = {"counted_gflops": "gflops"}
 """Metrics that stand behind another one, to be compared with it."""
@@ -85,9 +89,22 @@ def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[Metri
     usual = [
         metric
         for metric in document.metrics
-        if (metric.core or metric.missing is None) and not {metric.name, metric.group} & set(ELSEWHERE)
+        if (metric.core or metric.missing is None)
+        and not {metric.name, metric.group} & set(ELSEWHERE)
+        and (metric.name in _defaults() or not is_followed(metric))
     ]
     return [(metric, _priority(metric)) for metric in _paired(usual)]
+
+
+def is_followed(metric: MetricInfo) -> bool:
+    """Whether it was counted by following the code, all or in part."""
+    return any(source in FOLLOWED for source in metric.sources)
+
+
+@cache
+def _defaults() -> frozenset[str]:
+    """What hardware counters count unless the user asks for others."""
+    return frozenset(metric.name for metric in vocabulary() if metric.default or metric.core)
 
 
 def _priority(metric: MetricInfo) -> int:

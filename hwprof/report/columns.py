@@ -22,7 +22,6 @@ BY_THREAD_PRIORITY: Final = 6
 ALIKE: Final = 1.25
 """Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
 
-FOLLOWED: Final = ("instrumented", "simulated")
 FULL: Final = 0.999
 """From this share of running time on, a counter counts as not multiplexed."""
 
@@ -51,7 +50,7 @@ def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
     """What a header says of how far to trust the column."""
     return (
         (glyphs.modelled if metric.provenance == "modelled" else "")
-        + (glyphs.followed if any(source in FOLLOWED for source in metric.sources) else "")
+        + (glyphs.followed if choice.is_followed(metric) else "")
         + (glyphs.multiplexed if metric.missing is None and metric.running_share < FULL else "")
         + ("" if metric.same_iterations else glyphs.apart)
     )
@@ -86,7 +85,7 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
             f"{glyphs.modelled} modelled from shapes (2 FLOPs a multiply-accumulate), over measured time;"
             f" {glyphs.dash} where a layer has none"
         )
-    followed = {source for metric in metrics for source in metric.sources if source in FOLLOWED}
+    followed = {source for metric in metrics for source in metric.sources if source in choice.FOLLOWED}
     if followed:
         notes.append(
             f"{glyphs.followed} {figures.enumerate_words(sorted(followed))}, not measured by hardware counters"

@@ -8,12 +8,12 @@ import polars as pl
 
 from hwprof.analysis import metrics, missing, uncore
 from hwprof.report.schema import Event, MetricInfo
-from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
+from hwprof.run.manifest import EventInfo, Machine, MetricDefinition, PassRecord
 
 
-def events(record: PassRecord, counters: pl.DataFrame) -> list[Event]:
-    """The events that were counted, in the order of the pass's own list."""
-    known = {info.name: info for info in record.events}
+def events(infos: Sequence[EventInfo], counters: pl.DataFrame) -> list[Event]:
+    """The events that were counted, in the order of ``infos``."""
+    known = {info.name: info for info in infos}
     order = {name: number for number, name in enumerate(known)}
     found = counters.group_by("event").agg(pl.col("provenance").first(), pl.col("running_share").min())
     rows = sorted(found.iter_rows(), key=lambda row: (order.get(row[0], len(order)), row[0]))

@@ -11,7 +11,7 @@ from hwprof.analysis import closure, energy, flop_check, layers, metrics, operat
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, attribute
 from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.report import described, followed, header, ranking, rows
+from hwprof.report import described, followed, header, joined, ranking, rows
 from hwprof.report.schema import Document, Effect, Energy, Hottest, ObserverEffect, Operator, Traffic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
@@ -46,21 +46,13 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
     measured = _load(run, main, modules)
     traced = _traced(run, records, measured, modules)
     threads = run.manifest.workload.threads if run.manifest.workload else None
-    definitions = metrics.definitions(main, machine)
     attribution = measured.attribution
+    counted = joined.find(run, main, attribution, modules)
+    definitions = metrics.definitions(main, machine, counted.record if counted is not None else None)
     moved = _traffic(run, measured, modules)
-    by_layer = layers.layer_table(modules, attribution, definitions, threads, uncore.operands(moved.layers))
-    by_type = layer_type_table(modules, attribution, definitions, threads, uncore.operands(moved.layer_types))
-    by_stage = stages.stage_table(
-        measured.spans,
-        measured.counts,
-        measured.record,
-        attribution.iterations,
-        definitions,
-        threads,
-        uncore.operands(moved.stages),
-    )
-    events = described.events(main, by_layer.counters)
+    by_layer, by_type, by_stage = _figures(measured, counted, modules, definitions, threads, moved)
+    known = [*main.events, *(counted.record.events if counted is not None else ())]
+    events = described.events(known, by_layer.counters)
     operands = {*by_layer.operands, *by_stage.operands}
     infos = described.metric_infos(definitions, sorted(operands), by_layer.apart, events, main, machine)
     counting = overhead.counting_overhead(attribution)
@@ -69,7 +61,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         if traced is not None and traced is not measured
         else None
     )
-    leaves = {layer.path: layer for layer in rows.layers(by_layer, counting, trace, _flops(by_layer, definitions))}
+    leaves = {layer.path: layer for layer in rows.layers(by_layer, counting, trace, _flops(run, by_layer, definitions))}
     unattributed, whole = leaves.pop(UNATTRIBUTED, None), leaves.pop(WHOLE, None)
     found, covered = _operators(traced)
     return Document(
@@ -92,6 +84,41 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         traffic=_traffic_rows(moved),
         followed=followed.build(run, modules),
         hottest=Hottest(sort=sort, top=top, layers=ranking.rank(list(leaves.values()), sort, top, infos, events)),
+    )
+
+
+def _figures(
+    measured: _Pass,
+    counted: joined.Joined | None,
+    modules: pl.DataFrame,
+    definitions: tuple[MetricDefinition, ...],
+    threads: int | None,
+    moved: uncore.Traffic,
+) -> tuple[layers.Figures, layers.Figures, layers.Figures]:
+    """Of layers, layer types and stages: from the pass's own counts, and from those that are joined with its times."""
+    attribution = measured.attribution
+    of_layers, of_types, of_stages = (
+        (counted.layers, counted.layer_types, counted.stages) if counted is not None else (None, None, None)
+    )
+    by_layer = layers.layer_table(
+        modules, attribution, definitions, threads, joined.operands(uncore.operands(moved.layers), of_layers)
+    )
+    by_type = layer_type_table(
+        modules, attribution, definitions, threads, joined.operands(uncore.operands(moved.layer_types), of_types)
+    )
+    by_stage = stages.stage_table(
+        measured.spans,
+        measured.counts,
+        measured.record,
+        attribution.iterations,
+        definitions,
+        threads,
+        joined.operands(uncore.operands(moved.stages), of_stages),
+    )
+    return (
+        joined.with_counters(by_layer, of_layers),
+        joined.with_counters(by_type, of_types),
+        joined.with_counters(by_stage, of_stages),
     )
 
 
@@ -149,9 +176,13 @@ def _operators(traced: _Pass | None) -> tuple[list[Operator], float | None]:
     return [Operator(**row) for row in table], operators.coverage(calls, traced.spans, iterations)
 
 
-def _flops(by_layer: layers.Figures, definitions: tuple[MetricDefinition, ...]) -> dict[str, FlopCheck]:
+def _flops(
+    run: RunDirectory, by_layer: layers.Figures, definitions: tuple[MetricDefinition, ...]
+) -> dict[str, FlopCheck]:
     counted = next((metric for metric in definitions if metric.name == flop_check.COUNTED), None)
-    return flop_check.flop_checks(by_layer, metrics.events_of(counted)) if counted is not None else {}
+    if counted is None:
+        return {}
+    return flop_check.flop_checks(by_layer, run.read("layer_calls"), metrics.events_of(counted))
 
 
 def _effect(ratios: pl.DataFrame | None) -> Effect | None:

@@ -61,7 +61,7 @@ def _build(
         return None  # which layers came to all of their calls is not known
     both = followed.joined(counted, timed)
     table = layers.layer_table(modules, both, record.metrics, record.threads)
-    events = described.events(record, table.counters)
+    events = described.events(record.events, table.counters)
     if not events:
         return None
     leaves = {layer.path: layer for layer in rows.layers(table, overhead.counting_overhead(both), None, {})}

@@ -148,6 +148,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     environment: dict[str, str] = {}  # what the worker's was given beside the user's
     threads: int | None = None  # where the pass used another number than the workload's record says
     instruction_set: str | None = None  # what the environment held the kernels to; None: the machine's own
+    fingerprint: dict[str, str] = {}  # what passes must have in common to be joined: inputs, weights, threads, …
     times_from: str | None = None  # the pass that did the same work unfollowed: times belong to this one's counts
 
 

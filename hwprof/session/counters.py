@@ -119,9 +119,7 @@ def _options(names: Sequence[str], counting: Counting) -> dict[str, dict[str, An
     return options
 
 
-def _listening(
-    candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]
-) -> dict[str, Surveyed]:
+def _listening(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]) -> dict[str, Surveyed]:
     """Those that can be told what to count."""
     found = {name: candidates[name] for name in sharing if name not in off}
     if not found:

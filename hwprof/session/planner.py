@@ -53,12 +53,11 @@ def plan_passes(
 
 def _own_plans(found: Surveyed, counters: Counters, iterations: int, warmup: int) -> list[PassPlan]:
     """The passes of a counter that needs its own; none where it does not work."""
-    if not isinstance(found.collector, OwnPasses) or not found.availability.ok:
+    collector: object = found.collector
+    if not isinstance(collector, OwnPasses) or not found.availability.ok:
         return []
     options, asked = counters.options[found.name], found.name not in counters.unasked
-    return [
-        _own_plan(own, found, iterations, warmup, options, asked=asked) for own in found.collector.own_passes(options)
-    ]
+    return [_own_plan(own, found, iterations, warmup, options, asked=asked) for own in collector.own_passes(options)]
 
 
 def _plan(
@@ -99,9 +98,7 @@ def _plan(
 
 def _unavailable(found: Surveyed) -> CollectorRecord:
     availability = found.availability
-    return CollectorRecord(
-        name=found.name, state="unavailable", reason=availability.reason, remedy=availability.remedy
-    )
+    return CollectorRecord(name=found.name, state="unavailable", reason=availability.reason, remedy=availability.remedy)
 
 
 def _own_plan(

@@ -108,6 +108,7 @@ class _Worker:
             import torch
 
             from hwprof.workload import factory
+            from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.spans import LayerWatch
         if self._order.workload.threads:
             torch.set_num_threads(self._order.workload.threads)
@@ -115,6 +116,7 @@ class _Worker:
         with self._recorder.region("prepare"):
             self._workload = factory.build(self._order.workload)
             self._reporter.send(Built(self._workload.prepare(), _versions()))
+            self._record.fingerprint = fingerprint(self._workload)
         self._watch = LayerWatch(self._workload.modules, self._recorder)
         self._watch.time_only()
 

@@ -6,7 +6,8 @@ callers that use ``module.forward(x)``.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -98,13 +99,38 @@ class LayerWatch:
 
 
 def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
-    """The modules below ``root`` with their dotted paths; the root itself where it has none below it."""
-    below = [(f"{prefix}{path}", module) for path, module in root.named_modules() if path]
+    """The modules below ``root`` with their dotted paths; the root itself where it has none below it. What is compiled
+    as a whole is one layer."""
+    below = list(_below(prefix, root, {root}))
     return below or [(f"{prefix}{type(root).__name__}", root)]
+
+
+def is_leaf(module: torch.nn.Module) -> bool:
+    """Whether nothing of it is called as a module: it has none in it, or is compiled as a whole (``torch.compile``,
+    TorchScript), so that Python does not see what is in it; looking would change what is executed."""
+    return _is_compiled(module) or next(module.children(), None) is None
+
+
+def _is_compiled(module: torch.nn.Module) -> bool:
+    if isinstance(module, torch.jit.ScriptModule):
+        return True
+    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # loaded wherever something is compiled, and slow to load
+    return dynamo is not None and isinstance(module, dynamo.OptimizedModule)
+
+
+def _below(prefix: str, module: torch.nn.Module, seen: set[torch.nn.Module]) -> Iterator[tuple[str, torch.nn.Module]]:
+    """In the order of ``named_modules``, each module once."""
+    if _is_compiled(module):
+        return
+    for name, child in module.named_children():
+        if child not in seen:
+            seen.add(child)
+            yield f"{prefix}{name}", child
+            yield from _below(f"{prefix}{name}.", child, seen)
 
 
 def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watched:
     number = recorder.path_number(path)
-    leaf = next(module.children(), None) is None
+    leaf = is_leaf(module)
     own = module.__dict__.get("forward")
     return _Watched(path, module, number, module.forward, leaf, recorder.timed(number, module.forward), own)

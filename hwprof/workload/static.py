@@ -15,7 +15,7 @@ from torch.utils import flop_counter
 from hwprof.run.schema import TABLES, conform
 from hwprof.workload.base import Workload
 from hwprof.workload.describe import shapes_text, tensors_in
-from hwprof.workload.spans import layers
+from hwprof.workload.spans import is_leaf, layers
 
 
 def describe(
@@ -58,7 +58,7 @@ class _Facts:
 
     @property
     def leaf(self) -> bool:
-        return next(self.module.children(), None) is None
+        return is_leaf(self.module)
 
     def row(self, order: int) -> dict[str, Any]:
         index = re.search(r"(?:^|\.)(\d+)(?:\.|$)", self.path)
@@ -88,18 +88,16 @@ def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[n
 
 
 class _Observer:
-    """Hooks on every module that gather its facts while the model runs."""
+    """Gathers the facts of every module while the model runs, in its ``forward``'s place: TorchScript has no hooks."""
 
     def __init__(self, facts: list[_Facts], flops: flop_counter.FlopCounterMode) -> None:
         self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
         self._calls = 0
-        self._open: list[tuple[_Facts, dict[str, Any], int]] = []  # modules being called, with the FLOPs at their begin
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
-        self._handles = []
+        self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
         for fact in facts:
-            self._handles.append(fact.module.register_forward_pre_hook(self._entering(fact), with_kwargs=True))
-            self._handles.append(fact.module.register_forward_hook(self._leaving()))
+            fact.module.__dict__["forward"] = self._observed(fact, fact.module.forward)
 
     def begin_forward(self, positions: list[int]) -> None:
         """What runs next stands at these positions of the iteration."""
@@ -116,44 +114,47 @@ class _Observer:
         return rows.with_columns(call=pl.int_range(pl.len()).over("path"))
 
     def remove(self) -> None:
-        """The modules are without hooks again."""
-        for handle in self._handles:
-            handle.remove()
+        """The modules are as they were."""
+        for module, own in self._own:
+            module.__dict__.pop("forward", None)
+            if own is not None:
+                module.__dict__["forward"] = own
 
-    def _entering(self, fact: _Facts) -> Callable[..., None]:
-        def hook(module: nn.Module, arguments: tuple[Any, ...], keywords: dict[str, Any]) -> None:
-            inputs = [*tensors_in(arguments), *tensors_in(keywords)]
-            if not fact.calls:
-                fact.first_call = self._calls
-            self._calls += 1
-            fact.calls += len(self._positions)
-            shapes = shapes_text(inputs)
-            if shapes not in fact.input_shapes:
-                fact.input_shapes.append(shapes)
-            size = _bytes(inputs) + _bytes(list(module.parameters(recurse=False)))
-            call: dict[str, Any] = {"path": fact.path, "input_shapes": shapes, "bytes": size}
-            for position in self._positions:
-                self._rows[position].append(call)
-            self._open.append((fact, call, self._flops.get_total_flops()))
+    def _observed(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def observed(*arguments: Any, **keywords: Any) -> Any:
+            call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
+            flops_before = self._flops.get_total_flops()
+            output = forward(*arguments, **keywords)
+            self._end(fact, call, list(tensors_in(output)), self._flops.get_total_flops() - flops_before)
+            return output
 
-        return hook
+        return observed
 
-    def _leaving(self) -> Callable[..., None]:
-        def hook(module: nn.Module, arguments: tuple[Any, ...], output: Any) -> None:
-            fact, call, flops_before = self._open.pop()
-            outputs = list(tensors_in(output))
-            flops = self._flops.get_total_flops() - flops_before
-            size = call["bytes"] + _bytes(outputs)
-            call |= {
-                "output_shapes": shapes_text(outputs),
-                "macs": flops // 2,
-                "bytes": size if fact.leaf else None,
-            }
-            fact.flops += len(self._positions) * flops
-            fact.bytes += len(self._positions) * size
-            fact.output_shapes = fact.output_shapes or call["output_shapes"]
+    def _begin(self, fact: _Facts, inputs: list[torch.Tensor]) -> dict[str, Any]:
+        """The call's row, as far as it is known."""
+        if not fact.calls:
+            fact.first_call = self._calls
+        self._calls += 1
+        fact.calls += len(self._positions)
+        shapes = shapes_text(inputs)
+        if shapes not in fact.input_shapes:
+            fact.input_shapes.append(shapes)
+        size = _bytes(inputs) + _bytes(list(fact.module.parameters(recurse=fact.leaf)))
+        call: dict[str, Any] = {"path": fact.path, "input_shapes": shapes, "bytes": size}
+        for position in self._positions:
+            self._rows[position].append(call)
+        return call
 
-        return hook
+    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], flops: int) -> None:
+        size = call["bytes"] + _bytes(outputs)
+        call |= {
+            "output_shapes": shapes_text(outputs),
+            "macs": flops // 2,
+            "bytes": size if fact.leaf else None,
+        }
+        fact.flops += len(self._positions) * flops
+        fact.bytes += len(self._positions) * size
+        fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
 
 def _bytes(tensors: list[torch.Tensor]) -> int:

@@ -16,8 +16,10 @@ import pytest
 
 from collectors.callgrind.collector import COMPANION, ENVIRONMENT, PASS
 from collectors.callgrind.command import command
-from collectors.callgrind.names import MAP, KernelMap, kernel_of, map_of
 from collectors.callgrind.profile import read
+from collectors.callgrind.tables import kernel_of
+from collectors.symbols.jit import keep_perf_map
+from collectors.symbols.resolver import Resolver
 from hwprof.hardware import machine
 from hwprof.run.directory import RunDirectory
 from tests.requirements import require_module, require_tool
@@ -122,7 +124,8 @@ def model_code(run: RunDirectory, *paths: str) -> dict[tuple[str, str], int]:
     counts = run.scan("kernel_counts").filter(pl.col("event") == "callgrind.instructions")
     last = counts.filter(pl.col("iteration") == pl.col("iteration").max()).join(spans, on="span")
     named = last.join(run.scan("kernels"), on="kernel").filter(pl.col("library").is_in(MODEL_CODE))
-    kept = named.filter(pl.col("path").is_in(paths)).select("path", "name", "value").collect()
+    full = named.filter(pl.col("path").is_in(paths)).with_columns(full=pl.coalesce("full_name", "name"))
+    kept = full.group_by("path", "full").agg(pl.col("value").sum()).collect()
     return {(path, kernel): value for path, kernel, value in kept.iter_rows()}
 
 
@@ -177,14 +180,14 @@ def test_the_sum_of_the_parts_is_what_one_dump_of_the_whole_has(place: Path, pla
     launched = [*command(require_tool("valgrind"), raw, (), cache_sim=False, waits=True), sys.executable, "whole.py"]
     worker = subprocess.Popen(launched, cwd=place, env={**os.environ, **ENVIRONMENT})
     assert worker.wait(timeout=300) == 0
-    map_of(worker.pid).replace(raw / MAP)
-    kernels = KernelMap.read(raw / MAP)
+    kernels = Resolver([], keep_perf_map(worker.pid, raw))
     part = next(read(raw / "callgrind.out"))
     whole: dict[str, int] = {}
     for function, costs in part.costs.items():
         kernel = kernel_of(function, kernels)
         if kernel.library in MODEL_CODE and costs[0]:
-            whole[kernel.name] = whole.get(kernel.name, 0) + costs[0]
+            name = kernel.full_name or kernel.name or ""
+            whole[name] = whole.get(name, 0) + costs[0]
     parts = model_code(plain, "inference")
     assert {name: value for (_, name), value in parts.items()} == whole
     assert part.total[0] == pytest.approx(layers(plain)["inference"], rel=0.01), "Python's share differs a little"

@@ -5,6 +5,7 @@
 
 let counting = null; // keeps the compiled code alive
 let callbacks = [];
+let compiled = [];
 
 rpc.exports = {
   start(source, addresses) {
@@ -28,7 +29,13 @@ rpc.exports = {
       beginEpoch: counting.begin_epoch.toString(),
       edge: counting.edge.toString(),
       ownCode: [counting.own_code_begins.toString(), ownBytes],
-      sizes: [size('control_bytes'), size('context_bytes'), size('block_bytes')],
+      sizes: [size('control_bytes'), size('context_bytes'), size('block_bytes'), size('cache_model_bytes')],
     };
+  },
+
+  compile(source, name) { // a C source that needs no symbol
+    const module = new CModule(source, {});
+    compiled.push(module);
+    return module[name].toString();
   },
 };

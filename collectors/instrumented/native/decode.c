@@ -85,22 +85,27 @@ static void store(guint32 *facts, int bytes) {
   facts[STORE_BYTES] += bytes;
 }
 
+static gboolean is_indexed_by_vector(const cs_insn *instruction) {
+  return contains(instruction->mnemonic, "gather") || contains(instruction->mnemonic, "scatter");
+}
+
+/* `width`: of the instruction's vectors. */
+static int operand_bytes(const cs_insn *instruction, int operand, int width) {
+  if (is_indexed_by_vector(instruction)) return width;
+  return broadcasts(instruction) ? broadcast_bytes(instruction) : instruction->detail->x86.operands[operand].size;
+}
+
 static void decode_memory(const cs_insn *instruction, int width, guint32 *facts) {
   const char *mnemonic = instruction->mnemonic;
   const cs_x86 *x86 = &instruction->detail->x86;
-  gboolean indexed = contains(mnemonic, "gather") || contains(mnemonic, "scatter");
   int i;
-  if (indexed) facts[GATHERS]++;
+  if (is_indexed_by_vector(instruction)) facts[GATHERS]++;
   if (begins(mnemonic, "prefetch")) facts[PREFETCHES]++;
   if (only_names_memory(instruction)) return;
   for (i = 0; i < x86->op_count; i++) {
-    int bytes = x86->operands[i].size, access;
+    int bytes = operand_bytes(instruction, i, width), access;
     if (x86->operands[i].type != X86_OP_MEM) continue;
-    if (broadcasts(instruction)) { /* with registers alone, the same bit sets the rounding */
-      facts[BROADCASTS]++;
-      bytes = broadcast_bytes(instruction);
-    }
-    if (indexed) bytes = width;
+    if (broadcasts(instruction)) facts[BROADCASTS]++; /* with registers alone, the same bit sets the rounding */
     access = access_of(instruction, i, width);
     if (access & CS_AC_READ) load(facts, bytes);
     if (access & CS_AC_WRITE) store(facts, bytes);

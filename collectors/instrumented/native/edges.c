@@ -36,6 +36,7 @@ static gint64 now_ns(void) {
 
 static void log_edge(void) {
   guint64 number, contexts = control.contexts_used;
+  log_cache_edge(control.edges);
   for (number = 0; number < contexts; number++) {
     Context *context = &control.contexts[number];
     guint64 first, used = context->blocks_used;

@@ -34,7 +34,7 @@ static void put_increment_once(Context *context, guint64 number, GumX86Writer *t
 /* Copies the instructions that the disassembler knows, with the increment before the first that allows it, or before
    the last. */
 static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guint64 number, GumX86Writer *to,
-                            gboolean *incremented) {
+                            gboolean *incremented, Recorder *recorder) {
   Block *block = &context->blocks[number];
   const cs_insn *instruction;
   guint64 end = 0;
@@ -44,6 +44,8 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guin
     if (instruction->address == (guint64) &munmap_address)
       gum_stalker_iterator_put_callout(iterator, on_munmap, NULL, NULL);
     decode(instruction, block->facts);
+    record_instruction(recorder, instruction, to);
+    if (ends_block(instruction)) end_record(recorder, iterator, to);
     if (free || ends_block(instruction)) put_increment_once(context, number, to, free, incremented);
     gum_stalker_iterator_keep(iterator);
   }
@@ -75,6 +77,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   Context *context = context_of(inner->execution_context);
   guint64 number, end;
   Block *block;
+  Recorder recorder;
   if (context == NULL) {
     copy_uncounted(iterator);
     return;
@@ -82,14 +85,17 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   number = next_block(context);
   block = &context->blocks[number];
   end = block->start = (guint64) relocator->input_current;
+  begin_recording(&recorder, context, number, to->pc);
   for (;;) {
-    guint64 reached = copy_decoded(iterator, context, number, to, &incremented);
+    guint64 reached = copy_decoded(iterator, context, number, to, &incremented, &recorder);
     int copied;
     if (reached != 0) end = reached;
     if (inner->generator->continuation != NULL || relocator->end_of_block || relocator->end_of_input) break;
+    record_undecoded(&recorder, relocator->input_current, to);
     copied = copy_undecoded(context, relocator->input_current, to, block->facts);
     if (copied == 0) {
       put_increment_once(context, number, to, FALSE, &incremented);
+      end_record(&recorder, NULL, to);
       leave_off(relocator->input_current, to);
       break;
     }
@@ -99,6 +105,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
     block->partly_decoded = 1;
   }
   put_increment_once(context, number, to, FALSE, &incremented);
+  end_record(&recorder, NULL, to);
   block->size = end - block->start;
   remember_code(block->start, end);
 }

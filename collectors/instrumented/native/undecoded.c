@@ -5,6 +5,7 @@ typedef struct {
   int width; /* of the vectors, in bytes */
   int map, prefix, opcode;
   gboolean evex, memory;
+  int modrm;        /* offset of that byte */
   int displacement; /* offset of an instruction-relative displacement, else 0 */
   int length;
 } Encoding;
@@ -26,6 +27,7 @@ static gboolean read_encoding(const guint8 *code, Encoding *e) {
   memset(e, 0, sizeof(*e));
   if (!read_prefix(code, e, &at)) return FALSE;
   e->opcode = code[at++];
+  e->modrm = at;
   mod = code[at] >> 6;
   rm = code[at++] & 7;
   e->memory = mod != 3;

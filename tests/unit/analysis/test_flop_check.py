@@ -146,32 +146,41 @@ def test_depthwise_and_unknown_convolutions() -> None:
     assert convolution(None, None, 1) is None
 
 
+MACS = 20 * 100 * 16 * 9
+CALL = {"input_shapes": "[1,16,10,10]", "output_shapes": "[1,20,10,10]", "macs": MACS}
+
+
 def row(**changes: object) -> dict[str, object]:
-    known: dict[str, object] = {
-        "owner": "a",
-        "type": "Conv2d",
-        "input_shapes": "[1,16,10,10]",
-        "output_shapes": "[1,20,10,10]",
-        "more_shapes": 0,
-        "calls": 1,
-        "macs": 20 * 100 * 16 * 9,
-    }
-    return known | changes
+    return {"owner": "a", "type": "Conv2d", "macs": MACS} | changes
 
 
-def test_shapes_of_several_calls_or_of_several_outputs_tell_nothing() -> None:
-    assert shape_figures(row())["elements"] == 2000
-    assert shape_figures(row())["rounding"] == pytest.approx(32 / 20)
-    assert shape_figures(row(more_shapes=1)) == {}
-    assert shape_figures(row(calls=0)) == {}
-    assert shape_figures(row(output_shapes="[1,2] [3]", type="Detect")) == {}
-    assert "kernel" not in shape_figures(row(type="Linear"))
-    twice = shape_figures(row(calls=2, macs=2 * 20 * 100 * 16 * 9))
-    assert (twice["kernel"], twice["elements"]) == (3, 4000)
+def calls(*paths: str) -> pl.DataFrame:
+    return pl.DataFrame([{"path": path} | CALL for path in paths])
+
+
+def test_shapes_of_calls_tell_elements_and_geometry() -> None:
+    once = shape_figures("Conv2d", [CALL])
+    assert (once["kernel"], once["stride"], once["groups"], once["elements"]) == (3, 1, 1, 2000)
+    assert once["rounding"] == pytest.approx(32 / 20)
+    assert once["inside"] == pytest.approx((28 / 30) ** 2)
+    assert shape_figures("SiLU", [CALL]) == {"elements": 2000}
+    assert shape_figures("Conv2d", []) == {}
+    assert shape_figures("Detect", [CALL | {"output_shapes": "[1,2] [3]"}]) == {}
+    assert "inside" not in shape_figures("Conv2d", [CALL | {"macs": 0}])
+
+
+def test_calls_of_several_sizes_weigh_by_their_products() -> None:
+    """The larger image has four times the products, and a smaller share of them in the padding."""
+    large = {"input_shapes": "[1,16,20,20]", "output_shapes": "[1,20,20,20]", "macs": 4 * MACS}
+    found = shape_figures("Conv2d", [CALL, large])
+    assert found["elements"] == 2000 + 8000
+    assert found["inside"] == pytest.approx(((28 / 30) ** 2 + 4 * (58 / 60) ** 2) / 5)
+    assert found["kernel"] == 3
+    assert "inside" not in shape_figures("Conv2d", [CALL, large | {"output_shapes": None}])
 
 
 def test_layers_and_their_sum() -> None:
-    macs = 20 * 100 * 16 * 9
+    macs = MACS
     rows = [row(), row(owner="b", type="SiLU", macs=0), row(owner="c", macs=0), row(owner="d"), row(owner="e")]
     rows += [row(owner=UNATTRIBUTED, macs=None), row(owner=WHOLE)]
     counted = [2.0 * macs, 300.0, 0.0, None, 1.0 * macs, 77.0, 9e9]
@@ -184,15 +193,15 @@ def test_layers_and_their_sum() -> None:
         (),
         frozenset(),
     )
-    found = flop_checks(figures, ["f"])
+    found = flop_checks(figures, calls("a", "e"), ["f"])
     assert {name: layer.verdict for name, layer in found.items()} == {
         "a": AGREES, "b": "elementwise", "e": "multiplexed", WHOLE: "differs",
     }  # fmt: skip
     assert (found[WHOLE].counted, found[WHOLE].analytic) == (3.0 * macs, 4.0 * macs)
     assert found[WHOLE].ratio == 0.75
-    assert flop_checks(figures, ["g"])["e"].verdict == "multiplexed"
+    assert flop_checks(figures, calls("a", "e"), ["g"])["e"].verdict == "multiplexed"
 
 
 def test_without_the_metric_nothing_is_checked() -> None:
     empty = pl.DataFrame({"owner": ["a"]})
-    assert flop_checks(Figures(pl.DataFrame([row()]), empty, empty, (), frozenset()), []) == {}
+    assert flop_checks(Figures(pl.DataFrame([row()]), empty, empty, (), frozenset()), calls("a"), []) == {}

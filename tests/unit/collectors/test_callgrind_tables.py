@@ -13,21 +13,19 @@ from collectors.callgrind import events
 from collectors.callgrind.collector import COMPANION, INSTALL, PASS, CallgrindCollector
 from collectors.callgrind.command import cache_options, command, simulated
 from collectors.callgrind.edges import Edges
-from collectors.callgrind.names import Kernel, KernelMap, kernel_of
 from collectors.callgrind.profile import NO_FILE, Function, Part
-from collectors.callgrind.tables import Tables
+from collectors.callgrind.tables import Tables, kernel_of
+from collectors.symbols.domains import Domain
+from collectors.symbols.jit import read_perf_map
+from collectors.symbols.kernels import Kernel
+from collectors.symbols.resolver import Resolver
 from hwprof.run.manifest import Cache
 from hwprof.run.schema import conform
 from hwprof.session.collector import CountedSpan, EdgeCounter, Launcher, OwnPasses
 
-MAP = (
-    "2b18b000 100 jit_old.0",
-    "2b18b000 241d jit_sse41_conv_fwd_kernel_f32_t.0",
-    "",
-    "2b37d000 765 jit_reorder.3 two words",
-)
+JIT_CODE = Resolver([], read_perf_map("2b18b000 241d jit_sse41_conv_fwd_kernel_f32_t.0\n"))
 JIT = Function("0x000000002b18c000", NO_FILE)
-PLAIN = Function("at::native::silu", "/usr/lib/libtorch_cpu.so")
+PLAIN = Function("at::native::silu(at::Tensor const&)", "/usr/lib/libtorch_cpu.so")
 
 # iteration(0..7) > stage(1..6) > two leaves (2..3), (4..5)
 SPANS = [CountedSpan(10, 1, 0, 7), CountedSpan(11, 1, 1, 6), CountedSpan(12, 1, 2, 3), CountedSpan(13, 1, 4, 5)]
@@ -40,35 +38,35 @@ def test_the_collector_keeps_the_contracts() -> None:
     assert isinstance(collector, OwnPasses)
 
 
-def test_a_kernel_is_found_by_any_address_in_it() -> None:
-    kernels = KernelMap(MAP)
-    conv = (0x2B18B000, "jit_sse41_conv_fwd_kernel_f32_t.0")
-    assert kernels.at(0x2B18B000) == conv, "the later line of an address used twice"
-    assert kernels.at(0x2B18B000 + 0x241C) == conv
-    assert kernels.at(0x2B18B000 + 0x241D) is None
-    assert kernels.at(0x1000) is None
-    assert kernels.at(0x2B37D001) == (0x2B37D000, "jit_reorder.3 two words")
-    assert KernelMap.read(Path("/nonexistent")).at(1) is None
-
-
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
-        (PLAIN, Kernel("torch", "libtorch_cpu.so", "at::native::silu", None)),
-        (JIT, Kernel("jit", "jit", "jit_sse41_conv_fwd_kernel_f32_t.0", 0x2B18B000)),
-        (Function("0x0000000004936728", NO_FILE), Kernel("other", "unknown", "0x4936728", 0x4936728)),
+        (PLAIN, Kernel(Domain.TORCH, "libtorch_cpu.so", "at::native::silu", "at::native::silu(at::Tensor const&)")),
+        (
+            JIT,
+            Kernel(
+                Domain.JIT,
+                "jit",
+                "jit_sse41_conv_fwd_kernel_f32_t",
+                "jit_sse41_conv_fwd_kernel_f32_t.0",
+                0x2B18B000,
+            ),
+        ),
+        (
+            Function("0x0000000004936728", NO_FILE),
+            Kernel(Domain.OTHER, "[unknown]", "0x4936728", None, 0x4936728),
+        ),
         (
             Function("0x000000002b18c000", "/x/libtorch_cpu.so"),
-            Kernel("torch", "libtorch_cpu.so", "libtorch_cpu.so+0x2b18c000", None),
+            Kernel(Domain.TORCH, "libtorch_cpu.so", "libtorch_cpu.so+0x2b18c000"),
         ),
-        (Function("(below main)", NO_FILE), Kernel("other", "unknown", "(below main)", None)),
-        (Function("memcpy", "/lib/libc.so.6"), Kernel("system", "libc.so.6", "memcpy", None)),
-        (Function("main", "/usr/bin/python3"), Kernel("python", "python3", "main", None)),
-        (Function("resize", "/x/cv2.abi3.so"), Kernel("other", "cv2.abi3.so", "resize", None)),
+        (Function("(below main)", NO_FILE), Kernel(Domain.OTHER, "[unknown]", "(below main)")),
+        (Function("memcpy", "/lib/libc.so.6"), Kernel(Domain.SYSTEM, "libc.so.6", "memcpy")),
+        (Function("main", "/usr/bin/python3"), Kernel(Domain.PYTHON, "python3", "main")),
     ],
 )
 def test_functions_have_a_name_and_a_home(function: Function, expected: Kernel) -> None:
-    assert kernel_of(function, KernelMap(MAP)) == expected
+    assert kernel_of(function, JIT_CODE) == expected
 
 
 @st.composite
@@ -103,7 +101,7 @@ def part(number: int, *costs: tuple[Function, int, int]) -> Part:
 
 @pytest.fixture
 def tables() -> Tables:
-    made = Tables(Edges(77, 8, SPANS), KernelMap(MAP))
+    made = Tables(Edges(77, 8, SPANS), JIT_CODE)
     made.take([part(number, (PLAIN, 10**number, number)) for number in (1, 2, 4, 6, 7)])
     made.take([part(3, (JIT, 500, 7), (PLAIN, 500, 1)), part(5, (JIT, 0, 0)), part(8, (PLAIN, 10**9, 0))])
     return made
@@ -129,7 +127,7 @@ def test_kernels_stand_for_what_a_span_counted(tables: Tables) -> None:
     leaf = named(tables).filter(span=12, event="callgrind.instructions").sort("name")
     assert leaf.select("name", "library", "value").rows() == [
         ("at::native::silu", "libtorch_cpu.so", 500),
-        ("jit_sse41_conv_fwd_kernel_f32_t.0", "jit", 500),
+        ("jit_sse41_conv_fwd_kernel_f32_t", "jit", 500),
     ]
     assert not tables.kernel_counts().filter(value=0).height
 
@@ -139,7 +137,7 @@ def test_kernels_add_up_to_the_counts_and_spans_to_their_parts(spans: list[Count
     edges = 1 + max(span.end_edge for span in spans)
     amounts = st.lists(st.tuples(st.integers(0, 99), st.integers(0, 9)), min_size=edges - 1, max_size=edges - 1)
     plain, jit = data.draw(amounts), data.draw(amounts)
-    made = Tables(Edges(77, edges, spans), KernelMap(MAP))
+    made = Tables(Edges(77, edges, spans), JIT_CODE)
     made.take(part(number, (PLAIN, *plain[number - 1]), (JIT, *jit[number - 1])) for number in range(1, edges))
     counts = {(span, event): value for span, event, value in made.counts().select("span", "event", "value").iter_rows()}
     for span in spans:
@@ -153,7 +151,7 @@ def test_kernels_add_up_to_the_counts_and_spans_to_their_parts(spans: list[Count
 
 
 def test_a_dump_that_is_missing_costs_the_spans_around_it_their_counts() -> None:
-    made = Tables(Edges(77, 8, SPANS), KernelMap(()))
+    made = Tables(Edges(77, 8, SPANS), Resolver([]))
     made.take([part(number, (PLAIN, 5, 0)) for number in (1, 2, 3, 4)])
     assert made.missing_parts == 3
     assert set(made.counts()["span"]) == {12}

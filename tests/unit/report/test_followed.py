@@ -23,6 +23,7 @@ PER_NS = MetricDefinition(
 LEAVES = [module.path for module in MODULES if is_leaf(module.path)]
 REST = 1000  # instructions of the inference outside of layers
 ENVIRONMENT = {"ISA": "OLD"}
+FINGERPRINT = {"inputs": "1234", "instruction set": "OLD"}
 
 
 def followed(root: Path) -> RunDirectory:
@@ -60,10 +61,13 @@ def followed(root: Path) -> RunDirectory:
     write_table(run.path / "kernel_counts.parquet", "kernel_counts", table)
     known = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", None]})
     write_table(run.path / "kernels.parquet", "kernels", known.with_columns(pl.lit("engine").alias("pass")))
-    companion = msgspec.structs.replace(measure, name="again", environment=ENVIRONMENT, threads=1, collectors=[])
+    companion = msgspec.structs.replace(
+        measure, name="again", environment=ENVIRONMENT, fingerprint=FINGERPRINT, threads=1
+    )
+    companion.collectors = []
     own = PassRecord(
         name="engine", status="completed", pid=measure.pid, main_tid=measure.main_tid, threads=1,
-        environment=ENVIRONMENT, instruction_set="Old", times_from="again", metrics=[PER_NS],
+        environment=ENVIRONMENT, fingerprint=FINGERPRINT, instruction_set="Old", times_from="again", metrics=[PER_NS],
         events=[EventInfo(INSTRUCTIONS, "made up", "1", "software"), EventInfo(MISSES, "made up", "1", "software")],
         event_sets=[[INSTRUCTIONS, MISSES]],
         iterations=[
@@ -134,8 +138,7 @@ def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -
 @pytest.mark.parametrize(
     ("field", "value", "says"),
     [
-        ("environment", {"ISA": "NEW"}, "another environment or number of threads"),
-        ("threads", 2, "another environment or number of threads"),
+        ("fingerprint", FINGERPRINT | {"inputs": "4321"}, "pass again did other work: it differs in inputs"),
         ("status", "failed", "was not completed"),
     ],
 )

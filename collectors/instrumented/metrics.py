@@ -1,0 +1,52 @@
+"""What follows from the counts. Data: ``metrics.toml``; names and titles are those of hardware counters' metrics."""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Collection
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+from hwprof.hardware.metrics import operands, vocabulary
+from hwprof.run.manifest import MetricDefinition
+
+
+class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One entry of the file; ``{reference_ghz}`` stands for the machine's."""
+
+    name: str
+    formula: str
+    meaning: str
+    caveat: str | None = None
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    metric: tuple[Recipe, ...]
+
+
+@cache
+def recipes() -> tuple[Recipe, ...]:
+    """All, in the file's order."""
+    text = resources.files("collectors.instrumented").joinpath("metrics.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _File).metric
+
+
+def definitions(reference_ghz: float, simulated: Collection[str] = ()) -> list[MetricDefinition]:
+    """The metrics on a machine with that reference frequency. ``simulated``: the cache model's events that were
+    counted; without them, what needs them is left out."""
+    names = {metric.name: metric for metric in vocabulary()}
+    made = []
+    for recipe in recipes():
+        if not all(operand in simulated for operand in operands(recipe.formula) if operand.startswith(CACHE_MODEL)):
+            continue
+        formula, meaning = (
+            text.replace("{reference_ghz}", f"{reference_ghz:.4g}") for text in (recipe.formula, recipe.meaning)
+        )
+        made.append(names[recipe.name].defined(formula, meaning=meaning, caveat=recipe.caveat))
+    return made
+
+
+CACHE_MODEL = "cache-model."
+"""How the names of simulated events begin."""

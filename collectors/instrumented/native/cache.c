@@ -1,0 +1,87 @@
+/* The simulator: takes what followed code has recorded through a thread's caches. Least recently used, write-allocate,
+   no prefetching. It is compiled with the system's compiler, or by frida, which is several times slower to run. */
+
+/* Whether the line was not there; it is now. */
+static int missed(CacheLevel *level, uint64_t line) {
+  uint64_t *set = level->lines + level->ways * (level->mask ? line & level->mask : line % level->sets);
+  uint64_t ways = level->ways, moved = set[0], i;
+  if (moved == line) return 0;
+  set[0] = line;
+  for (i = 1; i < ways; i++) {
+    uint64_t here = set[i];
+    set[i] = moved;
+    if (here == line) return 0;
+    moved = here;
+  }
+  return 1;
+}
+
+/* Other threads may look into the last level as well: a lock for its sets in turn. */
+static int missed_in_last(CacheModel *model, CacheLevel *level, uint64_t line) {
+  void *lock = &model->shared_locks[line % level->sets % CACHE_LOCKS * CACHE_LOCK_WORDS];
+  int result;
+  if (model->sharing == 1) return missed(level, line);
+  model->acquire(lock);
+  result = missed(level, line);
+  model->release(lock);
+  return result;
+}
+
+static void take(CacheModel *model, CacheThread *thread, uint64_t line, uint64_t *counts) {
+  uint64_t last = model->levels - 1, level;
+  thread->recent = line;
+  for (level = 0; level < last; level++) {
+    if (!missed(&thread->levels[level], line)) return;
+    counts[CACHE_MISSES + level]++;
+  }
+  counts[CACHE_MISSES + last] += missed_in_last(model, &thread->levels[last], line);
+}
+
+/* What a rep prefix repeats: an access for each line, as processors do it. */
+static void take_rounds(CacheModel *model, CacheThread *thread, uint64_t address, uint64_t bytes, uint64_t *counts) {
+  uint64_t line = address >> model->line_shift, last = (address + bytes - 1) >> model->line_shift;
+  if (bytes == 0) return;
+  counts[CACHE_BYTES] += bytes;
+  counts[CACHE_ACCESSES] += last - line + 1;
+  for (; line <= last; line++) take(model, thread, line, counts);
+}
+
+static uint64_t *counts_of(CacheThread *thread, uint32_t number) {
+  CacheBlock *block = &thread->blocks[number];
+  if (!block->touched) {
+    block->touched = 1;
+    thread->touched[thread->touched_used++] = number;
+  }
+  return block->counts;
+}
+
+static uint64_t address_of(const CacheOperand *operand, const uint64_t *words) {
+  uint64_t address = operand->displacement;
+  if (operand->base) address += words[operand->base];
+  if (operand->index) address += words[operand->index] * operand->scale;
+  return address;
+}
+
+/* The records from `at` to `end`. */
+void cache_consume(CacheModel *model, CacheThread *thread, const uint64_t *at, const uint64_t *end) {
+  const uint64_t shift = model->line_shift;
+  while (at < end) {
+    const CacheRecord *record = &thread->records[*at];
+    const CacheOperand *operand = &thread->operands[record->first_operand], *stop = operand + record->operands;
+    uint64_t *counts = counts_of(thread, record->block);
+    counts[CACHE_BYTES] += record->bytes;
+    counts[CACHE_ACCESSES] += record->accesses;
+    for (; operand < stop; operand++) {
+      uint64_t address = address_of(operand, at), line, last;
+      if (operand->rounds) {
+        take_rounds(model, thread, address, at[operand->rounds] * operand->size, counts);
+        continue;
+      }
+      line = address >> shift;
+      last = (address + operand->size - 1) >> shift;
+      if (line != thread->recent) take(model, thread, line, counts);
+      while (line != last) take(model, thread, ++line, counts);
+    }
+    at += record->words;
+  }
+}

@@ -1,0 +1,43 @@
+"""What code is there for, told by the name of the file that it lies in. Data: ``domains.toml``."""
+
+from __future__ import annotations
+
+import tomllib
+from enum import StrEnum
+from functools import cache
+from importlib import resources
+
+import msgspec
+
+
+class Domain(StrEnum):
+    """What code is there for."""
+
+    JIT = "jit"  # code made at run time: oneDNN's, fbgemm's
+    TORCH = "torch"
+    OPENMP = "openmp"  # waiting for other threads, and bringing them to work
+    PYTHON = "python"
+    SYSTEM = "system"  # libc, libm, libstdc++, the loader, the vdso
+    OTHER = "other"
+    OWN = "own"  # what counts, which is not counted
+    KERNEL = "kernel"  # the operating system's
+
+
+class _Entry(msgspec.Struct, forbid_unknown_fields=True):
+    name: Domain
+    begins: tuple[str, ...]
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    domain: tuple[_Entry, ...]
+
+
+def domain_of(file_name: str) -> Domain:
+    """By the file's name, without its folder."""
+    return next((entry.name for entry in _entries() if file_name.startswith(entry.begins)), Domain.OTHER)
+
+
+@cache
+def _entries() -> tuple[_Entry, ...]:
+    text = resources.files("collectors.symbols").joinpath("domains.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), _File).domain
