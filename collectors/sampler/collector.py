@@ -85,7 +85,11 @@ class SamplerCollector:
     def work_begins(self) -> None:
         """Samples from now on. Raises ``HwprofError`` where the main thread cannot be sampled."""
         if self._watch is not None:
-            self._watch.begin()
+            try:
+                self._watch.begin()
+            except HwprofError:
+                self._watch.close()
+                raise
 
     def step(self) -> None:
         """An iteration is done: the rings are emptied."""
@@ -108,7 +112,7 @@ def _planned(options: Options) -> Plan:
 
 
 def _refuse_too_frequent(options: Options) -> None:
-    why = too_frequent(options.frequency_hz)
+    why = too_frequent(options.frequency_hz) if options.frequency_hz is not None else None
     if why is not None:
         raise HwprofError(why.reason, why.remedy)
 

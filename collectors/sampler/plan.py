@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -27,10 +27,13 @@ DEFAULT_FREQUENCY_HZ: Final = 999
 DEFAULT_DEPTH: Final = 32
 """Callers that are recorded at most. Libraries built without frame pointers give none anyway."""
 
+RAISE_RATE: Final = "sudo sysctl kernel.perf_event_max_sample_rate=100000"
+
 TRIAL_NS: Final = 30_000_000
 """Processor time after which a clock that has brought no sample brings none."""
 
-TRIAL_FREQUENCY_HZ: Final = 2000
+TRIAL_FREQUENCY_HZ: Final = 999
+"""At least: so that a rare sample is not waited for."""
 
 _SAMPLE_WORDS: Final = 16
 """Of a sample without its callers."""
@@ -43,23 +46,18 @@ _SWITCH_WORDS: Final = 5
 class Options:
     """What the user may choose."""
 
-    frequency_hz: int = DEFAULT_FREQUENCY_HZ
+    frequency_hz: int | None = None  # None: the default, or less where the kernel's limit is lower
     depth: int = DEFAULT_DEPTH
     kernel: bool = True  # samples in kernel code too, where that is allowed
 
     @classmethod
     def of(cls, options: dict[str, Any]) -> Options:
-        """From a collector's options: ``frequency``, ``depth``, ``kernel``; those that are missing or None have their
+        """From a collector's options: ``frequency``, ``depth``, ``kernel``; those that are missing have their
         defaults. Raises ``UsageError``."""
-        given = {name: value for name, value in options.items() if value is not None}
-        found = cls(
-            int(given.get("frequency", DEFAULT_FREQUENCY_HZ)),
-            int(given.get("depth", DEFAULT_DEPTH)),
-            bool(given.get("kernel", True)),
-        )
-        if found.frequency_hz < 1:
-            raise UsageError(f"--frequency {found.frequency_hz}: nothing is sampled less than once a second")
-        return found
+        frequency_hz = options.get("frequency")
+        if frequency_hz is not None and frequency_hz < 1:
+            raise UsageError(f"--frequency {frequency_hz}: nothing is sampled less than once a second")
+        return cls(frequency_hz, options.get("depth", DEFAULT_DEPTH), options.get("kernel", True))
 
 
 @dataclass(frozen=True)
@@ -106,20 +104,33 @@ def too_frequent(frequency_hz: int, root: Path = ROOT) -> Dropped | None:
         return None
     return Dropped(
         f"kernel.perf_event_max_sample_rate is {highest}, below {frequency_hz} Hz",
-        f"--frequency {highest}, or sudo sysctl kernel.perf_event_max_sample_rate=100000",
+        f"--frequency {highest}, or {RAISE_RATE}",
     )
+
+
+def _frequency(options: Options, root: Path) -> tuple[int, list[str]]:
+    """What was asked for, or what the kernel allows of the default; with a note."""
+    if options.frequency_hz is not None:
+        return options.frequency_hz, []
+    why = too_frequent(DEFAULT_FREQUENCY_HZ, root)
+    highest = perf_sampling.highest_frequency_hz(root)
+    if why is None or highest is None:
+        return DEFAULT_FREQUENCY_HZ, []
+    return highest, [f"sampled at {highest} Hz: {why.reason} ({RAISE_RATE})"]
 
 
 def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
     """Tries clocks out on the calling thread, which works for some milliseconds meanwhile. Raises ``NotAllowedError``
     where this user may sample nothing."""
     allowed = find_opening(kernel=options.kernel)
+    frequency_hz, notes = _frequency(options, root)
     opening = Opening(
-        frequency_hz=options.frequency_hz,
+        frequency_hz=frequency_hz,
         exclude_kernel=not allowed.kernel,
         max_stack=min(options.depth, perf_sampling.deepest_stack(root) or options.depth),
     )
-    notes = [] if allowed.kernel else [user_code_only("samples", kernel_allowed=allowed.kernel_allowed)]
+    if not allowed.kernel:
+        notes.append(user_code_only("samples", kernel_allowed=allowed.kernel_allowed))
     kinds = kinds_of_core(machine, root)
     cpus = {kind.pmu_name: kind.core.cpus for kind in kinds} if len(kinds) > 1 else {}
     clocks = [_best(candidates(kind), opening, cpus.get(kind.pmu_name, ())) for kind in kinds]
@@ -148,9 +159,9 @@ def _best(clocks: Sequence[Clock], opening: Opening, cpus: Collection[int]) -> C
 def brings_samples(clock: Clock, opening: Opening) -> bool:
     """Whether the clock opens here with its whole group, and samples a little work of this thread: virtual machines
     take precise clocks that never bring anything."""
-    trial = Opening(TRIAL_FREQUENCY_HZ, opening.exclude_kernel, opening.max_stack)
+    frequency_hz = max(opening.frequency_hz, TRIAL_FREQUENCY_HZ if too_frequent(TRIAL_FREQUENCY_HZ) is None else 0)
     try:
-        fds = trial.open(clock)
+        fds = replace(opening, frequency_hz=frequency_hz).open(clock)
     except OSError:
         return False
     try:

@@ -63,6 +63,17 @@ def _collector_switches(function: Any) -> Any:
     " (valgrind, SSE4.1, one thread); auto,callgrind: beside the others.",
 )
 @click.option("--cache-sim", is_flag=True, help="callgrind also simulates this machine's caches: several times slower.")
+@click.option(
+    "--frequency",
+    type=click.IntRange(min=1),
+    metavar="HZ",
+    help="How often the sampler looks at each thread, in a second of its processor time. Default: 999.",
+)
+@click.option(
+    "--sample-passes",
+    metavar="LIST",
+    help="In which passes the sampler runs. Default: trace; measure,trace shows what sampling costs.",
+)
 @click.option("--user-only", is_flag=True, help="Hardware events count user code only, not the kernel's.")
 @click.option(
     "--output",
@@ -89,6 +100,8 @@ def collect_command(
     events: str | None,
     counters: str,
     cache_sim: bool,
+    frequency: int | None,
+    sample_passes: str | None,
     user_only: bool,
     output: Path,
     top: int,
@@ -133,6 +146,8 @@ def collect_command(
         off=off,
         named=chosen or (),
         counting=counting,
+        options={"sampler": {"frequency": frequency}} if frequency is not None else {},
+        passes_of={"sampler": _names(sample_passes, "--sample-passes")} if sample_passes is not None else {},
     )
     run = _create(output, spec)
     with Bars() as bars:

@@ -136,7 +136,7 @@ class EdgeCounter(Protocol):
 
 @runtime_checkable
 class Choosing(Protocol):
-    """What a counting collector offers beside if it can tell bad options before anything is measured.
+    """What a collector offers beside if it can tell bad options before anything is measured.
 
     Options of counting collectors: ``events`` (names; none given: the defaults), ``kernel`` (false: hardware events
     leave the kernel's code out), ``alone`` (nobody else counts at the same edges).
@@ -144,6 +144,33 @@ class Choosing(Protocol):
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for options that ``start`` would refuse."""
+        ...
+
+
+@runtime_checkable
+class Following(Protocol):
+    """What a BESIDE collector offers beside if it must know how far the worker is. It is told by messages, so a little
+    late; what it does then happens while the worker goes on."""
+
+    def work_begins(self) -> None:
+        """Warm-up iterations come next. Raises ``HwprofError`` where the collector cannot do its part after all."""
+        ...
+
+    def step(self) -> None:
+        """An iteration is done."""
+        ...
+
+    def work_ends(self) -> None:
+        """The last iteration is done; the worker lives on for a while."""
+        ...
+
+
+@runtime_checkable
+class Preparing(Protocol):
+    """What a collector offers beside if the worker must be started with more than the user's environment."""
+
+    def worker_environment(self) -> Mapping[str, str]:
+        """The variables; the worker's own libraries read them."""
         ...
 
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import msgspec
 
 from hwprof.run.manifest import PassRecord, WorkloadRecord
 from hwprof.session.plan import PassPlan
 from hwprof.workload.spec import WorkloadSpec
+
+WORK_BEGINS: Final = "warming up"
+WORK_ENDS: Final = "gathering"
+"""The phases before the first iteration and after the last one: between them lies what is measured."""
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):

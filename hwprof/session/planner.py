@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import OwnPass, OwnPasses, Place
+from hwprof.session.collector import Choosing, OwnPass, OwnPasses, Place, Preparing
 from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
@@ -27,12 +27,15 @@ def plan_passes(
     off: Collection[str] = (),
     named: Collection[str] = (),
     counting: Counting | None = None,
+    options: Mapping[str, dict[str, Any]] | None = None,
+    passes_of: Mapping[str, Collection[str]] | None = None,
 ) -> list[PassPlan]:
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
-    the user does not want, ``named`` those that the user listed.
+    the user does not want, ``named`` those that the user listed. Of collectors that count nothing: ``options`` by name,
+    and ``passes_of``, where one is to run in others than its own.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
-    ``HwprofError`` where a counter that was asked for by name does not work.
+    ``HwprofError`` where a counter that was asked for by name, or a collector with options, does not work.
     """
     for name in passes:
         if name not in KNOWN_PASSES:
@@ -43,12 +46,47 @@ def plan_passes(
     if MEASURE not in passes:
         counters = counters.without_unasked()
     taking_part = [found for found in surveyed if not is_counter(found) or found.name in counters.options]
-    shared = [_plan(name, taking_part, iterations, warmup, off, counters.options) for name in passes]
+    further = options or {}
+    _check(further, surveyed, off)
+    where = _Where(passes_of or {}, passes)
+    all_options = {**counters.options, **further}
+    shared = [_plan(name, taking_part, where, iterations, warmup, off, all_options) for name in passes]
     own = [found for found in taking_part if found.name in counters.options and has_own_passes(found)]
     if shared:
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
     return shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+
+
+class _Where:
+    """In which passes collectors run: where they say, or where the user wants them."""
+
+    def __init__(self, passes_of: Mapping[str, Collection[str]], passes: Collection[str]) -> None:
+        """Raises ``UsageError`` for a pass that the run does not have."""
+        self._passes_of = passes_of
+        for collector, wanted in passes_of.items():
+            for name in wanted:
+                if name not in passes:
+                    raise UsageError(f"{collector} cannot run in pass {name}: --passes does not name it")
+
+    def runs(self, found: Surveyed, name: str) -> bool:
+        """Whether it runs in that pass; a broken one says nothing, and is missed in all."""
+        if found.collector is None:
+            return True
+        return name in self._passes_of.get(found.name, found.collector.passes)
+
+
+def _check(options: Mapping[str, dict[str, Any]], surveyed: Sequence[Surveyed], off: Collection[str]) -> None:
+    """Refuses options that nobody would listen to, or whom they are for would refuse."""
+    for name, given in options.items():
+        found = next((one for one in surveyed if one.name == name), None)
+        if found is None or name in off:
+            raise UsageError(f"--{', --'.join(given)}: the collector {name} does not run")
+        if not found.availability.ok:
+            raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
+        collector: object = found.collector
+        if isinstance(collector, Choosing):
+            collector.check_options(given)
 
 
 def _own_plans(found: Surveyed, counters: Counters, iterations: int, warmup: int) -> list[PassPlan]:
@@ -63,6 +101,7 @@ def _own_plans(found: Surveyed, counters: Counters, iterations: int, warmup: int
 def _plan(
     name: str,
     surveyed: Sequence[Surveyed],
+    where: _Where,
     iterations: int,
     warmup: int,
     off: Collection[str],
@@ -71,9 +110,10 @@ def _plan(
     inside: list[CollectorPlan] = []
     beside: list[CollectorPlan] = []
     left_out: list[CollectorRecord] = []
+    environment: dict[str, str] = {}
     idle_s = 0.0
     for found in surveyed:
-        if has_own_passes(found) or (found.collector is not None and name not in found.collector.passes):
+        if has_own_passes(found) or not where.runs(found, name):
             continue
         if found.name in off:
             left_out.append(CollectorRecord(name=found.name, state="off", reason="switched off"))
@@ -82,6 +122,8 @@ def _plan(
         else:
             places = inside if found.collector.place is Place.INSIDE else beside
             places.append(CollectorPlan(found.name, options.get(found.name, {})))
+            if isinstance(found.collector, Preparing):
+                environment |= found.collector.worker_environment()
             if found.collector.wants_idle:
                 idle_s = IDLE_S
     return PassPlan(
@@ -93,6 +135,7 @@ def _plan(
         idle_s=idle_s,
         alternate=name == MEASURE,
         left_out=tuple(left_out),
+        environment=environment,
     )
 
 

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Final, Protocol
@@ -20,7 +20,7 @@ from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.session import messages, registry
 from hwprof.session.around import Around
-from hwprof.session.collector import Collector, PassContext
+from hwprof.session.collector import Collector, Following, PassContext
 from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
 from hwprof.session.plan import PassPlan
 from hwprof.session.prediction import prediction
@@ -139,6 +139,7 @@ class _Pass:
             describe=first,
             save_to=str(images) if first else None,
         )
+        self._beside: _Beside | None = None
         self._finished: Finished | None = None
         self._halting = False
         self._predicted = prediction(run, plan)
@@ -163,7 +164,7 @@ class _Pass:
                 start_new_session=True,  # Ctrl-C is the supervisor's to handle
             )
         os.close(write_end)
-        beside = _Beside(self._plan, self._folder, worker.pid)
+        self._beside = beside = _Beside(self._plan, self._folder, worker.pid)
         try:
             with os.fdopen(read_end, "rb") as pipe:
                 self._listen(pipe, worker)
@@ -202,8 +203,12 @@ class _Pass:
     def _hear(self, message: messages.Message) -> None:
         if isinstance(message, Phase):
             self._progress.phase(self._plan.name, f"{message.text}{self._predicted}", message.total)
+            if self._beside is not None and message.text in (messages.WORK_BEGINS, messages.WORK_ENDS):
+                self._beside.tell(begins=message.text == messages.WORK_BEGINS)
         elif isinstance(message, Step):
             self._progress.step()
+            if self._beside is not None:
+                self._beside.step()
         elif isinstance(message, Built):
             if self._run.manifest.workload is None:
                 self._run.manifest.workload = message.workload
@@ -267,6 +272,24 @@ class _Beside:
                 self._running[planned.name] = collector
             except Exception as error:
                 self.records.append(failure(planned.name, error))
+
+    def tell(self, *, begins: bool) -> None:
+        """Those that want to know hear that the work begins, or that it has ended."""
+        self._each(lambda collector: collector.work_begins() if begins else collector.work_ends())
+
+    def step(self) -> None:
+        """They hear that an iteration is done."""
+        self._each(lambda collector: collector.step())
+
+    def _each(self, say: Callable[[Following], None]) -> None:
+        for name, collector in list(self._running.items()):
+            if not isinstance(collector, Following):
+                continue
+            try:
+                say(collector)
+            except Exception as error:
+                self.records.append(failure(name, error))
+                del self._running[name]
 
     def stop(self) -> dict[str, list[pl.DataFrame]]:
         """Stops all; their rows by table."""

@@ -92,7 +92,7 @@ class _Worker:
         """From the import of torch to the written tables."""
         self._prepare()
         self._record.begin_ns = time.monotonic_ns()
-        self._reporter.send(Phase("warming up", self._plan.warmup))
+        self._reporter.send(Phase(messages.WORK_BEGINS, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
             self._iterate(iteration)
         if self._plan.idle_s:
@@ -187,7 +187,7 @@ class _Worker:
         return f"after {done} of {of} calls of leaf layers{which}"
 
     def _keep(self) -> None:
-        self._reporter.send(Phase("gathering"))
+        self._reporter.send(Phase(messages.WORK_ENDS))
         collected = self._collectors.stop()
         from hwprof.run.directory import write_table
         from hwprof.session.gather import gather
