@@ -177,7 +177,7 @@ def brings_samples(clock: Clock, opening: Opening) -> bool:
             perf_event.busy_work()
             data = bytearray()
             ring.drain(data.extend)
-            samples = decoder.decode(bytes(data)).samples
+            samples = decoder.decode(bytes(data))[0].samples
             found = int((samples.running_ns > 0).sum()) if clock.reading else len(samples.time_ns)
     finally:
         ring.close()

@@ -128,34 +128,19 @@ class Batch:
 
 
 class Decoder:
-    """Decodes a stream block by block, so that memory stays bounded; records may reach over the end of a block.
-
-    ``torn_bytes`` is what could not be decoded: a record cut off where the stream ends, and everything after a record
-    whose size is impossible, since nothing tells where the next one begins.
-    """
+    """Decodes a stream piece by piece, so that memory stays bounded. ``damaged_bytes`` is what of whole records made no
+    sense."""
 
     def __init__(self, *, reading: bool) -> None:
         self._reading = reading
-        self._rest = b""
-        self._broken = False
         self.chains = Chains()
-        self.torn_bytes = 0
+        self.damaged_bytes = 0
 
-    def decode(self, block: bytes) -> Batch:
-        """The records that end in this block."""
-        if self._broken:
-            self.torn_bytes += len(block)
-            block = b""
-        data = self._rest + block
-        at, used, broken = record_offsets(data)
-        self._broken |= broken
-        self._rest = data[used:]
-        return self._batch(np.frombuffer(data, dtype=np.uint64, count=used // WORD), at)
-
-    def finish(self) -> None:
-        """The stream has ended."""
-        self.torn_bytes += len(self._rest)
-        self._rest = b""
+    def decode(self, data: bytes | memoryview) -> tuple[Batch, int]:
+        """The whole records at the beginning of ``data``, and how many bytes they have. What is behind them is a record
+        that is cut off, or one whose size is impossible, after which nothing tells where the next one begins."""
+        at, used = record_offsets(data)
+        return self._batch(np.frombuffer(data, dtype=np.uint64, count=used // WORD), at), used
 
     def _batch(self, words: Words, at: Numbers) -> Batch:
         headers = words[at]
@@ -208,30 +193,29 @@ class Decoder:
             chain_at = chain_at + _GROUP_TIMES + count
         length = np.minimum(words[np.minimum(chain_at, last)], _MOST).astype(np.int64)
         fits = chain_at + 1 + length <= end
-        self.torn_bytes += WORD * int((end - at)[~fits].sum())
+        self.damaged_bytes += WORD * int((end - at)[~fits].sum())
         return at[fits], misc[fits], count[fits], chain_at[fits]
 
 
-def record_offsets(data: bytes) -> tuple[Numbers, int, bool]:
-    """(where each whole record begins, in 64-bit words; how many bytes these records have; whether the next one's size
-    is impossible, rather than its end cut off).
+def record_offsets(data: bytes | memoryview) -> tuple[Numbers, int]:
+    """Where each whole record begins, in 64-bit words, and how many bytes these records have.
 
     Records have any size, so each must be looked at to find the next: the one loop over records that arrays cannot do.
     """
-    halves = memoryview(data)[: len(data) // WORD * WORD].cast("H")
+    view = memoryview(data)
+    halves = view[: len(view) // WORD * WORD].cast("H")
     begins = array("q")
     append = begins.append
-    at, end, impossible = 0, len(halves), False  # in 16-bit halves: a header's last one is its record's size in bytes
+    at, end = 0, len(halves)  # in 16-bit halves: a header's last one is its record's size in bytes
     while at < end:
         size = halves[at + 3]
         if size & 7 or not size:
-            impossible = True
             break
         append(at)
         at += size >> 1
     if at > end:
         at = begins.pop()
-    return np.frombuffer(begins, dtype=np.int64) // 4, at * 2, impossible
+    return np.frombuffer(begins, dtype=np.int64) // 4, at * 2
 
 
 def _values(words: Words, at: Numbers, count: Numbers) -> Numbers:

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import mmap
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from collectors.sampler.chains import Stacks
 from collectors.sampler.records import Decoder, Samples, Switches, joined
 
-BLOCK_BYTES: Final = 32 << 20
-"""Decoded at a time: what keeps memory bounded, and arrays in reach of the caches."""
+BLOCK_BYTES: Final = 8 << 20
+"""Decoded at a time: many records, and few enough for the caches."""
 
 
 @dataclass
 class Recording:
-    """What the rings held."""
+    """What the rings held. ``torn_bytes`` could not be decoded."""
 
     samples: Samples
     switches: Switches
@@ -27,18 +31,34 @@ class Recording:
 
 def read_spool(file: Path, *, reading: bool) -> Recording:
     """Decodes the file block by block."""
-    decoder = Decoder(reading=reading)
-    batches = []
-    with file.open("rb") as handle:
-        while block := handle.read(BLOCK_BYTES):
-            batches.append(decoder.decode(block))
-    batches = batches or [decoder.decode(b"")]
-    decoder.finish()
+    with file.open("rb") as handle, mapped(handle) as data:
+        return decode_all(data, reading=reading)
+
+
+def decode_all(data: memoryview, *, reading: bool, block_bytes: int = BLOCK_BYTES) -> Recording:
+    """Decodes a stream of records. Blocks must have room for the largest record, 64 KiB."""
+    decoder, batches, at = Decoder(reading=reading), [], 0
+    while True:
+        batch, used = decoder.decode(data[at : at + block_bytes])
+        batches.append(batch)
+        at += used
+        if not used:
+            break
     return Recording(
         samples=joined([batch.samples for batch in batches]),
         switches=joined([batch.switches for batch in batches]),
         stacks=decoder.chains.stacks(),
         lost=sum(batch.lost for batch in batches),
         throttled=sum(batch.throttled for batch in batches),
-        torn_bytes=decoder.torn_bytes,
+        torn_bytes=len(data) - at + decoder.damaged_bytes,
     )
+
+
+@contextmanager
+def mapped(handle: BinaryIO) -> Iterator[memoryview]:
+    """The file's bytes, read as they are looked at; an empty file cannot be mapped."""
+    if not os.fstat(handle.fileno()).st_size:
+        yield memoryview(b"")
+        return
+    with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as memory, memoryview(memory) as data:
+        yield data

@@ -143,7 +143,7 @@ class Watch:
     def _hear(self, fd: int) -> None:
         heard = bytearray()
         self._lookouts[fd].drain(heard.extend)
-        batch = Decoder(reading=False).decode(bytes(heard))
+        batch, _ = Decoder(reading=False).decode(bytes(heard))
         self.lost += batch.lost
         self.mappings += batch.mappings
         if self._sampling:

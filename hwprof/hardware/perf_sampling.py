@@ -30,7 +30,6 @@ SAMPLE_CALLCHAIN: Final = 1 << 5
 
 # --- Kinds of record (perf_event_type)
 RECORD_LOST: Final = 2
-RECORD_EXIT: Final = 4
 RECORD_THROTTLE: Final = 5
 RECORD_FORK: Final = 7
 RECORD_SAMPLE: Final = 9

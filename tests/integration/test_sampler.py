@@ -1,0 +1,265 @@
+"""The sampler on this machine's kernel: a process with busy threads, watched from beside it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import textwrap
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from collectors.sampler import SamplerCollector
+from collectors.sampler.code_files import jit_map
+from hwprof.errors import HwprofError
+from hwprof.run.schema import TABLES
+from hwprof.session.collector import Collected, PassContext
+from tests.requirements import missing
+
+FREQUENCY_HZ = 999
+BUSY_S = 0.5
+RACE_S = 0.005
+"""What a thread may have done before its birth was heard of, on a machine that is busy with other things."""
+
+WORK = """
+    import json, sys, threading, time
+
+    def busy(seconds):
+        begin, until = time.monotonic_ns(), time.thread_time() + seconds
+        while time.thread_time() < until:
+            sum(range(2000))
+        told[threading.get_native_id()] = [begin, time.monotonic_ns(), time.thread_time()]
+
+    def thread(seconds):
+        made = threading.Thread(target=busy, args=(seconds,))
+        made.start()
+        return made
+
+    told = {}
+    early = threading.Event()
+    waiting = threading.Thread(target=lambda: (early.wait(), busy(SECONDS)))
+    waiting.start()
+    print("ready", flush=True)
+    for line in sys.stdin:
+        begin = time.thread_time()
+        eval(line)
+        print(json.dumps(told), flush=True)
+"""
+
+Told = dict[str, tuple[int, int, float]]
+
+
+class Worker:
+    """A process that does what it is told, line by line."""
+
+    def __init__(self) -> None:
+        code = textwrap.dedent(WORK).replace("SECONDS", str(BUSY_S))
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+        )
+        self._heard()
+
+    def do(self, expression: str) -> Told:
+        """What each thread told so far: begin and end (ns), and its processor time (s)."""
+        assert self.process.stdin is not None
+        self.process.stdin.write(expression + "\n")
+        self.process.stdin.flush()
+        told: Told = json.loads(self._heard())
+        return told
+
+    def end(self) -> None:
+        assert self.process.stdin is not None
+        self.process.stdin.close()
+        self.process.wait()
+
+    def _heard(self) -> str:
+        assert self.process.stdout is not None
+        return self.process.stdout.readline()
+
+
+@pytest.fixture
+def worker() -> Iterator[Worker]:
+    made = Worker()
+    yield made
+    made.process.kill()
+    made.process.communicate()
+
+
+Start = Callable[..., SamplerCollector]
+
+
+@pytest.fixture
+def start(worker: Worker, tmp_path: Path) -> Start:
+    def started(**options: Any) -> SamplerCollector:
+        sampler = SamplerCollector()
+        available = sampler.availability()
+        if not available.ok:
+            missing(f"perf events ({available.reason})")
+        pid = worker.process.pid
+        sampler.start(PassContext("trace", pid, pid, tmp_path, {"frequency": FREQUENCY_HZ, **options}))
+        return sampler
+
+    return started
+
+
+def of(collected: Collected, tid: int | str) -> pl.DataFrame:
+    return collected.tables["samples"].filter(pl.col("tid") == int(tid))
+
+
+def test_every_thread_is_sampled_in_proportion_to_its_processor_time(worker: Worker, start: Start) -> None:
+    """The main thread, one that was there before, and one that is born in between."""
+    sampler = start()
+    sampler.work_begins()
+    begin_ns = time.monotonic_ns()
+    told = worker.do(f"early.set(), waiting.join(), busy({BUSY_S}), thread({BUSY_S}).join()")
+    end_ns = time.monotonic_ns()
+    sampler.work_ends()
+    worker.end()
+    found = sampler.stop()
+    assert len(told) == 3
+    for tid, (began_ns, ended_ns, cpu_s) in told.items():
+        samples = of(found, tid)
+        assert samples.height == pytest.approx(cpu_s * FREQUENCY_HZ, abs=2 + RACE_S * FREQUENCY_HZ), tid
+        assert samples["cpu_ns"].sum() == pytest.approx(cpu_s * 1e9, rel=0.02)
+        while_busy = samples.filter(pl.col("time_ns").is_between(began_ns, ended_ns))
+        assert while_busy.height >= samples.height - 3 - RACE_S * FREQUENCY_HZ
+    samples = found.tables["samples"]
+    assert samples["time_ns"].is_between(begin_ns - RACE_S * 1e9, end_ns).all()
+    assert set(map(str, samples["tid"].unique())) >= set(told)
+    assert samples["pid"].unique().to_list() == [worker.process.pid]
+    assert samples["domain"].is_in(["user", "kernel"]).all()
+    assert (found.detail["lost"], found.detail["torn_bytes"], found.detail["throttled"]) == (0, 0, 0)
+    assert found.detail["samples"] == samples.height
+    assert found.detail["represented_share"] > 0.97
+    for name, table in found.tables.items():
+        assert table.schema == TABLES[name]
+
+
+def test_nothing_is_sampled_before_the_work_begins_and_after_it_ends(worker: Worker, start: Start) -> None:
+    sampler = start()
+    worker.do("busy(0.1)")
+    begin_ns = time.monotonic_ns()
+    sampler.work_begins()
+    worker.do("busy(0.1)")
+    sampler.work_ends()
+    end_ns = time.monotonic_ns()
+    worker.do("busy(0.1)")
+    samples = sampler.stop().tables["samples"]
+    assert 0.08 * FREQUENCY_HZ < samples.height < 0.13 * FREQUENCY_HZ
+    assert samples["time_ns"].is_between(begin_ns, end_ns).all()
+
+
+def test_user_samples_lie_in_mappings_that_are_known(worker: Worker, start: Start) -> None:
+    """Those that were there, and a library that is loaded while samples are taken."""
+    sampler = start()
+    sampler.work_begins()
+    worker.do("__import__('_decimal')")
+    worker.do("busy(0.2)")
+    sampler.work_ends()
+    found = sampler.stop()
+    mappings = found.tables["mappings"]
+    (late,) = mappings.filter(pl.col("file").str.contains("_decimal")).iter_rows(named=True)
+    assert late["time_ns"] > mappings["time_ns"].min()
+    ranges = [(row["address"], row["address"] + row["size_bytes"]) for row in mappings.iter_rows(named=True)]
+    user = found.tables["samples"].filter(pl.col("domain") == "user")
+    assert user.height > 100
+    inside = [any(begin <= address < end for begin, end in ranges) for address in user["address"]]
+    assert all(inside)
+
+
+def test_a_thread_that_sleeps_is_away_for_as_long_as_it_sleeps(worker: Worker, start: Start) -> None:
+    sampler = start()
+    sampler.work_begins()
+    worker.do("time.sleep(0.2)")
+    sampler.work_ends()
+    found = sampler.stop()
+    away = found.tables["switches"].filter(pl.col("tid") == worker.process.pid).drop_nulls(["out_ns", "in_ns"])
+    longest = away.select((pl.col("in_ns") - pl.col("out_ns")).alias("ns"), "preempted").sort("ns").row(-1)
+    assert 0.2e9 <= longest[0] < 0.3e9
+    assert longest[1] is False, "it wanted to sleep"
+    assert of(found, worker.process.pid).height < 0.05 * FREQUENCY_HZ
+
+
+def test_many_threads_that_are_born_and_die_are_all_told_and_given_back(worker: Worker, start: Start) -> None:
+    """More of them than descriptors would last for if those of the dead were kept."""
+    sampler = start()
+    sampler.work_begins()
+    before = len(list(Path("/proc/self/fd").iterdir()))
+    told = worker.do("[thread(0.02).join() for _ in range(60)]")
+    sampler.step()
+    after = len(list(Path("/proc/self/fd").iterdir()))
+    sampler.work_ends()
+    found = sampler.stop()
+    sampled = found.tables["samples"]["tid"].n_unique()
+    assert len(told) >= 55  # numbers of dead threads may be given again
+    assert found.detail["threads"] + found.detail["threads_missed"] >= len(told)
+    assert sampled >= 0.9 * len(told)
+    assert after <= before + 4
+
+
+def test_a_ring_that_overflows_tells_how_much_was_lost(
+    worker: Worker, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody drains while the ring fills several times over; then it is drained, and the kernel says what was lost."""
+    monkeypatch.setattr("collectors.sampler.threads.ring_bytes", lambda needed: 8 * 4096)
+    monkeypatch.setattr("collectors.sampler.watch.Watch._attend", lambda self, fd, hung_up: time.sleep(0.001))
+    sampler = start(frequency=10_000)
+    sampler.work_begins()
+    worker.do("busy(0.3)")
+    sampler.step()
+    worker.do("busy(0.02)")
+    sampler.work_ends()
+    found = sampler.stop()
+    kept = of(found, worker.process.pid).height
+    assert found.detail["lost"] > 1000
+    assert kept + found.detail["lost"] == pytest.approx(3200, rel=0.15)
+    assert any("records were lost: rings of 32 KiB were full" in note for note in found.notes)
+    assert any("no sample stands for" in note for note in found.notes)
+
+
+def test_a_ring_is_drained_when_it_is_half_full_whoever_asks(
+    worker: Worker, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("collectors.sampler.threads.ring_bytes", lambda needed: 8 * 4096)
+    sampler = start(frequency=10_000)
+    sampler.work_begins()
+    worker.do("busy(0.5)")
+    sampler.work_ends()
+    found = sampler.stop()
+    assert found.detail["record_bytes"] > 4 * 8 * 4096
+    assert found.detail["lost"] == 0
+    assert of(found, worker.process.pid).height > 4500
+
+
+def test_samples_survive_a_worker_that_is_killed(worker: Worker, start: Start) -> None:
+    sampler = start()
+    sampler.work_begins()
+    worker.do("busy(0.2)")
+    worker.process.kill()
+    worker.process.wait()
+    found = sampler.stop()
+    assert of(found, worker.process.pid).height > 0.15 * FREQUENCY_HZ
+
+
+def test_the_names_that_jit_compilers_leave_move_into_the_run(worker: Worker, start: Start, tmp_path: Path) -> None:
+    sampler = start()
+    left = jit_map(worker.process.pid)
+    left.write_text("7f0000000000 40 jit_kernel.0\n")
+    sampler.work_begins()
+    sampler.work_ends()
+    found = sampler.stop()
+    assert not left.exists()
+    assert (tmp_path / found.detail["jit_map"]).read_text() == "7f0000000000 40 jit_kernel.0\n"
+    assert not (tmp_path / "records.bin").exists()
+
+
+def test_a_process_that_has_ended_cannot_be_sampled(worker: Worker, start: Start) -> None:
+    sampler = start()
+    worker.end()
+    with pytest.raises(HwprofError, match="cannot sample the main thread"):
+        sampler.work_begins()
