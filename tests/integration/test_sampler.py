@@ -30,10 +30,10 @@ WORK = """
     import json, sys, threading, time
 
     def busy(seconds):
-        begin, until = time.monotonic_ns(), time.thread_time() + seconds
-        while time.thread_time() < until:
+        begin, before = time.monotonic_ns(), time.thread_time()
+        while time.thread_time() < before + seconds:
             sum(range(2000))
-        told[threading.get_native_id()] = [begin, time.monotonic_ns(), time.thread_time()]
+        told[threading.get_native_id()] = [begin, time.monotonic_ns(), time.thread_time() - before]
 
     def thread(seconds):
         made = threading.Thread(target=busy, args=(seconds,))
@@ -42,11 +42,10 @@ WORK = """
 
     told = {}
     early = threading.Event()
-    waiting = threading.Thread(target=lambda: (early.wait(), busy(SECONDS)))
+    waiting = threading.Thread(target=lambda: (early.wait(), busy(SECONDS)), daemon=True)
     waiting.start()
     print("ready", flush=True)
     for line in sys.stdin:
-        begin = time.thread_time()
         eval(line)
         print(json.dumps(told), flush=True)
 """
@@ -87,7 +86,10 @@ def worker() -> Iterator[Worker]:
     made = Worker()
     yield made
     made.process.kill()
-    made.process.communicate()
+    made.process.wait()
+    for pipe in (made.process.stdin, made.process.stdout):
+        assert pipe is not None
+        pipe.close()
 
 
 Start = Callable[..., SamplerCollector]

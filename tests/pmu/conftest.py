@@ -32,6 +32,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
         "defaults",
         "what_the_pmu_lacks",
         "scarce_counters",
+        "sampled_loops",
+        "ordinary_samplers",
         "ordinary_user",
         "events",
     )
@@ -48,6 +50,5 @@ def found_by_papi(tmp_path_factory: pytest.TempPathFactory) -> Results:
 @pytest.fixture(scope="session")
 def found_without_pmu(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A Cortex A72, which PAPI 7.0 does not know, without a PMU."""
-    return run_jobs(
-        tmp_path_factory.mktemp("without"), "what_is_there", "papi_available", cpu="cortex-a72,pmu=off", paranoid=1
-    )
+    jobs = ("what_is_there", "papi_available", "sample_a_little")
+    return run_jobs(tmp_path_factory.mktemp("without"), *jobs, cpu="cortex-a72,pmu=off", paranoid=1)

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.pmu.guest import counting, papi_work, scarcity, users
+from tests.pmu.guest import counting, papi_work, sampling, scarcity, users
 
 JOBS = {
     job.__name__: job
@@ -19,6 +19,9 @@ JOBS = {
         counting.a_dead_event,
         counting.what_the_pmu_lacks,
         counting.defaults,
+        sampling.sampled_loops,
+        sampling.sample_a_little,
+        sampling.ordinary_samplers,
         scarcity.scarce_counters,
         scarcity.hold,
         users.what_is_there,
