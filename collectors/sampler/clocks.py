@@ -6,11 +6,13 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Final
 
 from collectors.sampler.records import COMMON, GROUP_FORMAT, sample_type
 from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.catalogue import Event
+from hwprof.hardware.cores import DEVICES
 from hwprof.hardware.countable import Countable
 from hwprof.hardware.perf_sampling import SamplingAttributes
 from hwprof.hardware.pmu import Code
@@ -94,7 +96,7 @@ class Opening:
 CLOCK_OF_PROCESSOR_TIME: Final = Clock(CPU_CLOCK, Code(perf_event.TYPE_SOFTWARE, perf_sampling.CONFIG_CPU_CLOCK))
 
 
-def candidates(kind: Kind) -> list[Clock]:
+def candidates(kind: Kind, most_precise: int) -> list[Clock]:
     """The clocks that one kind of core may have, the most telling first: with all deltas, without misses, alone; each
     as precise as the PMU can, then less so. A delta is worth more than precision, since what is looked at are
     functions."""
@@ -112,8 +114,17 @@ def candidates(kind: Kind) -> list[Clock]:
     return [
         Clock(CYCLES, cycles.code, kind.pmu_name, members, factors, precise)
         for members, factors in groups
-        for precise in (3, 2, 1, 0)
+        for precise in range(most_precise, -1, -1)
     ]
+
+
+def most_precise(pmu: str, root: Path) -> int:
+    """How precise the PMU's samples can be, as sysfs says; 0 where it says nothing: Arm's drivers take any wish and
+    fulfil none."""
+    try:
+        return int((root / DEVICES / pmu / "caps/max_precise").read_text())
+    except (OSError, ValueError):
+        return 0
 
 
 def close(fds: Sequence[int]) -> None:

@@ -122,7 +122,7 @@ def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None) -> C
     from collectors.sampler.spool import read_spool
 
     recording = read_spool(spool, reading=plan.reading)
-    samples = tables.samples_table(recording.samples, recording.stacks, watch.events)
+    samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, watch.events))
     represented = int(recording.samples.period.sum())
     detail = plan.detail() | {
         "samples": samples.height,
@@ -130,6 +130,7 @@ def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None) -> C
         "represented_share": represented / watch.counted if watch.counted else None,
         "lost": recording.lost,
         "throttled": recording.throttled,
+        "silent": silent,
         "torn_bytes": recording.torn_bytes,
         "threads_missed": watch.missed,
         "record_bytes": watch.drained_bytes,
@@ -161,6 +162,11 @@ def _notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str]:
     if detail["throttled"]:
         notes.append(
             f"the kernel throttled sampling {detail['throttled']} times, since it took too long (a lower --frequency)"
+        )
+    if detail["silent"]:
+        notes.append(
+            f"{', '.join(detail['silent'])} stayed 0 between samples: it never happened here, or this processor (or its"
+            " hypervisor) does not implement it"
         )
     if detail["torn_bytes"]:
         notes.append(f"{detail['torn_bytes']} bytes of records were damaged")

@@ -11,7 +11,7 @@ from typing import Any, Final
 from collectors.counting.notes import user_code_only
 from collectors.perf.opening import find_opening
 from collectors.perf.trial import on_processors
-from collectors.sampler.clocks import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close
+from collectors.sampler.clocks import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close, most_precise
 from collectors.sampler.records import WORD, Decoder
 from collectors.sampler.ring import map_ring
 from hwprof.errors import UsageError
@@ -133,7 +133,10 @@ def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
         notes.append(user_code_only("samples", kernel_allowed=allowed.kernel_allowed))
     kinds = kinds_of_core(machine, root)
     cpus = {kind.pmu_name: kind.core.cpus for kind in kinds} if len(kinds) > 1 else {}
-    clocks = [_best(candidates(kind), opening, cpus.get(kind.pmu_name, ())) for kind in kinds]
+    clocks = [
+        _best(candidates(kind, most_precise(kind.pmu_name, root)), opening, cpus.get(kind.pmu_name, ()))
+        for kind in kinds
+    ]
     found = tuple(clock for clock in clocks if clock is not None)
     if len(found) < len(kinds) or not found:
         why = permission.with_remedy(permission.why_no_hardware(root))

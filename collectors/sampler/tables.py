@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from collectors.counting.notes import SILENT_NS
 from collectors.sampler.chains import NO_CALLERS, Stacks
 from collectors.sampler.clocks import INSTRUCTIONS, Clock
 from collectors.sampler.records import Mapping, Numbers, Samples, Switches
@@ -16,6 +18,9 @@ from hwprof.hardware.perf_sampling import CPUMODES, UNKNOWN_MODE
 from hwprof.run.schema import conform
 
 Mask = NDArray[np.bool_]
+
+COUNTED: Final = ("cycles", "instructions", "llc_misses")
+"""The columns of what was counted between samples."""
 
 
 def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Clock]) -> pl.DataFrame:
@@ -69,7 +74,7 @@ def _previous(samples: Samples, order: Numbers) -> _Readings:
 def _deltas(samples: Samples, previous: Numbers, clocks: Dictionary[int, Clock]) -> dict[str, pl.Series]:
     """``cycles``, ``instructions`` and ``llc_misses`` since the last sample, null where its group lacks them."""
     counted = samples.values - previous
-    found = {name: np.zeros(len(counted), dtype=np.int64) for name in ("cycles", "instructions", "llc_misses")}
+    found = {name: np.zeros(len(counted), dtype=np.int64) for name in COUNTED}
     known: dict[str, Mask] = {name: np.zeros(len(counted), dtype=bool) for name in found}
     numbers: dict[Clock, list[int]] = {}
     for number, clock in clocks.items():
@@ -88,6 +93,14 @@ def _deltas(samples: Samples, previous: Numbers, clocks: Dictionary[int, Clock])
         name: pl.DataFrame({"value": values, "known": known[name]}).select(pl.when("known").then("value"))["value"]
         for name, values in found.items()
     }
+
+
+def without_silent(samples: pl.DataFrame) -> tuple[pl.DataFrame, list[str]]:
+    """The rows without the counters that stayed 0 for so long that nobody counts them, and which these are."""
+    if samples["cpu_ns"].sum() < SILENT_NS:
+        return samples, []
+    silent = [name for name in COUNTED if samples[name].null_count() < samples.height and not samples[name].sum()]
+    return samples.with_columns(pl.lit(None, dtype=pl.Int64).alias(name) for name in silent), silent
 
 
 def stacks_table(stacks: Stacks) -> pl.DataFrame:

@@ -32,6 +32,12 @@ def test_cycles_are_sampled_with_instructions(loops: dict[str, Any]) -> None:
     assert (detail["event"], detail["frequency_hz"], detail["kernel"]) == ("cycles", FREQUENCY_HZ, False)
     assert [group["events"][:2] for group in detail["groups"]] == [["cycles", "instructions"]]
     assert (detail["lost"], detail["torn_bytes"]) == (0, 0)
+    assert detail["precise"] == 0, "Arm's PMUs promise none"
+
+
+def test_an_event_that_the_emulated_pmu_opens_and_does_not_count_is_no_figure(loops: dict[str, Any]) -> None:
+    assert all(sample["llc_misses"] is None for sample in loops["samples"])
+    assert any(note.startswith("llc_misses stayed 0 between samples") for note in loops["notes"])
 
 
 def test_every_sample_of_a_known_loop_lies_inside_it(loops: dict[str, Any]) -> None:

@@ -26,7 +26,7 @@ def clocks_of(name: str) -> list[Clock]:
     known = microarchitecture(name)
     assert known is not None
     (kind,) = kinds_of_core(machine_of(known), Path("/nowhere"), on_paper=True)
-    return candidates(kind)
+    return candidates(kind, 3)
 
 
 @pytest.mark.parametrize(
@@ -85,15 +85,29 @@ def tried_out(monkeypatch: pytest.MonkeyPatch, works: Any) -> list[Clock]:
     return tried
 
 
+def precise(root: Path, most: int) -> Path:
+    caps = root / "sys/bus/event_source/devices/cpu/caps"
+    caps.mkdir(parents=True)
+    (caps / "max_precise").write_text(f"{most}\n")
+    return root
+
+
 @pytest.mark.usefixtures("allowed")
-def test_the_first_clock_that_works_is_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_clock_that_works_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     tried = tried_out(monkeypatch, lambda clock: clock.precise < 2)
-    made = make_plan(Options(), machine(UNIFORM), Path("/nowhere"))
+    made = make_plan(Options(), machine(UNIFORM), precise(tmp_path, 3))
     assert [clock.precise for clock in tried] == [3, 2, 1]
     assert made.clocks == (tried[-1],)
     assert made.reading and made.event == "cycles"
     assert made.clocks[0].names() == ["cycles", "instructions"]
     assert [note for note in made.notes if "last-level cache" in note], "this processor is in no file"
+
+
+@pytest.mark.usefixtures("allowed")
+def test_a_pmu_that_promises_no_precision_is_not_asked_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried = tried_out(monkeypatch, lambda clock: True)
+    make_plan(Options(), machine(UNIFORM), Path("/nowhere"))
+    assert [clock.precise for clock in tried] == [0]
 
 
 @pytest.mark.usefixtures("allowed")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import polars as pl
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -64,6 +65,15 @@ def test_by_the_clock_a_sample_stands_for_its_period() -> None:
         None,
         None,
     )
+
+
+@pytest.mark.parametrize(("cpu_ns", "silent"), [(200_000_000, ["llc_misses"]), (1_000, [])])
+def test_a_counter_that_never_moves_is_no_figure(cpu_ns: int, silent: list[str]) -> None:
+    table = rows([Sample(event=1, enabled_ns=cpu_ns, values=(9, 5, 0, 0))], {1: BIG})
+    told, found = tables.without_silent(table)
+    assert found == silent
+    assert told.select("cycles", "instructions", "llc_misses").row(0) == (9, 5, None if silent else 0)
+    assert told.schema == TABLES["samples"]
 
 
 def test_domains_addresses_and_callers() -> None:
