@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Final, Protocol
 
@@ -201,14 +201,12 @@ class _Pass:
                 self._progress.phase(self._plan.name, "keeping the layers done; Ctrl-C again: not even these", None)
 
     def _hear(self, message: messages.Message) -> None:
+        if self._beside is not None:
+            self._beside.hear(message)
         if isinstance(message, Phase):
             self._progress.phase(self._plan.name, f"{message.text}{self._predicted}", message.total)
-            if self._beside is not None and message.text in (messages.WORK_BEGINS, messages.WORK_ENDS):
-                self._beside.tell(begins=message.text == messages.WORK_BEGINS)
         elif isinstance(message, Step):
             self._progress.step()
-            if self._beside is not None:
-                self._beside.step()
         elif isinstance(message, Built):
             if self._run.manifest.workload is None:
                 self._run.manifest.workload = message.workload
@@ -273,15 +271,16 @@ class _Beside:
             except Exception as error:
                 self.records.append(failure(planned.name, error))
 
-    def tell(self, *, begins: bool) -> None:
-        """Those that want to know hear that the work begins, or that it has ended."""
-        self._each(lambda collector: collector.work_begins() if begins else collector.work_ends())
+    def hear(self, message: messages.Message) -> None:
+        """Those that want to know hear how far the worker is."""
+        if isinstance(message, Step):
+            self._tell(lambda collector: collector.step())
+        elif isinstance(message, Phase) and message.text == messages.WORK_BEGINS:
+            self._tell(lambda collector: collector.work_begins())
+        elif isinstance(message, Phase) and message.text == messages.WORK_ENDS:
+            self._tell(lambda collector: collector.work_ends())
 
-    def step(self) -> None:
-        """They hear that an iteration is done."""
-        self._each(lambda collector: collector.step())
-
-    def _each(self, say: Callable[[Following], None]) -> None:
+    def _tell(self, say: Callable[[Following], None]) -> None:
         for name, collector in list(self._running.items()):
             if not isinstance(collector, Following):
                 continue
@@ -290,6 +289,8 @@ class _Beside:
             except Exception as error:
                 self.records.append(failure(name, error))
                 del self._running[name]
+                with suppress(Exception):  # it gives back what it has; its data is lost already
+                    collector.stop()
 
     def stop(self) -> dict[str, list[pl.DataFrame]]:
         """Stops all; their rows by table."""

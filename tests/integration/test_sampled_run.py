@@ -1,0 +1,124 @@
+"""Samples in a run: ``hwprof collect`` with the sampler beside a small model."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from collectors.sampler import SamplerCollector
+from hwprof.run.directory import RunDirectory
+from tests.requirements import missing, require_module
+
+SMALL = ("--model", "yolov8n", "--imgsz", "160", "--iterations", "4", "--warmup", "1", "--threads", "2")
+FREQUENCY_HZ = 2003
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs() -> None:
+    require_module("torch")
+    require_module("ultralytics")
+    available = SamplerCollector().availability()
+    if not available.ok:
+        missing(f"perf events ({available.reason})")
+
+
+def collect(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "hwprof", "collect", *SMALL, *arguments]
+    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True, timeout=300, check=False)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    place = tmp_path_factory.mktemp("sampled")
+    done = collect(place, "--collectors", "sampler", "--frequency", str(FREQUENCY_HZ))
+    assert done.returncode == 0, done.stderr
+    return RunDirectory.latest(place / "results")
+
+
+def iterations(run: RunDirectory) -> pl.DataFrame:
+    spans = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("kind") == "iteration"))
+    return spans.select("iteration", "warmup", "begin_ns", "end_ns").sort("begin_ns")
+
+
+def test_only_the_trace_pass_is_sampled(run: RunDirectory) -> None:
+    assert run.read("samples")["pass"].unique().to_list() == ["trace"]
+    measure, trace = run.manifest.passes
+    assert [record.name for record in measure.collectors] == []
+    (record,) = trace.collectors
+    assert (record.name, record.state) == ("sampler", "ran")
+    assert (record.detail["lost"], record.detail["torn_bytes"]) == (0, 0)
+    assert record.detail["frequency_hz"] == FREQUENCY_HZ
+    assert record.detail["samples"] == run.read("samples").height
+
+
+def test_an_iterations_samples_stand_for_its_processor_time(run: RunDirectory) -> None:
+    """Of both threads, by the kernel's own account of the whole process: hwprof's clock and the samples' are one."""
+    samples = run.read("samples").sort("time_ns")
+    placed = samples.join_asof(iterations(run), left_on="time_ns", right_on="begin_ns", strategy="backward")
+    inside = placed.filter(pl.col("time_ns") < pl.col("end_ns"))
+    sampled = dict(inside.group_by("iteration").agg(pl.col("cpu_ns").sum()).iter_rows())
+    cpu = run.read("counts").filter((pl.col("event") == "process-cpu-time") & (pl.col("pass") == "trace"))
+    assert cpu.height == 4
+    for iteration, cpu_ns in cpu.select("iteration", "value").iter_rows():
+        assert sampled[iteration] == pytest.approx(cpu_ns, rel=0.03, abs=4e9 / FREQUENCY_HZ)
+    assert inside["tid"].n_unique() >= 2
+
+
+def test_warm_up_is_sampled_and_what_comes_before_is_not(run: RunDirectory) -> None:
+    first = iterations(run).row(0, named=True)
+    assert first["warmup"]
+    samples = run.read("samples")
+    assert samples.filter(pl.col("time_ns").is_between(first["begin_ns"], first["end_ns"])).height > 10
+    preparing = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("path") == "prepare"))
+    assert samples.filter(pl.col("time_ns") < preparing["end_ns"][0]).is_empty()
+
+
+def test_kernels_that_one_dnn_generated_can_be_named(run: RunDirectory) -> None:
+    """Samples in memory without a file lie in code that the library's own map names."""
+    (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
+    name = trace.collectors[0].detail["jit_map"]
+    if name is None:
+        missing("a oneDNN that generates code")
+    kernels = []
+    for line in (run.path / "raw/trace/sampler" / name).read_text().splitlines():
+        address, size, _ = line.split(maxsplit=2)
+        kernels.append((int(address, 16), int(address, 16) + int(size, 16)))
+    anonymous = run.read("mappings").filter(pl.col("file") == "//anon")
+    pieces = [(row["address"], row["address"] + row["size_bytes"]) for row in anonymous.iter_rows(named=True)]
+    in_pieces = [
+        address
+        for address in run.read("samples").filter(pl.col("domain") == "user")["address"]
+        if any(begin <= address < end for begin, end in pieces)
+    ]
+    named = [address for address in in_pieces if any(begin <= address < end for begin, end in kernels)]
+    assert len(named) > 10
+    assert len(named) >= 0.95 * len(in_pieces)
+
+
+def test_the_measure_pass_is_sampled_where_that_is_wanted(tmp_path: Path) -> None:
+    done = collect(tmp_path, "--collectors", "sampler", "--passes", "measure", "--sample-passes", "measure")
+    assert done.returncode == 0, done.stderr
+    samples = RunDirectory.latest(tmp_path / "results").read("samples")
+    assert samples["pass"].unique().to_list() == ["measure"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--frequency", "50000000"), 1, "kernel.perf_event_max_sample_rate is"),
+        (("--no-sampler", "--frequency", "99"), 2, "the collector sampler does not run"),
+        (("--sample-passes", "mesure"), 2, "sampler cannot run in pass mesure"),
+    ],
+)
+def test_what_cannot_be_is_refused_before_anything_runs(
+    tmp_path: Path, arguments: tuple[str, ...], code: int, says: str
+) -> None:
+    done = collect(tmp_path, *arguments)
+    assert done.returncode == code
+    assert says in " ".join(done.stderr.split())
+    assert not (tmp_path / "results").exists()

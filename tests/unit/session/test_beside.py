@@ -1,0 +1,147 @@
+"""Collectors beside a worker: in which passes they run, with what, and how they hear of its progress."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.session import registry
+from hwprof.session.collector import Availability, Collected, PassContext
+from hwprof.session.messages import WORK_BEGINS, WORK_ENDS, Phase, Step
+from hwprof.session.plan import CollectorPlan, PassPlan
+from hwprof.session.planner import plan_passes
+from hwprof.session.registry import Surveyed
+from hwprof.session.supervisor import _Beside
+from tests.unit.session.test_planner_counting import Bystander
+
+
+class Watcher(Bystander):
+    """Runs in the trace pass, refuses a frequency of 13, and writes down what it hears."""
+
+    name = "watcher"
+    passes = frozenset({"trace"})
+    heard: list[str]
+
+    def __init__(self, fails_at: str | None = None) -> None:
+        self.heard = []
+        self._fails_at = fails_at
+
+    def check_options(self, options: dict[str, Any]) -> None:
+        if options.get("frequency") == 13:
+            raise UsageError("13 is refused")
+
+    def worker_environment(self) -> Mapping[str, str]:
+        return {"JIT": "2"}
+
+    def start(self, context: PassContext) -> None:
+        self._hear("start")
+
+    def work_begins(self) -> None:
+        self._hear("begins")
+
+    def step(self) -> None:
+        self._hear("step")
+
+    def work_ends(self) -> None:
+        self._hear("ends")
+
+    def stop(self) -> Collected:
+        self.heard.append("stop")
+        return Collected(notes=["watched"])
+
+    def _hear(self, what: str) -> None:
+        self.heard.append(what)
+        if what == self._fails_at:
+            raise HwprofError(f"fails at {what}", "repair it")
+
+
+def plans(availability: Availability | None = None, **more: Any) -> dict[str, PassPlan]:
+    surveyed = [
+        Surveyed("memory", Bystander(), Availability(True)),
+        Surveyed("watcher", Watcher(), availability or Availability(True)),
+    ]
+    made = plan_passes(surveyed, ["measure", "trace"], iterations=3, warmup=1, **more)
+    return {plan.name: plan for plan in made}
+
+
+def beside(plan: PassPlan) -> dict[str, dict[str, Any]]:
+    return {planned.name: planned.options for planned in plan.beside}
+
+
+def test_a_collector_runs_in_its_own_passes_and_brings_its_environment_there() -> None:
+    made = plans()
+    assert beside(made["measure"]) == {"memory": {}}
+    assert beside(made["trace"]) == {"memory": {}, "watcher": {}}
+    assert (made["measure"].environment, made["trace"].environment) == ({}, {"JIT": "2"})
+
+
+def test_it_runs_in_others_where_that_is_wanted() -> None:
+    made = plans(passes_of={"watcher": ["measure", "trace"]})
+    assert "watcher" in beside(made["measure"]) and "watcher" in beside(made["trace"])
+    assert made["measure"].environment == {"JIT": "2"}
+    made = plans(passes_of={"watcher": ["measure"]})
+    assert "watcher" in beside(made["measure"]) and "watcher" not in beside(made["trace"])
+    with pytest.raises(UsageError, match="--passes does not name it"):
+        plans(passes_of={"watcher": ["tarce"]})
+
+
+def test_its_options_reach_it_or_are_refused_before_anything_starts() -> None:
+    assert beside(plans(options={"watcher": {"frequency": 50}})["trace"])["watcher"] == {"frequency": 50}
+    with pytest.raises(UsageError, match="13 is refused"):
+        plans(options={"watcher": {"frequency": 13}})
+    with pytest.raises(UsageError, match="--frequency: the collector watcher does not run"):
+        plans(options={"watcher": {"frequency": 50}}, off={"watcher"})
+    with pytest.raises(HwprofError, match=r"watcher does not work here: not allowed \(allow it\)"):
+        plans(Availability(False, "not allowed", "allow it"), options={"watcher": {"frequency": 50}})
+
+
+# --- progress
+
+
+def running(watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Beside:
+    monkeypatch.setattr(registry, "create", lambda name: watcher)
+    plan = PassPlan(name="trace", iterations=1, warmup=0, inside=(), beside=(CollectorPlan("watcher"),))
+    return _Beside(plan, tmp_path, 1)
+
+
+def test_it_hears_how_far_the_worker_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watcher = Watcher()
+    watched = running(watcher, tmp_path, monkeypatch)
+    for message in (Phase("importing torch"), Phase(WORK_BEGINS, 1), Step(), Phase(WORK_ENDS), Phase("describing")):
+        watched.hear(message)
+    watched.stop()
+    assert watcher.heard == ["start", "begins", "step", "ends", "stop"]
+    assert [(record.name, record.state) for record in watched.records] == [("watcher", "ran")]
+
+
+@pytest.mark.parametrize("moment", ["begins", "step", "ends"])
+def test_one_that_fails_on_the_way_is_stopped_and_costs_its_own_data_only(
+    moment: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watcher = Watcher(fails_at=moment)
+    watched = running(watcher, tmp_path, monkeypatch)
+    for message in (Phase(WORK_BEGINS), Step(), Phase(WORK_ENDS)):
+        watched.hear(message)
+    assert watched.stop() == {}
+    assert watcher.heard[-2:] == [moment, "stop"] and watcher.heard.count("stop") == 1
+    (record,) = watched.records
+    assert (record.state, record.reason, record.remedy) == ("failed", f"fails at {moment}", "repair it")
+
+
+def test_one_that_does_not_want_to_know_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Quiet(Bystander):
+        def start(self, context: PassContext) -> None: ...
+
+        def stop(self) -> Collected:
+            return Collected()
+
+    monkeypatch.setattr(registry, "create", lambda name: Quiet())
+    plan = PassPlan(name="trace", iterations=1, warmup=0, inside=(), beside=(CollectorPlan("memory"),))
+    watched = _Beside(plan, tmp_path, 1)
+    watched.hear(Phase(WORK_BEGINS))
+    watched.stop()
+    assert [record.state for record in watched.records] == ["ran"]
