@@ -12,7 +12,6 @@ from hwprof.report.schema import Event, Followed, Kernel, Layer, MetricInfo
 
 CPI: Final = "cpi"
 RATIO: Final = "instruction_ratio"
-RATIO_TITLE: Final = "instr., hw/~"
 KERNEL: Final = 30
 """To how many characters a kernel's name may be cut."""
 
@@ -23,7 +22,7 @@ INSTRUCTIONS: Final = ".instructions"
 FEW: Final = 6
 """Up to so many events are named below the table."""
 
-IN_OTHER_TABLES: Final = ("ipc", "counted_flops", "counted_gflops")
+IN_OTHER_TABLES: Final = ("ipc", "counted_flops", "counted_gflops", "instruction_ratio")
 """Metrics that the tables of layers show, or that are another one's inverse."""
 
 
@@ -86,7 +85,7 @@ def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Co
             [figures.decimal(others.get(row.path, {}).get(name), measured[name].digits, page.glyphs) for row in every],
             2,
         )
-        for name, title in ((CPI, "CPI, hardware"), (RATIO, RATIO_TITLE))
+        for name, title in ((CPI, "CPI, hardware"), (RATIO, "instr., hw/~"))
         if name in measured
     ]
 

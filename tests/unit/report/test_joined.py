@@ -24,6 +24,10 @@ CPI = MetricDefinition(
 FRAMEWORK = MetricDefinition(
     name="framework_share", title="framework %", unit="%", digits=1, formula=f'"{INSTRUCTIONS}" / 1', meaning="",
 )  # fmt: skip
+RATIO = MetricDefinition(
+    name="instruction_ratio", title="hw/~", unit="1", digits=3, formula=f'"instructions@main" / "{INSTRUCTIONS}@main"',
+    meaning="",
+)  # fmt: skip
 BUSIEST, OTHER = 3_000_000, 1_000_000
 
 
@@ -62,7 +66,7 @@ def run(tmp_path: Path) -> RunDirectory:
     made.manifest.passes.append(
         PassRecord(
             name="followed", status="completed", pid=measure.pid, main_tid=measure.main_tid, fingerprint=FINGERPRINT,
-            times_from="measure", metrics=[CPI, FRAMEWORK], event_sets=[[INSTRUCTIONS, CRITICAL]],
+            times_from="measure", metrics=[CPI, FRAMEWORK, RATIO], event_sets=[[INSTRUCTIONS, CRITICAL]],
             events=[EventInfo(name, "made up", "1", "software") for name in (INSTRUCTIONS, CRITICAL)],
             iterations=[entry for entry in measure.iterations if entry.index == last],
         )

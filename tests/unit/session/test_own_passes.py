@@ -12,8 +12,8 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import IterationRecord
 from hwprof.session.around import Around
 from hwprof.session.collector import Availability, OwnPass, Place
-from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.counters import Counting
+from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.prediction import prediction, words
 from hwprof.session.registry import Surveyed

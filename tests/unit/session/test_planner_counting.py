@@ -10,8 +10,8 @@ import pytest
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
-from hwprof.session.plan import PassPlan
 from hwprof.session.counters import Counting
+from hwprof.session.plan import PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.registry import Surveyed
 
