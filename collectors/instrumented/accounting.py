@@ -2,16 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.events import Event
 from collectors.instrumented.log import Integers, Log
+from collectors.instrumented.memory import Entries
+from collectors.symbols.domains import Domain
 from collectors.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
+
+
+class Event(Protocol):
+    """What is told of sums: a weighted sum of facts."""
+
+    @property
+    def full_name(self) -> str:
+        """As tables have it."""
+
+    @property
+    def counted_domains(self) -> frozenset[Domain]:
+        """Whose code counts."""
+
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it is told of kernels too."""
+
+    @property
+    def busiest(self) -> bool:
+        """Whether only the thread counts that has the most between two edges."""
+
+    def weights(self) -> npt.NDArray[np.int64]:
+        """Shape (facts,)."""
 
 
 @dataclass(frozen=True)
@@ -47,22 +72,46 @@ def starts_of(log: Log) -> npt.NDArray[np.uint64]:
 
 def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
     """``kernel_of``: for each of ``starts_of`` the number of its kernel."""
+    all_facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
+    block = _numbers(log, log.entries)
+    executions = log.entries["executions"].astype(np.int64)
+
+    def amounts(number: int, order: Integers) -> Integers:
+        done: Integers = executions[order] * all_facts[block[order], number]
+        return done
+
+    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, all_facts.shape[1], amounts)
+
+
+def sum_entries(
+    log: Log,
+    entries: Entries,
+    interval: Integers,
+    kernel_of: Integers,
+    kernels: Sequence[Kernel],
+    facts: int,
+    amounts: Callable[[int, Integers], Integers],
+) -> Sums:
+    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``amounts(fact, order)``: how much
+    of a fact each has, in that order; asked for one fact at a time, because all together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
-    first = np.cumsum([0, *(len(blocks) for blocks in log.blocks)])
-    block = first[log.entries["context"]] + log.entries["block"].astype(np.int64)
-    thread, kernel, interval = thread_of[log.entries["context"]], kernel_of[block], log.intervals()
+    thread, kernel = thread_of[entries["context"]], kernel_of[_numbers(log, entries)]
     key = (interval * len(tids) + thread) * len(kernels) + kernel
     order = np.argsort(key, kind="stable")
     begins = np.flatnonzero(np.diff(key[order], prepend=-1))
-    all_facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
-    executions = log.entries["executions"][order].astype(np.int64)
-    facts = np.empty((len(begins), all_facts.shape[1]), dtype=np.int64)
-    for number in range(all_facts.shape[1]):  # one at a time: all together take a gigabyte
-        amounts = executions * all_facts[block[order], number]
-        facts[:, number] = np.add.reduceat(amounts, begins) if len(begins) else 0
+    summed = np.empty((len(begins), facts), dtype=np.int64)
+    for number in range(facts):
+        summed[:, number] = np.add.reduceat(amounts(number, order), begins, dtype=np.int64) if len(begins) else 0
     rows = order[begins]
-    return Sums(interval[rows], thread[rows], kernel[rows], facts, log.edges, tids, tuple(kernels))
+    return Sums(interval[rows], thread[rows], kernel[rows], summed, log.edges, tids, tuple(kernels))
+
+
+def _numbers(log: Log, entries: Entries) -> Integers:
+    """Which of ``starts_of`` each entry's block is."""
+    first = np.cumsum([0, *(len(blocks) for blocks in log.blocks)])
+    numbers: Integers = first[entries["context"]] + entries["block"].astype(np.int64)
+    return numbers
 
 
 def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event], main_tid: int) -> Counted:
@@ -89,9 +138,8 @@ def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Seq
 
 
 def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event]) -> Counted:
-    """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too, each with
-    the events that name no domain."""
-    chosen = [number for number, event in enumerate(events) if not event.domains and not event.busiest]
+    """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too."""
+    chosen = [number for number, event in enumerate(events) if event.of_kernels]
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
     weights = np.stack([events[number].weights() for number in chosen], axis=-1)

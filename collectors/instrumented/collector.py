@@ -6,9 +6,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from collectors.instrumented.cache_model import CacheModel, wanted
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
 from hwprof.errors import HwprofError
 from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
@@ -17,11 +19,12 @@ from hwprof.session.plan import MEASURE
 if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and frida
     import polars as pl
 
-    from collectors.instrumented.accounting import Counted, Sums
+    from collectors.instrumented.accounting import Counted, Event, Sums
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.log import Log
     from collectors.instrumented.selftest import SelfTest
     from collectors.instrumented.unfollowed import Unfollowed
+    from hwprof.run.manifest import EventInfo
 
 PASS: Final = "instrumented"
 
@@ -30,11 +33,21 @@ ENVIRONMENT: Final[Mapping[str, str]] = {"ONEDNN_JIT_PROFILE": "2"}
 
 STARTUP_S: Final = 3.0
 SLOWDOWN: Final = 2.0
+SLOWDOWN_CACHE_MODEL: Final = 20.0
 CALL_S: Final = 0.005
 """Roughly, as measured with yolov7; for the prediction of how long the pass takes."""
 
 UNFOLLOWED_SHARE: Final = 0.002
 """Processor time of threads that were not followed that is worth a note."""
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """What was executed and what is told of it."""
+
+    sums: Sums
+    events: Sequence[Event]
+    provenance: str
 
 
 class InstrumentedCollector:
@@ -54,6 +67,7 @@ class InstrumentedCollector:
         self._unfollowed: Unfollowed | None = None
         self._first_edge = 0
         self._log: Log | None = None
+        self._caches: CacheModel | None = None
         self._cpu_ns = 0
         self._start_s = 0.0
 
@@ -75,17 +89,20 @@ class InstrumentedCollector:
         return Availability(ok=True, detail={"frida": found})
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
-        """One: followed code executes the same every time, so one iteration tells everything. Raises ``UsageError``."""
+        """One: followed code executes the same every time, so one iteration tells everything. Simulated caches are
+        warmed by an iteration that is not counted. Raises ``UsageError``."""
+        simulates = wanted(options) is not None
         return [
             OwnPass(
                 name=PASS,
-                iterations=1,
+                iterations=2 if simulates else 1,
                 warmup=1,
+                alternate=simulates,
                 environment=ENVIRONMENT,
                 times_from=MEASURE,
                 slow=True,
                 startup_s=STARTUP_S,
-                slowdown=SLOWDOWN,
+                slowdown=SLOWDOWN_CACHE_MODEL if simulates else SLOWDOWN,
                 call_s=CALL_S,
             )
         ]
@@ -100,7 +117,10 @@ class InstrumentedCollector:
         began_s = time.monotonic()
         self._context = context
         before = thread_ids()
-        engine = self._engine = Engine()
+        geometry = wanted(context.options)
+        engine = self._engine = Engine(caches=geometry)
+        if geometry is not None:
+            self._caches = CacheModel(geometry, engine)
         self._unfollowed = Unfollowed(thread_ids() - before)
         loops()  # read while it costs nothing
         engine.follow()
@@ -121,7 +141,6 @@ class InstrumentedCollector:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
         engine.unfollow()
-        from collectors.instrumented.events import events
         from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
         from collectors.instrumented.metrics import definitions
@@ -129,10 +148,12 @@ class InstrumentedCollector:
         ghz = reference_ghz()
         self._log = log = Log.of(engine.memory)
         self._check_complete(engine)
+        if self._caches is not None:
+            self._caches.check_complete()
         control = engine.memory.control
         return Collected(
             tables={"threads": self._threads_table(log, context)},
-            notes=self._notes(log, cpu_ns),
+            notes=self._notes(log, cpu_ns) + (self._caches.notes() if self._caches is not None else []),
             detail={
                 "frida": FRIDA_VERSION,
                 "reference_ghz": round(ghz, 5),
@@ -146,8 +167,9 @@ class InstrumentedCollector:
                 "kept_mappings": control.kept_mappings,
                 "edges": control.edges - self._first_edge,
                 "log_entries": control.log_used,
+                **({"cache_model": self._caches.detail()} if self._caches is not None else {}),
             },
-            events=[event.info() for event in events()],
+            events=self._infos(),
             metrics=definitions(ghz),
         )
 
@@ -155,9 +177,7 @@ class InstrumentedCollector:
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """One: everything is counted at once."""
-        from collectors.instrumented.events import events
-
-        return [[event.full_name for event in events()]]
+        return [[info.name for info in self._infos()]]
 
     def begin_iteration(self, event_set: int) -> None:
         """Nothing to be done: threads were chosen at the start."""
@@ -174,28 +194,30 @@ class InstrumentedCollector:
         import polars as pl
 
         from collectors.instrumented.accounting import count
-        from collectors.instrumented.events import events
 
         assert self._context is not None
-        counted = count(self._sums, spans, self._first_edge, events(), self._context.main_tid)
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
         windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
-        window_ns = pl.Series(windows_ns[counted.span])
-        return self._frame(spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns)
+        frames = []
+        for tally in self._tallies:
+            counted = count(tally.sums, spans, self._first_edge, tally.events, self._context.main_tid)
+            window_ns = pl.Series(windows_ns[counted.span])
+            frames.append(_frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns))
+        return pl.concat(frames)
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
         """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
         import polars as pl
 
         from collectors.instrumented.accounting import count_kernels
-        from collectors.instrumented.events import events
         from collectors.symbols.tables import kernels_table
 
-        counted = count_kernels(self._sums, spans, self._first_edge, events())
-        return {
-            "kernels": kernels_table(self._sums.kernels),
-            "kernel_counts": self._frame(spans, counted).with_columns(kernel=pl.Series(counted.kernel).cast(pl.Int32)),
-        }
+        frames = []
+        for tally in self._tallies:
+            counted = count_kernels(tally.sums, spans, self._first_edge, tally.events)
+            kernel = pl.Series(counted.kernel).cast(pl.Int32)
+            frames.append(_frame(tally, spans, counted).with_columns(kernel=kernel))
+        return {"kernels": kernels_table(self._tallies[0].sums.kernels), "kernel_counts": pl.concat(frames)}
 
     # --- within
 
@@ -209,10 +231,18 @@ class InstrumentedCollector:
             raise RuntimeError("InstrumentedCollector.start comes first")
         return self._engine
 
+    def _infos(self) -> list[EventInfo]:
+        """Of all events."""
+        from collectors.instrumented.events import events
+
+        counted = [event.info() for event in events()]
+        return counted + ([event.info() for event in self._caches.events()] if self._caches is not None else [])
+
     @cached_property
-    def _sums(self) -> Sums:
+    def _tallies(self) -> list[_Tally]:
         """Names every block and adds them up."""
         from collectors.instrumented.accounting import add_up, starts_of
+        from collectors.instrumented.events import PROVENANCE, events
         from collectors.symbols.domains import Domain
         from collectors.symbols.jit import Known, keep_perf_map
         from collectors.symbols.kernels import Kernel
@@ -223,27 +253,15 @@ class InstrumentedCollector:
         known = [own, *keep_perf_map(os.getpid(), self._context.raw)]
         undivided = (Domain.PYTHON, Domain.OTHER, Domain.OWN)
         names = resolver(os.getpid(), known, undivided=undivided)
-        numbers, kernels = names.resolve(starts_of(self._stopped()))
-        return add_up(self._stopped(), numbers, kernels)
+        log = self._stopped()
+        numbers, kernels = names.resolve(starts_of(log))
+        tallies = [_Tally(add_up(log, numbers, kernels), events(), PROVENANCE)]
+        if self._caches is not None:
+            from collectors.instrumented import cache_events
 
-    def _frame(self, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
-        import numpy as np
-        import polars as pl
-
-        from collectors.instrumented.events import PROVENANCE, events
-
-        names = pl.Series("event", [event.full_name for event in events()], dtype=pl.String)
-        numbers = np.array([(span.span, span.iteration) for span in spans], dtype=np.int64).reshape(-1, 2)
-        tids = np.array(self._sums.tids, dtype=np.int64)
-        return pl.DataFrame(
-            {
-                "iteration": pl.Series(numbers[counted.span, 1]).cast(pl.Int32),
-                "span": numbers[counted.span, 0],
-                "tid": pl.Series(tids[counted.thread]).cast(pl.Int32),
-                "event": names.gather(pl.Series(counted.event)),
-                "value": counted.value,
-            }
-        ).with_columns(provenance=pl.lit(PROVENANCE))
+            sums = self._caches.add_up(log, numbers, kernels)
+            tallies.append(_Tally(sums, self._caches.events(), cache_events.PROVENANCE))
+        return tallies
 
     def _check_complete(self, engine: Engine) -> None:
         control = engine.memory.control
@@ -270,7 +288,7 @@ class InstrumentedCollector:
                 busy = sorted(worked, key=lambda name: -worked[name])[:5]
                 notes.append(
                     f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not followed:"
-                    f" {', '.join(name for name in busy if worked[name])}"
+                    f" {', '.join(name for name in busy if worked[name] > total_ns / 20)}"
                 )
         if refused := self._started().memory.control.refused_contexts:
             notes.append(f"too many threads: {refused} basic blocks of those beyond the limit were not counted")
@@ -293,3 +311,22 @@ class InstrumentedCollector:
             for tid in tids
         ]
         return pl.DataFrame(rows)
+
+
+def _frame(tally: _Tally, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
+    """The rows of a table of counts."""
+    import numpy as np
+    import polars as pl
+
+    names = pl.Series("event", [event.full_name for event in tally.events], dtype=pl.String)
+    numbers = np.array([(span.span, span.iteration) for span in spans], dtype=np.int64).reshape(-1, 2)
+    tids = np.array(tally.sums.tids, dtype=np.int64)
+    return pl.DataFrame(
+        {
+            "iteration": pl.Series(numbers[counted.span, 1]).cast(pl.Int32),
+            "span": numbers[counted.span, 0],
+            "tid": pl.Series(tids[counted.thread]).cast(pl.Int32),
+            "event": names.gather(pl.Series(counted.event)),
+            "value": counted.value,
+        }
+    ).with_columns(provenance=pl.lit(tally.provenance))

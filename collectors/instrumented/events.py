@@ -47,6 +47,11 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """Whose code counts."""
         return frozenset(self.domains) or COUNTED
 
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it is told of kernels too: each of them has one domain."""
+        return not self.domains and not self.busiest
+
     def weights(self) -> npt.NDArray[np.int64]:
         """Shape (facts,): 1 for each fact that is summed."""
         weights = np.zeros(len(Fact), dtype=np.int64)
