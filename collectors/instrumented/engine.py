@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -70,6 +71,7 @@ class Engine:
         atexit.register(self.unfollow)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
         self._interrupted = False
+        self._thread = 0  # that began to follow, and whose pool it is
 
     @property
     def own_code(self) -> tuple[int, int]:
@@ -81,6 +83,7 @@ class Engine:
         """From here on the calling thread and its OpenMP pool are followed, each by its own doing."""
         if not self.following:
             self._begin_epoch()
+            self._thread = threading.get_ident()
             self.following = True
             with self.memory.arena.only_room():
                 self.openmp.each(self._each_follows)
@@ -101,12 +104,14 @@ class Engine:
             raise HwprofError(f"frida cannot compile {name}: {first_line(error)}") from error
 
     def _before_fork(self) -> None:
-        """A fork of a followed thread crashes."""
-        self._interrupted = self.following
-        self.unfollow()
+        """A fork of a followed thread crashes. Others may fork: of the threads the child has only theirs."""
+        if threading.get_ident() == self._thread:
+            self._interrupted = self.following
+            self.unfollow()
 
     def _after_fork(self) -> None:
-        if self._interrupted:
+        if self._interrupted and threading.get_ident() == self._thread:
+            self._interrupted = False
             self.follow()
 
     def _attach(self) -> dict[str, Any]:
