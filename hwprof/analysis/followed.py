@@ -6,13 +6,22 @@ work only if they were given the same threads and the same environment, which is
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, leaf_spans, whole_spans, within
+from hwprof.analysis import summary
+from hwprof.analysis.attribution import (
+    UNATTRIBUTED,
+    WHOLE,
+    Attribution,
+    leaf_spans,
+    owned_counts,
+    whole_spans,
+    within,
+)
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.layers import Figures
 from hwprof.analysis.metrics import operands_of, values
@@ -56,6 +65,25 @@ def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
     if differing:
         return f"pass {companion.name} did other work: it differs in {' and '.join(differing)}"
     return None
+
+
+def belonging(records: Iterable[PassRecord], timed: PassRecord) -> PassRecord | None:
+    """The pass that counted the very code whose times ``timed`` took: the same work, with the machine's own
+    instruction set; None where there is none."""
+    for record in records:
+        if record.times_from == timed.name and record.instruction_set is None and why_apart(record, timed) is None:
+            return record
+    return None
+
+
+def by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Operands of single layer calls: ``path, call`` and a column an operand (``EVENT``, ``EVENT@main``, …), of the
+    last iteration that counted them. ``spans`` and ``counts`` are the followed pass's."""
+    layers = spans.filter(pl.col("kind") == "layer").join(counts.select("span").unique(), on="span", how="semi")
+    latest = layers.sort("iteration").unique(["path", "call"], keep="last")
+    owners = latest.select("span", "path", "call", owner=pl.col("span").cast(pl.String), caller="tid")
+    operands = summary.by_name(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+    return owners.select("path", "call", "owner").join(operands, on="owner", how="inner").drop("owner", "iteration")
 
 
 def whole_layers(counted: Attribution, timed: Attribution) -> Attribution:

@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from hwprof.analysis import followed
 from hwprof.report import choice, document, terminal
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
@@ -168,3 +169,12 @@ def test_of_a_cut_short_pass_whole_layers_are_joined(run: RunDirectory) -> None:
     found = document.build(run)
     assert [layer.path for layer in found.layers if layer.metrics["cpi"] is not None] == LEAVES[:2]
     assert found.inference is not None and found.inference.metrics["cpi"] is None
+
+
+def test_single_calls_keep_their_own_counts(run: RunDirectory) -> None:
+    mine = pl.col("pass") == "followed"
+    found = followed.by_call(run.read("spans").filter(mine), run.read("counts").filter(mine))
+    assert sorted(found["path"].unique()) == sorted(LEAVES)
+    assert found.select("path", "call").is_unique().all()
+    assert set(found[CRITICAL]) == {BUSIEST}
+    assert set(found[f"{INSTRUCTIONS}@workers"]) == {OTHER}
