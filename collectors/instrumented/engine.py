@@ -69,7 +69,7 @@ class Engine:
         self.edge: Callable[[], None] = ctypes.PYFUNCTYPE(None)(int(self._agent["edge"], 16))
         """Logs what every followed thread has executed since the last edge."""
         atexit.register(self.unfollow)
-        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
         self._interrupted = False
         self._thread = 0  # that began to follow, and whose pool it is
 
@@ -113,6 +113,10 @@ class Engine:
         if self._interrupted and threading.get_ident() == self._thread:
             self._interrupted = False
             self.follow()
+
+    def _in_child(self) -> None:
+        """There nobody is followed, and the pool is gone."""
+        self.following = False
 
     def _attach(self) -> dict[str, Any]:
         import frida
