@@ -17,7 +17,7 @@ from collectors.symbols.shorten import shorten
 PERF_MAP: Final = "perf.map"
 """What it is called among the raw files of a pass."""
 
-_ORDINAL: Final = re.compile(r"^((?:jit_|brgemm_).*[^.\d])\.(\d+)$")
+_ORDINAL: Final = re.compile(r"^([A-Za-z_]\w*)\.(\d+)$")
 """oneDNN counts what it makes: one name is one piece of code of the process."""
 
 

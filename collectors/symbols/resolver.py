@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ class Resolver:
     """Names the code of one process. Libraries are opened when an address of theirs is asked for.
 
     ``known``: places that need no file; of those that overlap the last one is right, as a perf map may name an address
-    twice. ``undivided``: domains whose functions are not told apart. ``vdso``: its bytes.
+    twice. ``vdso``: its bytes.
     """
 
     def __init__(
@@ -30,13 +30,11 @@ class Resolver:
         mappings: Sequence[Mapping],
         known: Sequence[Known] = (),
         *,
-        undivided: Collection[Domain] = (),
         vdso: bytes = b"",
         kernel: Callable[[], KernelSymbols] = kernel_symbols,
     ) -> None:
         self._mappings, self._mapped = mappings, _ranges(mappings)
         self._known, self._known_ranges = known, _ranges(known)
-        self._undivided = frozenset(undivided)
         self._vdso = vdso
         self._kernel_symbols = kernel
 
@@ -82,7 +80,7 @@ class Resolver:
 
     def _name_mapped(self, mapping: Mapping, addresses: Addresses, places: Numbers, naming: _Naming) -> None:
         domain, library = mapping.domain, mapping.library
-        file = NO_LIBRARY if domain in self._undivided else self._library(mapping)
+        file = self._library(mapping)
         begin = file.address(mapping.offset)
         if begin is None:
             found = np.full(len(places), NONE, dtype=np.int64)

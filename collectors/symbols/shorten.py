@@ -13,6 +13,8 @@ from functools import cache
 from importlib import resources
 from typing import Final, NamedTuple
 
+from collectors.symbols.mangled import names_in
+
 PARALLEL: Final = " (parallel)"
 """What follows the name of a function's part that OpenMP runs on all threads."""
 
@@ -37,6 +39,9 @@ _OPERATOR: Final = re.compile(
 )
 _QUALIFIERS: Final = re.compile(rf"(?:{_PARAMETERS}| const| volatile| ?&&?| noexcept)+(?=::|$)")
 _BRACKET: Final = re.compile(r"(?<!-)[<>()\[\]{}]|,|'(?:lambda|unnamed)\d*'|\$_\d+")
+_GIVEN: Final = re.compile(r"\{lambda|'lambda|(?:^|[\s<(,])&[(\w]")
+"""In a template's argument, a function that is given."""
+
 _CLOSING: Final = {"<": ">", "(": ")", "[": "]", "{": "}"}
 
 
@@ -50,7 +55,8 @@ class _Taken(NamedTuple):
 def shorten(name: str) -> str:
     """The name without what makes it long: never longer than it was, and empty only where it was."""
     bare, clones = _without_clones(name)
-    short = _function(_VERSION.sub("", _THUNK.sub("", bare))) or bare
+    bare = _VERSION.sub("", _THUNK.sub("", bare))
+    short = (_mangled(bare) if bare.startswith("_Z") else _function(bare)) or bare
     if "_omp_fn" in clones:
         short += PARALLEL
     return short if 0 < len(short) <= len(name) else name
@@ -67,13 +73,22 @@ def _without_clones(name: str) -> tuple[str, str]:
 def _function(text: str, depth: int = 0) -> str:
     """The path of a function, or of the one that it wraps; empty where the text is not understood."""
     path, arguments = _take_apart(text)
-    if depth < DEEPEST and _is_wrapper(path):
-        for argument in arguments:
-            if "{lambda" in argument or "'lambda" in argument or "&(" in argument or argument.startswith("&"):
-                inner = _function(_pointed_at(argument), depth + 1)
-                if inner and not _is_wrapper(inner):
-                    return inner
-    return path
+    if depth == DEEPEST or not _is_wrapper(path):
+        return path
+    inner_wrapper = ""
+    for argument in arguments:
+        if _GIVEN.search(argument):
+            inner = _function(_pointed_at(argument), depth + 1)
+            if inner and not _is_wrapper(inner):
+                return inner
+            inner_wrapper = inner_wrapper or inner
+    return inner_wrapper or path
+
+
+def _mangled(name: str) -> str:
+    """As ``_function``, of a name that could not be demangled."""
+    names = names_in(name)
+    return next((inner for inner in names if not _is_wrapper(inner)), names[-1] if names else "")
 
 
 def _pointed_at(argument: str) -> str:
