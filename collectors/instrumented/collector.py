@@ -251,8 +251,7 @@ class InstrumentedCollector:
         assert self._context is not None, "kernels before start"
         own = Known(*self._started().own_code, Kernel(Domain.OWN, "hwprof", None))
         known = [own, *keep_perf_map(os.getpid(), self._context.raw)]
-        undivided = (Domain.PYTHON, Domain.OTHER, Domain.OWN)
-        names = resolver(os.getpid(), known, undivided=undivided)
+        names = resolver(os.getpid(), known)
         log = self._stopped()
         numbers, kernels = names.resolve(starts_of(log))
         tallies = [_Tally(add_up(log, numbers, kernels), events(), PROVENANCE)]
