@@ -37,10 +37,9 @@ def split_ordinal(name: str) -> tuple[str, int | None]:
 
 
 def jit_code(start: int, size: int, name: str) -> Known:
-    """What lies there, as a kernel."""
-    short, ordinal = split_ordinal(name)
-    full = name if ordinal is not None else demangle(name)
-    short = short if ordinal is not None else shorten(full)
+    """What lies there, as a kernel. Only C++ names are shortened: other languages' may have blanks and brackets."""
+    full = demangle(name)
+    short = shorten(full) if full != name else split_ordinal(name)[0]
     return Known(start, start + size, Kernel(Domain.JIT, JIT_LIBRARY, short, None if full == short else full, start))
 
 

@@ -39,6 +39,9 @@ _OPERATOR: Final = re.compile(
 )
 _QUALIFIERS: Final = re.compile(rf"(?:{_PARAMETERS}| const| volatile| ?&&?| noexcept)+(?=::|$)")
 _BRACKET: Final = re.compile(r"(?<!-)[<>()\[\]{}]|,|'(?:lambda|unnamed)\d*'|\$_\d+")
+_RETURNS_FUNCTION: Final = re.compile(f" {_PARAMETERS}{_PARAMETERS}")
+"""As in ``void (*f(int))(char)``: the name is in brackets too."""
+
 _GIVEN: Final = re.compile(r"\{lambda|'lambda|(?:^|[\s<(,])&[(\w]")
 """In a template's argument, a function that is given."""
 
@@ -115,6 +118,8 @@ def _take_apart(text: str) -> _Taken:
 
     marked = _OPERATOR.sub(sign, _ANONYMOUS.sub("", text))
     flat, arguments = _without_brackets(marked)
+    if _RETURNS_FUNCTION.search(flat):
+        return _Taken("", [])
     flat = _QUALIFIERS.sub("", flat.strip()).rstrip()
     conversions = (chr(_FIRST_OPERATOR + place) for place, operator in enumerate(operators) if operator[-1] == " ")
     type_at = min((place for sign in conversions if (place := flat.find(sign)) >= 0), default=len(flat))
@@ -127,7 +132,8 @@ def _take_apart(text: str) -> _Taken:
         elif part and not (called and part == _CALL):
             parts.append(part)
             called = False
-    return _Taken(restored("::".join(parts)), [restored(argument) for argument in arguments])
+    path = "::".join(parts)
+    return _Taken("" if _PARAMETERS in path else restored(path), [restored(argument) for argument in arguments])
 
 
 def _without_brackets(text: str) -> tuple[str, list[str]]:
