@@ -170,7 +170,7 @@ class InstrumentedCollector:
                 **({"cache_model": self._caches.detail()} if self._caches is not None else {}),
             },
             events=self._infos(),
-            metrics=definitions(ghz),
+            metrics=definitions(ghz, [info.name for info in self._infos()]),
         )
 
     # --- EdgeCounter
