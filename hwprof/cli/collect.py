@@ -59,8 +59,9 @@ def _collector_switches(function: Any) -> Any:
     default="auto",
     show_default=True,
     metavar="LIST",
-    help="Who counts: perf, papi, or both side by side (perf,papi); auto: perf. callgrind: in passes of its own"
-    " (valgrind, SSE4.1, one thread); auto,callgrind: beside the others.",
+    help="Who counts: perf, papi, or both side by side (perf,papi). Beside them, in passes of their own: instrumented"
+    " (follows the code, needs no PMU), callgrind (valgrind, SSE4.1, one thread). auto: perf, and instrumented where"
+    " there is no PMU.",
 )
 @click.option("--cache-sim", is_flag=True, help="callgrind also simulates this machine's caches: several times slower.")
 @click.option(
