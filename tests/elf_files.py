@@ -31,13 +31,17 @@ class _Sections:
     """What follows the code."""
 
     data: bytearray = field(default_factory=bytearray)
-    headers: list[tuple[bytes, int, int, int, int, int]] = field(default_factory=list)
+    headers: list[tuple[bytes, int, int, int, int, int, int, int]] = field(default_factory=list)
 
     def add(self, name: bytes, kind: int, data: bytes, link: int = 0, entry: int = 0) -> int:
         offset = TEXT_OFFSET + TEXT_SIZE + len(self.data)
         self.data += data + bytes(-len(data) % 8)
-        self.headers.append((name, kind, offset, len(data), link, entry))
+        self.headers.append((name, kind, 0, 0, offset, len(data), link, entry))
         return len(self.headers) + 1  # null and .text come first
+
+    def add_stubs(self, size: int) -> None:
+        before_end = TEXT_SIZE - size
+        self.headers.append((b".plt", 1, 6, TEXT_ADDRESS + before_end, TEXT_OFFSET + before_end, size, 0, 16))
 
 
 def elf(
@@ -46,9 +50,13 @@ def elf(
     *,
     build_id: bytes | None = None,
     debugdata: bytes | None = None,
+    stubs: int = 0,
 ) -> bytes:
-    """A shared library with these tables; ``debugdata``: another file that MiniDebugInfo is made of."""
+    """A shared library with these tables; ``debugdata``: another file that MiniDebugInfo is made of; ``stubs``: so many
+    bytes of them lie at the end of the code."""
     sections = _Sections()
+    if stubs:
+        sections.add_stubs(stubs)
     for kind, name, names, rows in ((2, b".symtab", b".strtab", symbols), (11, b".dynsym", b".dynstr", dynamic)):
         if rows:
             table, strings = _table(rows)
@@ -82,8 +90,8 @@ def _file(sections: _Sections) -> bytes:
     segment = struct.pack("<IIQQQQQQ", 1, 5, TEXT_OFFSET, TEXT_ADDRESS, TEXT_ADDRESS, TEXT_SIZE, TEXT_SIZE, 0x1000)
     rows = bytes(64)
     rows += _section(names.index(b".text"), 1, 6, TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, 0, 0)
-    for name, kind, offset, size, link, entry in sections.headers:
-        rows += _section(names.index(name + b"\0"), kind, 0, 0, offset, size, link, entry)
+    for name, *fields in sections.headers:
+        rows += _section(names.index(name + b"\0"), *fields)
     return (header + segment).ljust(TEXT_OFFSET, b"\0") + bytes(TEXT_SIZE) + bytes(sections.data) + rows
 
 

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
-from collectors.symbols.ranges import Addresses
+from collectors.symbols.ranges import Addresses, Numbers
 from collectors.symbols.table import NO_SYMBOLS, SymbolTable
 
 SYMBOL: Final = np.dtype(
@@ -27,6 +27,10 @@ STT_FUNC, STT_GNU_IFUNC = 2, 10
 STB_LOCAL: Final = 0
 SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
 PF_X: Final = 1
+SHF_EXECINSTR: Final = 4
+
+STUBS: Final = ".plt"
+"""How sections of stubs are called: .plt, .plt.sec, .plt.got."""
 
 Bytes = bytes | mmap.mmap
 Rows = npt.NDArray[np.void]
@@ -81,12 +85,12 @@ class Elf:
             ]
 
     def symbols(self) -> SymbolTable:
-        """The functions by ``.symtab``; by ``.dynsym`` and MiniDebugInfo where that was stripped."""
+        """The functions by ``.symtab``; by ``.dynsym`` and MiniDebugInfo where that was stripped. Sections of stubs,
+        which call other libraries, are functions with the section's name."""
         with _broken():
             whole = self._table(".symtab")
-            if len(whole):
-                return whole
-            return _joined([self._table(".dynsym"), self._mini_debug_info()])
+            tables = [whole] if len(whole) else [self._table(".dynsym"), self._mini_debug_info()]
+            return _joined([*tables, self._stubs()])
 
     def _table(self, name: str) -> SymbolTable:
         section = self._elf.get_section_by_name(name)
@@ -96,6 +100,18 @@ class Elf:
         names = self._elf.get_section(section["sh_link"])
         sections = [(part["sh_addr"] + part["sh_size"]) for part in self._elf.iter_sections()]
         return _functions(rows, np.array(sections, dtype=np.uint64), self._data, names["sh_offset"])
+
+    def _stubs(self) -> SymbolTable:
+        sections = [
+            section
+            for section in self._elf.iter_sections()
+            if section.name.startswith(STUBS) and section["sh_flags"] & SHF_EXECINSTR
+        ]
+        starts = np.array([section["sh_addr"] for section in sections], dtype=np.uint64)
+        sizes = np.array([section["sh_size"] for section in sections], dtype=np.uint64)
+        names_at = self._elf.get_section(self._elf["e_shstrndx"])["sh_offset"] if sections else 0
+        names = np.array([section["sh_name"] for section in sections], dtype=np.int64)
+        return SymbolTable(starts, starts + sizes, names + names_at, self._data)
 
     def _bytes(self, section: Any) -> memoryview:
         start, size = section["sh_offset"], section["sh_size"]
@@ -151,20 +167,21 @@ def _without_aliases(rows: Rows, names: Bytes, names_at: int) -> Rows:
 
 def _joined(tables: Sequence[SymbolTable]) -> SymbolTable:
     """Of an address that several tables name the first one's name."""
-    blobs: list[bytes] = []
-    offsets, length = [], 0
-    for table in tables:
-        blob, places = _packed(table)
-        blobs.append(blob)
-        offsets.append(places + length)
-        length += len(blob)
+    tables = [table for table in tables if len(table)]
+    if not tables:
+        return NO_SYMBOLS
+    names: Bytes = tables[0].names
+    offsets = [table.name_offsets for table in tables]
+    if any(table.names is not names for table in tables):
+        names, offsets = _packed(tables)
     starts = np.concatenate([table.starts for table in tables])
-    _, first = np.unique(starts, return_index=True)
     ends = np.concatenate([table.ends for table in tables])
-    return SymbolTable(starts[first], ends[first], np.concatenate(offsets)[first], b"".join(blobs))
+    _, first = np.unique(starts, return_index=True)
+    return SymbolTable(starts[first], ends[first], np.concatenate(offsets)[first], names)
 
 
-def _packed(table: SymbolTable) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """The names that a table uses, one after another, and where each is."""
-    names = [table.name(number).encode() + b"\0" for number in range(len(table))]
-    return b"".join(names), np.cumsum([0, *map(len, names)], dtype=np.int64)[:-1]
+def _packed(tables: Sequence[SymbolTable]) -> tuple[bytes, list[Numbers]]:
+    """The names that tables use, one after another, and where those of each are."""
+    names = [table.name(number).encode() + b"\0" for table in tables for number in range(len(table))]
+    offsets = np.cumsum([0, *map(len, names)], dtype=np.int64)[:-1]
+    return b"".join(names), np.split(offsets, np.cumsum([len(table) for table in tables])[:-1])

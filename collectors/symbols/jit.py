@@ -11,6 +11,7 @@ from typing import Final
 
 from collectors.symbols.demangle import demangle
 from collectors.symbols.domains import Domain
+from collectors.symbols.kallsyms import FIRST_ADDRESS
 from collectors.symbols.kernels import JIT_LIBRARY, Kernel
 from collectors.symbols.shorten import shorten
 
@@ -54,7 +55,7 @@ def read_perf_map(text: str) -> list[Known]:
                 start, size = int(fields[0], 16), int(fields[1], 16)
             except ValueError:
                 continue
-            if size > 0 and 0 <= start < (1 << 64) - size:
+            if size > 0 and 0 <= start < FIRST_ADDRESS - size:
                 known.append(jit_code(start, size, fields[2].strip()))
     return known
 

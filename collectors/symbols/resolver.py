@@ -41,15 +41,16 @@ class Resolver:
     def resolve(self, addresses: Addresses) -> tuple[Numbers, list[Kernel]]:
         """For each address the number of its kernel, and the kernels. No address is left out: what the process has no
         code for is ``UNKNOWN``."""
-        naming = _Naming(len(addresses))
-        places = np.arange(len(addresses))
-        places = self._name_known(addresses, places, naming)
-        places = self._name_kernel_space(addresses, places, naming)
-        mapped = self._mapped.find(addresses[places])
+        distinct, which = np.unique(addresses, return_inverse=True)
+        naming = _Naming(len(distinct))
+        places = self._name_known(distinct, np.arange(len(distinct)), naming)
+        places = self._name_kernel_space(distinct, places, naming)
+        mapped = self._mapped.find(distinct[places])
         for number in np.unique(mapped[mapped != NONE]).tolist():
-            self._name_mapped(self._mappings[self._mapped.owners[number]], addresses, places[mapped == number], naming)
-        naming.name(places[mapped == NONE], np.zeros((mapped == NONE).sum(), dtype=np.int64), lambda _: UNKNOWN)
-        return naming.numbers, list(naming.kernels)
+            self._name_mapped(self._mappings[self._mapped.owners[number]], distinct, places[mapped == number], naming)
+        nowhere = places[mapped == NONE]
+        naming.name(nowhere, np.zeros_like(nowhere), lambda _: UNKNOWN)
+        return naming.numbers[which], list(naming.kernels)
 
     def kernel_at(self, address: int) -> Kernel:
         """Of one address."""
@@ -71,9 +72,7 @@ class Resolver:
             def kernel(number: int) -> Kernel:
                 if number == NONE:
                     return Kernel(Domain.KERNEL, KERNEL_LIBRARY, None)
-                return Kernel(
-                    Domain.KERNEL, symbols.modules[number], symbols.names[number], None, int(symbols.starts[number])
-                )
+                return Kernel(Domain.KERNEL, symbols.modules[number], symbols.names[number])
 
             naming.name(places[inside], symbols.find(addresses[places[inside]]), kernel)
         return places[~inside]

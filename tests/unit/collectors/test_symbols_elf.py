@@ -89,6 +89,16 @@ def test_a_stripped_file_has_what_is_exported_and_what_mini_debug_info_adds() ->
     assert names(opened(whole).symbols()) == ["everything"]
 
 
+@pytest.mark.parametrize("stripped", [False, True])
+def test_stubs_that_call_other_libraries_are_a_function(stripped: bool) -> None:
+    rows = [Symbol("f", 0x2400, 16)]
+    hidden = elf([Symbol("hidden", 0x2480, 16)])
+    made = elf([] if stripped else rows, rows if stripped else [], stubs=64, debugdata=hidden if stripped else None)
+    table = opened(made).symbols()
+    assert names(table) == ["f", *(["hidden"] if stripped else []), ".plt"]
+    assert [found(table, address) for address in (END - 65, END - 64, END - 1, END)] == [None, ".plt", ".plt", None]
+
+
 def test_the_build_id_is_read() -> None:
     assert opened(elf(build_id=bytes(range(20)))).build_id() == bytes(range(20)).hex()
     assert opened(elf()).build_id() is None
