@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -14,6 +14,10 @@ from collectors.instrumented.memory import Entries
 from collectors.symbols.domains import Domain
 from collectors.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
+
+
+Amounts = Callable[[int], tuple[Integers, Integers]]
+"""For a fact: which entries have something of it (their places, rising), and how much."""
 
 
 class Event(Protocol):
@@ -70,17 +74,40 @@ def starts_of(log: Log) -> npt.NDArray[np.uint64]:
     return np.concatenate([blocks["start"] for blocks in log.blocks] or [np.empty(0, np.uint64)])
 
 
+def merged(kernels: Sequence[Kernel]) -> tuple[Integers, list[Kernel]]:
+    """Kernels with the same name are one: copies of a function with other template arguments, and JIT kernels whose
+    ordinals say no more than when they were made. For each the number of what it becomes, and those; what several
+    become has no address, and no full name but the one that they share."""
+    numbers: dict[tuple[Domain, str, str | None], int] = {}
+    become: list[Kernel] = []
+    number_of = np.empty(len(kernels), dtype=np.int64)
+    for place, kernel in enumerate(kernels):
+        number = number_of[place] = numbers.setdefault((kernel.domain, kernel.library, kernel.name), len(become))
+        if number == len(become):
+            become.append(kernel)
+        else:
+            full_name = kernel.full_name if kernel.full_name == become[number].full_name else None
+            become[number] = replace(become[number], full_name=full_name, address=None)
+    return number_of, become
+
+
 def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
     """``kernel_of``: for each of ``starts_of`` the number of its kernel."""
-    all_facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
+    facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)]).T
     block = _numbers(log, log.entries)
     executions = log.entries["executions"].astype(np.int64)
 
-    def amounts(number: int, order: Integers) -> Integers:
-        done: Integers = executions[order] * all_facts[block[order], number]
-        return done
+    def in_order(order: Integers) -> Amounts:
+        blocks, times = block[order], executions[order]
 
-    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, all_facts.shape[1], amounts)
+        def amounts(fact: int) -> tuple[Integers, Integers]:
+            each = facts[fact].astype(np.int64)
+            places = np.flatnonzero((each != 0)[blocks])  # a block has few of the facts
+            return places, times[places] * each[blocks[places]]
+
+        return amounts
+
+    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, len(facts), in_order)
 
 
 def sum_entries(
@@ -90,21 +117,33 @@ def sum_entries(
     kernel_of: Integers,
     kernels: Sequence[Kernel],
     facts: int,
-    amounts: Callable[[int, Integers], Integers],
+    in_order: Callable[[Integers], Amounts],
 ) -> Sums:
-    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``amounts(fact, order)``: how much
-    of a fact each has, in that order; asked for one fact at a time, because all together take a gigabyte."""
+    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``in_order``: what they have, once they
+    are sorted by interval, thread and kernel; asked for one fact at a time, because all together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
     thread, kernel = thread_of[entries["context"]], kernel_of[_numbers(log, entries)]
     key = (interval * len(tids) + thread) * len(kernels) + kernel
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
     begins = np.flatnonzero(np.diff(key[order], prepend=-1))
-    summed = np.empty((len(begins), facts), dtype=np.int64)
-    for number in range(facts):
-        summed[:, number] = np.add.reduceat(amounts(number, order), begins, dtype=np.int64) if len(begins) else 0
+    row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
+    summed = np.zeros((len(begins), facts), dtype=np.int64)
+    amounts = in_order(order)
+    for fact in range(facts):
+        places, values = amounts(fact)
+        rows, sums = _sum_runs(row_of[places], values)
+        summed[rows, fact] = sums
     rows = order[begins]
     return Sums(interval[rows], thread[rows], kernel[rows], summed, log.edges, tids, tuple(kernels))
+
+
+def _sum_runs(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """Of values (one or more for each key) whose keys are sorted: the keys, and their sums."""
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    if not len(begins):
+        return keys, values
+    return keys[begins], np.add.reduceat(values, begins, axis=0, dtype=np.int64)
 
 
 def _numbers(log: Log, entries: Entries) -> Integers:
@@ -119,22 +158,33 @@ def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Seq
     is. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
     begin, end = _edges(spans, first_edge)
-    threads = len(sums.tids)
+    by_domain = _by_domain(sums)
     columns = []
     for event in events:
-        within = _in_domains(sums, event)
-        values = sums.facts[within] @ event.weights()
-        by_interval = np.zeros((sums.intervals, threads), dtype=np.int64)
-        np.add.at(by_interval, (sums.interval[within], sums.thread[within]), values)
+        counted = [domain in event.counted_domains for domain in Domain]
+        by_interval = by_domain[:, :, counted].sum(axis=2) @ event.weights()
         if event.busiest:
             most = by_interval.max(axis=1)
             by_interval[:] = 0
             by_interval[:, main] = most
         so_far = np.cumsum(by_interval, axis=0)
         columns.append(so_far[end] - so_far[begin])
-    value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), threads, 0), dtype=np.int64)
+    value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), len(sums.tids), 0), dtype=np.int64)
     span, thread, event_number = (index.ravel() for index in np.indices(value.shape))
     return Counted(span, thread, np.empty(0, dtype=np.int64), event_number, value.ravel())
+
+
+def _by_domain(sums: Sums) -> Integers:
+    """Shape (intervals, threads, domains, facts)."""
+    shape = (sums.intervals, len(sums.tids), len(Domain))
+    domains = list(Domain)
+    domain_of = np.array([domains.index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.int64)
+    key = (sums.interval * shape[1] + sums.thread) * shape[2] + domain_of[sums.kernel]
+    order = np.argsort(key, kind="stable")
+    keys, total = _sum_runs(key[order], sums.facts[order])
+    dense = np.zeros((*shape, sums.facts.shape[1]), dtype=np.int64)
+    dense.reshape(-1, sums.facts.shape[1])[keys] = total
+    return dense
 
 
 def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event]) -> Counted:
@@ -142,8 +192,7 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, eve
     chosen = [number for number, event in enumerate(events) if event.of_kernels]
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
-    weights = np.stack([events[number].weights() for number in chosen], axis=-1)
-    values = sums.facts @ weights
+    values = np.stack([_weighted(sums.facts, events[number].weights()) for number in chosen], axis=-1)
     begin, end = _edges(spans, first_edge)
     low = np.searchsorted(sums.interval, begin, side="right")  # the first row after the edge `begin`
     high = np.searchsorted(sums.interval, end, side="right")
@@ -154,13 +203,21 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, eve
     return Counted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
+def _weighted(facts: Integers, weights: Integers) -> Integers:
+    """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
+    some = np.flatnonzero(weights)
+    total = facts[:, some[0]] * weights[some[0]]
+    for number in some[1:]:
+        total += facts[:, number] * weights[number]
+    return total
+
+
 def _kernels_of_span(
     sums: Sums, values: Integers, span: int, rows: slice, events: Integers
 ) -> tuple[Integers, Integers, Integers, Integers, Integers]:
     key = sums.thread[rows] * len(sums.kernels) + sums.kernel[rows]
-    keys, place = np.unique(key, return_inverse=True)
-    total = np.zeros((len(keys), values.shape[1]), dtype=np.int64)
-    np.add.at(total, place, values[rows])
+    order = np.argsort(key, kind="stable")
+    keys, total = _sum_runs(key[order], values[rows][order])
     row, column = np.nonzero(total)
     thread, kernel = np.divmod(keys[row], len(sums.kernels))
     return np.full(len(row), span, dtype=np.int64), thread, kernel, events[column], total[row, column]
@@ -170,10 +227,3 @@ def _edges(spans: Sequence[CountedSpan], first_edge: int) -> tuple[Integers, Int
     begin = np.array([span.begin_edge for span in spans], dtype=np.int64)
     end = np.array([span.end_edge for span in spans], dtype=np.int64)
     return begin + first_edge, end + first_edge
-
-
-def _in_domains(sums: Sums, event: Event) -> npt.NDArray[np.bool_]:
-    domains = event.counted_domains
-    inside = np.array([kernel.domain in domains for kernel in sums.kernels] or [False])
-    within: npt.NDArray[np.bool_] = inside[sums.kernel]
-    return within

@@ -15,7 +15,7 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import machine
 
 if TYPE_CHECKING:
-    from collectors.instrumented.accounting import Sums
+    from collectors.instrumented.accounting import Amounts, Sums
     from collectors.instrumented.cache_events import CacheEvent
     from collectors.instrumented.cache_simulator import Simulator
     from collectors.instrumented.engine import Engine
@@ -62,14 +62,18 @@ class CacheModel:
 
     def add_up(self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
         """What the caches did, as ``accounting.add_up``."""
+        import numpy as np
+
         from collectors.instrumented.accounting import sum_entries
         from collectors.instrumented.cache_memory import COUNTS
 
         entries, intervals = self._memory.entries(log.edges)
         counts = entries["counts"]
-        return sum_entries(
-            log, entries, intervals, kernel_of, kernels, len(COUNTS), lambda number, order: counts[order, number]
-        )
+
+        def in_order(order: Integers) -> Amounts:
+            return lambda count: (np.arange(len(order)), counts[order, count].astype(np.int64))
+
+        return sum_entries(log, entries, intervals, kernel_of, kernels, len(COUNTS), in_order)
 
     def notes(self) -> list[str]:
         """What a reader must know."""

@@ -60,7 +60,7 @@ class Engine:
         wanted = "avx512f" in processor_flags() if mend_epilog is None else mend_epilog
         self.openmp = OpenMP()
         self.memory = _memory(wanted, self.openmp.threads)
-        self.cache_memory = CacheMemory(caches)
+        self.cache_memory = CacheMemory(caches, self.openmp.threads)
         self.following = False
         self._agent = self._attach()
         self._each_follows = int(self._agent["follow"], 16)

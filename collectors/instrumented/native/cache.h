@@ -19,9 +19,9 @@ enum { CACHE_ACCESSES, CACHE_BYTES, CACHE_MISSES, CACHE_COUNTS = CACHE_MISSES + 
 typedef struct {
   int64_t displacement; /* the whole address, where no register is part of it */
   uint32_t size;        /* bytes; where it is repeated, of one round */
-  uint16_t base, index; /* words that hold registers; 0: none */
+  uint16_t base, index; /* words that hold registers; a base of 0: none */
   uint16_t rounds;      /* the word that says how many follow one another; 0: one */
-  uint16_t scale;
+  uint16_t scale;         /* of the index; 0: it counts for nothing */
 } CacheOperand;
 
 /* What an execution of a block, or of a part of it, leaves in its thread's ring: the record's number, then registers. */
@@ -29,7 +29,7 @@ typedef struct {
   uint32_t block;
   uint32_t words; /* the number's included */
   uint32_t first_operand, operands;
-  uint64_t accesses, bytes; /* of the operands that are not repeated */
+  uint32_t accesses, bytes; /* of the operands that are not repeated */
 } CacheRecord;
 
 typedef struct {
@@ -54,7 +54,6 @@ typedef struct {
   CacheBlock *blocks;
   uint32_t *touched;
   uint64_t operands_used, records_used, touched_used;
-  uint64_t recent; /* the line of the last access, which cannot miss */
   uint64_t lock[CACHE_LOCK_WORDS];
   CacheLevel levels[CACHE_LEVELS];
 } CacheThread;
