@@ -15,7 +15,6 @@ from collectors.symbols.domains import Domain
 from collectors.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
 
-
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which entries have something of it (their places, rising), and how much."""
 
@@ -119,8 +118,8 @@ def sum_entries(
     facts: int,
     in_order: Callable[[Integers], Amounts],
 ) -> Sums:
-    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``in_order``: what they have, once they
-    are sorted by interval, thread and kernel; asked for one fact at a time, because all together take a gigabyte."""
+    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``in_order``: what they have, in the
+    order that it is given; asked for one fact at a time, because all together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
     thread, kernel = thread_of[entries["context"]], kernel_of[_numbers(log, entries)]
@@ -206,7 +205,7 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, eve
 def _weighted(facts: Integers, weights: Integers) -> Integers:
     """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
     some = np.flatnonzero(weights)
-    total = facts[:, some[0]] * weights[some[0]]
+    total: Integers = facts[:, some[0]] * weights[some[0]]
     for number in some[1:]:
         total += facts[:, number] * weights[number]
     return total

@@ -241,7 +241,7 @@ class InstrumentedCollector:
     @cached_property
     def _tallies(self) -> list[_Tally]:
         """Names every block and adds them up."""
-        from collectors.instrumented.accounting import add_up, starts_of
+        from collectors.instrumented.accounting import add_up, merged, starts_of
         from collectors.instrumented.events import PROVENANCE, events
         from collectors.symbols.domains import Domain
         from collectors.symbols.jit import Known, keep_perf_map
@@ -253,7 +253,9 @@ class InstrumentedCollector:
         known = [own, *keep_perf_map(os.getpid(), self._context.raw)]
         names = resolver(os.getpid(), known)
         log = self._stopped()
-        numbers, kernels = names.resolve(starts_of(log))
+        numbers, found = names.resolve(starts_of(log))
+        becomes, kernels = merged(found)
+        numbers = becomes[numbers]
         tallies = [_Tally(add_up(log, numbers, kernels), events(), PROVENANCE)]
         if self._caches is not None:
             from collectors.instrumented import cache_events

@@ -31,6 +31,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     facts: tuple[str, ...]
     domains: tuple[Domain, ...] = ()
     busiest: bool = False  # between two edges, of the thread that has the most, instead of the sum over threads
+    by_kernel: bool = False
     unit: str = "1"
     precision: str | None = None
     width: int | None = None  # of the vectors, in bits; 0: scalar
@@ -49,8 +50,8 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def of_kernels(self) -> bool:
-        """Whether it is told of kernels too: each of them has one domain."""
-        return not self.domains and not self.busiest
+        """Whether it is told of kernels too."""
+        return self.by_kernel
 
     def weights(self) -> npt.NDArray[np.int64]:
         """Shape (facts,): 1 for each fact that is summed."""

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented.accounting import Counted, Sums, add_up, count, count_kernels, starts_of
+from collectors.instrumented.accounting import Counted, Sums, add_up, count, count_kernels, merged, starts_of
 from collectors.instrumented.events import Event
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
@@ -18,7 +18,7 @@ from hwprof.session.collector import CountedSpan
 JIT = Kernel(Domain.JIT, "jit", "conv", address=0x1000)
 SPIN = Kernel(Domain.OPENMP, "libgomp.so.1", None)
 MAIN = 7
-INSTRUCTIONS = Event(name="instructions", facts=("instructions",), meaning="")
+INSTRUCTIONS = Event(name="instructions", facts=("instructions",), by_kernel=True, meaning="")
 MEMORY = Event(name="memory", facts=("loads", "stores"), meaning="")
 WAITING = Event(name="waiting", facts=("instructions",), domains=(Domain.OPENMP,), meaning="")
 
@@ -119,3 +119,19 @@ def test_kernels_and_intervals_add_up_to_the_whole(intervals: list[list[tuple[in
 
 def test_starts_go_context_after_context() -> None:
     assert starts_of(log([7, 8], [], [0])).tolist() == [0x1000, 0x2000, 0x1000, 0x2000]
+
+
+def test_kernels_of_one_name_are_one() -> None:
+    """Ordinals and template arguments tell copies apart within a process, but not from one process to the next."""
+    conv = "jit_brgemm_kernel_t"
+    first, second = (Kernel(Domain.JIT, "jit", conv, f"{conv}.{n}", 0x1000 * n) for n in (1, 2))
+    elsewhere = Kernel(Domain.TORCH, "libtorch_cpu.so", conv, None, 0x9000)
+    becomes, kernels = merged([first, elsewhere, SPIN, second])
+    assert becomes.tolist() == [0, 1, 2, 0]
+    assert kernels == [Kernel(Domain.JIT, "jit", conv), elsewhere, SPIN]
+
+
+def test_events_that_are_not_by_kernel_are_only_summed() -> None:
+    made = log([7], [(0, 0, 1)], [0, 1])
+    by_kernel = count_kernels(sums(made), [CountedSpan(0, 0, 0, 1)], 0, [MEMORY, INSTRUCTIONS])
+    assert rows(by_kernel, "event", "value") == [(1, 3)]
