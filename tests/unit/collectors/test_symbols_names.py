@@ -164,6 +164,9 @@ def test_without_a_cpp_library_names_are_as_the_file_has_them(monkeypatch: pytes
         ("memfd:frida-agent-64.so", Domain.OWN),
         ("_multiarray_umath.cpython-311-x86_64-linux-gnu.so", Domain.OTHER),
         ("libcrypto.so.3", Domain.OTHER),
+        ("/x/torch/lib/libtorch_cpu.so", Domain.TORCH),
+        ("/tmp/torchinductor_me/qv/cqvgxdd.main.so", Domain.JIT),
+        ("/home/python3/libnumba.so", Domain.OTHER),
     ],
 )
 def test_a_file_says_what_its_code_is_there_for(library: str, domain: Domain) -> None:
