@@ -16,7 +16,7 @@ LOG_ENTRIES: Final = 16_777_216
 LOCK_WORDS: Final = 8
 LOCKS: Final = 64
 
-COUNTS: Final = ("accesses", "bytes", *(f"{level}_misses" for level in LEVELS))
+COUNTS: Final = ("accesses", "bytes", "untraced", *(f"{level}_misses" for level in LEVELS))
 """What is counted of a block."""
 
 ENTRY: Final = np.dtype([("context", np.uint32), ("block", np.uint32), ("counts", np.uint64, (len(COUNTS),))])
@@ -51,7 +51,6 @@ class CacheModel(ctypes.Structure):
     log_ends: int
     log_used: int
     log_overflowed: int
-    untraced: int
     lost: int
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("on", "levels", "line_shift")),
@@ -68,7 +67,6 @@ class CacheModel(ctypes.Structure):
                 "log_ends",
                 "log_used",
                 "log_overflowed",
-                "untraced",
                 "lost",
             )
         ),
@@ -81,7 +79,8 @@ class CacheMemory:
     """Allocated once; it lives as long as the process may run followed code."""
 
     def __init__(self, geometry: Geometry | None, threads: int) -> None:
-        """Without a geometry nothing is modelled. ``threads``: how many will be followed. Raises ``OSError`` where there is no address space."""
+        """Without a geometry nothing is modelled. ``threads``: how many will be followed. Raises ``OSError`` where
+        there is no address space."""
         self.geometry = geometry
         self.model = CacheModel(sharing=1)
         if geometry is not None:

@@ -47,18 +47,23 @@ class CacheModel:
         self._memory = engine.cache_memory
         self._simulator: Simulator = cache_simulator.load(engine)
         self._memory.begin(self._simulator.address)
+        self._accesses = self._untraced = 0  # of all that was followed
+
+    def end(self, edges: int) -> None:
+        """Nothing is followed any more. Raises ``HwprofError`` where there was no room for all that was executed."""
+        from collectors.instrumented.cache_memory import COUNTS
+
+        model = self._memory.model
+        if model.lost or model.log_overflowed:
+            raise HwprofError("there is more code than the cache model has room for", "leave out --cache-model")
+        counts = self._memory.entries(edges)[0]["counts"]
+        self._accesses, self._untraced = (int(counts[:, COUNTS.index(name)].sum()) for name in ("accesses", "untraced"))
 
     def events(self) -> Sequence[CacheEvent]:
         """What it tells."""
         from collectors.instrumented.cache_events import events
 
         return events(self.geometry)
-
-    def check_complete(self) -> None:
-        """Raises ``HwprofError`` where there was no room for all that was executed."""
-        model = self._memory.model
-        if model.lost or model.log_overflowed:
-            raise HwprofError("there is more code than the cache model has room for", "leave out --cache-model")
 
     def add_up(self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
         """What the caches did, as ``accounting.add_up``."""
@@ -83,8 +88,9 @@ class CacheModel:
             f"simulated caches: {self.geometry}{f' ({whose})' if whose else ''}, lines of {self.geometry.line_bytes}"
             f" bytes, the last level for {threads}: least recently used, no prefetching, user code only"
         ]
-        if untraced := self._memory.model.untraced:
-            notes.append(f"not simulated: {untraced} instructions of the code that gather, scatter or search memory")
+        if untraced := self._untraced:
+            share = untraced / max(1, untraced + self._accesses)
+            notes.append(f"not simulated: {untraced} accesses ({share:.2%}), whose addresses instructions do not name")
         return notes
 
     def detail(self) -> dict[str, Any]:
@@ -95,6 +101,7 @@ class CacheModel:
             "given": list(self.geometry.given),
             "sharing": self.geometry.sharing,
             "simulator": self._simulator.compiler,
-            "untraced_operands": self._memory.model.untraced,
+            "accesses": self._accesses,
+            "untraced": self._untraced,
             "log_entries": self._memory.model.log_used,
         }

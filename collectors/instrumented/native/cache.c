@@ -49,13 +49,41 @@ static void take(CacheModel *model, CacheThread *thread, uint64_t line, uint64_t
   if (missed(&thread->levels[0], line)) take_from_next(model, thread, line, counts);
 }
 
-/* What a rep prefix repeats: an access for each line, as processors do it. */
+/* So many bytes, and an access for each line of them: what a rep prefix repeats is done line by line. */
 static void take_rounds(CacheModel *model, CacheThread *thread, uint64_t address, uint64_t bytes, uint64_t *counts) {
   uint64_t line = address >> model->line_shift, last = (address + bytes - 1) >> model->line_shift;
   if (bytes == 0) return;
   counts[CACHE_BYTES] += bytes;
   counts[CACHE_ACCESSES] += last - line + 1;
   for (; line <= last; line++) take(model, thread, line, counts);
+}
+
+static int is_chosen(const CacheOperand *operand, const uint64_t *words, int element) {
+  const uint8_t *mask = (const uint8_t *) &words[operand->how];
+  if (operand->mask_bytes == 0) return words[operand->how] >> element & 1;
+  return mask[(element + 1) * operand->mask_bytes - 1] >> 7;
+}
+
+/* What gathers or scatters: an access for each element that is not masked. */
+static void take_elements(CacheModel *model, CacheThread *thread, const CacheOperand *operand, const uint64_t *words,
+                          uint64_t *counts) {
+  const int32_t *indices32 = (const int32_t *) &words[operand->index];
+  const int64_t *indices64 = (const int64_t *) &words[operand->index];
+  uint64_t base = operand->displacement + (operand->base ? words[operand->base] : 0);
+  int i;
+  for (i = 0; i < operand->elements; i++) {
+    int64_t index = operand->index_bytes == 8 ? indices64[i] : indices32[i];
+    if (is_chosen(operand, words, i)) take_rounds(model, thread, base + index * operand->scale, operand->size, counts);
+  }
+}
+
+static void take_special(CacheModel *model, CacheThread *thread, const CacheOperand *operand, const uint64_t *words,
+                         uint64_t *counts) {
+  uint64_t address = operand->displacement + words[operand->base]; /* a string instruction has a base */
+  if (operand->kind == CACHE_REPEATED)
+    take_rounds(model, thread, address, words[operand->how] * operand->size, counts);
+  else
+    take_elements(model, thread, operand, words, counts);
 }
 
 static uint64_t *counts_of(CacheThread *thread, uint32_t number) {
@@ -77,13 +105,14 @@ void cache_consume(CacheModel *model, CacheThread *thread, const uint64_t *at, c
     uint64_t *counts = counts_of(thread, record->block);
     counts[CACHE_BYTES] += record->bytes;
     counts[CACHE_ACCESSES] += record->accesses;
+    counts[CACHE_UNTRACED] += record->untraced;
     for (; operand < stop; operand++) {
       uint64_t address = operand->displacement + at[operand->index] * operand->scale, line, last, *set;
-      if (operand->base) address += at[operand->base];
-      if (operand->rounds) {
-        take_rounds(model, thread, address, at[operand->rounds] * operand->size, counts);
+      if (operand->kind != CACHE_PLAIN) {
+        take_special(model, thread, operand, at, counts);
         continue;
       }
+      if (operand->base) address += at[operand->base];
       line = address >> shift;
       last = (address + operand->size - 1) >> shift;
       set = set_of(&first, line);

@@ -47,7 +47,7 @@ def test_a_machine_without_a_last_level_ends_at_l2() -> None:
     assert "cache-model.l2-misses" in names
     assert not any(".llc-" in name for name in names)
     memory = next(event for event in events(geometry) if event.full_name == "cache-model.memory-bytes")
-    assert memory.weights().tolist() == [0, 0, 0, 64, 0], "misses of L2, a line each"
+    assert memory.weights().tolist() == [0, 0, 0, 0, 64, 0], "misses of L2, a line each"
 
 
 def test_a_machine_that_tells_nothing_must_be_told() -> None:
