@@ -72,7 +72,7 @@ class CacheEvent(msgspec.Struct, frozen=True):
     def info(self) -> EventInfo:
         """As the manifest keeps it."""
         meaning = f"{self.entry.meaning}; simulated caches: {self.geometry}"
-        return EventInfo(name=self.full_name, meaning=meaning, unit=self.entry.unit, kind="software")
+        return EventInfo(name=self.full_name, meaning=meaning, unit=self.entry.unit, kind="simulated")
 
 
 def events(geometry: Geometry) -> tuple[CacheEvent, ...]:

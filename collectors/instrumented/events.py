@@ -61,7 +61,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def info(self) -> EventInfo:
         """As the manifest keeps it."""
-        return EventInfo(name=self.full_name, meaning=self.meaning, unit=self.unit, kind="software")
+        return EventInfo(name=self.full_name, meaning=self.meaning, unit=self.unit, kind="instrumented")
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
