@@ -161,6 +161,14 @@ def test_a_jitdump_is_read_in_both_orders_of_bytes(order: str) -> None:
     assert len(made.places()) == 2
 
 
+def test_a_later_jitdump_may_have_a_longer_header() -> None:
+    header = bytearray(dump("<") + bytes(8))
+    struct.pack_into("<I", header, 8, len(header))
+    made = read_jitdump(bytes(header) + load("<", 10, 0x1000, 64, 0, b"k.0"))
+    assert made is not None
+    assert [place.start for place in made.places()] == [0x1000]
+
+
 def test_a_jitdump_says_whose_time_it_has() -> None:
     made = read_jitdump(dump("<", flags=1))
     assert made is not None
