@@ -55,6 +55,17 @@ class Sums:
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
 
+    def without(self, intervals: Sequence[int]) -> Sums:
+        """As if nothing had been executed in these intervals."""
+        kept = ~np.isin(self.interval, np.array(intervals, dtype=np.int64))
+        return replace(
+            self,
+            interval=self.interval[kept],
+            thread=self.thread[kept],
+            kernel=self.kernel[kept],
+            facts=self.facts[kept],
+        )
+
 
 @dataclass(frozen=True)
 class Counted:
@@ -152,11 +163,11 @@ def _numbers(log: Log, entries: Entries) -> Integers:
     return numbers
 
 
-def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event], main_tid: int) -> Counted:
-    """For every span, thread and event the value, zeros included. ``first_edge``: the log's edge that the spans' edge 0
-    is. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
+def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event], main_tid: int) -> Counted:
+    """For every span, thread and event the value, zeros included. ``edges``: for each edge of the spans its number
+    in the log. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
-    begin, end = _edges(spans, first_edge)
+    begin, end = _edges(spans, edges)
     by_domain = _by_domain(sums)
     columns = []
     for event in events:
@@ -186,13 +197,13 @@ def _by_domain(sums: Sums) -> Integers:
     return dense
 
 
-def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event]) -> Counted:
+def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event]) -> Counted:
     """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too."""
     chosen = [number for number, event in enumerate(events) if event.of_kernels]
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
     values = np.stack([_weighted(sums.facts, events[number].weights()) for number in chosen], axis=-1)
-    begin, end = _edges(spans, first_edge)
+    begin, end = _edges(spans, edges)
     low = np.searchsorted(sums.interval, begin, side="right")  # the first row after the edge `begin`
     high = np.searchsorted(sums.interval, end, side="right")
     parts = [
@@ -222,7 +233,7 @@ def _kernels_of_span(
     return np.full(len(row), span, dtype=np.int64), thread, kernel, events[column], total[row, column]
 
 
-def _edges(spans: Sequence[CountedSpan], first_edge: int) -> tuple[Integers, Integers]:
+def _edges(spans: Sequence[CountedSpan], edges: Integers) -> tuple[Integers, Integers]:
     begin = np.array([span.begin_edge for span in spans], dtype=np.int64)
     end = np.array([span.end_edge for span in spans], dtype=np.int64)
-    return begin + first_edge, end + first_edge
+    return edges[begin], edges[end]

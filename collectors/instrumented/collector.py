@@ -21,7 +21,7 @@ if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and
 
     from collectors.instrumented.accounting import Counted, Event, Sums
     from collectors.instrumented.engine import Engine
-    from collectors.instrumented.log import Log
+    from collectors.instrumented.log import Integers, Log
     from collectors.instrumented.selftest import SelfTest
     from collectors.instrumented.unfollowed import Unfollowed
     from hwprof.run.manifest import EventInfo
@@ -66,6 +66,7 @@ class InstrumentedCollector:
         self._self_test: SelfTest | None = None
         self._unfollowed: Unfollowed | None = None
         self._first_edge = 0
+        self._telling: list[int] = []  # the log's intervals in which progress was told
         self._log: Log | None = None
         self._caches: CacheModel | None = None
         self._cpu_ns = 0
@@ -149,7 +150,7 @@ class InstrumentedCollector:
         self._log = log = Log.of(engine.memory)
         self._check_complete(engine)
         if self._caches is not None:
-            self._caches.check_complete()
+            self._caches.end(log.edges)
         control = engine.memory.control
         return Collected(
             tables={"threads": self._threads_table(log, context)},
@@ -186,7 +187,28 @@ class InstrumentedCollector:
         """Logs what every followed thread has executed since the last edge, as do all readers."""
         return self._started().edge
 
-    enter_reader = leave_reader = gap_reader = full_reader
+    leave_reader = full_reader
+
+    def enter_reader(self) -> Callable[[], None]:
+        """Before it, the user is told that the layer before is counted: between two edges of its own, so that this is
+        in nobody's counts."""
+        assert self._context is not None, "a reader before start"
+        engine, telling, step = self._started(), self._telling, self._context.step
+        edge, control = engine.edge, engine.memory.control
+        begun = False
+
+        def enter() -> None:
+            nonlocal begun
+            if begun:
+                edge()
+                step()
+                telling.append(control.edges)
+            begun = True
+            edge()
+
+        return enter
+
+    gap_reader = enter_reader
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each followed thread and event."""
@@ -197,10 +219,10 @@ class InstrumentedCollector:
 
         assert self._context is not None
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
-        windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
+        windows_ns = np.diff(self._stopped().times_ns[self._edges[edges]], axis=1)[:, 0]
         frames = []
         for tally in self._tallies:
-            counted = count(tally.sums, spans, self._first_edge, tally.events, self._context.main_tid)
+            counted = count(tally.sums, spans, self._edges, tally.events, self._context.main_tid)
             window_ns = pl.Series(windows_ns[counted.span])
             frames.append(_frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns))
         return pl.concat(frames)
@@ -214,7 +236,7 @@ class InstrumentedCollector:
 
         frames = []
         for tally in self._tallies:
-            counted = count_kernels(tally.sums, spans, self._first_edge, tally.events)
+            counted = count_kernels(tally.sums, spans, self._edges, tally.events)
             kernel = pl.Series(counted.kernel).cast(pl.Int32)
             frames.append(_frame(tally, spans, counted).with_columns(kernel=kernel))
         return {"kernels": kernels_table(self._tallies[0].sums.kernels), "kernel_counts": pl.concat(frames)}
@@ -239,6 +261,14 @@ class InstrumentedCollector:
         return counted + ([event.info() for event in self._caches.events()] if self._caches is not None else [])
 
     @cached_property
+    def _edges(self) -> Integers:
+        """For each edge of the spans its number in the log, which has those around progress beside."""
+        import numpy as np
+
+        before_telling = np.array(self._telling, dtype=np.int64) - 1
+        return np.setdiff1d(np.arange(self._first_edge, self._stopped().edges), before_telling)
+
+    @cached_property
     def _tallies(self) -> list[_Tally]:
         """Names every block and adds them up."""
         from collectors.instrumented.accounting import add_up, merged, starts_of
@@ -256,11 +286,11 @@ class InstrumentedCollector:
         numbers, found = names.resolve(starts_of(log))
         becomes, kernels = merged(found)
         numbers = becomes[numbers]
-        tallies = [_Tally(add_up(log, numbers, kernels), events(), PROVENANCE)]
+        tallies = [_Tally(add_up(log, numbers, kernels).without(self._telling), events(), PROVENANCE)]
         if self._caches is not None:
             from collectors.instrumented import cache_events
 
-            sums = self._caches.add_up(log, numbers, kernels)
+            sums = self._caches.add_up(log, numbers, kernels).without(self._telling)
             tallies.append(_Tally(sums, self._caches.events(), cache_events.PROVENANCE))
         return tallies
 
