@@ -33,7 +33,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {"ONEDNN_JIT_PROFILE": "2"}
 
 STARTUP_S: Final = 3.0
 SLOWDOWN: Final = 2.0
-SLOWDOWN_CACHE_MODEL: Final = 20.0
+SLOWDOWN_CACHE_MODEL: Final = 15.0
 CALL_S: Final = 0.005
 """Roughly, as measured with yolov7; for the prediction of how long the pass takes."""
 
@@ -67,6 +67,7 @@ class InstrumentedCollector:
         self._unfollowed: Unfollowed | None = None
         self._first_edge = 0
         self._telling: list[int] = []  # the log's intervals in which progress was told
+        self._layer_begun = False
         self._log: Log | None = None
         self._caches: CacheModel | None = None
         self._cpu_ns = 0
@@ -193,17 +194,15 @@ class InstrumentedCollector:
         """Before it, the user is told that the layer before is counted: between two edges of its own, so that this is
         in nobody's counts."""
         assert self._context is not None, "a reader before start"
-        engine, telling, step = self._started(), self._telling, self._context.step
-        edge, control = engine.edge, engine.memory.control
-        begun = False
+        edge, step = self._started().edge, self._context.step
+        telling, control = self._telling, self._started().memory.control
 
         def enter() -> None:
-            nonlocal begun
-            if begun:
+            if self._layer_begun:
                 edge()
                 step()
                 telling.append(control.edges)
-            begun = True
+            self._layer_begun = True
             edge()
 
         return enter
