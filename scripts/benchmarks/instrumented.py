@@ -77,7 +77,7 @@ def _cost_rows(case: str, found: Forwards) -> list[list[str]]:
             [
                 case,
                 "plain and followed forward",
-                f"not measured: others were at work all the time",
+                "not measured: others were at work all the time",
                 "",
                 "",
                 "0",
