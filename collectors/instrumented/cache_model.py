@@ -83,7 +83,7 @@ class CacheModel:
     def notes(self) -> list[str]:
         """What a reader must know."""
         whose = f"{', '.join(self.geometry.given)} as given, the rest this machine's" if self.geometry.given else ""
-        threads = f"{self.geometry.sharing} threads" if self.geometry.sharing > 1 else "each thread"
+        threads = f"up to {self.geometry.sharing} threads" if self.geometry.sharing > 1 else "each thread"
         notes = [
             f"simulated caches: {self.geometry}{f' ({whose})' if whose else ''}, lines of {self.geometry.line_bytes}"
             f" bytes, the last level for {threads}: least recently used, no prefetching, user code only"

@@ -68,7 +68,7 @@ def _collector_switches(function: Any) -> Any:
     "--cache-model",
     is_flag=True,
     help="Simulate this machine's caches: every memory access of the followed code (counter instrumented) goes through"
-    " a model, by layer and kernel. About 20 times slower than the code itself, for two iterations.",
+    " a model, by layer and kernel. 10 to 25 times slower than the code itself, for two iterations.",
 )
 @click.option(
     "--cache",
