@@ -35,8 +35,8 @@ STARTUP_S: Final = 3.5
 SLOWDOWN: Final = 2.5
 SLOWDOWN_CACHE_MODEL: Final = 15.0
 CALL_S: Final = 0.012
-"""Roughly: within a tenth for yolov8n (7 s) and yolov7 (12 s). A call brings code that is copied at its first execution,
-and kernels that are told apart; for the prediction of how long the pass takes."""
+"""For the prediction of how long the pass takes: within a tenth for yolov8n (7 s) and yolov7 (12 s). A call brings code
+that is copied at its first execution, and kernels that are told apart."""
 
 UNFOLLOWED_SHARE: Final = 0.002
 """Processor time of threads that were not followed that is worth a note."""
