@@ -6,12 +6,12 @@ import tomllib
 from collections.abc import Sequence
 from functools import cache
 from importlib import resources
+from typing import Literal
 
 import msgspec
 
 from hwprof.hardware.metrics import operands
 from hwprof.run.manifest import EventInfo, MetricDefinition
-from hwprof.run.schema import Provenance
 
 
 class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -19,12 +19,12 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     name: str
     sum: tuple[str, ...]
-    provenance: Provenance
+    provenance: Literal["instrumented", "simulated"]
     meaning: str
 
     def info(self) -> EventInfo:
         """For the manifest."""
-        return EventInfo(self.name, self.meaning, "1", "software")
+        return EventInfo(self.name, self.meaning, "1", kind=self.provenance)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

@@ -102,8 +102,7 @@ def kernel_of(function: Function, jit: Resolver) -> Kernel:
     """What a function is in the tables. One without a symbol is named by its address within its library."""
     address = int(function.name, 16) if function.name.startswith("0x") else None
     if function.file != NO_FILE:
-        library = Path(function.file).name
-        domain = domain_of(library)
+        library, domain = Path(function.file).name, domain_of(function.file)
         if address is None:
             return named(domain, library, function.name)
         return Kernel(domain, library, f"{library}+{address:#x}")

@@ -2,16 +2,44 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.events import Event
 from collectors.instrumented.log import Integers, Log
+from collectors.instrumented.memory import Entries
+from collectors.symbols.domains import Domain
 from collectors.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
+
+Amounts = Callable[[int], tuple[Integers, Integers]]
+"""For a fact: which entries have something of it (their places, rising), and how much."""
+
+
+class Event(Protocol):
+    """What is told of sums: a weighted sum of facts."""
+
+    @property
+    def full_name(self) -> str:
+        """As tables have it."""
+
+    @property
+    def counted_domains(self) -> frozenset[Domain]:
+        """Whose code counts."""
+
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it is told of kernels too."""
+
+    @property
+    def busiest(self) -> bool:
+        """Whether only the thread counts that has the most between two edges."""
+
+    def weights(self) -> npt.NDArray[np.int64]:
+        """Shape (facts,)."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +54,17 @@ class Sums:
     intervals: int
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
+
+    def without(self, intervals: Sequence[int]) -> Sums:
+        """As if nothing had been executed in these intervals."""
+        kept = ~np.isin(self.interval, np.array(intervals, dtype=np.int64))
+        return replace(
+            self,
+            interval=self.interval[kept],
+            thread=self.thread[kept],
+            kernel=self.kernel[kept],
+            facts=self.facts[kept],
+        )
 
 
 @dataclass(frozen=True)
@@ -45,58 +84,126 @@ def starts_of(log: Log) -> npt.NDArray[np.uint64]:
     return np.concatenate([blocks["start"] for blocks in log.blocks] or [np.empty(0, np.uint64)])
 
 
+def merged(kernels: Sequence[Kernel]) -> tuple[Integers, list[Kernel]]:
+    """Kernels with the same name are one: copies of a function with other template arguments, and JIT kernels whose
+    ordinals say no more than when they were made. For each the number of what it becomes, and those; what several
+    become has no address, and no full name but the one that they share."""
+    numbers: dict[tuple[Domain, str, str | None], int] = {}
+    become: list[Kernel] = []
+    number_of = np.empty(len(kernels), dtype=np.int64)
+    for place, kernel in enumerate(kernels):
+        number = number_of[place] = numbers.setdefault((kernel.domain, kernel.library, kernel.name), len(become))
+        if number == len(become):
+            become.append(kernel)
+        else:
+            full_name = kernel.full_name if kernel.full_name == become[number].full_name else None
+            become[number] = replace(become[number], full_name=full_name, address=None)
+    return number_of, become
+
+
 def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
     """``kernel_of``: for each of ``starts_of`` the number of its kernel."""
+    facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)]).T
+    block = _numbers(log, log.entries)
+    executions = log.entries["executions"].astype(np.int64)
+
+    def in_order(order: Integers) -> Amounts:
+        blocks, times = block[order], executions[order]
+
+        def amounts(fact: int) -> tuple[Integers, Integers]:
+            each = facts[fact].astype(np.int64)
+            places = np.flatnonzero((each != 0)[blocks])  # a block has few of the facts
+            return places, times[places] * each[blocks[places]]
+
+        return amounts
+
+    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, len(facts), in_order)
+
+
+def sum_entries(
+    log: Log,
+    entries: Entries,
+    interval: Integers,
+    kernel_of: Integers,
+    kernels: Sequence[Kernel],
+    facts: int,
+    in_order: Callable[[Integers], Amounts],
+) -> Sums:
+    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``in_order``: what they have, in the
+    order that it is given; asked for one fact at a time, because all together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
-    first = np.cumsum([0, *(len(blocks) for blocks in log.blocks)])
-    block = first[log.entries["context"]] + log.entries["block"].astype(np.int64)
-    thread, kernel, interval = thread_of[log.entries["context"]], kernel_of[block], log.intervals()
+    thread, kernel = thread_of[entries["context"]], kernel_of[_numbers(log, entries)]
     key = (interval * len(tids) + thread) * len(kernels) + kernel
-    order = np.argsort(key, kind="stable")
+    order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
     begins = np.flatnonzero(np.diff(key[order], prepend=-1))
-    all_facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
-    executions = log.entries["executions"][order].astype(np.int64)
-    facts = np.empty((len(begins), all_facts.shape[1]), dtype=np.int64)
-    for number in range(all_facts.shape[1]):  # one at a time: all together take a gigabyte
-        amounts = executions * all_facts[block[order], number]
-        facts[:, number] = np.add.reduceat(amounts, begins) if len(begins) else 0
+    row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
+    summed = np.zeros((len(begins), facts), dtype=np.int64)
+    amounts = in_order(order)
+    for fact in range(facts):
+        places, values = amounts(fact)
+        rows, sums = _sum_runs(row_of[places], values)
+        summed[rows, fact] = sums
     rows = order[begins]
-    return Sums(interval[rows], thread[rows], kernel[rows], facts, log.edges, tids, tuple(kernels))
+    return Sums(interval[rows], thread[rows], kernel[rows], summed, log.edges, tids, tuple(kernels))
 
 
-def count(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event], main_tid: int) -> Counted:
-    """For every span, thread and event the value, zeros included. ``first_edge``: the log's edge that the spans' edge 0
-    is. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
+def _sum_runs(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
+    """Of values (one or more for each key) whose keys are sorted: the keys, and their sums."""
+    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    if not len(begins):
+        return keys, values
+    return keys[begins], np.add.reduceat(values, begins, axis=0, dtype=np.int64)
+
+
+def _numbers(log: Log, entries: Entries) -> Integers:
+    """Which of ``starts_of`` each entry's block is."""
+    first = np.cumsum([0, *(len(blocks) for blocks in log.blocks)])
+    numbers: Integers = first[entries["context"]] + entries["block"].astype(np.int64)
+    return numbers
+
+
+def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event], main_tid: int) -> Counted:
+    """For every span, thread and event the value, zeros included. ``edges``: for each edge of the spans its number
+    in the log. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
-    begin, end = _edges(spans, first_edge)
-    threads = len(sums.tids)
+    begin, end = _edges(spans, edges)
+    by_domain = _by_domain(sums)
     columns = []
     for event in events:
-        within = _in_domains(sums, event)
-        values = sums.facts[within] @ event.weights()
-        by_interval = np.zeros((sums.intervals, threads), dtype=np.int64)
-        np.add.at(by_interval, (sums.interval[within], sums.thread[within]), values)
+        counted = [domain in event.counted_domains for domain in Domain]
+        by_interval = by_domain[:, :, counted].sum(axis=2) @ event.weights()
         if event.busiest:
             most = by_interval.max(axis=1)
             by_interval[:] = 0
             by_interval[:, main] = most
         so_far = np.cumsum(by_interval, axis=0)
         columns.append(so_far[end] - so_far[begin])
-    value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), threads, 0), dtype=np.int64)
+    value = np.stack(columns, axis=-1) if columns else np.empty((len(spans), len(sums.tids), 0), dtype=np.int64)
     span, thread, event_number = (index.ravel() for index in np.indices(value.shape))
     return Counted(span, thread, np.empty(0, dtype=np.int64), event_number, value.ravel())
 
 
-def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, events: Sequence[Event]) -> Counted:
-    """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too, each with
-    the events that name no domain."""
-    chosen = [number for number, event in enumerate(events) if not event.domains and not event.busiest]
+def _by_domain(sums: Sums) -> Integers:
+    """Shape (intervals, threads, domains, facts)."""
+    shape = (sums.intervals, len(sums.tids), len(Domain))
+    domains = list(Domain)
+    domain_of = np.array([domains.index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.int64)
+    key = (sums.interval * shape[1] + sums.thread) * shape[2] + domain_of[sums.kernel]
+    order = np.argsort(key, kind="stable")
+    keys, total = _sum_runs(key[order], sums.facts[order])
+    dense = np.zeros((*shape, sums.facts.shape[1]), dtype=np.int64)
+    dense.reshape(-1, sums.facts.shape[1])[keys] = total
+    return dense
+
+
+def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Sequence[Event]) -> Counted:
+    """As ``count``, by kernel, without zeros. Every domain's kernels are in it, the OpenMP runtime's too."""
+    chosen = [number for number, event in enumerate(events) if event.of_kernels]
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
-    weights = np.stack([events[number].weights() for number in chosen], axis=-1)
-    values = sums.facts @ weights
-    begin, end = _edges(spans, first_edge)
+    values = np.stack([_weighted(sums.facts, events[number].weights()) for number in chosen], axis=-1)
+    begin, end = _edges(spans, edges)
     low = np.searchsorted(sums.interval, begin, side="right")  # the first row after the edge `begin`
     high = np.searchsorted(sums.interval, end, side="right")
     parts = [
@@ -106,26 +213,27 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], first_edge: int, eve
     return Counted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
 
+def _weighted(facts: Integers, weights: Integers) -> Integers:
+    """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
+    some = np.flatnonzero(weights)
+    total: Integers = facts[:, some[0]] * weights[some[0]]
+    for number in some[1:]:
+        total += facts[:, number] * weights[number]
+    return total
+
+
 def _kernels_of_span(
     sums: Sums, values: Integers, span: int, rows: slice, events: Integers
 ) -> tuple[Integers, Integers, Integers, Integers, Integers]:
     key = sums.thread[rows] * len(sums.kernels) + sums.kernel[rows]
-    keys, place = np.unique(key, return_inverse=True)
-    total = np.zeros((len(keys), values.shape[1]), dtype=np.int64)
-    np.add.at(total, place, values[rows])
+    order = np.argsort(key, kind="stable")
+    keys, total = _sum_runs(key[order], values[rows][order])
     row, column = np.nonzero(total)
     thread, kernel = np.divmod(keys[row], len(sums.kernels))
     return np.full(len(row), span, dtype=np.int64), thread, kernel, events[column], total[row, column]
 
 
-def _edges(spans: Sequence[CountedSpan], first_edge: int) -> tuple[Integers, Integers]:
+def _edges(spans: Sequence[CountedSpan], edges: Integers) -> tuple[Integers, Integers]:
     begin = np.array([span.begin_edge for span in spans], dtype=np.int64)
     end = np.array([span.end_edge for span in spans], dtype=np.int64)
-    return begin + first_edge, end + first_edge
-
-
-def _in_domains(sums: Sums, event: Event) -> npt.NDArray[np.bool_]:
-    domains = event.counted_domains
-    inside = np.array([kernel.domain in domains for kernel in sums.kernels] or [False])
-    within: npt.NDArray[np.bool_] = inside[sums.kernel]
-    return within
+    return edges[begin], edges[end]

@@ -16,7 +16,7 @@ LOG_ENTRIES: Final = 16_777_216
 LOCK_WORDS: Final = 8
 LOCKS: Final = 64
 
-COUNTS: Final = ("accesses", "bytes", *(f"{level}_misses" for level in LEVELS))
+COUNTS: Final = ("accesses", "bytes", "untraced", *(f"{level}_misses" for level in LEVELS))
 """What is counted of a block."""
 
 ENTRY: Final = np.dtype([("context", np.uint32), ("block", np.uint32), ("counts", np.uint64, (len(COUNTS),))])
@@ -36,7 +36,7 @@ class CacheThread(ctypes.Structure):
     ring: int
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("ring", "head", "tail", "operands", "records", "blocks", "touched")),
-        *((name, ctypes.c_uint64) for name in ("operands_used", "records_used", "touched_used", "recent")),
+        *((name, ctypes.c_uint64) for name in ("operands_used", "records_used", "touched_used")),
         ("lock", ctypes.c_uint64 * LOCK_WORDS),
         ("levels", CacheLevel * len(LEVELS)),
     ]
@@ -51,7 +51,6 @@ class CacheModel(ctypes.Structure):
     log_ends: int
     log_used: int
     log_overflowed: int
-    untraced: int
     lost: int
     _fields_ = [
         *((name, ctypes.c_uint64) for name in ("on", "levels", "line_shift")),
@@ -68,7 +67,6 @@ class CacheModel(ctypes.Structure):
                 "log_ends",
                 "log_used",
                 "log_overflowed",
-                "untraced",
                 "lost",
             )
         ),
@@ -80,20 +78,21 @@ class CacheModel(ctypes.Structure):
 class CacheMemory:
     """Allocated once; it lives as long as the process may run followed code."""
 
-    def __init__(self, geometry: Geometry | None) -> None:
-        """Without a geometry nothing is modelled. Raises ``OSError`` where there is no address space."""
+    def __init__(self, geometry: Geometry | None, threads: int) -> None:
+        """Without a geometry nothing is modelled. ``threads``: how many will be followed. Raises ``OSError`` where
+        there is no address space."""
         self.geometry = geometry
         self.model = CacheModel(sharing=1)
         if geometry is not None:
-            self._describe(geometry)
+            self._describe(geometry, threads)
             self.model.log = reserve(LOG_ENTRIES * ENTRY.itemsize)
             self.model.log_ends = reserve(MAX_EDGES * 8)
 
-    def _describe(self, geometry: Geometry) -> None:
+    def _describe(self, geometry: Geometry, threads: int) -> None:
         model = self.model
         model.levels = len(geometry.levels)
         model.line_shift = geometry.line_bytes.bit_length() - 1
-        model.sharing = geometry.sharing
+        model.sharing = min(geometry.sharing, threads)
         for number, level in enumerate(geometry.levels):
             model.sets[number], model.ways[number] = level.sets, level.ways
 

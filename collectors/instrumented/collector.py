@@ -6,9 +6,11 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
+from collectors.instrumented.cache_model import CacheModel, wanted
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
 from hwprof.errors import HwprofError
 from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
@@ -17,24 +19,36 @@ from hwprof.session.plan import MEASURE
 if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and frida
     import polars as pl
 
-    from collectors.instrumented.accounting import Counted, Sums
+    from collectors.instrumented.accounting import Counted, Event, Sums
     from collectors.instrumented.engine import Engine
-    from collectors.instrumented.log import Log
+    from collectors.instrumented.log import Integers, Log
     from collectors.instrumented.selftest import SelfTest
     from collectors.instrumented.unfollowed import Unfollowed
+    from hwprof.run.manifest import EventInfo
 
 PASS: Final = "instrumented"
 
 ENVIRONMENT: Final[Mapping[str, str]] = {"ONEDNN_JIT_PROFILE": "2"}
 """oneDNN names its kernels in a perf map; the work is the same as without."""
 
-STARTUP_S: Final = 3.0
-SLOWDOWN: Final = 2.0
-CALL_S: Final = 0.005
-"""Roughly, as measured with yolov7; for the prediction of how long the pass takes."""
+STARTUP_S: Final = 3.5
+SLOWDOWN: Final = 2.5
+SLOWDOWN_CACHE_MODEL: Final = 15.0
+CALL_S: Final = 0.012
+"""For the prediction of how long the pass takes: within a tenth for yolov8n (7 s) and yolov7 (12 s). A call brings code
+that is copied at its first execution, and kernels that are told apart."""
 
 UNFOLLOWED_SHARE: Final = 0.002
 """Processor time of threads that were not followed that is worth a note."""
+
+
+@dataclass(frozen=True)
+class _Tally:
+    """What was executed and what is told of it."""
+
+    sums: Sums
+    events: Sequence[Event]
+    provenance: str
 
 
 class InstrumentedCollector:
@@ -53,7 +67,10 @@ class InstrumentedCollector:
         self._self_test: SelfTest | None = None
         self._unfollowed: Unfollowed | None = None
         self._first_edge = 0
+        self._telling: list[int] = []  # the log's intervals in which progress was told
+        self._layer_begun = False
         self._log: Log | None = None
+        self._caches: CacheModel | None = None
         self._cpu_ns = 0
         self._start_s = 0.0
 
@@ -65,7 +82,9 @@ class InstrumentedCollector:
             return Availability(ok=False, reason=f"code is followed on Linux, not on {platform.system()}")
         if platform.machine() != "x86_64":
             return Availability(
-                ok=False, reason=f"code is followed on x86-64: instructions of {platform.machine()} are not decoded"
+                ok=False,
+                reason=f"code is followed on x86-64: what instructions of {platform.machine()} do is not known here,"
+                " nor how to count in their copies",
             )
         found = installed_frida()
         if found is None:
@@ -75,17 +94,20 @@ class InstrumentedCollector:
         return Availability(ok=True, detail={"frida": found})
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
-        """One: followed code executes the same every time, so one iteration tells everything. Raises ``UsageError``."""
+        """One: followed code executes the same every time, so one iteration tells everything. Simulated caches are
+        warmed by an iteration that is not counted. Raises ``UsageError``."""
+        simulates = wanted(options) is not None
         return [
             OwnPass(
                 name=PASS,
-                iterations=1,
+                iterations=2 if simulates else 1,
                 warmup=1,
+                alternate=simulates,
                 environment=ENVIRONMENT,
                 times_from=MEASURE,
                 slow=True,
                 startup_s=STARTUP_S,
-                slowdown=SLOWDOWN,
+                slowdown=SLOWDOWN_CACHE_MODEL if simulates else SLOWDOWN,
                 call_s=CALL_S,
             )
         ]
@@ -100,7 +122,10 @@ class InstrumentedCollector:
         began_s = time.monotonic()
         self._context = context
         before = thread_ids()
-        engine = self._engine = Engine()
+        geometry = wanted(context.options)
+        engine = self._engine = Engine(caches=geometry)
+        if geometry is not None:
+            self._caches = CacheModel(geometry, engine)
         self._unfollowed = Unfollowed(thread_ids() - before)
         loops()  # read while it costs nothing
         engine.follow()
@@ -121,7 +146,6 @@ class InstrumentedCollector:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
         engine.unfollow()
-        from collectors.instrumented.events import events
         from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
         from collectors.instrumented.metrics import definitions
@@ -129,10 +153,12 @@ class InstrumentedCollector:
         ghz = reference_ghz()
         self._log = log = Log.of(engine.memory)
         self._check_complete(engine)
+        if self._caches is not None:
+            self._caches.end(log.edges)
         control = engine.memory.control
         return Collected(
             tables={"threads": self._threads_table(log, context)},
-            notes=self._notes(log, cpu_ns),
+            notes=self._notes(log, cpu_ns) + (self._caches.notes() if self._caches is not None else []),
             detail={
                 "frida": FRIDA_VERSION,
                 "reference_ghz": round(ghz, 5),
@@ -146,18 +172,17 @@ class InstrumentedCollector:
                 "kept_mappings": control.kept_mappings,
                 "edges": control.edges - self._first_edge,
                 "log_entries": control.log_used,
+                **({"cache_model": self._caches.detail()} if self._caches is not None else {}),
             },
-            events=[event.info() for event in events()],
-            metrics=definitions(ghz),
+            events=self._infos(),
+            metrics=definitions(ghz, [info.name for info in self._infos()]),
         )
 
     # --- EdgeCounter
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """One: everything is counted at once."""
-        from collectors.instrumented.events import events
-
-        return [[event.full_name for event in events()]]
+        return [[info.name for info in self._infos()]]
 
     def begin_iteration(self, event_set: int) -> None:
         """Nothing to be done: threads were chosen at the start."""
@@ -166,7 +191,26 @@ class InstrumentedCollector:
         """Logs what every followed thread has executed since the last edge, as do all readers."""
         return self._started().edge
 
-    enter_reader = leave_reader = gap_reader = full_reader
+    leave_reader = full_reader
+
+    def enter_reader(self) -> Callable[[], None]:
+        """Before it, the user is told that the layer before is counted: between two edges of its own, so that this is
+        in nobody's counts."""
+        assert self._context is not None, "a reader before start"
+        edge, step = self._started().edge, self._context.step
+        telling, control = self._telling, self._started().memory.control
+
+        def enter() -> None:
+            if self._layer_begun:
+                edge()
+                step()
+                telling.append(control.edges)
+            self._layer_begun = True
+            edge()
+
+        return enter
+
+    gap_reader = enter_reader
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each followed thread and event."""
@@ -174,28 +218,30 @@ class InstrumentedCollector:
         import polars as pl
 
         from collectors.instrumented.accounting import count
-        from collectors.instrumented.events import events
 
         assert self._context is not None
-        counted = count(self._sums, spans, self._first_edge, events(), self._context.main_tid)
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
-        windows_ns = np.diff(self._stopped().times_ns[edges + self._first_edge], axis=1)[:, 0]
-        window_ns = pl.Series(windows_ns[counted.span])
-        return self._frame(spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns)
+        windows_ns = np.diff(self._stopped().times_ns[self._edges[edges]], axis=1)[:, 0]
+        frames = []
+        for tally in self._tallies:
+            counted = count(tally.sums, spans, self._edges, tally.events, self._context.main_tid)
+            window_ns = pl.Series(windows_ns[counted.span])
+            frames.append(_frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns))
+        return pl.concat(frames)
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
         """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
         import polars as pl
 
         from collectors.instrumented.accounting import count_kernels
-        from collectors.instrumented.events import events
         from collectors.symbols.tables import kernels_table
 
-        counted = count_kernels(self._sums, spans, self._first_edge, events())
-        return {
-            "kernels": kernels_table(self._sums.kernels),
-            "kernel_counts": self._frame(spans, counted).with_columns(kernel=pl.Series(counted.kernel).cast(pl.Int32)),
-        }
+        frames = []
+        for tally in self._tallies:
+            counted = count_kernels(tally.sums, spans, self._edges, tally.events)
+            kernel = pl.Series(counted.kernel).cast(pl.Int32)
+            frames.append(_frame(tally, spans, counted).with_columns(kernel=kernel))
+        return {"kernels": kernels_table(self._tallies[0].sums.kernels), "kernel_counts": pl.concat(frames)}
 
     # --- within
 
@@ -209,10 +255,26 @@ class InstrumentedCollector:
             raise RuntimeError("InstrumentedCollector.start comes first")
         return self._engine
 
+    def _infos(self) -> list[EventInfo]:
+        """Of all events."""
+        from collectors.instrumented.events import events
+
+        counted = [event.info() for event in events()]
+        return counted + ([event.info() for event in self._caches.events()] if self._caches is not None else [])
+
     @cached_property
-    def _sums(self) -> Sums:
+    def _edges(self) -> Integers:
+        """For each edge of the spans its number in the log, which has those around progress beside."""
+        import numpy as np
+
+        before_telling = np.array(self._telling, dtype=np.int64) - 1
+        return np.setdiff1d(np.arange(self._first_edge, self._stopped().edges), before_telling)
+
+    @cached_property
+    def _tallies(self) -> list[_Tally]:
         """Names every block and adds them up."""
-        from collectors.instrumented.accounting import add_up, starts_of
+        from collectors.instrumented.accounting import add_up, merged, starts_of
+        from collectors.instrumented.events import PROVENANCE, events
         from collectors.symbols.domains import Domain
         from collectors.symbols.jit import Known, keep_perf_map
         from collectors.symbols.kernels import Kernel
@@ -221,29 +283,18 @@ class InstrumentedCollector:
         assert self._context is not None, "kernels before start"
         own = Known(*self._started().own_code, Kernel(Domain.OWN, "hwprof", None))
         known = [own, *keep_perf_map(os.getpid(), self._context.raw)]
-        undivided = (Domain.PYTHON, Domain.OTHER, Domain.OWN)
-        names = resolver(os.getpid(), known, undivided=undivided)
-        numbers, kernels = names.resolve(starts_of(self._stopped()))
-        return add_up(self._stopped(), numbers, kernels)
+        names = resolver(os.getpid(), known)
+        log = self._stopped()
+        numbers, found = names.resolve(starts_of(log))
+        becomes, kernels = merged(found)
+        numbers = becomes[numbers]
+        tallies = [_Tally(add_up(log, numbers, kernels).without(self._telling), events(), PROVENANCE)]
+        if self._caches is not None:
+            from collectors.instrumented import cache_events
 
-    def _frame(self, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
-        import numpy as np
-        import polars as pl
-
-        from collectors.instrumented.events import PROVENANCE, events
-
-        names = pl.Series("event", [event.full_name for event in events()], dtype=pl.String)
-        numbers = np.array([(span.span, span.iteration) for span in spans], dtype=np.int64).reshape(-1, 2)
-        tids = np.array(self._sums.tids, dtype=np.int64)
-        return pl.DataFrame(
-            {
-                "iteration": pl.Series(numbers[counted.span, 1]).cast(pl.Int32),
-                "span": numbers[counted.span, 0],
-                "tid": pl.Series(tids[counted.thread]).cast(pl.Int32),
-                "event": names.gather(pl.Series(counted.event)),
-                "value": counted.value,
-            }
-        ).with_columns(provenance=pl.lit(PROVENANCE))
+            sums = self._caches.add_up(log, numbers, kernels).without(self._telling)
+            tallies.append(_Tally(sums, self._caches.events(), cache_events.PROVENANCE))
+        return tallies
 
     def _check_complete(self, engine: Engine) -> None:
         control = engine.memory.control
@@ -253,7 +304,7 @@ class InstrumentedCollector:
         elif any(context.lost_blocks for context in engine.memory.contexts()):
             wrong = "the code has more basic blocks than there is room for"
         elif control.log_overflowed:
-            wrong = "there is more to log than there is room for: fewer iterations help"
+            wrong = "there is more to log than there is room for (fewer images help)"
         if wrong is not None:
             raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
 
@@ -270,7 +321,7 @@ class InstrumentedCollector:
                 busy = sorted(worked, key=lambda name: -worked[name])[:5]
                 notes.append(
                     f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not followed:"
-                    f" {', '.join(name for name in busy if worked[name])}"
+                    f" {', '.join(name for name in busy if worked[name] > total_ns / 20)}"
                 )
         if refused := self._started().memory.control.refused_contexts:
             notes.append(f"too many threads: {refused} basic blocks of those beyond the limit were not counted")
@@ -293,3 +344,22 @@ class InstrumentedCollector:
             for tid in tids
         ]
         return pl.DataFrame(rows)
+
+
+def _frame(tally: _Tally, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
+    """The rows of a table of counts."""
+    import numpy as np
+    import polars as pl
+
+    names = pl.Series("event", [event.full_name for event in tally.events], dtype=pl.String)
+    numbers = np.array([(span.span, span.iteration) for span in spans], dtype=np.int64).reshape(-1, 2)
+    tids = np.array(tally.sums.tids, dtype=np.int64)
+    return pl.DataFrame(
+        {
+            "iteration": pl.Series(numbers[counted.span, 1]).cast(pl.Int32),
+            "span": numbers[counted.span, 0],
+            "tid": pl.Series(tids[counted.thread]).cast(pl.Int32),
+            "event": names.gather(pl.Series(counted.event)),
+            "value": counted.value,
+        }
+    ).with_columns(provenance=pl.lit(tally.provenance))

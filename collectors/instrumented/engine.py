@@ -9,6 +9,7 @@ from __future__ import annotations
 import atexit
 import ctypes
 import os
+import threading
 from collections.abc import Callable
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -59,7 +60,7 @@ class Engine:
         wanted = "avx512f" in processor_flags() if mend_epilog is None else mend_epilog
         self.openmp = OpenMP()
         self.memory = _memory(wanted, self.openmp.threads)
-        self.cache_memory = CacheMemory(caches)
+        self.cache_memory = CacheMemory(caches, self.openmp.threads)
         self.following = False
         self._agent = self._attach()
         self._each_follows = int(self._agent["follow"], 16)
@@ -68,8 +69,9 @@ class Engine:
         self.edge: Callable[[], None] = ctypes.PYFUNCTYPE(None)(int(self._agent["edge"], 16))
         """Logs what every followed thread has executed since the last edge."""
         atexit.register(self.unfollow)
-        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork)
+        os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
         self._interrupted = False
+        self._thread = 0  # that began to follow, and whose pool it is
 
     @property
     def own_code(self) -> tuple[int, int]:
@@ -81,6 +83,7 @@ class Engine:
         """From here on the calling thread and its OpenMP pool are followed, each by its own doing."""
         if not self.following:
             self._begin_epoch()
+            self._thread = threading.get_ident()
             self.following = True
             with self.memory.arena.only_room():
                 self.openmp.each(self._each_follows)
@@ -101,13 +104,19 @@ class Engine:
             raise HwprofError(f"frida cannot compile {name}: {first_line(error)}") from error
 
     def _before_fork(self) -> None:
-        """A fork of a followed thread crashes."""
-        self._interrupted = self.following
-        self.unfollow()
+        """A fork of a followed thread crashes. Others may fork: of the threads the child has only theirs."""
+        if threading.get_ident() == self._thread:
+            self._interrupted = self.following
+            self.unfollow()
 
     def _after_fork(self) -> None:
-        if self._interrupted:
+        if self._interrupted and threading.get_ident() == self._thread:
+            self._interrupted = False
             self.follow()
+
+    def _in_child(self) -> None:
+        """There nobody is followed, and the pool is gone."""
+        self.following = False
 
     def _attach(self) -> dict[str, Any]:
         import frida

@@ -31,6 +31,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     facts: tuple[str, ...]
     domains: tuple[Domain, ...] = ()
     busiest: bool = False  # between two edges, of the thread that has the most, instead of the sum over threads
+    by_kernel: bool = False
     unit: str = "1"
     precision: str | None = None
     width: int | None = None  # of the vectors, in bits; 0: scalar
@@ -47,6 +48,11 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
         """Whose code counts."""
         return frozenset(self.domains) or COUNTED
 
+    @property
+    def of_kernels(self) -> bool:
+        """Whether it is told of kernels too."""
+        return self.by_kernel
+
     def weights(self) -> npt.NDArray[np.int64]:
         """Shape (facts,): 1 for each fact that is summed."""
         weights = np.zeros(len(Fact), dtype=np.int64)
@@ -55,7 +61,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     def info(self) -> EventInfo:
         """As the manifest keeps it."""
-        return EventInfo(name=self.full_name, meaning=self.meaning, unit=self.unit, kind="software")
+        return EventInfo(name=self.full_name, meaning=self.meaning, unit=self.unit, kind="instrumented")
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):

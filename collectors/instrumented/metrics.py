@@ -9,6 +9,7 @@ from importlib import resources
 
 import msgspec
 
+from collectors.instrumented.cache_events import PREFIX
 from hwprof.hardware.metrics import operands, vocabulary
 from hwprof.run.manifest import MetricDefinition
 
@@ -33,20 +34,16 @@ def recipes() -> tuple[Recipe, ...]:
     return msgspec.convert(tomllib.loads(text), _File).metric
 
 
-def definitions(reference_ghz: float, simulated: Collection[str] = ()) -> list[MetricDefinition]:
-    """The metrics on a machine with that reference frequency. ``simulated``: the cache model's events that were
-    counted; without them, what needs them is left out."""
+def definitions(reference_ghz: float, counted: Collection[str]) -> list[MetricDefinition]:
+    """The metrics on a machine with that reference frequency, without those that need a simulated event which is not
+    among the ``counted`` ones."""
     names = {metric.name: metric for metric in vocabulary()}
     made = []
     for recipe in recipes():
-        if not all(operand in simulated for operand in operands(recipe.formula) if operand.startswith(CACHE_MODEL)):
+        if any(name.startswith(PREFIX) and name not in counted for name in operands(recipe.formula)):
             continue
         formula, meaning = (
             text.replace("{reference_ghz}", f"{reference_ghz:.4g}") for text in (recipe.formula, recipe.meaning)
         )
         made.append(names[recipe.name].defined(formula, meaning=meaning, caveat=recipe.caveat))
     return made
-
-
-CACHE_MODEL = "cache-model."
-"""How the names of simulated events begin."""

@@ -13,8 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from collectors.symbols.elf import Bytes
-from collectors.symbols.table import SymbolTable
+from collectors.symbols.table import Bytes, SymbolTable
 
 VERSION: Final = 1
 """Of what is in the files; another version has another folder."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
 from importlib import resources
@@ -25,16 +26,21 @@ class Domain(StrEnum):
 
 class _Entry(msgspec.Struct, forbid_unknown_fields=True):
     name: Domain
-    begins: tuple[str, ...]
+    begins: tuple[str, ...] = ()
+    within: tuple[str, ...] = ()
+
+    def matches(self, name: str, folders: Sequence[str]) -> bool:
+        return name.startswith(self.begins) or any(folder.startswith(self.within) for folder in folders)
 
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     domain: tuple[_Entry, ...]
 
 
-def domain_of(file_name: str) -> Domain:
-    """By the file's name, without its folder."""
-    return next((entry.name for entry in _entries() if file_name.startswith(entry.begins)), Domain.OTHER)
+def domain_of(path: str) -> Domain:
+    """By the name of the file, and of the folders that it is in."""
+    *folders, name = path.split("/")
+    return next((entry.name for entry in _entries() if entry.matches(name, folders)), Domain.OTHER)
 
 
 @cache

@@ -7,29 +7,23 @@ from __future__ import annotations
 
 import io
 import lzma
-import mmap
-from collections.abc import Sequence
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
 import numpy as np
-import numpy.typing as npt
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
-from collectors.symbols.ranges import Addresses
-from collectors.symbols.table import NO_SYMBOLS, SymbolTable
+from collectors.symbols.rows import SYMBOL, functions
+from collectors.symbols.table import NO_SYMBOLS, Bytes, SymbolTable, joined
 
-SYMBOL: Final = np.dtype(
-    [("name", "<u4"), ("info", "u1"), ("other", "u1"), ("section", "<u2"), ("value", "<u8"), ("size", "<u8")]
-)
-STT_FUNC, STT_GNU_IFUNC = 2, 10
-STB_LOCAL: Final = 0
-SHN_UNDEF, SHN_LORESERVE = 0, 0xFF00
 PF_X: Final = 1
+SHF_EXECINSTR: Final = 4
 
-Bytes = bytes | mmap.mmap
-Rows = npt.NDArray[np.void]
+STUBS: Final = ".plt"
+"""How sections of stubs are called: .plt, .plt.sec, .plt.got."""
 
 
 class NotElfError(ValueError):
@@ -56,14 +50,14 @@ class Elf:
 
     def __init__(self, file: BinaryIO, data: Bytes) -> None:
         self._data = data
-        with _broken():
+        with _reading():
             self._elf = ELFFile(file)
             if self._elf.elfclass != 64 or not self._elf.little_endian:
                 raise NotElfError("not of 64 bits, little-endian")
 
     def build_id(self) -> str | None:
         """What the linker called exactly this code, in hexadecimal."""
-        with _broken():
+        with _reading():
             for section in self._elf.iter_sections():
                 if isinstance(section, NoteSection):
                     for note in section.iter_notes():
@@ -73,7 +67,7 @@ class Elf:
 
     def segments(self) -> list[Segment]:
         """The executable ones."""
-        with _broken():
+        with _reading():
             return [
                 Segment(part["p_offset"], part["p_vaddr"], part["p_filesz"], part["p_align"])
                 for part in self._elf.iter_segments("PT_LOAD")
@@ -81,12 +75,12 @@ class Elf:
             ]
 
     def symbols(self) -> SymbolTable:
-        """The functions by ``.symtab``; by ``.dynsym`` and MiniDebugInfo where that was stripped."""
-        with _broken():
+        """The functions by ``.symtab``; by ``.dynsym`` and MiniDebugInfo where that was stripped. Sections of stubs,
+        which call other libraries, are functions with the section's name."""
+        with _reading():
             whole = self._table(".symtab")
-            if len(whole):
-                return whole
-            return _joined([self._table(".dynsym"), self._mini_debug_info()])
+            tables = [whole] if len(whole) else [self._table(".dynsym"), self._mini_debug_info()]
+            return joined([*tables, self._stubs()])
 
     def _table(self, name: str) -> SymbolTable:
         section = self._elf.get_section_by_name(name)
@@ -94,8 +88,20 @@ class Elf:
             return NO_SYMBOLS
         rows = np.frombuffer(self._bytes(section), dtype=SYMBOL)
         names = self._elf.get_section(section["sh_link"])
-        sections = [(part["sh_addr"] + part["sh_size"]) for part in self._elf.iter_sections()]
-        return _functions(rows, np.array(sections, dtype=np.uint64), self._data, names["sh_offset"])
+        ends = [part["sh_addr"] + part["sh_size"] for part in self._elf.iter_sections()]
+        return functions(rows, np.array(ends, dtype=np.uint64), self._data, names["sh_offset"])
+
+    def _stubs(self) -> SymbolTable:
+        sections = [
+            section
+            for section in self._elf.iter_sections()
+            if section.name.startswith(STUBS) and section["sh_flags"] & SHF_EXECINSTR
+        ]
+        starts = np.array([section["sh_addr"] for section in sections], dtype=np.uint64)
+        sizes = np.array([section["sh_size"] for section in sections], dtype=np.uint64)
+        names_at = self._elf.get_section(self._elf["e_shstrndx"])["sh_offset"] if sections else 0
+        names = np.array([section["sh_name"] for section in sections], dtype=np.int64)
+        return SymbolTable(starts, starts + sizes, names + names_at, self._data)
 
     def _bytes(self, section: Any) -> memoryview:
         start, size = section["sh_offset"], section["sh_size"]
@@ -110,61 +116,12 @@ class Elf:
         return Elf(io.BytesIO(data), data)._table(".symtab")
 
 
-class _broken:  # noqa: N801 - reads as a statement
+@contextmanager
+def _reading() -> Iterator[None]:
     """pyelftools trusts what a file says; of a broken one it may raise whatever parsing raises."""
-
-    def __enter__(self) -> None: ...
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception) and not isinstance(error, NotElfError):
-            raise NotElfError(str(error)) from error
-
-
-def _functions(rows: Rows, section_ends: Addresses, names: Bytes, names_at: int) -> SymbolTable:
-    """One row an address. A function without a size, as assembly has them, reaches to the next one."""
-    kinds = rows["info"] & 15
-    section = rows["section"]
-    is_function = ((kinds == STT_FUNC) | (kinds == STT_GNU_IFUNC)) & (section != SHN_UNDEF) & (section < SHN_LORESERVE)
-    rows = rows[is_function & (section < len(section_ends))]
-    rows = _without_aliases(rows[np.argsort(rows["value"], kind="stable")], names, names_at)
-    starts = rows["value"].astype(np.uint64)
-    ends = starts + rows["size"]
-    next_starts = np.append(starts[1:], np.uint64(2**64 - 1))
-    to_next = np.minimum(next_starts, section_ends[rows["section"]])
-    ends = np.where(rows["size"] == 0, to_next, ends)
-    return SymbolTable(starts, ends, rows["name"].astype(np.int64) + names_at, names)
-
-
-def _without_aliases(rows: Rows, names: Bytes, names_at: int) -> Rows:
-    """Of the names of an address one that has a size, others can link to, and is the shortest. ``rows``: by value."""
-    same = rows["value"][1:] == rows["value"][:-1]
-    shared = np.append(same, False) | np.append(False, same)
-    aliases = rows[shared]
-    starts = (aliases["name"].astype(np.int64) + names_at).tolist()
-    lengths = np.array([names.find(b"\0", start) - start for start in starts], dtype=np.int64)
-    is_local = aliases["info"] >> 4 == STB_LOCAL
-    aliases = aliases[np.lexsort((lengths, is_local, aliases["size"] == 0, aliases["value"]))]
-    _, first = np.unique(aliases["value"], return_index=True)
-    kept = np.concatenate([rows[~shared], aliases[first]])
-    return kept[np.argsort(kept["value"], kind="stable")]
-
-
-def _joined(tables: Sequence[SymbolTable]) -> SymbolTable:
-    """Of an address that several tables name the first one's name."""
-    blobs: list[bytes] = []
-    offsets, length = [], 0
-    for table in tables:
-        blob, places = _packed(table)
-        blobs.append(blob)
-        offsets.append(places + length)
-        length += len(blob)
-    starts = np.concatenate([table.starts for table in tables])
-    _, first = np.unique(starts, return_index=True)
-    ends = np.concatenate([table.ends for table in tables])
-    return SymbolTable(starts[first], ends[first], np.concatenate(offsets)[first], b"".join(blobs))
-
-
-def _packed(table: SymbolTable) -> tuple[bytes, npt.NDArray[np.int64]]:
-    """The names that a table uses, one after another, and where each is."""
-    names = [table.name(number).encode() + b"\0" for number in range(len(table))]
-    return b"".join(names), np.cumsum([0, *map(len, names)], dtype=np.int64)[:-1]
+    try:
+        yield
+    except NotElfError:
+        raise
+    except Exception as error:
+        raise NotElfError(str(error)) from error

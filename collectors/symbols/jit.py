@@ -11,13 +11,14 @@ from typing import Final
 
 from collectors.symbols.demangle import demangle
 from collectors.symbols.domains import Domain
+from collectors.symbols.kallsyms import FIRST_ADDRESS
 from collectors.symbols.kernels import JIT_LIBRARY, Kernel
 from collectors.symbols.shorten import shorten
 
 PERF_MAP: Final = "perf.map"
 """What it is called among the raw files of a pass."""
 
-_ORDINAL: Final = re.compile(r"^((?:jit_|brgemm_).*[^.\d])\.(\d+)$")
+_ORDINAL: Final = re.compile(r"^([A-Za-z_]\w*)\.(\d+)$")
 """oneDNN counts what it makes: one name is one piece of code of the process."""
 
 
@@ -37,10 +38,9 @@ def split_ordinal(name: str) -> tuple[str, int | None]:
 
 
 def jit_code(start: int, size: int, name: str) -> Known:
-    """What lies there, as a kernel."""
-    short, ordinal = split_ordinal(name)
-    full = name if ordinal is not None else demangle(name)
-    short = short if ordinal is not None else shorten(full)
+    """What lies there, as a kernel. Only C++ names are shortened: other languages' may have blanks and brackets."""
+    full = demangle(name)
+    short = shorten(full) if full != name else split_ordinal(name)[0]
     return Known(start, start + size, Kernel(Domain.JIT, JIT_LIBRARY, short, None if full == short else full, start))
 
 
@@ -55,7 +55,7 @@ def read_perf_map(text: str) -> list[Known]:
                 start, size = int(fields[0], 16), int(fields[1], 16)
             except ValueError:
                 continue
-            if size > 0 and 0 <= start < (1 << 64) - size:
+            if size > 0 and 0 <= start < FIRST_ADDRESS - size:
                 known.append(jit_code(start, size, fields[2].strip()))
     return known
 

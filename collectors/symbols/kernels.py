@@ -22,7 +22,7 @@ class Kernel:
     library: str  # the file's name; "jit"; "[kernel]" or a kernel module in brackets; "[unknown]"
     name: str | None  # short: "at::native::silu_kernel"
     full_name: str | None = None  # with template arguments and parameters, or a JIT kernel's number; None: as `name`
-    address: int | None = None  # where it begins in this process
+    address: int | None = None  # where it begins in this process; None in the operating system
 
 
 UNKNOWN: Final = Kernel(Domain.OTHER, UNKNOWN_LIBRARY, None)

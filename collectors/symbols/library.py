@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 from collectors.symbols import cache as kept_tables
-from collectors.symbols.elf import Bytes, Elf, NotElfError, Segment
-from collectors.symbols.table import NO_SYMBOLS, SymbolTable
+from collectors.symbols.elf import Elf, NotElfError, Segment
+from collectors.symbols.table import NO_SYMBOLS, Bytes, SymbolTable
 
 DEBUG_FILES: Final = Path("/usr/lib/debug/.build-id")
 """Where a distribution's debug packages put what was stripped, by build id."""

@@ -35,13 +35,17 @@ class Mapping:
         """The file's name; "[vdso]", "memfd:NAME"; "jit" for anonymous memory."""
         if self.is_anonymous:
             return JIT_LIBRARY
-        path = self.path.removesuffix(DELETED)
-        return path[1:] if path.startswith(MEMFD) else path.rpartition("/")[2]
+        return self._path.rpartition("/")[2]
 
     @property
     def domain(self) -> Domain:
         """What its code is there for."""
-        return Domain.JIT if self.is_anonymous else domain_of(self.library)
+        return Domain.JIT if self.is_anonymous else domain_of(self._path)
+
+    @property
+    def _path(self) -> str:
+        path = self.path.removesuffix(DELETED)
+        return path[1:].replace("/", "_") if path.startswith(MEMFD) else path
 
     @property
     def file(self) -> Path | None:

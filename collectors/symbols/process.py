@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from collectors.symbols.domains import Domain
 from collectors.symbols.jit import Known
 from collectors.symbols.mappings import VDSO, Mapping, executable_mappings
 from collectors.symbols.resolver import Resolver
 
 
-def resolver(pid: int, known: Sequence[Known] = (), *, undivided: Collection[Domain] = ()) -> Resolver:
+def resolver(pid: int, known: Sequence[Known] = ()) -> Resolver:
     """Names the code that the process has mapped now. Raises ``OSError`` where there is no such process."""
     mappings = executable_mappings(Path(f"/proc/{pid}/maps").read_text())
-    return Resolver(mappings, known, undivided=undivided, vdso=vdso())
+    return Resolver(mappings, known, vdso=vdso())
 
 
 def vdso() -> bytes:

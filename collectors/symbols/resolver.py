@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -22,7 +22,7 @@ class Resolver:
     """Names the code of one process. Libraries are opened when an address of theirs is asked for.
 
     ``known``: places that need no file; of those that overlap the last one is right, as a perf map may name an address
-    twice. ``undivided``: domains whose functions are not told apart. ``vdso``: its bytes.
+    twice. ``vdso``: its bytes.
     """
 
     def __init__(
@@ -30,28 +30,27 @@ class Resolver:
         mappings: Sequence[Mapping],
         known: Sequence[Known] = (),
         *,
-        undivided: Collection[Domain] = (),
         vdso: bytes = b"",
         kernel: Callable[[], KernelSymbols] = kernel_symbols,
     ) -> None:
         self._mappings, self._mapped = mappings, _ranges(mappings)
         self._known, self._known_ranges = known, _ranges(known)
-        self._undivided = frozenset(undivided)
         self._vdso = vdso
         self._kernel_symbols = kernel
 
     def resolve(self, addresses: Addresses) -> tuple[Numbers, list[Kernel]]:
         """For each address the number of its kernel, and the kernels. No address is left out: what the process has no
         code for is ``UNKNOWN``."""
-        naming = _Naming(len(addresses))
-        places = np.arange(len(addresses))
-        places = self._name_known(addresses, places, naming)
-        places = self._name_kernel_space(addresses, places, naming)
-        mapped = self._mapped.find(addresses[places])
+        distinct, which = np.unique(addresses, return_inverse=True)
+        naming = _Naming(len(distinct))
+        places = self._name_known(distinct, np.arange(len(distinct)), naming)
+        places = self._name_kernel_space(distinct, places, naming)
+        mapped = self._mapped.find(distinct[places])
         for number in np.unique(mapped[mapped != NONE]).tolist():
-            self._name_mapped(self._mappings[self._mapped.owners[number]], addresses, places[mapped == number], naming)
-        naming.name(places[mapped == NONE], np.zeros((mapped == NONE).sum(), dtype=np.int64), lambda _: UNKNOWN)
-        return naming.numbers, list(naming.kernels)
+            self._name_mapped(self._mappings[self._mapped.owners[number]], distinct, places[mapped == number], naming)
+        nowhere = places[mapped == NONE]
+        naming.name(nowhere, np.zeros_like(nowhere), lambda _: UNKNOWN)
+        return naming.numbers[which], list(naming.kernels)
 
     def kernel_at(self, address: int) -> Kernel:
         """Of one address."""
@@ -73,16 +72,14 @@ class Resolver:
             def kernel(number: int) -> Kernel:
                 if number == NONE:
                     return Kernel(Domain.KERNEL, KERNEL_LIBRARY, None)
-                return Kernel(
-                    Domain.KERNEL, symbols.modules[number], symbols.names[number], None, int(symbols.starts[number])
-                )
+                return Kernel(Domain.KERNEL, symbols.modules[number], symbols.names[number])
 
             naming.name(places[inside], symbols.find(addresses[places[inside]]), kernel)
         return places[~inside]
 
     def _name_mapped(self, mapping: Mapping, addresses: Addresses, places: Numbers, naming: _Naming) -> None:
         domain, library = mapping.domain, mapping.library
-        file = NO_LIBRARY if domain in self._undivided else self._library(mapping)
+        file = self._library(mapping)
         begin = file.address(mapping.offset)
         if begin is None:
             found = np.full(len(places), NONE, dtype=np.int64)

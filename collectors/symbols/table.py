@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -12,6 +13,8 @@ import numpy as np
 from collectors.symbols.demangle import demangle
 from collectors.symbols.ranges import Addresses, Numbers, Ranges
 
+Bytes = bytes | mmap.mmap
+
 
 @dataclass(frozen=True, eq=False)
 class SymbolTable:
@@ -20,7 +23,7 @@ class SymbolTable:
     starts: Addresses
     ends: Addresses
     name_offsets: Numbers  # in `names`, where each ends with a zero byte
-    names: bytes | mmap.mmap
+    names: Bytes
 
     def __len__(self) -> int:
         return len(self.starts)
@@ -51,3 +54,25 @@ class SymbolTable:
 NO_SYMBOLS: Final = SymbolTable(
     np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.uint64), np.empty(0, dtype=np.int64), b""
 )
+
+
+def joined(tables: Sequence[SymbolTable]) -> SymbolTable:
+    """Of an address that several tables name the first one's name."""
+    tables = [table for table in tables if len(table)]
+    if not tables:
+        return NO_SYMBOLS
+    names: Bytes = tables[0].names
+    offsets = [table.name_offsets for table in tables]
+    if any(table.names is not names for table in tables):
+        names, offsets = _packed(tables)
+    starts = np.concatenate([table.starts for table in tables])
+    ends = np.concatenate([table.ends for table in tables])
+    _, first = np.unique(starts, return_index=True)
+    return SymbolTable(starts[first], ends[first], np.concatenate(offsets)[first], names)
+
+
+def _packed(tables: Sequence[SymbolTable]) -> tuple[bytes, list[Numbers]]:
+    """The names that tables use, one after another, and where those of each are."""
+    names = [table.name(number).encode() + b"\0" for table in tables for number in range(len(table))]
+    offsets = np.cumsum([0, *map(len, names)], dtype=np.int64)[:-1]
+    return b"".join(names), np.split(offsets, np.cumsum([len(table) for table in tables])[:-1])

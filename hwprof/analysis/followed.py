@@ -6,15 +6,26 @@ work only if they were given the same threads and the same environment, which is
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, leaf_spans, whole_spans, within
+from hwprof.analysis import summary
+from hwprof.analysis.attribution import (
+    UNATTRIBUTED,
+    WHOLE,
+    Attribution,
+    leaf_spans,
+    owned_counts,
+    whole_spans,
+    within,
+)
 from hwprof.analysis.iterations import Iterations
-from hwprof.run.manifest import PassRecord
+from hwprof.analysis.layers import Figures
+from hwprof.analysis.metrics import operands_of, values
+from hwprof.run.manifest import MetricDefinition, PassRecord
 
 SMALL: Final = 0.001
 """Kernels with a smaller share of the instructions are left to the table of all."""
@@ -32,6 +43,16 @@ KERNELS_SCHEMA: Final = pl.Schema(
     }
 )
 
+KERNEL_KEYS: Final = ("layer", "kernel", "library", "domain")
+"""What tells kernels apart: one in each layer, and one (``layer`` null) in the whole."""
+
+CPI: Final = "cpi"
+ALONE: Final = 0.9
+"""From this share of a layer's instructions on, the layer's time is a kernel's: nothing else times kernels."""
+
+OPENMP: Final = "openmp"
+CRITICAL: Final = "critical-instructions"
+
 UNNAMED: Final = "(unnamed)"
 """The kernel that stands for all of a library that has no names."""
 
@@ -44,6 +65,25 @@ def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
     if differing:
         return f"pass {companion.name} did other work: it differs in {' and '.join(differing)}"
     return None
+
+
+def belonging(records: Iterable[PassRecord], timed: PassRecord) -> PassRecord | None:
+    """The pass that counted the very code whose times ``timed`` took: the same work, with the machine's own
+    instruction set; None where there is none."""
+    for record in records:
+        if record.times_from == timed.name and record.instruction_set is None and why_apart(record, timed) is None:
+            return record
+    return None
+
+
+def by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Operands of single layer calls: ``path, call`` and a column an operand (``EVENT``, ``EVENT@main``, …), of the
+    last iteration that counted them. ``spans`` and ``counts`` are the followed pass's."""
+    layers = spans.filter(pl.col("kind") == "layer").join(counts.select("span").unique(), on="span", how="semi")
+    latest = layers.sort("iteration").unique(["path", "call"], keep="last")
+    owners = latest.select("span", "path", "call", owner=pl.col("span").cast(pl.String), caller="tid")
+    operands = summary.by_name(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+    return owners.select("path", "call", "owner").join(operands, on="owner", how="inner").drop("owner", "iteration")
 
 
 def whole_layers(counted: Attribution, timed: Attribution) -> Attribution:
@@ -87,7 +127,8 @@ def kernels(
 
     ``rows``: the pass's ``kernel_counts`` with the columns of its ``kernels``. ``done``: only these layers and their
     sum, where others were cut short. ``layer`` is a leaf's path, ``UNATTRIBUTED``, or null: the whole (the inference).
-    ``share`` is of the layer's count of that event. Largest first.
+    ``share`` is of the layer's count of that event, without the OpenMP runtime's, which are mostly waiting and have no
+    share. Largest first.
     """
     iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
     kept = spans.join(iterations, on="iteration", how="semi")
@@ -109,11 +150,49 @@ def kernels(
             _left(whole, inside, keys).with_columns(layer=pl.lit(UNATTRIBUTED)).select(columns),
         ]
     )
-    total = pl.col("value").sum().over("layer", "event")
+    working = pl.col("domain") != OPENMP
+    total = pl.col("value").filter(working).sum().over("layer", "event")
     ranked = both.with_columns(
-        pl.col("value") / max(iterations.height, 1), share=pl.when(total > 0).then(pl.col("value") / total)
+        pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
     )
     return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA).sort("value", "kernel", descending=[True, False])
+
+
+def kernel_metrics(table: pl.DataFrame, definitions: Sequence[MetricDefinition]) -> pl.DataFrame:
+    """``KERNEL_KEYS`` and a column a metric of those that need nothing but events counted by kernel. ``table``: as
+    ``kernels`` makes it."""
+    wide = table.pivot("event", index=KERNEL_KEYS, values="value", aggregate_function="first").with_row_index("owner")
+    counts = [name for name in wide.columns if name not in ("owner", *KERNEL_KEYS)]
+    wide = wide.with_columns(pl.col(counts).fill_null(0.0))
+    told = [definition for definition in definitions if set(operands_of(definition)) <= set(counts)]
+    found = values(wide, told)
+    return wide.select("owner", *KERNEL_KEYS).join(found, on="owner").drop("owner")
+
+
+def kernel_cpi(instructions: pl.DataFrame, by_layer: Figures, definitions: Sequence[MetricDefinition]) -> pl.DataFrame:
+    """Columns kernel, library, domain and ``CPI``, of the kernels that make up layers (nearly) alone: over these.
+
+    ``instructions``: the rows of ``kernels`` with that event. ``by_layer``: the pass's figures, joined with times.
+    """
+    names = ["kernel", "library", "domain"]
+    definition = next((found for found in definitions if found.name == CPI), None)
+    critical = by_layer.counters.filter(pl.col("event").str.ends_with(CRITICAL)).select("owner", "event", "value")
+    if definition is None or critical.is_empty():
+        return pl.DataFrame(schema=dict.fromkeys(names, pl.String) | {CPI: pl.Float64})
+    event = critical["event"][0]
+    leaves = instructions.filter(pl.col("layer").is_not_null() & (pl.col("layer") != UNATTRIBUTED))
+    working = leaves.filter(pl.col("domain") != OPENMP)
+    alone = working.filter(pl.col("value") >= ALONE * pl.col("value").sum().over("layer"))
+    times = by_layer.rows.select("owner", "time_median_ns").rename({"owner": "layer", "time_median_ns": "time"})
+    operands = (
+        alone.join(times, on="layer", how="inner")
+        .join(critical.select(layer="owner", critical="value"), on="layer", how="inner")
+        .drop_nulls("time")
+        .group_by(names)
+        .agg(pl.col("time").sum(), pl.col("critical").sum().alias(event))
+        .with_row_index("owner")
+    )
+    return operands.join(values(operands, [definition]), on="owner").select(*names, CPI)
 
 
 def _left(whole: pl.DataFrame, inside: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

@@ -58,7 +58,8 @@ def definitions(
     events = {info.name for found in records for info in found.events}
     own = (record.metrics if record is not None else []) or of_machine(machine)
     found: dict[str, MetricDefinition] = {}
-    for definition in (*own, *(joined.metrics if joined is not None else ())):
+    others = [over_kinds(definition, events) for definition in (joined.metrics if joined is not None else ())]
+    for definition in (*own, *others):
         known = found.get(definition.name)
         if known is None or (not events.issuperset(events_of(known)) and events.issuperset(events_of(definition))):
             found[definition.name] = definition

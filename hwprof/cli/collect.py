@@ -59,8 +59,9 @@ def _collector_switches(function: Any) -> Any:
     default="auto",
     show_default=True,
     metavar="LIST",
-    help="Who counts: perf, papi, or both side by side (perf,papi); auto: perf. callgrind: in passes of its own"
-    " (valgrind, SSE4.1, one thread); auto,callgrind: beside the others.",
+    help="Who counts: perf, papi, or both side by side (perf,papi). Beside them, in passes of their own: instrumented"
+    " (follows the code, needs no PMU), callgrind (valgrind, SSE4.1, one thread). auto: perf, and instrumented where"
+    " there is no PMU.",
 )
 @click.option("--cache-sim", is_flag=True, help="callgrind also simulates this machine's caches: several times slower.")
 @click.option(
@@ -73,6 +74,18 @@ def _collector_switches(function: Any) -> Any:
     "--sample-passes",
     metavar="LIST",
     help="In which passes the sampler runs. Default: trace; measure,trace shows what sampling costs.",
+)
+@click.option(
+    "--cache-model",
+    is_flag=True,
+    help="Simulate this machine's caches: every memory access of the followed code (counter instrumented) goes through"
+    " a model, by layer and kernel. 10 to 25 times slower than the code itself, for two iterations.",
+)
+@click.option(
+    "--cache",
+    metavar="LIST",
+    help="The same with other caches, what if this ran on that processor: l1=48K/12,l2=2M/16,llc=32M/16 (size and ways;"
+    " levels left out are this machine's).",
 )
 @click.option("--user-only", is_flag=True, help="Hardware events count user code only, not the kernel's.")
 @click.option(
@@ -102,6 +115,8 @@ def collect_command(
     cache_sim: bool,
     frequency: int | None,
     sample_passes: str | None,
+    cache_model: bool,
+    cache: str | None,
     user_only: bool,
     output: Path,
     top: int,
@@ -119,6 +134,7 @@ def collect_command(
       hwprof collect --model yolov7 --events cpi,cache,topdown
       hwprof collect --model yolov8n --events cycles,r20c7:u,cpu/event=0xc7,umask=0x80/u
       hwprof collect --model yolov8n --imgsz 320 --counters callgrind --cache-sim
+      hwprof collect --model yolov8n --cache l2=2M/16,llc=64M/16
 
     A run is kept in a folder of its own: tables (Parquet, CSV), annotated images, and trace.pftrace for
     ui.perfetto.dev (hwprof open).
@@ -132,11 +148,16 @@ def collect_command(
     spec = workload_spec(**options)
     check_model(spec)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
+    further: dict[str, dict[str, Any]] = {"callgrind": {"cache_sim": True}} if cache_sim else {}
+    counters_named = _names(counters, "--counters")
+    if cache_model or cache is not None:
+        counters_named.append("instrumented")
+        further["instrumented"] = {"cache_model": True, "cache": [] if cache is None else [cache]}
     counting = Counting(
-        counters=_names(counters, "--counters"),
+        counters=counters_named,
         events=parse(events) if events is not None else None,
         user_only=user_only,
-        further={"callgrind": {"cache_sim": True}} if cache_sim else {},
+        further=further,
     )
     plans = plan_passes(
         registry.survey(chosen),

@@ -26,10 +26,8 @@ class Joined:
 def find(run: RunDirectory, main: PassRecord, timed: Attribution, modules: pl.DataFrame) -> Joined | None:
     """The counts that belong to ``main``'s times, with the machine's own instruction set; None where there are none.
     Of a pass that was interrupted, those of whole layers."""
-    for record in run.kept_passes():
-        if record.times_from == main.name and record.instruction_set is None and not followed.why_apart(record, main):
-            return _sums(run, record, timed, modules)
-    return None
+    record = followed.belonging(run.kept_passes(), main)
+    return _sums(run, record, timed, modules) if record is not None else None
 
 
 def _sums(run: RunDirectory, record: PassRecord, timed: Attribution, modules: pl.DataFrame) -> Joined | None:

@@ -257,7 +257,8 @@ class Kernel(msgspec.Struct, kw_only=True, frozen=True):
     domain: str  # what its library is there for: jit, torch, openmp, python, system, other
     value: float  # instructions of one iteration
     share: float | None  # of the layer's instructions
-    counters: dict[str, float]  # every event of the pass
+    counters: dict[str, float]  # events of the pass
+    metrics: dict[str, float | None]  # what follows from them; cycles per instruction only where layers tell them
     provenance: dict[str, str]  # of each
 
 

@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
+from hwprof.report.choice import FOLLOWED
 from hwprof.report.schema import Document, Event, Figures, Followed, Layer, MetricInfo, Times
 from hwprof.run.directory import RunDirectory, atomic
 
@@ -74,6 +75,9 @@ def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
 def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:
     """The layers and the kernels of a pass that counted by following the code."""
     layers = [*found.layers, *(row for row in (found.unattributed, found.inference) if row is not None)]
+    counted = {name for kernel in found.kernels for name in kernel.counters}
+    told = [metric for metric in found.metrics if any(kernel.metrics.get(metric.name) for kernel in found.kernels)]
+    by_kernel = [event for event in found.events if event.name in counted]
     kernels = [
         {
             "layer": kernel.layer,
@@ -81,7 +85,8 @@ def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:
             "library": kernel.library,
             "domain": kernel.domain,
             "share_ratio": kernel.share,
-            **{name: kernel.counters.get(name) for name in (event.name for event in found.events)},
+            **{event.name.replace("-", "_"): kernel.counters.get(event.name) for event in by_kernel},
+            **{metric_header(metric): kernel.metrics.get(metric.name) for metric in told},
         }
         for kernel in found.kernels
     ]
@@ -92,6 +97,9 @@ def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:
 
 
 def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document: Document | Followed) -> pl.DataFrame:
+    """What followed code counted stands in files of its own; in the others are the metrics that it gives."""
+    own = isinstance(document, Followed)
+    events = [event for event in document.events if own or event.provenance not in FOLLOWED]
     names = {
         **{name: UNITS.get(name, name) for name in columns},
         **{field.name: f"{times}_{field.name}" for field in msgspec.structs.fields(Times)},
@@ -103,7 +111,7 @@ def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document
         statistics = getattr(row, times)
         for field in msgspec.structs.fields(Times):
             cells[names[field.name]].append(getattr(statistics, field.name, None))
-    for event in document.events:
+    for event in events:
         cells |= _event_cells(rows, event)
     for metric in document.metrics:
         cells[metric_header(metric)] = [row.metrics.get(metric.name) for row in rows]
@@ -128,12 +136,15 @@ def _event_cells(rows: Sequence[Figures], event: Event) -> dict[str, list[Any]]:
     cells: dict[str, list[Any]] = {
         f"{header}{unit}": [getattr(counter, field, None) for counter in found] for field, header in fields.items()
     }
-    cells[f"{base}_running_ratio"] = [counter.running_share if counter else None for counter in found]
+    if event.provenance not in FOLLOWED:
+        cells[f"{base}_running_ratio"] = [counter.running_share if counter else None for counter in found]
     cells[f"{base}_provenance"] = [counter.provenance if counter else None for counter in found]
     return cells
 
 
 def metric_header(metric: MetricInfo) -> str:
-    """A metric's column: its name and unit; "modelled" stands in it where the model's own figures went into it."""
+    """A metric's column: its name and unit; "modelled" stands in it where the model's own figures went into it,
+    "instrumented" or "simulated" where counts of followed code did."""
     unit = METRIC_UNITS.get(metric.unit, metric.unit.lower().replace("/", "_per_").replace(" ", "_"))
-    return "_".join([metric.name, *(["modelled"] if metric.provenance == "modelled" else []), unit])
+    followed = [source for source in FOLLOWED if source in metric.sources]
+    return "_".join([metric.name, *(["modelled"] if metric.provenance == "modelled" else followed), unit])

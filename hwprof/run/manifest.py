@@ -56,13 +56,17 @@ class Machine(msgspec.Struct, frozen=True):
     cores: tuple[CoreKind, ...] = ()  # by PMU type; the kind that the kernel's general events count on first
 
 
+EventKind = Literal["hardware", "software", "instrumented", "simulated"]
+"""Who counts: the processor, the operating system, whoever follows the code, or a model of the caches."""
+
+
 class EventInfo(msgspec.Struct, frozen=True):
     """An event as it was counted: what the name means on that machine."""
 
     name: str
     meaning: str
     unit: str  # "ns" for task-clock, else "1"
-    kind: Literal["hardware", "software"]
+    kind: EventKind
 
 
 class MetricDefinition(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,8 +64,8 @@ def choose_counters(
         sharing += [name for name in usual or [PREFERRED] if name in candidates]
     alone = [name for name in asked if name not in sharing]
     unasked = []
-    if not alone and AUTO in counting.counters and _needs_stand_in(candidates, sharing, off):
-        alone, unasked = [STAND_IN], [STAND_IN]
+    if AUTO in counting.counters and STAND_IN not in alone and _needs_stand_in(candidates, sharing, off):
+        alone, unasked = [STAND_IN, *alone], [STAND_IN]
     sharing = list(dict.fromkeys(sharing))
     options = _options([*sharing, *alone], counting)
     if len(sharing) == 1:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
@@ -17,19 +17,36 @@ Figures: TypeAlias = Mapping[str, float]
 _CALL: Final = ["path", "call"]
 
 
+class Joined(NamedTuple):
+    """Counts of a pass that followed the code of the very same calls."""
+
+    name: str  # of the pass
+    operands: pl.DataFrame  # path, call and a column an operand
+
+
 class Deriver:
     """Computes the metrics of spans. ``calls`` is the run's ``layer_calls`` table; ``threads``: the workload's."""
 
     def __init__(
-        self, definitions: tuple[MetricDefinition, ...], calls: pl.DataFrame, threads: int | None = None
+        self,
+        definitions: tuple[MetricDefinition, ...],
+        calls: pl.DataFrame,
+        threads: int | None = None,
+        joined: Joined | None = None,
     ) -> None:
         self._calls = calls.select(*_CALL, *(pl.col(name).cast(pl.Float64) for name in ("macs", "bytes")))
         self._threads = threads
-        self._titles = {
-            metric.name: f"{metric.title} (modelled)" if metrics.is_modelled(metric) else metric.title
-            for metric in definitions
-        }
+        self._joined = joined
+        self._titles = {metric.name: self._title(metric) for metric in definitions}
         self._definitions = definitions
+
+    def _title(self, metric: MetricDefinition) -> str:
+        """With what a reader must know of where it comes from."""
+        if metrics.is_modelled(metric):
+            return f"{metric.title} (modelled)"
+        if self._joined is not None and set(metrics.operands_of(metric)).intersection(self._joined.operands.columns):
+            return f"{metric.title} (counts: pass {self._joined.name})"
+        return metric.title
 
     def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> dict[int, Figures]:
         """By span: title -> value, of the metrics whose operands its own counts and its own call have."""
@@ -42,6 +59,8 @@ class Deriver:
         frame = frame.with_columns(pl.lit(self._threads, dtype=pl.Float64).alias("threads"))
         if COUNTED_WINDOW in frame.columns:
             frame = frame.rename({COUNTED_WINDOW: "counted-time"})
+        if self._joined is not None:
+            frame = frame.join(self._joined.operands, on=_CALL, how="left")
         values = metrics.values(frame, self._definitions)
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
         return {

@@ -9,12 +9,12 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hwprof.analysis import uncore
+from hwprof.analysis import followed, uncore
 from hwprof.analysis.metrics import CLOCKED, definitions, operands_of
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.trace.counters import Growth, Rates, write_values
-from hwprof.trace.derived import Deriver
+from hwprof.trace.derived import Deriver, Joined
 from hwprof.trace.encoder import EventSequence, Flows, TraceWriter
 from hwprof.trace.facts import Facts, Known, by_span
 from hwprof.trace.flows import FlowNumbers, connect, started_in
@@ -58,7 +58,9 @@ class PassTracks:
         self._facts = Facts(record, self._threads, self._layers, calls)
         workload = run.manifest.workload
         threads = workload.threads if workload else None
-        self._deriver = Deriver(_derivable(record, run.manifest.machine), calls, threads)
+        other = followed.belonging(run.kept_passes(), record)
+        definitions = _derivable(record, run.manifest.machine, other)
+        self._deriver = Deriver(definitions, calls, threads, _joined(run, other) if other is not None else None)
         self._tracks: dict[tuple[str, int], SliceTrack] = {}
         self._thread_names = dict(self._threads.select("tid", "name").iter_rows())
         name = workload.name if workload else run.manifest.name
@@ -217,9 +219,19 @@ def _rank(kind: str) -> int:
     return (ORDER.index(kind) if kind in ORDER else len(ORDER)) * _LANES
 
 
-def _derivable(record: PassRecord, machine: Machine) -> tuple[MetricDefinition, ...]:
-    """The metrics of a pass; where its work took long because the code was followed, none that a time goes into."""
-    found = definitions(record, machine)
-    if record.times_from is None:
-        return found
-    return tuple(metric for metric in found if not CLOCKED.intersection(operands_of(metric)))
+def _derivable(record: PassRecord, machine: Machine, joined: PassRecord | None) -> tuple[MetricDefinition, ...]:
+    """The metrics of a pass's slices: where its work took long because the code was followed, none that a time goes
+    into; of what is ``joined`` with its times, only such: the others stand in that pass's own slices."""
+    found = definitions(record, machine, joined)
+    clocked = [metric for metric in found if CLOCKED.intersection(operands_of(metric))]
+    if record.times_from is not None:
+        return tuple(metric for metric in found if metric not in clocked)
+    elsewhere = joined.metrics if joined is not None else []
+    return tuple(metric for metric in found if metric in clocked or metric not in elsewhere)
+
+
+def _joined(run: RunDirectory, record: PassRecord) -> Joined:
+    mine = pl.col("pass") == record.name
+    events = [event.name for event in record.events]
+    counts = run.scan("counts").filter(mine & pl.col("event").is_in(events)).collect()
+    return Joined(record.name, followed.by_call(run.scan("spans").filter(mine).collect(), counts))

@@ -14,14 +14,24 @@ PACKAGES = ("hwprof", "torch", "ultralytics", "numpy", "polars", "perfetto", "or
 
 
 @dataclass(frozen=True)
+class Part:
+    """Another table of the same page."""
+
+    title: str
+    columns: list[str]
+    rows: list[list[str]]
+
+
+@dataclass(frozen=True)
 class Table:
-    """What was measured."""
+    """What was measured; ``further`` tables follow the first."""
 
     title: str
     columns: list[str]
     rows: list[list[str]]
     note: str
     command: str
+    further: tuple[Part, ...] = ()
 
 
 def write(table: Table, target: Path) -> None:
@@ -38,10 +48,15 @@ def _markdown(table: Table) -> str:
         f"{described.processor}, {described.logical_processors} processors"
         f"{f', virtual machine ({described.hypervisor})' if described.hypervisor else ''}, {platform.platform()}"
     )
-    lines = [f"# {table.title}", "", table.note.strip(), "", _row(table.columns), _row(["---"] * len(table.columns))]
-    lines += [_row(row) for row in table.rows]
+    lines = [f"# {table.title}", "", table.note.strip(), "", *_grid(table.columns, table.rows)]
+    for part in table.further:
+        lines += ["", f"## {part.title}", "", *_grid(part.columns, part.rows)]
     lines += ["", f"Made with `{table.command}` on {date.today().isoformat()}: {where}.", f"{_versions()}.", ""]
     return "\n".join(lines)
+
+
+def _grid(columns: list[str], rows: list[list[str]]) -> list[str]:
+    return [_row(columns), _row(["---"] * len(columns)), *map(_row, rows)]
 
 
 def _row(cells: list[str]) -> str:

@@ -13,7 +13,8 @@ from hwprof.run.directory import RunDirectory
 from tests.integration.test_commands import hwprof
 from tests.requirements import missing, require_module
 
-SMALL = ("collect", "--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--warmup", "1", "--passes", "measure")
+SMALL = ("collect", "--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--warmup", "1", "--passes", "measure",
+         "--no-instrumented")  # fmt: skip
 
 
 @pytest.mark.parametrize("columns", [80, 120])

@@ -2,53 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import platform
-import subprocess
-import sys
-import textwrap
-from typing import Any
 
 import pytest
 
 from collectors.instrumented.engine import processor_flags
-from tests.requirements import require_module
+from tests.following import child
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
-
-BEGIN = """
-    import ctypes, json, os, sys, threading
-    from pathlib import Path
-    import torch
-    torch.set_num_threads({threads})
-    torch.manual_seed(0)
-    torch.rand(64, 64) @ torch.rand(64, 64)
-    from collectors.instrumented.engine import Engine
-    from collectors.instrumented.selftest import self_test
-    from hwprof.errors import HwprofError
-
-    def end(**said):
-        print(json.dumps(said), flush=True)
-        os._exit(0)
-"""
-
-
-def child(script: str, threads: int = 2) -> dict[str, Any]:
-    """What a fresh process says at its end."""
-    require_module("frida")
-    code = textwrap.dedent(BEGIN.format(threads=threads)) + textwrap.dedent(script)
-    done = subprocess.run(
-        [sys.executable, "-c", code],
-        env=os.environ | {"ONEDNN_JIT_PROFILE": "2"},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, f"ended with {done.returncode}: {done.stderr[-2000:]}"
-    said: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
-    return said
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -12,16 +12,21 @@
 #define CACHE_LOCKS 64          /* for the last level's sets in turn */
 #define CACHE_LOCK_WORDS 8      /* a line each, so that threads do not wait for each other's */
 
-/* What is counted of a block. */
-enum { CACHE_ACCESSES, CACHE_BYTES, CACHE_MISSES, CACHE_COUNTS = CACHE_MISSES + CACHE_LEVELS };
+/* What is counted of a block; untraced are the operands whose addresses are not recorded. */
+enum { CACHE_ACCESSES, CACHE_BYTES, CACHE_UNTRACED, CACHE_MISSES, CACHE_COUNTS = CACHE_MISSES + CACHE_LEVELS };
+
+enum { CACHE_PLAIN, CACHE_REPEATED, CACHE_INDEXED };
 
 /* A memory operand: where its address is in the words that an execution leaves behind. */
 typedef struct {
   int64_t displacement; /* the whole address, where no register is part of it */
-  uint32_t size;        /* bytes; where it is repeated, of one round */
-  uint16_t base, index; /* words that hold registers; 0: none */
-  uint16_t rounds;      /* the word that says how many follow one another; 0: one */
-  uint16_t scale;
+  uint32_t size;        /* bytes, of one round or element */
+  uint16_t base, index; /* words that hold registers; a base of 0: none */
+  uint8_t kind;
+  uint8_t scale; /* of the index; 0: it counts for nothing */
+  uint16_t how;  /* the word with the number of rounds, or with the mask of the elements */
+  uint8_t elements, index_bytes;
+  uint8_t mask_bytes; /* of an element of a mask that is a vector, whose signs count; 0: it is a bit for each */
 } CacheOperand;
 
 /* What an execution of a block, or of a part of it, leaves in its thread's ring: the record's number, then registers. */
@@ -29,7 +34,8 @@ typedef struct {
   uint32_t block;
   uint32_t words; /* the number's included */
   uint32_t first_operand, operands;
-  uint64_t accesses, bytes; /* of the operands that are not repeated */
+  uint32_t accesses, bytes; /* of the plain ones among them */
+  uint32_t untraced;
 } CacheRecord;
 
 typedef struct {
@@ -54,7 +60,6 @@ typedef struct {
   CacheBlock *blocks;
   uint32_t *touched;
   uint64_t operands_used, records_used, touched_used;
-  uint64_t recent; /* the line of the last access, which cannot miss */
   uint64_t lock[CACHE_LOCK_WORDS];
   CacheLevel levels[CACHE_LEVELS];
 } CacheThread;
@@ -75,8 +80,7 @@ typedef struct CacheModel {
   CacheLogEntry *log;
   uint64_t *log_ends; /* by edge: how long the log was after it */
   uint64_t log_used, log_overflowed;
-  uint64_t untraced;  /* operands whose addresses are not recorded, each counted once for every copy of its block */
-  uint64_t lost;      /* as many that there was no room for */
+  uint64_t lost; /* operands and records that there was no room for */
   uint64_t shared_locks[CACHE_LOCKS * CACHE_LOCK_WORDS];
   CacheThread threads[CACHE_THREADS];
 } CacheModel;

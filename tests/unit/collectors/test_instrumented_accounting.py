@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.instrumented.accounting import Counted, Sums, add_up, count, count_kernels, starts_of
+from collectors.instrumented.accounting import Counted, Sums, add_up, count, count_kernels, merged, starts_of
 from collectors.instrumented.events import Event
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
@@ -18,7 +18,8 @@ from hwprof.session.collector import CountedSpan
 JIT = Kernel(Domain.JIT, "jit", "conv", address=0x1000)
 SPIN = Kernel(Domain.OPENMP, "libgomp.so.1", None)
 MAIN = 7
-INSTRUCTIONS = Event(name="instructions", facts=("instructions",), meaning="")
+EDGES = np.arange(10)
+INSTRUCTIONS = Event(name="instructions", facts=("instructions",), by_kernel=True, meaning="")
 MEMORY = Event(name="memory", facts=("loads", "stores"), meaning="")
 WAITING = Event(name="waiting", facts=("instructions",), domains=(Domain.OPENMP,), meaning="")
 
@@ -51,23 +52,23 @@ def rows(counted: Counted, *columns: str) -> list[tuple[int, ...]]:
 def test_a_span_has_what_was_executed_between_its_edges() -> None:
     made = log([7], [(0, 0, 100), (0, 0, 10), (0, 0, 1)], [1, 2, 3])
     spans = [CountedSpan(5, 0, 0, 1), CountedSpan(6, 0, 1, 2), CountedSpan(4, 0, 0, 2)]
-    assert rows(count(sums(made), spans, 0, [INSTRUCTIONS, MEMORY], MAIN), "span", "event", "value") == [
+    assert rows(count(sums(made), spans, EDGES, [INSTRUCTIONS, MEMORY], MAIN), "span", "event", "value") == [
         (0, 0, 30), (0, 1, 30), (1, 0, 3), (1, 1, 3), (2, 0, 33), (2, 1, 33),
     ]  # fmt: skip
 
 
 def test_edges_of_the_self_test_are_skipped() -> None:
     made = log([7], [(0, 0, 100), (0, 0, 10)], [0, 1, 2])
-    assert count(sums(made), [CountedSpan(0, 0, 0, 1)], 1, [INSTRUCTIONS], MAIN).value.tolist() == [30]
+    assert count(sums(made), [CountedSpan(0, 0, 0, 1)], EDGES[1:], [INSTRUCTIONS], MAIN).value.tolist() == [30]
 
 
 def test_waiting_is_apart_from_work_in_counts_and_a_kernel_of_its_own_by_kernel() -> None:
     made = log([7, 8], [(0, 0, 1), (1, 1, 50)], [0, 2])
     span = [CountedSpan(0, 0, 0, 1)]
-    assert rows(count(sums(made), span, 0, [INSTRUCTIONS, WAITING], MAIN), "thread", "event", "value") == [
+    assert rows(count(sums(made), span, EDGES, [INSTRUCTIONS, WAITING], MAIN), "thread", "event", "value") == [
         (0, 0, 3), (0, 1, 0), (1, 0, 0), (1, 1, 100),
     ]  # fmt: skip
-    by_kernel = count_kernels(sums(made), span, 0, [INSTRUCTIONS, WAITING])
+    by_kernel = count_kernels(sums(made), span, EDGES, [INSTRUCTIONS, WAITING])
     assert rows(by_kernel, "thread", "kernel", "event", "value") == [(0, 0, 0, 3), (1, 1, 0, 100)]
 
 
@@ -76,24 +77,24 @@ def test_the_busiest_thread_counts_edge_by_edge_and_without_waiting() -> None:
     made = log([MAIN, 8], [(0, 0, 10), (1, 1, 500), (0, 0, 1), (1, 0, 4)], [0, 2, 4])
     spans = [CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 1, 2), CountedSpan(2, 0, 0, 2)]
     critical = Event(name="critical", facts=("instructions",), busiest=True, meaning="")
-    assert rows(count(sums(made), spans, 0, [critical], MAIN), "span", "thread", "value") == [
+    assert rows(count(sums(made), spans, EDGES, [critical], MAIN), "span", "thread", "value") == [
         (0, 0, 30), (0, 1, 0), (1, 0, 12), (1, 1, 0), (2, 0, 42), (2, 1, 0),
     ]  # fmt: skip
-    assert count_kernels(sums(made), spans, 0, [critical]).value.tolist() == []
+    assert count_kernels(sums(made), spans, EDGES, [critical]).value.tolist() == []
 
 
 def test_two_contexts_of_one_thread_are_one_thread() -> None:
     made = log([7, 7], [(0, 0, 1), (1, 0, 2)], [0, 2])
     added = sums(made)
     assert added.tids == (7,)
-    assert count(added, [CountedSpan(0, 0, 0, 1)], 0, [INSTRUCTIONS], MAIN).value.tolist() == [9]
+    assert count(added, [CountedSpan(0, 0, 0, 1)], EDGES, [INSTRUCTIONS], MAIN).value.tolist() == [9]
 
 
 def test_nothing_executed_is_a_counted_zero() -> None:
     made = log([7], [], [0, 0])
-    assert count(sums(made), [CountedSpan(0, 0, 0, 1)], 0, [INSTRUCTIONS], MAIN).value.tolist() == [0]
-    assert count_kernels(sums(made), [CountedSpan(0, 0, 0, 1)], 0, [INSTRUCTIONS]).value.tolist() == []
-    assert count_kernels(sums(made), [], 0, [INSTRUCTIONS]).value.tolist() == []
+    assert count(sums(made), [CountedSpan(0, 0, 0, 1)], EDGES, [INSTRUCTIONS], MAIN).value.tolist() == [0]
+    assert count_kernels(sums(made), [CountedSpan(0, 0, 0, 1)], EDGES, [INSTRUCTIONS]).value.tolist() == []
+    assert count_kernels(sums(made), [], EDGES, [INSTRUCTIONS]).value.tolist() == []
 
 
 @given(
@@ -112,10 +113,36 @@ def test_kernels_and_intervals_add_up_to_the_whole(intervals: list[list[tuple[in
     leaves = [CountedSpan(edge, 0, edge, edge + 1) for edge in range(last)]
     everything = Event(name="all", facts=("instructions",), domains=(Domain.JIT, Domain.OPENMP), meaning="")
     whole = sum(entry[2] * (3, 2)[entry[1]] for interval in intervals[1:] for entry in interval)
-    assert count(sums(made), leaves, 0, [everything], MAIN).value.sum() == whole
-    assert count(sums(made), [CountedSpan(0, 0, 0, last)], 0, [everything], MAIN).value.sum() == whole
-    assert count_kernels(sums(made), leaves, 0, [INSTRUCTIONS]).value.sum() == whole
+    assert count(sums(made), leaves, EDGES, [everything], MAIN).value.sum() == whole
+    assert count(sums(made), [CountedSpan(0, 0, 0, last)], EDGES, [everything], MAIN).value.sum() == whole
+    assert count_kernels(sums(made), leaves, EDGES, [INSTRUCTIONS]).value.sum() == whole
 
 
 def test_starts_go_context_after_context() -> None:
     assert starts_of(log([7, 8], [], [0])).tolist() == [0x1000, 0x2000, 0x1000, 0x2000]
+
+
+def test_kernels_of_one_name_are_one() -> None:
+    """Ordinals and template arguments tell copies apart within a process, but not from one process to the next."""
+    conv = "jit_brgemm_kernel_t"
+    first, second = (Kernel(Domain.JIT, "jit", conv, f"{conv}.{n}", 0x1000 * n) for n in (1, 2))
+    elsewhere = Kernel(Domain.TORCH, "libtorch_cpu.so", conv, None, 0x9000)
+    becomes, kernels = merged([first, elsewhere, SPIN, second])
+    assert becomes.tolist() == [0, 1, 2, 0]
+    assert kernels == [Kernel(Domain.JIT, "jit", conv), elsewhere, SPIN]
+
+
+def test_events_that_are_not_by_kernel_are_only_summed() -> None:
+    made = log([7], [(0, 0, 1)], [0, 1])
+    by_kernel = count_kernels(sums(made), [CountedSpan(0, 0, 0, 1)], EDGES, [MEMORY, INSTRUCTIONS])
+    assert rows(by_kernel, "event", "value") == [(1, 3)]
+
+
+def test_what_telling_progress_takes_is_in_nobodys_counts() -> None:
+    """Between the log's edges 1 and 2 the user was told something: the span from edge 0 to edge 2 begins at 0."""
+    made = log([7], [(0, 0, 1), (0, 0, 10), (0, 0, 100), (0, 0, 1000)], [1, 2, 3, 4])
+    edges = np.array([0, 2, 3])
+    spans = [CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 1, 2), CountedSpan(2, 0, 0, 2)]
+    quiet = sums(made).without([2])
+    assert count(quiet, spans, edges, [INSTRUCTIONS], MAIN).value.tolist() == [30, 3000, 3030]
+    assert count_kernels(quiet, spans, edges, [INSTRUCTIONS]).value.tolist() == [30, 3000, 3030]

@@ -165,17 +165,17 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     assert "3 layers have counts, and nothing has sums" in " ".join(pass_.notes)
     text = printed(run)
     assert "interrupted by the user after 3 of 5 calls" in " ".join(text.split())
-    assert "unattributed" not in text[text.index("Instructions by engine") :], "no sums, not even zeros"
+    assert "unattributed" not in text[text.index("Layers by instructions, pass engine") :], "no sums, not even zeros"
     record.kept = False
     assert document.build(run).followed == []
 
 
 def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirectory) -> None:
     text = printed(run)
-    assert "Instructions by engine: Old, not this machine's own instruction set (5 of 5 layers)" in text
+    assert "Layers by instructions, pass engine: Old, not this machine's own instruction set (5 of 5)" in text
     assert "instrumented: instructions; simulated: l1d-misses" in text
     assert "time: pass again, the same work unfollowed" in text
-    assert "Kernels by engine" in text
+    assert "Kernels by instructions, pass engine" in text
     assert max(map(len, printed(run, 80).splitlines())) <= 80
 
 

@@ -1,0 +1,107 @@
+"""The cache model of a pass: which caches, who simulates them, and what came out.
+
+Every thread has an L1D and an L2 of its own; the last level belongs to as many threads as the system says processors
+share it. Lines go to every level that missed them, the least recently used one makes room. Nothing is prefetched, and
+a thread that writes takes a line from no other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from collectors.instrumented.cache_geometry import Geometry, Level, choose, parse
+from hwprof.errors import HwprofError, UsageError
+from hwprof.hardware import machine
+
+if TYPE_CHECKING:
+    from collectors.instrumented.accounting import Amounts, Sums
+    from collectors.instrumented.cache_events import CacheEvent
+    from collectors.instrumented.cache_simulator import Simulator
+    from collectors.instrumented.engine import Engine
+    from collectors.instrumented.log import Integers, Log
+    from collectors.symbols.kernels import Kernel
+
+
+def wanted(options: Mapping[str, Any]) -> Geometry | None:
+    """The caches to simulate, from a collector's options; None: none. Raises ``UsageError``."""
+    given: dict[str, Level] = {}
+    for text in options.get("cache") or ():
+        for name, level in parse(text).items():
+            if name in given:
+                raise UsageError(f"--cache names {name} twice")
+            given[name] = level
+    if not given and not options.get("cache_model"):
+        return None
+    return choose(machine.caches(), given)
+
+
+class CacheModel:
+    """The model of one engine, which must have been made with its geometry."""
+
+    def __init__(self, geometry: Geometry, engine: Engine) -> None:
+        """Loads the simulator; from here on what is newly followed is recorded. Raises ``HwprofError``."""
+        from collectors.instrumented import cache_simulator
+
+        self.geometry = geometry
+        self._memory = engine.cache_memory
+        self._simulator: Simulator = cache_simulator.load(engine)
+        self._memory.begin(self._simulator.address)
+        self._accesses = self._untraced = 0  # of all that was followed
+
+    def end(self, edges: int) -> None:
+        """Nothing is followed any more. Raises ``HwprofError`` where there was no room for all that was executed."""
+        from collectors.instrumented.cache_memory import COUNTS
+
+        model = self._memory.model
+        if model.lost or model.log_overflowed:
+            raise HwprofError("there is more code than the cache model has room for", "leave out --cache-model")
+        counts = self._memory.entries(edges)[0]["counts"]
+        self._accesses, self._untraced = (int(counts[:, COUNTS.index(name)].sum()) for name in ("accesses", "untraced"))
+
+    def events(self) -> Sequence[CacheEvent]:
+        """What it tells."""
+        from collectors.instrumented.cache_events import events
+
+        return events(self.geometry)
+
+    def add_up(self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
+        """What the caches did, as ``accounting.add_up``."""
+        import numpy as np
+
+        from collectors.instrumented.accounting import sum_entries
+        from collectors.instrumented.cache_memory import COUNTS
+
+        entries, intervals = self._memory.entries(log.edges)
+        counts = entries["counts"]
+
+        def in_order(order: Integers) -> Amounts:
+            return lambda count: (np.arange(len(order)), counts[order, count].astype(np.int64))
+
+        return sum_entries(log, entries, intervals, kernel_of, kernels, len(COUNTS), in_order)
+
+    def notes(self) -> list[str]:
+        """What a reader must know."""
+        whose = f"{', '.join(self.geometry.given)} as given, the rest this machine's" if self.geometry.given else ""
+        threads = f"up to {self.geometry.sharing} threads" if self.geometry.sharing > 1 else "each thread"
+        notes = [
+            f"simulated caches: {self.geometry}{f' ({whose})' if whose else ''}, lines of {self.geometry.line_bytes}"
+            f" bytes, the last level for {threads}: least recently used, no prefetching, user code only"
+        ]
+        if untraced := self._untraced:
+            share = untraced / max(1, untraced + self._accesses)
+            notes.append(f"not simulated: {untraced} accesses ({share:.2%}), whose addresses instructions do not name")
+        return notes
+
+    def detail(self) -> dict[str, Any]:
+        """For the manifest."""
+        names = ("l1d", "l2", "llc")
+        return {
+            **{name: f"{level}/{level.line_bytes}" for name, level in zip(names, self.geometry.levels, strict=False)},
+            "given": list(self.geometry.given),
+            "sharing": self.geometry.sharing,
+            "simulator": self._simulator.compiler,
+            "accesses": self._accesses,
+            "untraced": self._untraced,
+            "log_entries": self._memory.model.log_used,
+        }

@@ -1,0 +1,180 @@
+"""The sections on passes that counted by following the code: their layers, and their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hwprof.report import choice, columns, figures
+from hwprof.report.grid import Column
+from hwprof.report.page import PATH, Page
+from hwprof.report.schema import Event, Followed, Kernel, Layer, MetricInfo
+
+CPI: Final = "cpi"
+RATIO: Final = "instruction_ratio"
+KERNEL: Final = 30
+"""To how many characters a kernel's name may be cut."""
+
+LONGEST: Final = 60
+"""How many characters of it are shown at most."""
+
+INSTRUCTIONS: Final = ".instructions"
+FEW: Final = 6
+"""Up to so many events are named below the table."""
+
+IN_OTHER_TABLES: Final = ("ipc", "counted_flops", "counted_gflops", "instruction_ratio")
+"""Metrics that the tables of layers show, or that are another one's inverse."""
+
+
+def show(page: Page) -> None:
+    """The sections: the layers of each such pass, then its kernels."""
+    for found in page.document.followed:
+        _layers(found, page)
+        _functions(found, page)
+
+
+def _layers(found: Followed, page: Page) -> None:
+    """The layers with the most instructions."""
+    glyphs = page.glyphs
+    event = _ranked_by(found)
+    if event is None:
+        return
+    top = page.document.hottest.top
+    ranked = sorted((layer for layer in found.layers if _value(layer, event)), key=lambda layer: -_value(layer, event))
+    shown = ranked[:top]
+    sums = [layer for layer in (found.unattributed, found.inference) if layer is not None and event in layer.counters]
+    header, names = page.names(shown)
+    every: list[Layer] = [*shown, *sums]
+    whole = _value(found.inference, event) if found.inference is not None else 0.0
+    names += [page.document.whole if layer is found.inference else layer.path for layer in sums]
+    hottest = {kernel.layer: kernel for kernel in reversed(found.kernels) if kernel.layer is not None}
+    title = f"Layers by instructions, pass {found.name}"
+    if found.instruction_set:
+        title += f": {found.instruction_set}, not this machine's own instruction set"
+    page.table(
+        [
+            Column(header, names, right=False, least=PATH),
+            Column("instr." + glyphs.followed, [figures.amount(_value(row, event), glyphs) for row in every]),
+            Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
+            Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in every], 3),
+            *_by_hardware(found, every, page),
+            *_metric_columns(found, [row.metrics for row in every], page),
+            Column(
+                "hottest kernel", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
+            ),
+        ],
+        f"{title} ({len(shown)} of {len(ranked)})",
+        footer_rows=len(sums),
+    )
+    page.notes([*_provenance(found, page), *found.notes])
+
+
+def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Column]:
+    """What hardware counters say of the same layers, where there are such."""
+    measured = {
+        metric.name: metric
+        for metric in page.document.metrics
+        if metric.missing is None and (metric.name == RATIO or not choice.is_followed(metric))
+    }
+    if CPI not in measured or found.instruction_set:
+        return []
+    others = {layer.path: layer.metrics for layer in (*page.document.layers, *_sums(page)) if layer is not None}
+    return [
+        Column(
+            title,
+            [figures.decimal(others.get(row.path, {}).get(name), measured[name].digits, page.glyphs) for row in every],
+            2,
+        )
+        for name, title in ((CPI, "CPI, hardware"), (RATIO, "instr., hw/~"))
+        if name in measured
+    ]
+
+
+def _sums(page: Page) -> tuple[Layer | None, Layer | None]:
+    return page.document.unattributed, page.document.inference
+
+
+def _functions(found: Followed, page: Page) -> None:
+    """The kernels of the whole."""
+    glyphs = page.glyphs
+    kernels = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
+    if not kernels:
+        return
+    shown = page.table(
+        [
+            Column("kernel", [_shortened(kernel.kernel, page) for kernel in kernels], right=False, least=KERNEL),
+            Column("library", [kernel.library for kernel in kernels], 3, right=False, least=12),
+            Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in kernels]),
+            Column("share", [figures.percent(kernel.share, glyphs) for kernel in kernels]),
+            *_metric_columns(found, [kernel.metrics for kernel in kernels], page),
+        ],
+        f"Kernels by instructions, pass {found.name}: what each did itself in {_extent(found, page)}",
+    )
+    notes = ["every layer's kernels: kernel_counts.parquet, and the report with --format json"]
+    if any(column.key == CPI for column in shown):
+        notes.append(
+            f"CPI of a kernel: of the layers that it makes up nearly alone; {glyphs.dash} where it has none, as layers,"
+            " not kernels, are timed"
+        )
+    page.notes(notes)
+
+
+def _metric_columns(found: Followed, rows: Sequence[Mapping[str, float | None]], page: Page) -> list[Column]:
+    """Those that have something to say of these rows."""
+    made = []
+    for number, metric in enumerate(metric for metric in found.metrics if metric.name not in IN_OTHER_TABLES):
+        values = [row.get(metric.name) for row in rows]
+        if any(values):
+            made.append(_metric_column(metric, values, 2 if metric.name == CPI else 4 + number, page))
+    return made
+
+
+def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority: int, page: Page) -> Column:
+    cells = [figures.decimal(value, metric.digits, page.glyphs) for value in values]
+    return Column(metric.title + columns.marks(metric, page.glyphs), cells, priority, key=metric.name)
+
+
+def _extent(found: Followed, page: Page) -> str:
+    return f"one {page.document.whole}" if found.status == "completed" else "the layers that were done"
+
+
+def _shortened(name: str, page: Page) -> str:
+    """C++ names are long, and their middle says least."""
+    return figures.shorten(name, LONGEST, page.glyphs.ellipsis)
+
+
+def _ranked_by(found: Followed) -> str | None:
+    return next((event.name for event in found.events if event.name.endswith(INSTRUCTIONS)), None)
+
+
+def _value(layer: Layer, event: str) -> float:
+    counter = layer.counters.get(event)
+    return counter.value or 0.0 if counter is not None else 0.0
+
+
+def _kernel(kernel: Kernel | None, page: Page) -> str:
+    if kernel is None or kernel.share is None:
+        return ""
+    return f"{100 * kernel.share:.0f}% {_shortened(kernel.kernel, page)}"
+
+
+def _provenance(found: Followed, page: Page) -> list[str]:
+    """Where the figures come from, and what they are not."""
+    by_kind: dict[str, list[Event]] = {}
+    for event in found.events:
+        by_kind.setdefault(event.provenance, []).append(event)
+    words = [f"{kind}: {_named(events)}" for kind, events in by_kind.items()]
+    held = ""
+    if found.instruction_set:
+        held = (
+            f"both passes were held to {found.instruction_set} and {figures.plural(found.threads or 1, 'thread')}: not"
+            " the code that the other tables are about"
+        )
+    times = f"time: pass {found.times_from}, the same work unfollowed" if found.apart is None else found.apart
+    return [f"{page.glyphs.followed} {'; '.join(words)}", held, times]
+
+
+def _named(events: Sequence[Event]) -> str:
+    if len(events) > FEW:
+        return f"{len(events)} events, which --format json explains"
+    return figures.enumerate_words([event.name.rpartition(".")[2] for event in events])

@@ -1,0 +1,68 @@
+"""What following the code counts agrees with itself, with arithmetic, and with callgrind, on a real model."""
+
+from __future__ import annotations
+
+import platform
+from pathlib import Path
+
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from scripts.benchmarks.instrumented_proofs import (
+    AS_CALLGRIND,
+    CALLGRIND,
+    INSTRUMENTED,
+    MODEL_CODE,
+    apart,
+    collect,
+    convolutions,
+    instructions,
+)
+from tests.requirements import require_module, require_tool
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+
+YOLOV8N = ("--model", "yolov8n", "--imgsz", "320", "--warmup", "1")
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_module("frida")
+    require_module("ultralytics")
+    return tmp_path_factory.mktemp("agreement")
+
+
+@pytest.fixture(scope="module")
+def two_threads(place: Path) -> RunDirectory:
+    return collect(place / "one", *YOLOV8N, "--threads", "2", "--counters", INSTRUMENTED)
+
+
+def test_two_runs_count_the_same_in_every_layer(two_threads: RunDirectory, place: Path) -> None:
+    again = collect(place / "other", *YOLOV8N, "--threads", "2", "--counters", INSTRUMENTED)
+    difference = apart(*(instructions(run, INSTRUMENTED, MODEL_CODE) for run in (two_threads, again)))
+    assert len(difference.layers) > 100
+    assert difference.within(0.001) == len(difference.layers)
+    assert abs(difference.whole) < 0.0001
+
+
+def test_convolutions_have_the_flops_that_their_shapes_ask_for(two_threads: RunDirectory) -> None:
+    """On small maps oneDNN takes an algorithm that multiplies by the zeros of the padding, too."""
+    found = convolutions(two_threads)
+    assert len(found) == 64
+    apart_from_both = {path: counted for path, counted in found.items() if not counted.explained(0.02)}
+    assert len(apart_from_both) <= 0.05 * len(found), apart_from_both
+    assert sum(counted.leaves_padding_out(0.02) for counted in found.values()) > len(found) / 2
+
+
+def test_callgrind_counts_as_many_instructions(place: Path) -> None:
+    """In the same instruction set and on one thread. It counts every repetition of a rep instruction, and libc and
+    Python take different ways under it."""
+    require_tool("valgrind")
+    one_thread = (*YOLOV8N, "--threads", "1", "--counters")
+    followed = collect(place / "sse41", *one_thread, INSTRUMENTED, environment=AS_CALLGRIND)
+    emulated = collect(place / "callgrind", *one_thread, CALLGRIND)
+    whole = apart(instructions(followed, INSTRUMENTED), instructions(emulated, CALLGRIND))
+    assert abs(whole.whole) < 0.005
+    assert whole.within(0.005) >= 0.9 * len(whole.layers)
+    kernels = apart(instructions(followed, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
+    assert kernels.within(1e-5) == len(kernels.layers) > 20

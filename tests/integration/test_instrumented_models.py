@@ -1,0 +1,170 @@
+"""Models of every kind are followed: none dies, none comes to another result, and the counts say what was executed."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import polars as pl
+import pytest
+
+from collectors.instrumented.engine import processor_flags
+from hwprof.run.manifest import decode
+from tests.following import ROOT, child
+from tests.requirements import require_module
+
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+
+FOLLOW = """
+    import tempfile, warnings
+    warnings.filterwarnings("ignore")
+    from collectors.instrumented import InstrumentedCollector
+    from hwprof.session.collector import CountedSpan, PassContext
+    from hwprof.workload.describe import tensors_in
+    from tests import followed_models
+
+    CALLS = 3
+
+    def call():
+        with torch.inference_mode():
+            return [tensor.clone() for tensor in tensors_in(model(*arguments))]
+
+    def same(one, other):
+        return len(one) == len(other) > 0 and all(
+            a.dtype == b.dtype and a.shape == b.shape and bool((a.view(torch.uint8) == b.view(torch.uint8)).all())
+            for a, b in zip(one, other)
+        )
+
+    try:
+        model, arguments = followed_models.{model}()
+    except followed_models.UnsupportedError as error:
+        end(unsupported=str(error))
+    arguments = arguments if isinstance(arguments, tuple) else (arguments,)
+    call()
+    expected = call()
+    collector = InstrumentedCollector()
+    collector.start(PassContext("instrumented", os.getpid(), os.getpid(), Path(tempfile.mkdtemp()), {{}}))
+    edge = collector.full_reader()
+    found = []
+    for _ in range(CALLS):
+        edge()
+        found.append(call())
+        edge()
+    collected = collector.stop()
+    counts = collector.counts([CountedSpan(n, n, 2 * n, 2 * n + 1) for n in range(CALLS)])
+    last = counts.filter(span=CALLS - 1).select("event", "value").group_by("event").sum()
+    end(
+        same=[same(one, expected) for one in found],
+        counted=dict(zip(last["event"], last["value"])),
+        notes=collected.notes,
+        kept_mappings=collected.detail["kept_mappings"],
+    )
+"""
+
+
+class Expected(NamedTuple):
+    """What a call comes to by arithmetic, and the processor's extension without which it is done in another way."""
+
+    event: str
+    operations: int
+    needs: str | None = None
+
+
+CONVOLUTIONS = 2 * (32 * 27 * 38 * 38 + 32 * 288 * 36 * 36 + 512 * 64)
+LSTM = 2 * 12 * 4 * 4 * 128 * 2 * ((64 + 128) + (256 + 128))
+
+MODELS: dict[str, Expected | None] = {
+    "yolov8n": None,
+    "bfloat16": Expected("flops-bf16", CONVOLUTIONS, "avx512_bf16"),
+    "autocast": Expected("flops-bf16", CONVOLUTIONS, "avx512_bf16"),
+    "float16": None,
+    "int8_dynamic": Expected("operations-int8", 2 * 16 * (256 * 512 + 512 * 128), "avx512_vnni"),
+    "int8_fbgemm": Expected("operations-int8", CONVOLUTIONS, "avx512_vnni"),
+    "int8_onednn": Expected("operations-int8", CONVOLUTIONS, "avx512_vnni"),
+    "int8_x86": Expected("operations-int8", CONVOLUTIONS, "avx512_vnni"),
+    "traced": Expected("flops-fp32", CONVOLUTIONS),
+    "scripted": None,
+    "frozen": Expected("flops-fp32", CONVOLUTIONS),
+    "interop": None,
+    "compiled": Expected("flops-fp32", 2 * 64 * 256 * 256),
+    "compiled_late": None,
+    "data_dependent": None,
+    "python_threads": None,
+    "exceptions": None,
+    "deep_recursion": None,
+    "unending_recursion": None,
+    "embedding_bag": None,
+    "lstm": Expected("flops-fp32", LSTM),
+    "attention": None,
+    "transformer": None,
+    "gemm": Expected("flops-fp32", 2 * 128 * 1024 * 1024),
+    "fft": None,
+    "linear_algebra": None,
+}
+PADDING = 0.05
+"""Vector code computes whole vectors of channels, and biases and activations beside."""
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_results_are_the_same_and_work_is_counted(model: str) -> None:
+    if model == "yolov8n":
+        require_module("ultralytics")
+    said = child(FOLLOW.format(model=model), timeout_s=300)
+    if "unsupported" in said:
+        pytest.skip(said["unsupported"])
+    assert said["same"] == [True] * 3
+    assert said["counted"]["instrumented.instructions"] > 0
+    expected = MODELS[model]
+    if expected is not None and (expected.needs is None or expected.needs in processor_flags()):
+        counted = said["counted"][f"instrumented.{expected.event}"]
+        assert counted == pytest.approx(expected.operations, rel=PADDING)
+
+
+@pytest.mark.parametrize(
+    ("model", "thread"), [("interop", "PTThreadPool"), ("python_threads", "threads that have ended")]
+)
+def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str) -> None:
+    notes = child(FOLLOW.format(model=model))["notes"]
+    assert any("not followed" in note and thread in note for note in notes)
+
+
+def collect(model: str, folder: Path) -> tuple[Any, pl.DataFrame]:
+    """A run's record, and what was counted in its leaf layers by following them: path, event, value."""
+    require_module("frida")
+    command = [sys.executable, "-m", "hwprof", "collect", "--model", f"tests.followed_models:{model}"]
+    command += ["--iterations", "3", "--threads", "2", "--passes", "measure", "--counters", "instrumented"]
+    done = subprocess.run(
+        [*command, "--output", str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    run = folder / "latest"
+    spans = pl.read_parquet(run / "spans.parquet").filter(pl.col("pass") == "instrumented", pl.col("kind") == "layer")
+    counts = pl.read_parquet(run / "counts.parquet").filter(pl.col("pass") == "instrumented")
+    counted = counts.join(spans.select("span", "path"), on="span").group_by("path", "event", "iteration")
+    last = counted.agg(pl.col("value").sum()).filter(pl.col("iteration") == pl.col("iteration").max())
+    return decode((run / "run.json").read_bytes()), last
+
+
+@pytest.mark.parametrize(
+    ("model", "layers"),
+    [
+        ("bfloat16", ["0", "1", "2", "3", "4", "5", "6"]),
+        ("int8_x86", ["0", "1", "2", "3", "4", "5", "6", "8"]),
+        ("traced", ["TopLevelTracedModule"]),  # one layer: what is compiled as a whole
+        ("scripted", ["RecursiveScriptModule"]),
+        ("compiled", ["OptimizedModule"]),
+    ],
+)
+def test_a_run_of_the_command_counts_it(model: str, layers: list[str], tmp_path: Path) -> None:
+    manifest, counted = collect(model, tmp_path)
+    assert [(record.name, record.status) for record in manifest.passes][-1] == ("instrumented", "completed")
+    instructions = counted.filter(pl.col("event") == "instrumented.instructions")
+    assert sorted(instructions["path"]) == layers
+    assert instructions["value"].min() > 0  # type: ignore[operator]
+    expected = MODELS[model]
+    if expected is not None and (expected.needs is None or expected.needs in processor_flags()):
+        operations = counted.filter(pl.col("event") == f"instrumented.{expected.event}")["value"].sum()
+        assert operations == pytest.approx(expected.operations, rel=PADDING)

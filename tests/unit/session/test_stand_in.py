@@ -1,0 +1,99 @@
+"""Who counts where the processor shows no counters: the counter that follows the code, unless it was switched off."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+
+from hwprof.errors import HwprofError
+from hwprof.session.collector import Availability, OwnPass
+from hwprof.session.counters import Counting
+from hwprof.session.plan import PassPlan
+from hwprof.session.planner import plan_passes
+from hwprof.session.registry import Surveyed
+from tests.unit.session.test_planner_counting import Counter, survey
+
+LACKING = Availability(True, lacks="hardware events")
+
+
+class Following(Counter):
+    """A counter with a pass of its own, inside the worker."""
+
+    passes = frozenset({"instrumented"})
+
+    def __init__(self) -> None:
+        super().__init__("instrumented")
+
+    def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
+        return [OwnPass(name="instrumented", iterations=1, warmup=1, times_from="measure", slow=True)]
+
+
+def plans(
+    *, perf: Availability = LACKING, following: Availability | None = None, passes: Sequence[str] = ("measure",),
+    counting: Counting | None = None, **more: Any,
+) -> list[PassPlan]:  # fmt: skip
+    surveyed = [*survey(perf=perf), Surveyed("instrumented", Following(), following or Availability(True))]
+    return plan_passes(surveyed, list(passes), iterations=7, warmup=3, counting=counting, **more)
+
+
+def names(made: Sequence[PassPlan]) -> list[str]:
+    return [plan.name for plan in made]
+
+
+def test_it_stands_in_where_there_are_no_hardware_counters() -> None:
+    measure, own = plans()
+    assert [planned.name for planned in measure.inside] == ["perf"], "software events are counted all the same"
+    assert (own.name, own.times_from, own.may_fail, own.asked) == ("instrumented", "measure", True, False)
+    assert [planned.name for planned in own.inside] == ["instrumented"]
+
+
+def test_where_there_are_hardware_counters_only_on_request() -> None:
+    assert names(plans(perf=Availability(True))) == ["measure"]
+    for counters in (["auto", "instrumented"], ["instrumented"]):
+        measure, own = plans(perf=Availability(True), counting=Counting(counters=counters))
+        assert [planned.name for planned in measure.inside] == ["perf"], "it is beside, not instead"
+        assert own.asked, "a run without it is a failure"
+
+
+def test_also_where_perf_is_not_allowed_or_off() -> None:
+    assert names(plans(perf=Availability(False, "not allowed"))) == ["measure", "instrumented"]
+    assert names(plans(off={"perf"})) == ["measure", "instrumented"]
+
+
+def test_it_can_be_switched_off_and_needs_times_to_be_joined_with() -> None:
+    assert names(plans(off={"instrumented"})) == ["measure"]
+    assert names(plans(passes=["trace"])) == ["trace"]
+    assert names(plans(counting=Counting(counters=["papi"]))) == ["measure"], "who names counters gets those"
+
+
+def test_why_it_does_not_work_stands_in_the_run() -> None:
+    (measure,) = plans(following=Availability(False, "frida is not installed", "install it"))
+    (said,) = [record for record in measure.left_out if record.name == "instrumented"]
+    assert (said.state, said.reason, said.remedy) == ("unavailable", "frida is not installed", "install it")
+    with pytest.raises(HwprofError, match=r"instrumented does not work here: frida is not installed \(install it\)"):
+        plans(following=Availability(False, "frida is not installed", "install it"),
+              counting=Counting(counters=["instrumented"]))  # fmt: skip
+
+
+def test_another_counter_with_passes_of_its_own_is_beside_it_or_alone() -> None:
+    class Other(Following):
+        def __init__(self) -> None:
+            super().__init__()
+            self.name = "other"
+
+        def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
+            return [OwnPass(name="other", times_from="measure")]
+
+    surveyed = [
+        *survey(perf=LACKING),
+        Surveyed("instrumented", Following(), Availability(True)),
+        Surveyed("other", Other(), Availability(True)),
+    ]
+
+    def planned(*counters: str) -> list[str]:
+        return names(plan_passes(surveyed, ["measure"], iterations=1, warmup=0, counting=Counting(counters=counters)))
+
+    assert planned("auto", "other") == ["measure", "instrumented", "other"]
+    assert planned("other") == ["measure", "other"]
