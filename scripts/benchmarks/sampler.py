@@ -1,0 +1,167 @@
+"""What does sampling cost? Forwards of a model in a process of their own, sampled from beside it and not, interleaved;
+and how fast the samples are read afterwards.
+
+    python -m scripts.benchmarks.sampler [--models yolov7 yolov8n] [--rounds 12] [--frequency 999] [--samples 10000000]
+
+Every round does the forward once sampled and once not, in a random order. The figure is the median over rounds of the
+sampled forward's time (or its process's processor time) divided by the other one's, with the error of that median
+(1.25 standard errors of the mean, from the quartiles). Reading: a file of so many samples, each with counters and up to
+23 callers of 4000 different call chains, becomes the rows of ``samples``.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+from collectors.sampler import SamplerCollector
+from collectors.sampler.clocks import Clock
+from collectors.sampler.spool import read_spool
+from collectors.sampler.tables import samples_table
+from hwprof.hardware.perf_sampling import RECORD_SAMPLE
+from hwprof.hardware.pmu import Code
+from hwprof.session.collector import PassContext
+from scripts.benchmarks.tables import Table, write
+
+CHAINS = 4000
+BLOCK_SAMPLES = 200_000
+EVENT = 77
+_USER = 2
+_CONTEXT_USER = 2**64 - 512
+
+FORWARDS = "--forwards"
+
+
+def _forwards(model: str) -> None:
+    """The process that is watched: a forward for each line that it hears."""
+    import torch
+
+    from hwprof.workload import factory
+    from hwprof.workload.spec import WorkloadSpec
+
+    workload = factory.build(WorkloadSpec(model=model))
+    workload.prepare()
+    module, arguments = workload.forwards()[0]
+    with torch.inference_mode():
+        for _ in range(3):
+            module(*arguments)
+        print(json.dumps("ready"), flush=True)
+        for _ in sys.stdin:
+            begin, cpu = time.monotonic_ns(), time.process_time_ns()
+            module(*arguments)
+            print(json.dumps([time.monotonic_ns() - begin, time.process_time_ns() - cpu]), flush=True)
+
+
+def _bench(model: str, rounds: int, frequency_hz: int) -> list[str]:
+    command = [sys.executable, "-m", "scripts.benchmarks.sampler", FORWARDS, model]
+    with (
+        tempfile.TemporaryDirectory() as raw,
+        subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process,
+    ):
+        assert process.stdin is not None and process.stdout is not None
+
+        def forward() -> tuple[int, int]:
+            assert process.stdin is not None and process.stdout is not None
+            process.stdin.write("\n")
+            process.stdin.flush()
+            wall, cpu = json.loads(process.stdout.readline())
+            return wall, cpu
+
+        process.stdout.readline()
+        sampler = SamplerCollector()
+        sampler.start(PassContext("trace", process.pid, process.pid, Path(raw), {"frequency": frequency_hz}))
+        order, taken = random.Random(0), {True: [(0, 0)] * 0, False: [(0, 0)] * 0}
+        for _ in range(rounds):
+            for sampled in order.sample([True, False], 2):
+                if sampled:
+                    sampler.work_begins()
+                taken[sampled].append(forward())
+                if sampled:
+                    sampler.step()
+                    sampler.work_ends()
+        process.stdin.close()
+        process.wait()
+        found = sampler.stop()
+    wall, cpu = (
+        [sampled[which] / bare[which] for sampled, bare in zip(taken[True], taken[False], strict=True)]
+        for which in (0, 1)
+    )
+    bare_ms = statistics.median(wall for wall, _ in taken[False]) / 1e6
+    samples, lost = found.detail["samples"], found.detail["lost"]
+    event = found.detail["event"]
+    return [f"{model}, {event}", f"{bare_ms:.1f}", _more(wall), _more(cpu), str(samples), str(lost), str(rounds)]
+
+
+def _more(ratios: list[float]) -> str:
+    low, median, high = statistics.quantiles(ratios, n=4)
+    error = 1.25 * (high - low) / 1.349 / len(ratios) ** 0.5
+    return f"{(median - 1) * 100:+.2f}% ± {error * 100:.2f}"
+
+
+def _reading(samples: int) -> str:
+    """How long it takes to read so many samples, in words."""
+    random_numbers = np.random.default_rng(0)
+    records = [_record(random_numbers, number) for number in range(CHAINS)]
+    block = np.concatenate([records[number] for number in random_numbers.integers(0, CHAINS, BLOCK_SAMPLES)]).tobytes()
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "records.bin"
+        with file.open("wb") as handle:
+            for _ in range(samples // BLOCK_SAMPLES):
+                handle.write(block)
+        begin = time.monotonic()
+        recording = read_spool(file, reading=True)
+        decoded = time.monotonic()
+        clock = Clock("cycles", Code(0, 0), "cpu")
+        rows = samples_table(recording.samples, recording.stacks, {EVENT: clock}).height
+        return (
+            f"{rows} samples ({file.stat().st_size / 1e9:.2f} GB) are decoded in {decoded - begin:.1f} s and made"
+            f" rows of in {time.monotonic() - decoded:.1f} s."
+        )
+
+
+def _record(random_numbers: np.random.Generator, number: int) -> np.ndarray[tuple[int], np.dtype[np.uint64]]:
+    """A sample as the kernel writes it, with three counters read."""
+    callers = random_numbers.integers(1 << 12, 1 << 47, number % 24).tolist()
+    chain = [_CONTEXT_USER, 0x40_0000 + number, *callers]
+    body = [EVENT, 0x40_0000 + number, 101 << 32 | 100, number, 1, 1_000_000]
+    words = [*body, 3, 5000, 5000, 10, 20, 30, len(chain), *chain]
+    header = RECORD_SAMPLE | _USER << 32 | (8 * (1 + len(words))) << 48
+    return np.array([header, *words], dtype=np.uint64)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--models", nargs="+", default=["yolov7", "yolov8n"])
+    parser.add_argument("--rounds", type=int, default=40)
+    parser.add_argument("--frequency", type=int, default=999)
+    parser.add_argument("--samples", type=int, default=10_000_000)
+    parser.add_argument("--output", type=Path, default=Path("results/sampler.md"))
+    parser.add_argument(FORWARDS, metavar="MODEL", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.forwards:
+        _forwards(options.forwards)
+        return
+    rows = [
+        _bench(model, options.rounds * (5 if model[-1] == "n" else 1), options.frequency) for model in options.models
+    ]
+    table = Table(
+        title=f"What sampling at {options.frequency} Hz costs",
+        columns=["model, 640, sampled on", "median ms", "slower", "more processor time", "samples", "lost", "rounds"],
+        rows=rows,
+        note=f"{__doc__}\n{_reading(options.samples)}",
+        command="python -m scripts.benchmarks.sampler",
+    )
+    write(table, options.output)
+
+
+if __name__ == "__main__":
+    main()
