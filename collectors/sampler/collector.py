@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from collectors.perf.opening import NotAllowedError
 from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now, take_jit_map
+from collectors.sampler.cost import sample_cost_ns
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
 from collectors.sampler.watch import Watch
 from hwprof.errors import HwprofError
@@ -16,6 +17,9 @@ from hwprof.hardware.machine import describe
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 SPOOL_FILE: Final = "records.bin"
+
+COST_SHARE: Final = 0.01
+"""Of the threads' time, taken by sampling, that is worth a note."""
 
 UNSAMPLED_SHARE: Final = 0.02
 """Of what the threads did, for which no sample stands, that is worth a note."""
@@ -38,6 +42,7 @@ class SamplerCollector:
     def __init__(self) -> None:
         self._plan: Plan | None = None
         self._watch: Watch | None = None
+        self._cost_ns: float | None = None
         self._raw: Path | None = None
         self._pid = 0
 
@@ -63,6 +68,7 @@ class SamplerCollector:
         """Watches the worker from its first moments, so that none of its mappings is missed; samples from
         ``work_begins`` on."""
         plan = _planned(Options.of(context.options))
+        self._cost_ns = sample_cost_ns(plan.clocks[0], plan.opening)
         try:
             watch = Watch(plan, context.pid, context.raw / SPOOL_FILE)
         except OSError as error:
@@ -78,7 +84,7 @@ class SamplerCollector:
             return Collected()
         watch.close()
         jit_map = take_jit_map(self._pid, raw)
-        return _collected(plan, watch, raw / SPOOL_FILE, jit_map)
+        return _collected(plan, watch, raw / SPOOL_FILE, jit_map, self._cost_ns)
 
     # --- Following
 
@@ -117,7 +123,7 @@ def _refuse_too_frequent(options: Options) -> None:
         raise HwprofError(why.reason, why.remedy)
 
 
-def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None) -> Collected:
+def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None, cost_ns: float | None) -> Collected:
     from collectors.sampler import tables
     from collectors.sampler.spool import read_spool
 
@@ -128,6 +134,7 @@ def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None) -> C
         "samples": samples.height,
         "threads": len(watch.sampled),
         "represented_share": represented / watch.counted if watch.counted else None,
+        "sample_cost_ns": round(cost_ns) if cost_ns is not None else None,
         "lost": recording.lost,
         "throttled": recording.throttled,
         "silent": silent,
@@ -158,6 +165,12 @@ def _notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str]:
         notes.append(
             f"{detail['lost'] + watch.lost} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
             " (a lower --frequency, or ulimit -l unlimited)"
+        )
+    cost_ns, frequency_hz = detail["sample_cost_ns"], plan.opening.frequency_hz
+    if cost_ns is not None and cost_ns * frequency_hz > COST_SHARE * 1e9:
+        notes.append(
+            f"sampling took about {cost_ns * frequency_hz / 1e9:.1%} of the threads' time: an interrupt takes"
+            f" {cost_ns / 1e3:.0f} µs here (--frequency {int(COST_SHARE * 1e9 / cost_ns)} takes {COST_SHARE:.0%})"
         )
     if detail["throttled"]:
         notes.append(
