@@ -12,6 +12,7 @@ from hwprof.hardware.perf_sampling import CONTEXT_MAX, CPUMODES
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
+Small = NDArray[np.int32]
 
 NO_CALLERS: Final = -1
 
@@ -38,15 +39,15 @@ class Chains:
         self._numbers: dict[int, int] = {}
         self._chains: list[tuple[int, ...]] = []  # innermost caller first
 
-    def intern(self, words: Words, at: Numbers, length: Numbers, mode: Numbers) -> Numbers:
+    def intern(self, words: Words, at: Numbers, length: Numbers, mode: Numbers) -> Small:
         """The number of each sample's chain; its addresses begin at word ``at``, innermost first. Of a sample in user
         code the first one is the sample's own, which is no caller."""
         if not len(at):
-            return np.empty(0, dtype=np.int64)
+            return np.empty(0, dtype=np.int32)
         at, length = _without_marks(words, at, length)
         own = ((mode == _IN_USER_CODE) & (length > 0)).astype(np.int64)
         at, length = at + own, length - own
-        result = np.full(len(at), NO_CALLERS, dtype=np.int64)
+        result = np.full(len(at), NO_CALLERS, dtype=np.int32)
         has = np.flatnonzero(length > 0)
         if len(has):
             hashes = _hashes(words, at[has], length[has])
@@ -58,7 +59,7 @@ class Chains:
                     distinct.tolist(), at[which].tolist(), length[which].tolist(), strict=True
                 )
             ]
-            result[has] = np.array(numbers, dtype=np.int64)[inverse]
+            result[has] = np.array(numbers, dtype=np.int32)[inverse]
         return result
 
     def stacks(self) -> Stacks:

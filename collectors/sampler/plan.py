@@ -12,7 +12,8 @@ from collectors.counting.notes import user_code_only
 from collectors.perf.opening import find_opening
 from collectors.perf.trial import on_processors
 from collectors.sampler.clocks import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close, most_precise
-from collectors.sampler.records import WORD, Decoder
+from collectors.sampler.offsets import WORD
+from collectors.sampler.records import Decoder
 from collectors.sampler.ring import map_ring
 from hwprof.errors import UsageError
 from hwprof.hardware import perf_event, perf_sampling, permission

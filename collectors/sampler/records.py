@@ -7,7 +7,6 @@ every other record ends with pid and tid, time, processor and identifier.
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
@@ -16,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectors.sampler.chains import Chains
+from collectors.sampler.offsets import WORD, record_offsets
 from hwprof.hardware.perf_event import FORMAT_GROUP, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING
 from hwprof.hardware.perf_sampling import (
     CPUMODE_MASK,
@@ -40,6 +40,7 @@ from hwprof.hardware.perf_sampling import (
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
+Small = NDArray[np.int32]
 
 COMMON: Final = SAMPLE_TID | SAMPLE_TIME | SAMPLE_CPU | SAMPLE_IDENTIFIER
 """What every event writes with every record."""
@@ -48,7 +49,6 @@ SAMPLED: Final = COMMON | SAMPLE_IP | SAMPLE_PERIOD | SAMPLE_CALLCHAIN
 
 GROUP_FORMAT: Final = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP
 
-WORD: Final = 8
 _IDENTIFIER, _ADDRESS, _THREAD, _TIME, _CPU, _PERIOD, _REST = range(1, 8)  # words of a sample, after its header
 _GROUP_TIMES: Final = 3  # number of values, time enabled, time running
 _END_THREAD, _END_TIME, _END_CPU = -4, -3, -2  # words of any other record, from its end
@@ -69,26 +69,26 @@ class Samples:
 
     event: Words
     address: Words
-    pid: Numbers
-    tid: Numbers
+    pid: Small
+    tid: Small
     time_ns: Numbers
-    cpu: Numbers
+    cpu: Small
     period: Numbers
-    mode: Numbers
+    mode: Small
     enabled_ns: Numbers
     running_ns: Numbers
     values: Numbers
-    chain: Numbers
+    chain: Small
 
 
 @dataclass
 class Switches:
     """When threads left a processor (``out``) and came back."""
 
-    pid: Numbers
-    tid: Numbers
+    pid: Small
+    tid: Small
     time_ns: Numbers
-    cpu: Numbers
+    cpu: Small
     out: NDArray[np.bool_]
     preempted: NDArray[np.bool_]
 
@@ -168,12 +168,12 @@ class Decoder:
         return Samples(
             event=words[at + _IDENTIFIER],
             address=words[at + _ADDRESS],
-            pid=(thread & _LOW).astype(np.int64),
-            tid=(thread >> _HALF).astype(np.int64),
+            pid=(thread & _LOW).astype(np.int32),
+            tid=(thread >> _HALF).astype(np.int32),
             time_ns=words[at + _TIME].astype(np.int64),
-            cpu=(words[at + _CPU] & _LOW).astype(np.int64),
+            cpu=(words[at + _CPU] & _LOW).astype(np.int32),
             period=words[at + _PERIOD].astype(np.int64),
-            mode=misc & CPUMODE_MASK,
+            mode=(misc & CPUMODE_MASK).astype(np.int32),
             enabled_ns=words[at + _REST + 1].astype(np.int64) if self._reading else nothing,
             running_ns=words[at + _REST + 2].astype(np.int64) if self._reading else nothing,
             values=_values(words, at + _REST + _GROUP_TIMES, count),
@@ -197,27 +197,6 @@ class Decoder:
         return at[fits], misc[fits], count[fits], chain_at[fits]
 
 
-def record_offsets(data: bytes | memoryview) -> tuple[Numbers, int]:
-    """Where each whole record begins, in 64-bit words, and how many bytes these records have.
-
-    Records have any size, so each must be looked at to find the next: the one loop over records that arrays cannot do.
-    """
-    view = memoryview(data)
-    halves = view[: len(view) // WORD * WORD].cast("H")
-    begins = array("q")
-    append = begins.append
-    at, end = 0, len(halves)  # in 16-bit halves: a header's last one is its record's size in bytes
-    while at < end:
-        size = halves[at + 3]
-        if size & 7 or not size:
-            break
-        append(at)
-        at += size >> 1
-    if at > end:
-        at = begins.pop()
-    return np.frombuffer(begins, dtype=np.int64) // 4, at * 2
-
-
 def _values(words: Words, at: Numbers, count: Numbers) -> Numbers:
     width = int(count.max()) if len(count) else 0
     values = np.zeros((len(at), width), dtype=np.int64)
@@ -230,10 +209,10 @@ def _values(words: Words, at: Numbers, count: Numbers) -> Numbers:
 def _switches(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Switches:
     thread = words[end + _END_THREAD]
     return Switches(
-        pid=(thread & _LOW).astype(np.int64),
-        tid=(thread >> _HALF).astype(np.int64),
+        pid=(thread & _LOW).astype(np.int32),
+        tid=(thread >> _HALF).astype(np.int32),
         time_ns=words[end + _END_TIME].astype(np.int64),
-        cpu=(words[end + _END_CPU] & _LOW).astype(np.int64),
+        cpu=(words[end + _END_CPU] & _LOW).astype(np.int32),
         out=(misc & MISC_SWITCH_OUT) != 0,
         preempted=(misc & MISC_SWITCH_OUT_PREEMPT) != 0,
     )
@@ -270,6 +249,10 @@ def joined(parts: list[Any]) -> Any:
         arrays = [getattr(part, name) for part in parts]
         if arrays[0].ndim == 2:
             width = max(part.shape[1] for part in arrays)
-            arrays = [np.pad(part, ((0, 0), (0, width - part.shape[1]))) for part in arrays]
+            arrays = [_widened(part, width) for part in arrays]
         columns[name] = np.concatenate(arrays)
     return kind(**columns)
+
+
+def _widened(part: Any, width: int) -> Any:
+    return part if part.shape[1] == width else np.pad(part, ((0, 0), (0, width - part.shape[1])))

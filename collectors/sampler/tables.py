@@ -29,7 +29,7 @@ def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Cloc
     previous = _previous(samples, order)
     reading = any(clock.reading for clock in clocks.values())
     cpu_ns = samples.enabled_ns - previous.enabled_ns if reading else samples.period
-    of_chain = np.array([*stacks.of_chain, 0], dtype=np.int64)
+    of_chain = np.array([*stacks.of_chain, 0], dtype=np.int32)
     frame = pl.DataFrame(
         {
             "time_ns": samples.time_ns,

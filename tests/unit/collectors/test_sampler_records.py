@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.sampler.chains import NO_CALLERS, Stacks
+from collectors.sampler.offsets import record_offsets, walk
 from collectors.sampler.records import Decoder, Samples, Switches
 from collectors.sampler.spool import Recording, decode_all
 from hwprof.hardware import perf_sampling
@@ -119,6 +120,29 @@ def test_arrays_tell_what_one_record_after_the_other_tells(stream: list[Sample |
     plain = read_plainly(data, reading=reading)
     assert len(plain.samples) == sum(isinstance(one, Sample) for one in stream)
     check(recording, plain, reading=reading)
+
+
+@given(streams, st.integers(0, 100), st.one_of(st.none(), st.tuples(st.integers(0, 10**6), st.integers(0, 255))))
+def test_walking_at_many_places_at_once_finds_the_same_records(
+    stream: list[Sample | Other], cut: int, damage: tuple[int, int] | None
+) -> None:
+    """Whatever a byte is changed to: what looks like a record's beginning and is none must not be taken for one."""
+    data = bytearray(as_bytes(stream, reading=True) * 3)
+    if damage and data:
+        data[damage[0] % len(data)] = damage[1]
+    data = data[: max(0, len(data) - cut)]
+    slow, slow_used = walk(memoryview(data))
+    fast, used = record_offsets(memoryview(data), stretch_words=16)
+    assert (fast.tolist(), used) == (slow.tolist(), slow_used)
+
+
+def test_a_header_in_the_middle_of_a_sample_fools_nobody() -> None:
+    """A counter's value that looks exactly like a sample's header."""
+    header = int.from_bytes(Sample().record(reading=True)[:8], "little")
+    stream = [Sample(time_ns=number, values=(header,) * 5) for number in range(50)]
+    data = as_bytes(stream, reading=True)
+    fast, used = record_offsets(data, stretch_words=16)
+    assert (fast.tolist(), used) == (walk(memoryview(data))[0].tolist(), len(data))
 
 
 @settings(max_examples=30)
