@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import signal
 import subprocess
 import sys
 import textwrap
 import time
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,7 @@ from collectors.sampler.code_files import jit_map
 from hwprof.errors import HwprofError
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import Collected, PassContext
-from tests.requirements import missing
+from tests.requirements import missing, require_tool
 
 FREQUENCY_HZ = 999
 BUSY_S = 0.5
@@ -279,3 +281,42 @@ def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) 
     assert 50 < cost_ns < 1_000_000
     notes = [note for note in found.notes if note.startswith("sampling took about")]
     assert len(notes) == (cost_ns * FREQUENCY_HZ > 1e7)
+
+
+def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: Start, tmp_path: Path) -> None:
+    """Both at once on one process that compresses, hashes and interprets; by file, within four standard errors."""
+    perf = require_tool("perf")
+    sampler = start(kernel=False)
+    record = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", str(FREQUENCY_HZ), "-p", str(worker.process.pid)]
+    other = subprocess.Popen([*record, "-o", str(tmp_path / "perf.data")], stderr=subprocess.DEVNULL)
+    worker.do(
+        "globals().update(zlib=__import__('zlib'), sha=__import__('_sha3').sha3_256, data=bytes(range(256)) * 400)"
+    )
+    time.sleep(1)  # until perf is there
+    sampler.work_begins()
+    worker.do("[(zlib.compress(data), sha(data).digest(), busy(0.005)) for _ in range(120)]")
+    sampler.work_ends()
+    other.send_signal(signal.SIGINT)
+    other.wait()
+    found = sampler.stop()
+    script = [perf, "script", "-i", str(tmp_path / "perf.data"), "-F", "ip"]
+    printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
+    mappings = found.tables["mappings"]
+    ours = files(mappings, found.tables["samples"]["address"].to_list())
+    theirs = files(mappings, [int(address, 16) for address in printed.split()])
+    here, there = ours.total(), theirs.total()
+    assert here > 500
+    assert there == pytest.approx(here, rel=0.1)  # perf's also saw the beginning
+    assert sum(count > 0.05 * here for count in ours.values()) >= 3
+    for file in ours | theirs:
+        share = (ours[file] + theirs[file]) / (here + there)
+        error = (share * (1 - share) * (1 / here + 1 / there)) ** 0.5
+        assert abs(ours[file] / here - theirs[file] / there) < 4 * error + 0.01, file
+
+
+def files(mappings: pl.DataFrame, addresses: list[int]) -> Counter[str]:
+    """How many of the addresses lie in each file."""
+    rows = [(row["address"], row["address"] + row["size_bytes"], row["file"]) for row in mappings.iter_rows(named=True)]
+    return Counter(
+        next((file for begin, end, file in rows if begin <= address < end), "unknown") for address in addresses
+    )
