@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 import polars as pl
@@ -18,10 +18,10 @@ import polars as pl
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.session import messages, registry
+from hwprof.session import registry
 from hwprof.session.around import Around
 from hwprof.session.collector import Collector, PassContext
-from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
+from hwprof.session.messages import Built, Failed, Finished, Inbox, Message, Order, Phase, Step
 from hwprof.session.plan import PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.running import failure
@@ -165,10 +165,10 @@ class _Pass:
         os.close(write_end)
         beside = _Beside(self._plan, self._folder, worker.pid)
         try:
-            with os.fdopen(read_end, "rb") as pipe:
-                self._listen(pipe, worker)
+            self._listen(Inbox(read_end), worker)
             status = worker.wait()
         finally:
+            os.close(read_end)
             _end_process(worker)
             tables = beside.stop()
         if self._finished is None:
@@ -184,13 +184,13 @@ class _Pass:
             self._record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
             raise KeyboardInterrupt
 
-    def _listen(self, pipe: IO[bytes], worker: subprocess.Popen[bytes]) -> None:
+    def _listen(self, inbox: Inbox, worker: subprocess.Popen[bytes]) -> None:
         """Hears the worker to its end. The first Ctrl-C tells that of a slow pass to come to one, with the layers done
         so far; the second one ends it."""
         while True:
             try:
-                for line in pipe:
-                    self._hear(messages.decode(line))
+                while (message := inbox.next()) is not None:
+                    self._hear(message)
                 return
             except KeyboardInterrupt:
                 if not self._plan.slow or self._halting:
@@ -199,7 +199,7 @@ class _Pass:
                 worker.send_signal(signal.SIGINT)
                 self._progress.phase(self._plan.name, "keeping the layers done; Ctrl-C again: not even these", None)
 
-    def _hear(self, message: messages.Message) -> None:
+    def _hear(self, message: Message) -> None:
         if isinstance(message, Phase):
             self._progress.phase(self._plan.name, f"{message.text}{self._predicted}", message.total)
         elif isinstance(message, Step):
