@@ -6,6 +6,8 @@ import ctypes
 from pathlib import Path
 from typing import Final
 
+from hwprof.errors import HwprofError
+
 RUNTIMES: Final = ("libgomp", "libiomp5", "libomp")
 """GNU's, which PyTorch's wheels bring; Intel's and LLVM's, which understand calls that were compiled for it."""
 
@@ -14,9 +16,12 @@ class OpenMP:
     """The runtime that is loaded already, or none: then only the calling thread is served."""
 
     def __init__(self) -> None:
+        """Raises ``HwprofError`` for one that cannot be asked."""
         self.path = _loaded()
         self._library = ctypes.PyDLL(self.path) if self.path is not None else None
         if self._library is not None:
+            if not hasattr(self._library, "GOMP_parallel"):
+                raise HwprofError(f"{self.path} cannot let its threads be followed: it has no GOMP_parallel")
             self._library.GOMP_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
             self._library.GOMP_parallel.restype = None
 

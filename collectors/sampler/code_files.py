@@ -1,4 +1,5 @@
-"""What names addresses later: which file each executable address of the process came from, and what its JITs wrote."""
+"""What names addresses later: which file each executable address of the process came from, and what makes JIT
+compilers leave the names of their code."""
 
 from __future__ import annotations
 
@@ -40,21 +41,3 @@ def mappings_now(pid: int) -> list[Mapping]:
     except OSError:
         return []
     return parse_maps(text, pid, time.monotonic_ns())
-
-
-def jit_map(pid: int) -> Path:
-    """Where JIT compilers write the names of their code; there may be none."""
-    return Path(f"/tmp/perf-{pid}.map")
-
-
-def take_jit_map(pid: int, folder: Path) -> Path | None:
-    """Moves the process's file into the run; None where no JIT compiler wrote one."""
-    origin = jit_map(pid)
-    try:
-        content = origin.read_bytes()
-    except OSError:
-        return None
-    kept = folder / origin.name
-    kept.write_bytes(content)
-    origin.unlink(missing_ok=True)
-    return kept

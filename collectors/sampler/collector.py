@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import Any, Final
 
 from collectors.perf.opening import NotAllowedError
-from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now, take_jit_map
+from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now
 from collectors.sampler.cost import sample_cost_ns
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
 from collectors.sampler.watch import Watch
+from collectors.symbols.jit import keep_perf_map
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.machine import describe
@@ -83,8 +84,8 @@ class SamplerCollector:
         if plan is None or watch is None or raw is None:
             return Collected()
         watch.close()
-        jit_map = take_jit_map(self._pid, raw)
-        return _collected(plan, watch, raw / SPOOL_FILE, jit_map, self._cost_ns)
+        jit_kernels = len(keep_perf_map(self._pid, raw))
+        return _collected(plan, watch, raw / SPOOL_FILE, jit_kernels, self._cost_ns)
 
     # --- Following
 
@@ -123,7 +124,7 @@ def _refuse_too_frequent(options: Options) -> None:
         raise HwprofError(why.reason, why.remedy)
 
 
-def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None, cost_ns: float | None) -> Collected:
+def _collected(plan: Plan, watch: Watch, spool: Path, jit_kernels: int, cost_ns: float | None) -> Collected:
     from collectors.sampler import tables
     from collectors.sampler.spool import read_spool
 
@@ -142,7 +143,7 @@ def _collected(plan: Plan, watch: Watch, spool: Path, jit_map: Path | None, cost
         "threads_missed": watch.missed,
         "record_bytes": watch.drained_bytes,
         "ring_bytes": watch.ring_bytes,
-        "jit_map": jit_map.name if jit_map else None,
+        "jit_kernels": jit_kernels,
     }
     collected = Collected(
         tables={

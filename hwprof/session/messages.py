@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import select
+from collections import deque
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -85,3 +88,32 @@ def decode(line: bytes) -> Message:
     """The message of a line; raises ``msgspec.MsgspecError``."""
     message: Message = _decoder.decode(line)
     return message
+
+
+LOOK_UP_S: Final = 0.5
+
+
+class Inbox:
+    """The supervisor's end of the pipe.
+
+    It looks up twice a second: a signal that comes just before a read, or to another thread, does not end that read,
+    and a worker can be silent for a long time.
+    """
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._lines: deque[bytes] = deque()
+        self._rest = b""
+
+    def next(self) -> Message | None:
+        """The next message, however long it takes; None when the worker is gone. After an exception (Ctrl-C) it goes on
+        where it was."""
+        while not self._lines:
+            if not select.select([self._descriptor], [], [], LOOK_UP_S)[0]:
+                continue
+            data = os.read(self._descriptor, 1 << 16)
+            if not data:
+                return None
+            *whole, self._rest = (self._rest + data).split(b"\n")
+            self._lines.extend(whole)
+        return decode(self._lines.popleft())

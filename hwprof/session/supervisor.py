@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import IO, Final, Protocol
+from typing import Final, Protocol
 
 import msgspec
 import polars as pl
@@ -18,10 +18,21 @@ import polars as pl
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.session import messages, registry
+from hwprof.session import registry
 from hwprof.session.around import Around
 from hwprof.session.collector import Collector, Following, PassContext
-from hwprof.session.messages import Built, Failed, Finished, Order, Phase, Step
+from hwprof.session.messages import (
+    WORK_BEGINS,
+    WORK_ENDS,
+    Built,
+    Failed,
+    Finished,
+    Inbox,
+    Message,
+    Order,
+    Phase,
+    Step,
+)
 from hwprof.session.plan import PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.running import failure
@@ -166,10 +177,10 @@ class _Pass:
         os.close(write_end)
         self._beside = beside = _Beside(self._plan, self._folder, worker.pid)
         try:
-            with os.fdopen(read_end, "rb") as pipe:
-                self._listen(pipe, worker)
+            self._listen(Inbox(read_end), worker)
             status = worker.wait()
         finally:
+            os.close(read_end)
             _end_process(worker)
             tables = beside.stop()
         if self._finished is None:
@@ -185,13 +196,13 @@ class _Pass:
             self._record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
             raise KeyboardInterrupt
 
-    def _listen(self, pipe: IO[bytes], worker: subprocess.Popen[bytes]) -> None:
+    def _listen(self, inbox: Inbox, worker: subprocess.Popen[bytes]) -> None:
         """Hears the worker to its end. The first Ctrl-C tells that of a slow pass to come to one, with the layers done
         so far; the second one ends it."""
         while True:
             try:
-                for line in pipe:
-                    self._hear(messages.decode(line))
+                while (message := inbox.next()) is not None:
+                    self._hear(message)
                 return
             except KeyboardInterrupt:
                 if not self._plan.slow or self._halting:
@@ -200,7 +211,7 @@ class _Pass:
                 worker.send_signal(signal.SIGINT)
                 self._progress.phase(self._plan.name, "keeping the layers done; Ctrl-C again: not even these", None)
 
-    def _hear(self, message: messages.Message) -> None:
+    def _hear(self, message: Message) -> None:
         if self._beside is not None:
             self._beside.hear(message)
         if isinstance(message, Phase):
@@ -271,13 +282,13 @@ class _Beside:
             except Exception as error:
                 self.records.append(failure(planned.name, error))
 
-    def hear(self, message: messages.Message) -> None:
+    def hear(self, message: Message) -> None:
         """Those that want to know hear how far the worker is."""
         if isinstance(message, Step):
             self._tell(lambda collector: collector.step())
-        elif isinstance(message, Phase) and message.text == messages.WORK_BEGINS:
+        elif isinstance(message, Phase) and message.text == WORK_BEGINS:
             self._tell(lambda collector: collector.work_begins())
-        elif isinstance(message, Phase) and message.text == messages.WORK_ENDS:
+        elif isinstance(message, Phase) and message.text == WORK_ENDS:
             self._tell(lambda collector: collector.work_ends())
 
     def _tell(self, say: Callable[[Following], None]) -> None:

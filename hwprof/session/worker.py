@@ -16,6 +16,7 @@ import traceback
 from collections.abc import Sequence
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.hardware import machine
@@ -25,6 +26,9 @@ from hwprof.session.messages import Built, Failed, Finished, Message, Order, Pha
 from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.running import RunningCollectors
+
+PERF_MAP: Final = Path(f"/tmp/perf-{os.getpid()}.map")
+"""Where JIT compilers name their code. What lies there now, a process wrote that had this number before."""
 
 
 class Reporter:
@@ -43,6 +47,7 @@ class Reporter:
 def main(arguments: Sequence[str]) -> int:
     """Carries out the order; every failure reaches the supervisor as one message."""
     reporter = Reporter(int(arguments[1]))
+    PERF_MAP.unlink(missing_ok=True)
     try:
         _Worker(Order.read(Path(arguments[0])), reporter).carry_out()
     except BrokenPipeError:
@@ -123,8 +128,7 @@ class _Worker:
     def _measure(self) -> None:
         self._reporter.send(Phase("starting collectors"))
         self._collectors.start(self._order, self._step)
-        if self._plan.times_from is not None and not self._collectors.running:
-            self._give_up()
+        self._need_its_collector()
         counters = self._collectors.counters()
         self._recorder.count_with(counters)
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
@@ -153,10 +157,11 @@ class _Worker:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
         self._watch.remove()
 
-    def _give_up(self) -> None:
+    def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""
-        for record in self._collectors.records:
-            raise HwprofError(record.reason or f"{record.name} did not start", record.remedy)
+        failed = [record for record in self._collectors.records if record.state == "failed"]
+        if self._plan.times_from is not None and failed:
+            raise HwprofError(failed[0].reason or f"{failed[0].name} gives no reason", failed[0].remedy)
 
     def _iterate(self, iteration: IterationRecord) -> int:
         """One iteration; the process's CPU time that it took."""
@@ -193,6 +198,7 @@ class _Worker:
         from hwprof.session.gather import gather
 
         tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
+        self._need_its_collector()
         if self._order.describe:
             from hwprof.workload import static
 

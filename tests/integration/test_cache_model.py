@@ -225,6 +225,35 @@ def test_gathers_and_scatters_are_an_access_for_each_element_that_is_not_masked(
     assert not any("not simulated" in note for note in said["notes"])
 
 
+# rdi, rsi, rdx: parts of addresses. After each vdpbf16ps, which the disassembler does not know, a mov loads from there:
+# [rdi+64]{1to16}, [rdi+rsi*8+128]{1to16}, zmm [rdi+8192], ymm [rdi+rdx+0x3333] (two lines);
+# mov r11, rdi; mov r10, rsi; mov r10, rdi; [r11+4096]{1to16}; mov r9, rsi; [r10+r9*4+256]{1to16}; ret
+UNKNOWN = (
+    "62f27658525710 8b4740 62f276585254f720 8b84f780000000 62e2064052b700200000 8b8700200000 62f2762852941733330000"
+    " 8b841733330000 4989fb 4989f2 4989fa 62d27658529300100000 418b8300100000 4989f1 6292765852548a40"
+    " 438b848a00010000 c3"
+)
+
+
+def test_addresses_of_instructions_that_the_disassembler_does_not_know() -> None:
+    if "avx512_bf16" not in processor_flags():
+        pytest.skip("the processor has no AVX512-BF16")
+    said = counted(
+        f"""
+        counting = Counting(cache_model=True)
+        unknown = function({UNKNOWN!r}, number, number, number)
+        other = function("c3")
+        counting(lambda: unknown.call(memory, 1000, 70_000))
+        counting(other.call)
+        end(found=counting.stop())
+        """
+    )
+    found, nothing = said["found"]
+    assert found["l1d-accesses"] - nothing["l1d-accesses"] == 12
+    assert found["l1d-bytes"] - nothing["l1d-bytes"] == 4 * 4 + 64 + 32 + 6 * 4
+    assert misses(found)[0] == pytest.approx(7, abs=1), "no mov misses what was just loaded"
+
+
 def test_what_it_cannot_see_is_told() -> None:
     said = counted(
         """

@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler import SamplerCollector
+from collectors.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
 from tests.requirements import missing, require_module
 
@@ -80,14 +81,10 @@ def test_warm_up_is_sampled_and_what_comes_before_is_not(run: RunDirectory) -> N
 
 def test_kernels_that_one_dnn_generated_can_be_named(run: RunDirectory) -> None:
     """Samples in memory without a file lie in code that the library's own map names."""
-    (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
-    name = trace.collectors[0].detail["jit_map"]
-    if name is None:
+    kept = run.path / "raw/trace/sampler" / PERF_MAP
+    if not kept.exists():
         missing("a oneDNN that generates code")
-    kernels = []
-    for line in (run.path / "raw/trace/sampler" / name).read_text().splitlines():
-        address, size, _ = line.split(maxsplit=2)
-        kernels.append((int(address, 16), int(address, 16) + int(size, 16)))
+    kernels = [(known.start, known.end) for known in read_perf_map(kept.read_text())]
     anonymous = run.read("mappings").filter(pl.col("file") == "//anon")
     pieces = [(row["address"], row["address"] + row["size_bytes"]) for row in anonymous.iter_rows(named=True)]
     in_pieces = [

@@ -17,7 +17,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler import SamplerCollector
-from collectors.sampler.code_files import jit_map
+from collectors.symbols.jit import PERF_MAP, perf_map_of
 from hwprof.errors import HwprofError
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import Collected, PassContext
@@ -252,13 +252,14 @@ def test_samples_survive_a_worker_that_is_killed(worker: Worker, start: Start) -
 
 def test_the_names_that_jit_compilers_leave_move_into_the_run(worker: Worker, start: Start, tmp_path: Path) -> None:
     sampler = start()
-    left = jit_map(worker.process.pid)
+    left = perf_map_of(worker.process.pid)
     left.write_text("7f0000000000 40 jit_kernel.0\n")
     sampler.work_begins()
     sampler.work_ends()
     found = sampler.stop()
     assert not left.exists()
-    assert (tmp_path / found.detail["jit_map"]).read_text() == "7f0000000000 40 jit_kernel.0\n"
+    assert (tmp_path / PERF_MAP).read_text() == "7f0000000000 40 jit_kernel.0\n"
+    assert found.detail["jit_kernels"] == 1
     assert not (tmp_path / "records.bin").exists()
 
 

@@ -1,0 +1,86 @@
+"""What comes through the pipe, in whatever pieces, and past a signal."""
+
+from __future__ import annotations
+
+import os
+import select
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.session.messages import Inbox, Message, Phase, Step, encode
+
+
+@pytest.fixture
+def pipe() -> Iterator[tuple[int, int]]:
+    ends = os.pipe()
+    yield ends
+    for end in ends:
+        try:
+            os.close(end)
+        except OSError:
+            continue
+
+
+@given(st.lists(st.integers(1, 40), max_size=12))
+def test_messages_come_whole_and_in_order_however_the_pipe_cuts_them(pieces: list[int]) -> None:
+    sent: list[Message] = [Phase("one", 3), Step(), Phase("zwölf, with\nline ends"), Step()]
+    data = b"".join(encode(message) for message in sent)
+    read_end, write_end = os.pipe()
+    inbox, found = Inbox(read_end), []
+    try:
+        for size in pieces:
+            os.write(write_end, data[:size])
+            data = data[size:]
+        os.write(write_end, data)
+        os.close(write_end)
+        while (message := inbox.next()) is not None:
+            found.append(message)
+    finally:
+        os.close(read_end)
+    assert found == sent
+
+
+def test_half_a_message_of_a_worker_that_died_is_none(pipe: tuple[int, int]) -> None:
+    os.write(pipe[1], encode(Step()) + b'{"type":"pha')
+    os.close(pipe[1])
+    inbox = Inbox(pipe[0])
+    assert inbox.next() == Step()
+    assert inbox.next() is None
+
+
+def test_ctrl_c_while_it_waits_loses_nothing(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    inbox = Inbox(pipe[0])
+    os.write(pipe[1], encode(Phase("begun"))[:5])
+    real, calls = select.select, []
+
+    def interrupted(*arguments: Any) -> Any:
+        calls.append(arguments)
+        if len(calls) == 2:  # half a message was read
+            raise KeyboardInterrupt
+        return real(*arguments)
+
+    monkeypatch.setattr(select, "select", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        inbox.next()
+    os.write(pipe[1], encode(Phase("begun"))[5:])
+    assert inbox.next() == Phase("begun")
+
+
+def test_it_looks_up_while_nobody_speaks(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal that another thread took is noticed only by Python code that runs."""
+    waits = []
+
+    def silent(*arguments: Any) -> Any:
+        waits.append(arguments[3])
+        if len(waits) == 3:
+            os.write(pipe[1], encode(Step()))
+            return arguments[:3]
+        return [], [], []
+
+    monkeypatch.setattr(select, "select", silent)
+    assert Inbox(pipe[0]).next() == Step()
+    assert len(waits) == 3 and max(waits) <= 1
