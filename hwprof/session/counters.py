@@ -114,7 +114,8 @@ def _options(names: Sequence[str], counting: Counting) -> dict[str, dict[str, An
     options: dict[str, dict[str, Any]] = {name: {"kernel": False} if counting.user_only else {} for name in names}
     for name, further in counting.further.items():
         if name not in options:
-            raise UsageError(f"{', '.join(further)}: {name} does not count in this run", f"--counters auto,{name}")
+            asked = ", ".join(f"--{option.replace('_', '-')}" for option in further)
+            raise UsageError(f"{asked}: {name} does not count in this run", f"--counters auto,{name}")
         options[name] |= further
     return options
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import torch
 
 from hwprof.workload.base import Workload
+from hwprof.workload.describe import tensors_in
 
 HOLD_KERNELS: Final = (
     "ATEN_CPU_CAPABILITY",
@@ -33,24 +34,12 @@ def fingerprint(workload: Workload) -> dict[str, str]:
     )
     held = [f"{name}={os.environ[name]}" for name in HOLD_KERNELS if name in os.environ]
     return {
-        "inputs": _checksum(tensor for _, arguments in forwards for tensor in _tensors(arguments)),
+        "inputs": _checksum(tensor for _, arguments in forwards for tensor in tensors_in(arguments)),
         "weights": _checksum(weights),
         "threads": str(torch.get_num_threads()),
         "instruction set": " ".join([torch.backends.cpu.get_cpu_capability(), *held]),
         "PyTorch": str(torch.__version__),
     }
-
-
-def _tensors(value: Any) -> Iterable[torch.Tensor]:
-    """Those in nested tuples, lists and dictionaries, in order."""
-    if isinstance(value, torch.Tensor):
-        yield value
-    elif isinstance(value, dict):
-        for item in value.values():
-            yield from _tensors(item)
-    elif isinstance(value, (list, tuple)):
-        for item in value:
-            yield from _tensors(item)
 
 
 def _checksum(tensors: Iterable[torch.Tensor]) -> str:

@@ -15,11 +15,9 @@ import polars as pl
 import pytest
 
 from collectors.instrumented.engine import processor_flags
-from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import decode
-from scripts.benchmarks.instrumented_proofs import AS_CALLGRIND, collect
 from tests.following import child
-from tests.requirements import require_module, require_tool
+from tests.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 
@@ -376,28 +374,6 @@ def test_through_the_command_line(tmp_path: Path) -> None:
     layers = counts.join(spans, on="span").filter(pl.col("event") == "cache-model.l1d-bytes")
     assert set(layers["path"]) == {"0", "1"}
     assert all(value > 4 * 3 * 64 * 64 for value in layers["value"])
-
-
-def inference_misses(run: RunDirectory, counter: str, event: str) -> int:
-    """Of L1D, in the last iteration's inference."""
-    spans = run.scan("spans").filter(
-        pl.col("pass") == counter, pl.col("kind") == "stage", pl.col("path") == "inference"
-    )
-    counts = run.scan("counts").filter(pl.col("pass") == counter, pl.col("event") == event)
-    last = counts.filter(pl.col("iteration") == pl.col("iteration").max())
-    return int(last.join(spans.select("span"), on="span", how="semi").select(pl.col("value").sum()).collect().item())
-
-
-def test_callgrind_simulates_as_many_misses_of_l1d(tmp_path: Path) -> None:
-    """In the same instruction set, with the same cache. What callgrind has behind it is another model: no L2."""
-    require_module("frida")
-    require_module("ultralytics")
-    require_tool("valgrind")
-    model = ("--model", "yolov8n", "--imgsz", "320", "--warmup", "1", "--threads", "1")
-    followed = collect(tmp_path / "followed", *model, "--cache-model", environment=AS_CALLGRIND)
-    emulated = collect(tmp_path / "emulated", *model, "--counters", "callgrind", "--cache-sim")
-    simulated = inference_misses(followed, "instrumented", "cache-model.l1d-misses")
-    assert simulated == pytest.approx(inference_misses(emulated, "callgrind", "callgrind.l1d-misses"), rel=0.02)
 
 
 def test_a_geometry_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path) -> None:

@@ -95,9 +95,7 @@ def collect(place: Path, *arguments: str, **environment: str) -> subprocess.Comp
 
 @pytest.fixture(scope="module")
 def simulated(place: Path) -> tuple[RunDirectory, str]:
-    done = collect(
-        place, "--model", "nets:small", "--counters", "auto,callgrind", "--cache-sim", "--output", "simulated"
-    )
+    done = collect(place, "--model", "nets:small", "--counters", "callgrind", "--cache-sim", "--output", "simulated")
     assert done.returncode == 0, done.stderr
     return RunDirectory.latest(place / "simulated"), done.stdout
 
@@ -121,9 +119,10 @@ def layers(run: RunDirectory, event: str = "callgrind.instructions") -> dict[str
 def model_code(run: RunDirectory, *paths: str) -> dict[tuple[str, str], int]:
     """By path and kernel, in the last iteration."""
     spans = run.scan("spans").filter(pl.col("pass") == PASS).select("span", "path")
-    counts = run.scan("kernel_counts").filter(pl.col("event") == "callgrind.instructions")
+    mine = pl.col("pass") == PASS
+    counts = run.scan("kernel_counts").filter(mine & (pl.col("event") == "callgrind.instructions"))
     last = counts.filter(pl.col("iteration") == pl.col("iteration").max()).join(spans, on="span")
-    named = last.join(run.scan("kernels"), on="kernel").filter(pl.col("library").is_in(MODEL_CODE))
+    named = last.join(run.scan("kernels").filter(mine), on="kernel").filter(pl.col("library").is_in(MODEL_CODE))
     full = named.filter(pl.col("path").is_in(paths)).with_columns(full=pl.coalesce("full_name", "name"))
     kept = full.group_by("path", "full").agg(pl.col("value").sum()).collect()
     return {(path, kernel): value for path, kernel, value in kept.iter_rows()}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 from pathlib import Path
 
+import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
@@ -54,15 +55,36 @@ def test_convolutions_have_the_flops_that_their_shapes_ask_for(two_threads: RunD
     assert sum(counted.leaves_padding_out(0.02) for counted in found.values()) > len(found) / 2
 
 
-def test_callgrind_counts_as_many_instructions(place: Path) -> None:
-    """In the same instruction set and on one thread. It counts every repetition of a rep instruction, and libc and
-    Python take different ways under it."""
+@pytest.fixture(scope="module")
+def by_both(place: Path) -> tuple[RunDirectory, RunDirectory]:
+    """The same forward on one thread in SSE4.1, with the caches of this machine: followed, and under callgrind."""
     require_tool("valgrind")
-    one_thread = (*YOLOV8N, "--threads", "1", "--counters")
-    followed = collect(place / "sse41", *one_thread, INSTRUMENTED, environment=AS_CALLGRIND)
-    emulated = collect(place / "callgrind", *one_thread, CALLGRIND)
+    one_thread = (*YOLOV8N, "--threads", "1")
+    followed = collect(place / "sse41", *one_thread, "--cache-model", environment=AS_CALLGRIND)
+    return followed, collect(place / "callgrind", *one_thread, "--counters", CALLGRIND, "--cache-sim")
+
+
+def test_callgrind_counts_as_many_instructions(by_both: tuple[RunDirectory, RunDirectory]) -> None:
+    """It counts every repetition of a rep instruction, and libc and Python take different ways under it."""
+    followed, emulated = by_both
     whole = apart(instructions(followed, INSTRUMENTED), instructions(emulated, CALLGRIND))
     assert abs(whole.whole) < 0.005
     assert whole.within(0.005) >= 0.9 * len(whole.layers)
     kernels = apart(instructions(followed, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
     assert kernels.within(1e-5) == len(kernels.layers) > 20
+
+
+def test_callgrind_simulates_as_many_misses_of_l1d(by_both: tuple[RunDirectory, RunDirectory]) -> None:
+    """What callgrind has behind the same L1D is another model: no L2."""
+    followed, emulated = by_both
+    simulated = inference_count(followed, INSTRUMENTED, "cache-model.l1d-misses")
+    assert simulated == pytest.approx(inference_count(emulated, CALLGRIND, "callgrind.l1d-misses"), rel=0.02)
+
+
+def inference_count(run: RunDirectory, which: str, event: str) -> int:
+    """Of the inference stages of the last iteration."""
+    mine = pl.col("pass") == which
+    stages = run.scan("spans").filter(mine & (pl.col("kind") == "stage") & (pl.col("path") == "inference"))
+    counts = run.scan("counts").filter(mine & (pl.col("event") == event))
+    last = counts.filter(pl.col("iteration") == pl.col("iteration").max())
+    return int(last.join(stages.select("span"), on="span", how="semi").select(pl.col("value").sum()).collect().item())

@@ -89,7 +89,7 @@ MODELS: dict[str, Expected | None] = {
     "scripted": None,
     "frozen": Expected("flops-fp32", CONVOLUTIONS),
     "interop": None,
-    "compiled": Expected("flops-fp32", 2 * 64 * 256 * 256),
+    "compiled": Expected("flops-fp32", 2 * 64 * 2048 * 256),
     "compiled_late": None,
     "data_dependent": None,
     "python_threads": None,

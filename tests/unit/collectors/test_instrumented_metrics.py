@@ -60,10 +60,8 @@ EXPECTED = {
 
 
 def test_every_formula_by_hand() -> None:
-    found = values(
-        pl.DataFrame({"owner": "a"} | {name: float(value) for name, value in FIGURES.items()}),
-        definitions(GHZ, [*COUNTED, *SIMULATED_EVENTS]),
-    )
+    frame = pl.DataFrame({"owner": "a"} | {name: float(value) for name, value in FIGURES.items()})
+    found = values(frame, definitions(GHZ, [*COUNTED, *SIMULATED_EVENTS]))
     row = found.drop("owner").row(0, named=True)
     assert row == pytest.approx(EXPECTED)
 

@@ -62,7 +62,7 @@ def run(tmp_path: Path) -> RunDirectory:
     counts = rows(own, measure.main_tid, measure.main_tid + 1).with_columns(
         **{name: pl.lit(value) for name, value in fixed.items()}
     )
-    both = pl.concat([before, counts.select(before.columns).cast(before.schema)])  # type: ignore[arg-type]
+    both = pl.concat([before, counts.select(before.columns).cast(before.schema)])
     write_table(made.path / "counts.parquet", "counts", both)
     made.manifest.passes.append(
         PassRecord(
@@ -132,6 +132,7 @@ def test_hardware_counters_come_first(run: RunDirectory) -> None:
         assert layer.counters["instructions"].main is not None
         assert ratio == pytest.approx(layer.counters["instructions"].main / BUSIEST)
     (followed,) = found.followed
+    assert followed.layers[0].time is not None
     assert followed.layers[0].metrics["cpi"] == pytest.approx(GHZ * followed.layers[0].time.median_ns / BUSIEST)
 
 

@@ -1,0 +1,104 @@
+"""From the log of a pass to its tables: every block gets its kernel's name, and all is added up by span and thread."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import polars as pl
+
+from collectors.instrumented import cache_events
+from collectors.instrumented.accounting import Counted, Event, Sums, add_up, count, count_kernels, merged, starts_of
+from collectors.instrumented.cache_model import CacheModel
+from collectors.instrumented.events import PROVENANCE, events
+from collectors.instrumented.log import Integers, Log
+from collectors.symbols.domains import Domain
+from collectors.symbols.jit import Known, keep_perf_map
+from collectors.symbols.kernels import Kernel
+from collectors.symbols.process import resolver
+from collectors.symbols.tables import kernels_table
+from hwprof.session.collector import CountedSpan, PassContext
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What was executed and what is told of it."""
+
+    sums: Sums
+    events: Sequence[Event]
+    provenance: str
+
+
+@dataclass(frozen=True)
+class Tables:
+    """What a complete log comes to.
+
+    ``own_code``: where what counts lies. ``first_edge``: the log's edge that the spans' edge 0 is. ``telling``: the
+    log's intervals in which the user was told of progress, which are nobody's.
+    """
+
+    log: Log
+    context: PassContext
+    own_code: tuple[int, int]
+    first_edge: int
+    telling: Sequence[int]
+    caches: CacheModel | None
+
+    def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
+        """The rows of the spans, without ``pass``: a row for each followed thread and event."""
+        edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
+        windows_ns = np.diff(self.log.times_ns[self._edges[edges]], axis=1)[:, 0]
+        frames = []
+        for tally in self._tallies:
+            counted = count(tally.sums, spans, self._edges, tally.events, self.context.main_tid)
+            window_ns = pl.Series(windows_ns[counted.span])
+            frames.append(_frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns))
+        return pl.concat(frames)
+
+    def kernels(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
+        """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""
+        frames = []
+        for tally in self._tallies:
+            counted = count_kernels(tally.sums, spans, self._edges, tally.events)
+            kernel = pl.Series(counted.kernel).cast(pl.Int32)
+            frames.append(_frame(tally, spans, counted).with_columns(kernel=kernel))
+        return {"kernels": kernels_table(self._tallies[0].sums.kernels), "kernel_counts": pl.concat(frames)}
+
+    @cached_property
+    def _edges(self) -> Integers:
+        """For each edge of the spans its number in the log, which has those around progress beside."""
+        before_telling = np.array(self.telling, dtype=np.int64) - 1
+        return np.setdiff1d(np.arange(self.first_edge, self.log.edges), before_telling)
+
+    @cached_property
+    def _tallies(self) -> list[Tally]:
+        """Names every block and adds them up."""
+        own = Known(*self.own_code, Kernel(Domain.OWN, "hwprof", None))
+        known = [own, *keep_perf_map(os.getpid(), self.context.raw)]
+        numbers, found = resolver(os.getpid(), known).resolve(starts_of(self.log))
+        becomes, kernels = merged(found)
+        numbers = becomes[numbers]
+        tallies = [Tally(add_up(self.log, numbers, kernels).without(self.telling), events(), PROVENANCE)]
+        if self.caches is not None:
+            sums = self.caches.add_up(self.log, numbers, kernels).without(self.telling)
+            tallies.append(Tally(sums, self.caches.events(), cache_events.PROVENANCE))
+        return tallies
+
+
+def _frame(tally: Tally, spans: Sequence[CountedSpan], counted: Counted) -> pl.DataFrame:
+    """The rows of a table of counts."""
+    names = pl.Series("event", [event.full_name for event in tally.events], dtype=pl.String)
+    numbers = np.array([(span.span, span.iteration) for span in spans], dtype=np.int64).reshape(-1, 2)
+    tids = np.array(tally.sums.tids, dtype=np.int64)
+    return pl.DataFrame(
+        {
+            "iteration": pl.Series(numbers[counted.span, 1]).cast(pl.Int32),
+            "span": numbers[counted.span, 0],
+            "tid": pl.Series(tids[counted.thread]).cast(pl.Int32),
+            "event": names.gather(pl.Series(counted.event)),
+            "value": counted.value,
+        }
+    ).with_columns(provenance=pl.lit(tally.provenance))
