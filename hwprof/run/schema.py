@@ -145,6 +145,23 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "file": pl.String,  # "//anon" and the like where there is none, "[vdso]"
         }
     ),
+    # What oneDNN says that it executed, in its order; which layer each belongs to, time tells.
+    "primitives": pl.Schema(
+        {
+            "pass": pl.String,
+            "order": pl.Int32,
+            "begin_ns": pl.Int64,  # null where that version gives no time
+            "time_ns": pl.Int64,
+            "primitive": pl.String,  # convolution, matmul, reorder, …
+            "implementation": pl.String,  # "jit:avx512_core", "ref:any", …
+            "propagation": pl.String,  # "forward_training", …; null where there is none
+            "data_types": pl.String,  # "src:f32 wei:f32 dst:f32"
+            "layouts": pl.String,  # "src:abcd wei:Acdb16a dst:aBcd16b"
+            "attributes": pl.String,  # post-ops, scales, …; null where there are none
+            "algorithm": pl.String,
+            "problem": pl.String,  # "mb1_ic3oc16_ih320oh160kh3sh2dh0ph1_iw320ow160kw3sw2dw0pw1"
+        }
+    ),
     "threads": pl.Schema(
         {
             "pass": pl.String,

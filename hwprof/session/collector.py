@@ -6,6 +6,7 @@ Collectors are found through the entry-point group ``hwprof.collectors``; a thir
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
@@ -162,6 +163,16 @@ class Following(Protocol):
 
     def work_ends(self) -> None:
         """The last iteration is done; the worker lives on for a while."""
+        ...
+
+
+@runtime_checkable
+class OwnIteration(Protocol):
+    """What an INSIDE collector offers beside if its looking would spoil what the others see: when they have stopped,
+    the worker does one more iteration for it. It is kept as a warm-up iteration, so no figure is made of it."""
+
+    def own_iteration(self) -> AbstractContextManager[None]:
+        """What the iteration happens inside of."""
         ...
 
 

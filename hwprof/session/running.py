@@ -11,7 +11,7 @@ from pathlib import Path
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord
 from hwprof.session import registry
-from hwprof.session.collector import Collected, Collector, EdgeCounter, PassContext
+from hwprof.session.collector import Collected, Collector, EdgeCounter, OwnIteration, PassContext
 from hwprof.session.messages import Order
 
 
@@ -45,11 +45,15 @@ class RunningCollectors:
         """Those that read counters at span edges."""
         return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
 
-    def stop(self) -> dict[str, Collected]:
-        """Stops all; what each handed over."""
+    def stop(self, iterate: Callable[[], None] = lambda: None) -> dict[str, Collected]:
+        """Stops all; what each handed over. ``iterate`` is one more iteration, done for each collector that looks only
+        when the others have stopped."""
         collected = {}
-        for name, collector in self.running.items():
+        for name, collector in sorted(self.running.items(), key=lambda item: isinstance(item[1], OwnIteration)):
             with self.guard(name):
+                if isinstance(collector, OwnIteration):
+                    with collector.own_iteration():
+                        iterate()
                 collected[name] = collector.stop()
         return collected
 

@@ -100,6 +100,7 @@ class _Worker:
         self._reporter.send(Phase(messages.WORK_BEGINS, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
             self._iterate(iteration)
+            self._step()
         if self._plan.idle_s:
             with self._recorder.region("idle"):
                 time.sleep(self._plan.idle_s)
@@ -148,6 +149,8 @@ class _Worker:
                 else:
                     self._watch.time_only()
                 self._cpu_ns[iteration.index] = self._iterate(iteration)
+                if not (self._plan.slow and iteration.layers_counted):
+                    self._step()
         except Halted:
             self._interrupted = self._how_far(planned)
         if self._plan.slow:
@@ -155,7 +158,6 @@ class _Worker:
         self._record.measured_ns = time.monotonic_ns() - begin_ns
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
-        self._watch.remove()
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""
@@ -170,10 +172,12 @@ class _Worker:
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             cpu_ns = time.process_time_ns()
             self._workload.iterate(self._recorder.stage, save_to)
-            cpu_ns = time.process_time_ns() - cpu_ns
-        if not (self._plan.slow and iteration.layers_counted):
-            self._step()
-        return cpu_ns
+            return time.process_time_ns() - cpu_ns
+
+    def _iterate_once_more(self) -> None:
+        """For a collector that looks when everything else is measured."""
+        self._watch.time_only()
+        self._iterate(IterationRecord(len(self._record.iterations), True, None, False))
 
     def _step(self) -> None:
         self._reporter.send(Step())
@@ -193,7 +197,8 @@ class _Worker:
 
     def _keep(self) -> None:
         self._reporter.send(Phase(messages.WORK_ENDS))
-        collected = self._collectors.stop()
+        collected = self._collectors.stop(self._iterate_once_more)
+        self._watch.remove()
         from hwprof.run.directory import write_table
         from hwprof.session.gather import gather
 
