@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now
 from collectors.sampler.cost import sample_cost_ns
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
 from collectors.sampler.watch import Watch
-from collectors.symbols.jit import keep_perf_map
+from collectors.symbols.jit import Known, keep_perf_map
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.machine import describe
@@ -79,12 +79,12 @@ class SamplerCollector:
         self._plan, self._watch, self._raw, self._pid = plan, watch, context.raw, context.pid
 
     def stop(self) -> Collected:
-        """Decodes what the rings held."""
+        """Decodes what the rings held, and names the code: the worker has ended by now."""
         plan, watch, raw = self._plan, self._watch, self._raw
         if plan is None or watch is None or raw is None:
             return Collected()
         watch.close()
-        jit_kernels = len(keep_perf_map(self._pid, raw))
+        jit_kernels = keep_perf_map(self._pid, raw)
         return _collected(plan, watch, raw / SPOOL_FILE, jit_kernels, self._cost_ns)
 
     # --- Following
@@ -124,12 +124,13 @@ def _refuse_too_frequent(options: Options) -> None:
         raise HwprofError(why.reason, why.remedy)
 
 
-def _collected(plan: Plan, watch: Watch, spool: Path, jit_kernels: int, cost_ns: float | None) -> Collected:
-    from collectors.sampler import tables
+def _collected(plan: Plan, watch: Watch, spool: Path, jit_kernels: Sequence[Known], cost_ns: float | None) -> Collected:
+    from collectors.sampler import naming, tables
     from collectors.sampler.spool import read_spool
 
     recording = read_spool(spool, reading=plan.reading)
     samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, watch.events))
+    named = naming.name(samples, tables.stacks_table(recording.stacks), watch.own_mappings(), jit_kernels)
     represented = int(recording.samples.period.sum())
     detail = plan.detail() | {
         "samples": samples.height,
@@ -143,16 +144,18 @@ def _collected(plan: Plan, watch: Watch, spool: Path, jit_kernels: int, cost_ns:
         "threads_missed": watch.missed,
         "record_bytes": watch.drained_bytes,
         "ring_bytes": watch.ring_bytes,
-        "jit_kernels": jit_kernels,
+        "jit_kernels": len(jit_kernels),
+        **named.detail(),
     }
     collected = Collected(
         tables={
-            "samples": samples,
-            "stacks": tables.stacks_table(recording.stacks),
+            "samples": named.samples,
+            "stacks": named.stacks,
+            "kernels": named.kernels,
             "switches": tables.switches_table(recording.switches),
             "mappings": tables.mappings_table(watch.mappings),
         },
-        notes=[*plan.notes, *_notes(plan, watch, detail)],
+        notes=[*plan.notes, *_notes(plan, watch, detail), *named.notes()],
         detail=detail,
     )
     spool.unlink()  # the tables hold all of it

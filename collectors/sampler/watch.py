@@ -99,6 +99,10 @@ class Watch:
         if self._failure is not None:
             raise self._failure
 
+    def own_mappings(self) -> list[Mapping]:
+        """Those of the watched process, without its children's."""
+        return [mapping for mapping in self.mappings if mapping.pid == self._pid]
+
     # --- the thread
 
     def _run(self) -> None:

@@ -64,8 +64,8 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "provenance": pl.String,
         }
     ),
-    # Pieces of code: JIT kernels and functions, unique within their pass; one without a name stands for all of its
-    # library that has none.
+    # Pieces of code that were counted or sampled: JIT kernels and functions, unique within their pass; one without a
+    # name stands for all of its library that has none.
     "kernels": pl.Schema(
         {
             "pass": pl.String,
@@ -104,6 +104,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "cpu_ns": pl.Int64,  # processor time
             "domain": pl.String,  # user, kernel, hypervisor, guest kernel, guest user, unknown
             "address": pl.UInt64,
+            "kernel": pl.Int32,  # what `address` lies in
             "stack": pl.Int32,  # of the callers; null where none are known
             "cycles": pl.Int64,  # these three: null where nothing was read with the sample
             "instructions": pl.Int64,
@@ -118,6 +119,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "stack": pl.Int32,
             "parent": pl.Int32,
             "address": pl.UInt64,
+            "kernel": pl.Int32,  # that calls
         }
     ),
     # When a thread was off a processor. Null ends: it began before, or did not end while samples were taken.

@@ -1,0 +1,122 @@
+"""Names of samples: every address by the mapping that was there at its time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from collectors.sampler.naming import Named, name
+from collectors.sampler.records import Mapping
+from collectors.symbols.jit import Known, jit_code
+from collectors.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
+from hwprof.hardware.perf_sampling import PROT_EXEC
+from hwprof.run.schema import conform
+from tests.elf_files import TEXT_ADDRESS, TEXT_OFFSET, Symbol, elf
+
+BASE = 0x7F00_0000_0000
+SIZE = 0x1000
+PID = 7
+
+
+def mapping(time_ns: int, file: str, address: int = BASE, offset: int = 0) -> Mapping:
+    return Mapping(time_ns, PID, address, SIZE, offset, file, PROT_EXEC)
+
+
+def named(
+    samples: list[tuple[int, int, str]],
+    mappings: list[Mapping],
+    known: list[Known] | None = None,
+    stacks: tuple[int, ...] = (),
+) -> Named:
+    """(time, address, domain) of the samples, in order; the stacks' addresses."""
+    rows = pl.DataFrame(
+        samples, schema={"time_ns": pl.Int64, "address": pl.UInt64, "domain": pl.String}, orient="row"
+    ).with_columns(pid=pl.lit(PID), tid=pl.lit(PID))
+    tree = pl.DataFrame({"stack": range(len(stacks)), "address": pl.Series(stacks, dtype=pl.UInt64)})
+    system = read_kallsyms(f"{FIRST_ADDRESS + 0x100:x} T schedule\n")
+    return name(rows, tree, mappings, known or [], lambda: system)
+
+
+def names(frame: pl.DataFrame, found: Named) -> list[tuple[str, str | None]]:
+    return frame.join(found.kernels, on="kernel", how="left", maintain_order="left").select("library", "name").rows()
+
+
+def test_each_sample_is_named_by_what_was_there_at_its_time() -> None:
+    mappings = [mapping(1, "/lib/first.so"), mapping(50, "/lib/second.so"), mapping(80, "//anon")]
+    found = named([(at, BASE + 5, "user") for at in (10, 49, 50, 79, 80, 99)], mappings)
+    assert [library for library, _ in names(found.samples, found)] == [
+        "first.so", "first.so", "second.so", "second.so", "jit", "jit"
+    ]  # fmt: skip
+
+
+def test_what_was_mapped_before_sampling_began_is_known_by_its_last_file() -> None:
+    found = named([(60, BASE, "user")], [mapping(50, "/lib/second.so"), mapping(1, "/lib/first.so")])
+    assert names(found.samples, found) == [("second.so", None)]
+
+
+def test_jit_code_the_system_and_the_unknown() -> None:
+    known = [jit_code(BASE + 0x10, 0x10, "jit_conv_kernel_t.3")]
+    asked = [
+        (1, BASE + 0x10, "user"),
+        (2, BASE + 0x20, "user"),
+        (3, FIRST_ADDRESS + 0x180, "kernel"),
+        (4, 0x10, "user"),
+        (5, BASE + 0x10, "guest user"),
+    ]
+    found = named(asked, [mapping(0, "//anon")], known)
+    unknown = ("[unknown]", None)
+    assert names(found.samples, found) == [
+        ("jit", "jit_conv_kernel_t"), ("jit", None), ("[kernel]", "schedule"), unknown, unknown
+    ]  # fmt: skip
+    assert found.detail() == {"named": 2, "unnamed": 1, "unknown": 2, "unknown_callers": 0, "callers": 0}
+    (note,) = found.notes()
+    assert note.startswith("60% of the samples have no name") and "[unknown], jit" in note
+
+
+def test_a_caller_is_the_function_that_calls_also_where_the_call_is_its_last_instruction(tmp_path: Path) -> None:
+    code = tmp_path / "code.so"
+    code.write_bytes(elf([Symbol("caller", TEXT_ADDRESS, 0x10), Symbol("next_one", TEXT_ADDRESS + 0x10, 0x10)]))
+    mapped = mapping(0, str(code), BASE + TEXT_OFFSET, TEXT_OFFSET)
+    at = BASE + TEXT_OFFSET + 0x10
+    found = named([(1, at, "user")], [mapped], stacks=(at, at + 1, 0, FIRST_ADDRESS + 0x200))
+    assert names(found.samples, found) == [("code.so", "next_one")]
+    unknown = ("[unknown]", None)
+    assert names(found.stacks, found) == [("code.so", "caller"), ("code.so", "next_one"), unknown, unknown]
+    assert found.detail()["unknown_callers"] == 2
+
+
+def test_nothing_sampled_names_nothing() -> None:
+    found = named([], [mapping(0, "//anon")])
+    assert found.kernels.is_empty() and found.notes() == []
+    assert found.detail()["named"] == 0
+
+
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(st.tuples(st.integers(0, 50), st.sampled_from("abc"), st.integers(0, 3)), max_size=12),
+    st.lists(st.tuples(st.integers(0, 50), st.integers(0, 5)), min_size=1, max_size=20),
+)
+def test_files_agree_with_a_plain_search(laid: list[tuple[int, str, int]], asked: list[tuple[int, int]]) -> None:
+    """The last mapping over the address that was there in time."""
+    laid.sort(key=lambda row: row[0])
+    asked.sort()
+    mappings = [mapping(at, f"/lib/{file}.so", BASE + page * SIZE) for at, file, page in laid]
+    found = named([(at, BASE + page * SIZE, "user") for at, page in asked], mappings)
+    got = [library for library, _ in names(found.samples, found)]
+    for (at, page), library in zip(asked, got, strict=True):
+        there = [file for since, file, where in laid if where == page and since <= at]
+        if there:
+            assert library == f"{there[-1]}.so", (at, page)
+        elif not any(where == page for _, _, where in laid):
+            assert library == "[unknown]", (at, page)
+
+
+def test_rows_fit_their_tables() -> None:
+    found = named([(1, BASE, "user")], [mapping(0, "//anon")], stacks=(BASE,))
+    for table, frame in (("stacks", found.stacks), ("kernels", found.kernels)):
+        conform(table, frame)
+    assert found.samples["kernel"].dtype == pl.Int32 and np.isfinite(found.samples["kernel"].to_numpy()).all()
