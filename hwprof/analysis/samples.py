@@ -1,0 +1,132 @@
+"""What ran when a sample was taken: the leaf layer, the framework's operator, the stage, the iteration; by time alone.
+
+As with counts (``attribution``), one leaf layer runs at a time, so a sample of any thread belongs to the leaf that was
+running then: a worker's as well as the calling thread's. Nothing is dropped: a sample in the inference but in no leaf
+is ``UNATTRIBUTED``, one outside of the inference has no layer, and both can be counted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hwprof.analysis.attribution import UNATTRIBUTED, leaf_spans, whole_spans
+
+Numbers = NDArray[np.int64]
+
+NONE: Final = -1
+
+OWNERS: Final = ("iteration", "stage", "layer", "operator")
+"""The columns that samples get."""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Time cut at ``edges`` (ascending): from each on, the row ``owner`` of the spans it was made of, or ``NONE``."""
+
+    edges: Numbers
+    owner: Numbers
+
+    @classmethod
+    def of(cls, spans: pl.DataFrame) -> Timeline:
+        """Of spans with ``begin_ns`` and ``end_ns`` (exclusive). Of several that are open the one that began last owns
+        the time: the innermost of those that are nested."""
+        begins, ends = spans["begin_ns"].to_numpy(), spans["end_ns"].to_numpy()
+        order = np.lexsort((-ends, begins))
+        begins, ends = begins[order], ends[order]
+        if (begins[1:] >= ends[:-1]).all():
+            edges, owner = np.stack([begins, ends], axis=1).ravel(), np.full(2 * len(order), NONE, dtype=np.int64)
+            owner[::2] = order
+            return cls(edges, owner)
+        return cls._nested(begins.tolist(), ends.tolist(), order)
+
+    @classmethod
+    def _nested(cls, begins: list[int], ends: list[int], order: Numbers) -> Timeline:
+        edges: list[int] = []
+        owner: list[int] = []
+        opened: list[int] = []  # places in `order`; below the last one may be some that have ended
+
+        def close(until: int | None) -> None:
+            while opened and (until is None or ends[opened[-1]] <= until):
+                closed = ends[opened.pop()]
+                while opened and ends[opened[-1]] <= closed:
+                    opened.pop()
+                edges.append(closed)
+                owner.append(opened[-1] if opened else NONE)
+
+        for place, begin in enumerate(begins):
+            close(begin)
+            opened.append(place)
+            edges.append(begin)
+            owner.append(place)
+        close(None)
+        places = np.array(owner, dtype=np.int64)
+        return cls(np.array(edges, dtype=np.int64), np.where(places == NONE, NONE, order[places]))
+
+    def at(self, times_ns: Numbers) -> Numbers:
+        """For each of the times, which ascend, the row of the span that owns it, or ``NONE``.
+
+        The edges are looked up among the times and not the other way round: there are far fewer of them.
+        """
+        first = np.searchsorted(times_ns, self.edges)
+        lengths = np.diff(first, prepend=0, append=len(times_ns))
+        return np.repeat(np.concatenate(([NONE], self.owner)), lengths)
+
+
+def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """The samples of one pass by time, with four more columns; ``spans`` are that pass's, ``layers`` the run's.
+
+    ``iteration`` (null: outside of any); ``stage``: the innermost one's name (null: outside); ``layer``: a leaf's path,
+    ``UNATTRIBUTED`` within the inference (the iteration, where none is marked) but in no leaf, null outside of it;
+    ``operator``: the innermost one that ran on the thread that calls the model (null: none, or none was recorded).
+    """
+    samples = samples if samples["time_ns"].is_sorted() else samples.sort("time_ns", maintain_order=True)
+    times = samples["time_ns"].to_numpy()
+    iterations = spans.filter(pl.col("kind") == "iteration")
+    callers = iterations.select("pid", "tid").unique()
+    stages = spans.filter(pl.col("kind") == "stage")
+    operators = spans.filter(pl.col("kind") == "op").join(callers, on=["pid", "tid"], how="semi")
+    leaves, wholes = leaf_spans(spans, layers), whole_spans(spans)[0]
+    in_leaf = Timeline.of(leaves).at(times)
+    unattributed = (in_leaf == NONE) & (Timeline.of(wholes).at(times) != NONE)
+    in_leaf[unattributed] = leaves.height
+    layer_of = pl.concat([leaves["path"], pl.Series("path", [UNATTRIBUTED])])
+    return samples.with_columns(
+        _gathered(iterations["iteration"], Timeline.of(iterations).at(times)).alias("iteration"),
+        _named(stages["path"], Timeline.of(stages).at(times)).alias("stage"),
+        _named(layer_of, in_leaf).alias("layer"),
+        _named(operators["path"], Timeline.of(operators).at(times)).alias("operator"),
+    )
+
+
+def coverage(attributed: pl.DataFrame) -> pl.DataFrame:
+    """How many samples, and how much processor time, have which kind of owner: ``where`` is ``layer``,
+    ``unattributed`` (both within the inference) or ``outside``; ``share`` is of the samples of the inference, and null
+    for those outside."""
+    where = (
+        pl.when(pl.col("layer").is_null())
+        .then(pl.lit("outside"))
+        .when(pl.col("layer") == UNATTRIBUTED)
+        .then(pl.lit(UNATTRIBUTED))
+        .otherwise(pl.lit("layer"))
+    )
+    rows = attributed.group_by(where.alias("where")).agg(samples=pl.len().cast(pl.Int64), cpu_ns=pl.col("cpu_ns").sum())
+    inside = pl.col("where") != "outside"
+    share = pl.col("samples") / pl.col("samples").filter(inside).sum()
+    return rows.with_columns(share=pl.when(inside).then(share)).sort("where")
+
+
+def _gathered(values: pl.Series, rows: Numbers) -> pl.Series:
+    """The values in these rows, null for ``NONE``."""
+    extended = pl.concat([values, pl.Series(values.name, [None], dtype=values.dtype)])
+    return extended.gather(np.where(rows == NONE, len(values), rows).astype(np.uint32))
+
+
+def _named(names: pl.Series, rows: Numbers) -> pl.Series:
+    """As ``_gathered``, by number: a name is kept once however many samples have it."""
+    distinct = names.unique(maintain_order=True)
+    return _gathered(names.cast(pl.Enum(distinct)), rows)
