@@ -20,6 +20,22 @@ DATA_TYPE: Final = re.compile(r"(?:b?f|s|u|e)\d+\w*|tf32|boolean")
 UNKNOWN: Final = frozenset({"", "undef"})
 COMPONENTS: Final = ("primitive", "graph")
 
+EXECUTED: Final = "exec"  # "exec:check" and the like are complaints
+
+BEFORE_HEADERS: Final = [
+    "operation",
+    "engine",
+    "primitive",
+    "implementation",
+    "prop_kind",
+    "memory_descriptors",
+    "attributes",
+    "auxiliary",
+    "problem_desc",
+    "exec_time",
+]
+"""The order that the manuals of versions 1.3 to 2.x give: these had no header yet."""
+
 NAMES: Final = {"prim_kind": "primitive", "impl": "implementation", "prop": "prop_kind", "time": "exec_time"}
 """What older versions call the fields."""
 
@@ -71,7 +87,7 @@ def parse(lines: Iterable[str]) -> Verbose:
         if "info" in words[:2]:
             template = _template(words) or template
             _about(found, words)
-        elif any(word.startswith("exec") for word in words[:2]):
+        elif EXECUTED in words[:2]:
             primitive = _primitive(words, template)
             if primitive is None:
                 found.not_understood += 1
@@ -111,11 +127,12 @@ def _about(found: Verbose, words: list[str]) -> None:
 
 
 def _primitive(words: list[str], template: list[str] | None) -> Primitive | None:
-    if template is None or len(words) != len(template) or not set(template) >= NEEDED:
+    names = template or BEFORE_HEADERS
+    if len(words) != len(names) or not set(names) >= NEEDED:
         return None
-    given = dict(zip(template, words, strict=True))
+    given = dict(zip(names, words, strict=True))
     time_ns = _milliseconds(given["exec_time"])
-    if time_ns is None or not given["operation"].startswith("exec"):
+    if time_ns is None or given["operation"] != EXECUTED:
         return None
     tensors = _tensors(given.get("memory_descriptors", ""))
     return Primitive(
