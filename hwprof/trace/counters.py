@@ -11,8 +11,9 @@ import polars as pl
 
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_EVENTS
-from hwprof.trace.encoder import Events, EventSequence, Ints
+from hwprof.trace.encoder import Events, EventSequence
 from hwprof.trace.packets import EventType
+from hwprof.trace.sequences import Ints
 
 Floats = npt.NDArray[np.float64]
 

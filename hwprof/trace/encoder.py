@@ -16,14 +16,15 @@ import numpy.typing as npt
 from hwprof.trace import columns, packets
 from hwprof.trace.annotations import Annotations
 from hwprof.trace.columns import Column, Constant, Fixed64, Varint
-from hwprof.trace.interning import Interned, Table
+from hwprof.trace.interning import Table
 from hwprof.trace.packets import EventType
+from hwprof.trace.samples_sequence import SampleSequence
+from hwprof.trace.sequences import Ints, PacketSequence
 from hwprof.trace.varint import varint
 
 if TYPE_CHECKING:
     from hwprof.run.manifest import ClockSnapshot
 
-Ints: TypeAlias = npt.NDArray[np.int64]
 Numbers: TypeAlias = npt.NDArray[np.uint32]
 Flows: TypeAlias = npt.NDArray[np.uint64]
 
@@ -52,6 +53,8 @@ class Events:
     terminating_flow: Flows | None = None
     value: npt.NDArray[np.int64] | npt.NDArray[np.float64] | None = None
     """Of counter events."""
+    figures: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Annotation name -> number of each event, NaN where it has none; whole numbers are written as such."""
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -71,6 +74,7 @@ class Events:
             cut(self.flow),
             cut(self.terminating_flow),
             cut(self.value),
+            {name: column[start:stop] for name, column in self.figures.items()},
         )
 
 
@@ -121,6 +125,11 @@ class TraceWriter:
         self._sequences += 1
         return EventSequence(self._file, self._sequences, track)
 
+    def samples(self, event: str, frequency_hz: int | None, followers: Sequence[str]) -> SampleSequence:
+        """A new packet sequence for samples that ``event`` triggered; ``followers`` are the events counted beside."""
+        self._sequences += 1
+        return SampleSequence(self._file, self._sequences, event, frequency_hz, followers)
+
     def _describe(self, **fields: Any) -> int:
         self._tracks += 1
         self._packet(packets.track_descriptor(self._tracks, **fields))
@@ -130,17 +139,12 @@ class TraceWriter:
         self._file.write(packets.packet(packets.number(packets.SEQUENCE_ID, DESCRIPTOR_SEQUENCE), body))
 
 
-class EventSequence:
+class EventSequence(PacketSequence):
     """The events of one track: by the column with ``write``, or one by one with any annotations."""
 
     def __init__(self, file: BinaryIO, number: int, track: int) -> None:
-        self._file = file
-        self._track = track
-        self._interned = Interned()
+        super().__init__(file, number, packets.track_default(track))
         self._annotations = Annotations(self._interned)
-        self._time_ns: int | None = None
-        self._identity = packets.number(packets.SEQUENCE_ID, number)
-        self._start = self._identity + packets.number(packets.SEQUENCE_FLAGS, packets.NEEDS_STATE)
 
     def names(self, values: Iterable[str | None]) -> Numbers:
         """The numbers of event names, for ``Events.name``."""
@@ -191,53 +195,10 @@ class EventSequence:
             self._event(time_ns, _TYPE[EventType.COUNTER] + packets.double(44, value))
 
     def _event(self, time_ns: int, body: bytes) -> None:
-        before = self._begin_at(time_ns)
-        if time_ns < before:
-            raise ValueError(f"the event at {time_ns} ns comes after one at {before} ns")
-        self._file.write(
-            packets.packet(
-                self._start,
-                self._interned.take(),
-                packets.TIMESTAMP,
-                varint(time_ns - before),
-                packets.TRACK_EVENT,
-                varint(len(body)),
-                body,
-            )
-        )
-        self._time_ns = time_ns
-
-    def _begin_at(self, time_ns: int) -> int:
-        """The time of the last event; before the first one, starts the sequence and its clock at ``time_ns``."""
-        if self._time_ns is None:
-            self._file.write(
-                packets.packet(
-                    self._identity,
-                    packets.number(packets.SEQUENCE_FLAGS, packets.STATE_CLEARED | packets.NEEDS_STATE),
-                    packets.sequence_defaults(self._track, packets.CLOCK_INCREMENTAL),
-                    packets.clock_snapshot(
-                        {packets.CLOCK_INCREMENTAL: time_ns, packets.CLOCK_MONOTONIC: time_ns},
-                        incremental=frozenset({packets.CLOCK_INCREMENTAL}),
-                    ),
-                )
-            )
-            self._time_ns = time_ns
-        return self._time_ns
+        self._write_packet(time_ns, packets.TRACK_EVENT, body)
 
     def _write_batch(self, events: Events) -> None:
-        rows = len(events)
-        before = self._begin_at(int(events.time_ns[0]))
-        deltas = np.diff(events.time_ns, prepend=before)
-        if int(deltas.min()) < 0:
-            raise ValueError("events out of order: a time is smaller than the one before")
-        body = self._body(events)
-        inner: list[Column] = [Varint(self._start + packets.TIMESTAMP, deltas)]
-        inner += columns.message(packets.TRACK_EVENT, body, rows)
-        encoded = columns.join(columns.message(packets.PACKET, inner, rows), rows)
-        if new := self._interned.take():
-            self._file.write(packets.packet(self._start, new))
-        self._file.write(encoded.data)
-        self._time_ns = int(events.time_ns[-1])
+        self._write_packets(events.time_ns, packets.TRACK_EVENT, self._body(events))
 
     def _body(self, events: Events) -> list[Column]:
         """The fields of TrackEvent."""
@@ -247,7 +208,11 @@ class EventSequence:
                 body.append(Varint(tag, numbers, numbers != 0))
         for name, strings in events.annotations.items():
             if (present := strings != 0).any():
-                body += self._string_annotation(name, strings, present)
+                tag = packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT)
+                body += self._annotation(name, Varint(tag, strings, present), present)
+        for name, figures in events.figures.items():
+            if (present := ~np.isnan(figures)).any():
+                body += self._annotation(name, _figure(figures, present), present)
         for tag, flows in (
             (packets.EVENT_FLOW, events.flow),
             (packets.EVENT_TERMINATING_FLOW, events.terminating_flow),
@@ -262,13 +227,18 @@ class EventSequence:
                 body.append(Varint(packets.EVENT_COUNTER, events.value, present))
         return body
 
-    def _string_annotation(self, name: str, strings: Numbers, present: npt.NDArray[np.bool_]) -> list[Column]:
+    def _annotation(self, name: str, value: Column, present: npt.NDArray[np.bool_]) -> list[Column]:
         key = packets.number(packets.ANNOTATION_NAME, self._interned.number(Table.ANNOTATION_NAMES, name))
-        inner: list[Column] = [
-            Constant(key, present),
-            Varint(packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT), strings, present),
-        ]
-        return columns.message(packets.EVENT_ANNOTATION, inner, len(strings), present)
+        inner: list[Column] = [Constant(key, present), value]
+        return columns.message(packets.EVENT_ANNOTATION, inner, len(present), present)
+
+
+def _figure(figures: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Column:
+    known = figures[present]
+    if (known == np.floor(known)).all() and (known >= 0).all():
+        whole = np.where(present, figures, 0).astype(np.int64)
+        return Varint(packets.tag(packets.ANNOTATION_INT, packets.VARINT), whole, present)
+    return Fixed64(packets.tag(packets.ANNOTATION_DOUBLE, packets.FIXED64), figures, present)
 
 
 _TYPE: Final = {kind: packets.EVENT_TYPE + varint(kind) for kind in EventType}

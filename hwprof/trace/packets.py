@@ -115,9 +115,14 @@ def clock_snapshot(clocks: dict[int, int], *, incremental: frozenset[int] = froz
     return data(CLOCK_SNAPSHOT, readings + (number(2, primary) if primary else b""))
 
 
-def sequence_defaults(track_uuid: int, clock: int) -> bytes:
-    """TracePacket.trace_packet_defaults: the track and the clock of every event of a sequence that names no other."""
-    return data(PACKET_DEFAULTS, number(TIMESTAMP_CLOCK_ID, clock) + data(11, number(EVENT_TRACK, track_uuid)))
+def sequence_defaults(clock: int, defaults: bytes) -> bytes:
+    """TracePacket.trace_packet_defaults: the clock of every packet of a sequence that names no other, and more."""
+    return data(PACKET_DEFAULTS, number(TIMESTAMP_CLOCK_ID, clock) + defaults)
+
+
+def track_default(track_uuid: int) -> bytes:
+    """TracePacketDefaults.track_event_defaults: the track of every event."""
+    return data(11, number(EVENT_TRACK, track_uuid))
 
 
 def process(pid: int, name: str) -> bytes:

@@ -18,13 +18,16 @@ from hwprof.trace.derived import Deriver, Joined
 from hwprof.trace.encoder import EventSequence, Flows, TraceWriter
 from hwprof.trace.facts import Facts, Known, by_span
 from hwprof.trace.flows import FlowNumbers, connect, started_in
+from hwprof.trace.nesting import END_OF_TIME
+from hwprof.trace.samples import SampleTracks
 from hwprof.trace.slices import Placed, SliceTrack, write_annotated, write_columns
-from hwprof.trace.windows import windows
+from hwprof.trace.windows import Window, windows
 
 OPERATOR: Final = "op"
 LAYER: Final = "layer"
+KERNEL: Final = "kernel"
 RATES: Final = "event rates"
-ORDER: Final = ("iteration", "region", "stage", LAYER, OPERATOR, RATES)
+ORDER: Final = ("iteration", "region", "stage", LAYER, OPERATOR, KERNEL, RATES)
 """What stands on a pass's tracks, from top to bottom; the groups of series follow."""
 
 NOT_COUNTED: Final = "while leaf layers ran that counted this event; 0 is shown where it was not counted"
@@ -36,6 +39,7 @@ _TITLES: Final = {
     "stage": "stages",
     LAYER: "layers",
     OPERATOR: "operators",
+    KERNEL: "kernels",
 }
 _LANES: Final = 1000  # ranks between two kinds of tracks
 
@@ -71,6 +75,8 @@ class PassTracks:
         self.slices = self.values = self._counters = 0
         for tid, name in self._thread_names.items():
             writer.thread(pid, tid, name)
+        self._samples = SampleTracks(run, record, pid, writer, self._kernel_track)
+        self._kernel_tracks = 0
 
     @property
     def extra_tracks(self) -> int:
@@ -81,9 +87,15 @@ class PassTracks:
         """Writes the whole pass, one window of time after the other."""
         rates = Rates(self._record, self._rate_track)
         layers = self._spans.filter(kind=LAYER)
-        for since, until in windows(self._spans, "begin_ns", whole=layers):
+        parts = windows(self._spans, "begin_ns", whole=layers)
+        sampled = _endless(parts)  # samples come before the first span and after the last one, too
+        for (since, until), window in zip(parts, sampled, strict=True):
             spans = self._spans.filter(pl.col("begin_ns").is_between(since, until, closed="left"))
-            self._write_window(self._prepare(spans.collect(engine="streaming")), until, rates, flows)
+            prepared = self._prepare(spans.collect(engine="streaming"))
+            leaves = self._leaves(prepared.filter(tid=self._record.main_tid) if self._record.main_tid else prepared)
+            workers = self._samples.write(leaves, window, flows)
+            self._write_window(prepared, until, rates, flows, workers)
+        self._samples.finish()
         for (kind, _), track in self._tracks.items():
             for placed in track.finish():
                 if kind == OPERATOR:
@@ -105,7 +117,10 @@ class PassTracks:
             ).fill_null(False),
         )
 
-    def _write_window(self, spans: pl.DataFrame, until_ns: int, rates: Rates, flows: FlowNumbers) -> None:
+    def _write_window(
+        self, spans: pl.DataFrame, until_ns: int, rates: Rates, flows: FlowNumbers, workers: dict[int, list[int]]
+    ) -> None:
+        """``workers`` has the flows from a layer's span to the threads that work for it."""
         numbers = spans["span"]
         counts = (
             self._counts.filter(pl.col("span").is_between(numbers.min(), numbers.max()))
@@ -123,7 +138,7 @@ class PassTracks:
             operators.append((rows, placed, attached))
         for kind, tid in sorted(key for key in parts if key[0] != OPERATOR):
             rows = parts[kind, tid]
-            begin = sources.get(tid, {}) if kind == LAYER else {}
+            begin = _with_workers(sources.get(tid, {}), rows, workers) if kind == LAYER else {}
             for track in self._track(kind, tid).place(rows, until_ns):
                 write_annotated(track, rows, self._facts, known, begin, target=False)
         for rows, placed, attached in operators:
@@ -201,18 +216,43 @@ class PassTracks:
             self._groups[name] = self._writer.track(name, self._group, rank=rank, ordered=True)
         return self._groups[name]
 
+    def _kernel_track(self, tid: int) -> EventSequence:
+        """Below the operators: the main thread's first."""
+        self._kernel_tracks += 1
+        return self._add_lane(KERNEL, tid, 0, 0 if tid == self._record.main_tid else self._kernel_tracks)
+
     def _track(self, kind: str, tid: int) -> SliceTrack:
         if (kind, tid) not in self._tracks:
             self._tracks[kind, tid] = SliceTrack(partial(self._add_lane, kind, tid))
         return self._tracks[kind, tid]
 
-    def _add_lane(self, kind: str, tid: int, number: int) -> EventSequence:
+    def _add_lane(self, kind: str, tid: int, number: int, place: int | None = None) -> EventSequence:
         title = _TITLES.get(kind, kind)
         if kind == OPERATOR or tid != self._record.main_tid:
             title += f" of {self._thread_names.get(tid, 'thread')} {tid}"
         if number:
             title += f" (overlap {number})"
-        return self._writer.sequence(self._writer.track(title + self._suffix, self._group, rank=_rank(kind) + number))
+        rank = _rank(kind) + (number if place is None else place)
+        return self._writer.sequence(self._writer.track(title + self._suffix, self._group, rank=rank))
+
+
+def _endless(parts: list[Window]) -> list[Window]:
+    """The same windows, the first one from the beginning of time, the last one to its end."""
+    cuts = [since for since, _ in parts[1:]]
+    return list(zip([-END_OF_TIME, *cuts], [*cuts, END_OF_TIME], strict=True)) if parts else []
+
+
+def _with_workers(
+    sources: dict[int, list[int]], layers: pl.DataFrame, workers: dict[int, list[int]]
+) -> dict[int, list[int]]:
+    """The flows of layers by row, with those by span."""
+    if not workers:
+        return sources
+    both = {row: list(flows) for row, flows in sources.items()}
+    for row, span in enumerate(layers["span"].to_list()):
+        if span in workers:
+            both.setdefault(row, []).extend(workers[span])
+    return both
 
 
 def _rank(kind: str) -> int:

@@ -1,0 +1,186 @@
+"""A pass's samples in the trace: call stacks for flame graphs, and what each thread ran as slices below its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import Final
+
+import polars as pl
+
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import PassRecord
+from hwprof.trace import samples_kernels
+from hwprof.trace.encoder import EventSequence, TraceWriter
+from hwprof.trace.flows import FlowNumbers
+from hwprof.trace.samples_code import UNKNOWN, Code, Key
+from hwprof.trace.samples_kernels import OPENMP, SLICES, WAITING
+from hwprof.trace.samples_sequence import MODES, Samples, SampleSequence, cumulative
+from hwprof.trace.samples_stacks import CallStacks
+from hwprof.trace.windows import Window, windows
+
+SAMPLER: Final = "sampler"
+"""The collector whose record says how often was sampled, and how many records were lost."""
+
+FOLLOWERS: Final = {"instructions": "instructions", "llc_misses": "llc-misses"}
+"""Columns of what was counted beside the sampled event, and its name."""
+
+
+class SampleTracks:
+    """Writes the samples of one pass, window by window."""
+
+    def __init__(
+        self,
+        run: RunDirectory,
+        record: PassRecord,
+        pid: int,
+        writer: TraceWriter,
+        add_track: Callable[[int], EventSequence],
+    ) -> None:
+        """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
+        self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
+        mine = pl.col("pass") == record.name
+        self._samples, self._stacks = (_with_kernel(run.scan(table).filter(mine)) for table in ("samples", "stacks"))
+        self._switches = run.scan("switches").filter(mine)
+        self._code = Code(run.scan("mappings").filter(mine).collect(), run.scan("kernels").filter(mine).collect())
+        self._followers = self._counted()
+        self._streams: dict[str, _Stream] = {}
+        self._tracks: dict[int, EventSequence] = {}
+        self._open = pl.DataFrame(schema=SLICES)  # each thread's last slice, which may go on
+        self._edge = pl.DataFrame(schema={"edge": pl.Int64, "layer": pl.Int64})  # the last one so far
+        self._detail = next((entry.detail for entry in record.collectors if entry.name == SAMPLER), {})
+        self.samples = self.slices = 0
+
+    def write(self, leaves: pl.DataFrame, window: Window, flows: FlowNumbers) -> dict[int, list[int]]:
+        """Writes what was sampled within a window, and returns the flows that begin at each leaf layer, by span.
+
+        ``leaves`` are the leaf layers that begin in it (``span``, ``begin_ns``, ``end_ns``); they end in it, too.
+        """
+        edges = pl.concat([self._edge, samples_kernels.edges_of(leaves)])
+        self._edge = edges.tail(1)
+        sources: dict[int, list[int]] = {}
+        for part in self._parts(window, leaves):
+            samples = self._within(self._samples, pl.col("time_ns"), part).sort("time_ns", maintain_order=True)
+            switches = self._within(self._switches, pl.coalesce("out_ns", "in_ns"), part)
+            self._write_samples(samples)
+            found = samples_kernels.slices(self._described(samples), switches, edges, self._open)
+            found, begun = samples_kernels.link(found, self._record.main_tid, flows)
+            for layer, numbers in begun.items():
+                sources.setdefault(layer, []).extend(numbers)
+            last = pl.col("tid").is_last_distinct()
+            self._open = found.filter(last)
+            self._write_slices(found.filter(~last))
+        return sources
+
+    def finish(self) -> None:
+        """Writes what is still open, and what was lost."""
+        self._write_slices(self._open)
+        lost = self._detail.get("lost", 0)
+        if lost and self._streams:
+            next(iter(self._streams.values())).sequence.lost(self._record.end_ns or 0, lost)
+
+    def _parts(self, window: Window, leaves: pl.DataFrame) -> list[Window]:
+        inside = self._samples.filter(pl.col("time_ns").is_between(*window, closed="left"))
+        cuts = [since for since, _ in windows(inside, "time_ns", whole=leaves.lazy())][1:]
+        return list(zip([window[0], *cuts], [*cuts, window[1]], strict=True))
+
+    def _within(self, table: pl.LazyFrame, time: pl.Expr, window: Window) -> pl.DataFrame:
+        return table.filter(time.is_between(*window, closed="left")).collect(engine="streaming")
+
+    def _write_samples(self, samples: pl.DataFrame) -> None:
+        for (event,), rows in samples.partition_by("event", as_dict=True, maintain_order=True).items():
+            if event not in self._streams:
+                sequence = self._writer.samples(event, self._detail.get("frequency_hz"), list(self._followers.values()))
+                stacks = CallStacks(sequence.interned, self._code, self._stacks.collect())
+                self._streams[event] = _Stream(sequence, stacks, list(self._followers))
+            self._streams[event].write(rows, self._record.pid, self._pid)
+        self.samples += len(samples)
+
+    def _described(self, samples: pl.DataFrame) -> pl.DataFrame:
+        """With ``name``, ``category``, ``library`` and ``full_name`` of what ran."""
+        keys = _keys(samples)
+        distinct = keys.unique(maintain_order=True)
+        labels = pl.DataFrame(
+            [self._label(Key(*row)) for row in distinct.iter_rows()],
+            schema={name: SLICES[name] for name in ("name", "category", "library", "full_name")},
+            orient="row",
+        )
+        # nulls are equal here: a sample without a kernel goes by its address
+        known = keys.join(
+            pl.concat([distinct, labels], how="horizontal"),
+            on=keys.columns,
+            how="left",
+            nulls_equal=True,
+            maintain_order="left",
+        )
+        return pl.concat([samples, known.select(labels.columns)], how="horizontal")
+
+    def _label(self, key: Key) -> tuple[str, str, str, str | None]:
+        place = self._code.place(key)
+        library = PurePath(place.file.path).name
+        if place.domain == OPENMP:
+            return "waiting (OpenMP)", WAITING, library, None
+        if key.kernel is None:
+            return (library if library not in (UNKNOWN, "") else UNKNOWN), place.domain, library, None
+        return place.name, place.domain, library, place.full_name
+
+    def _write_slices(self, found: pl.DataFrame) -> None:
+        for (tid,), rows in sorted(found.partition_by("tid", as_dict=True).items()):
+            if tid not in self._tracks:
+                self._tracks[tid] = self._add_track(tid)
+            samples_kernels.write(self._tracks[tid], rows)
+        self.slices += len(found)
+
+    def _counted(self) -> dict[str, str]:
+        """The followers that were read with any sample."""
+        counts = self._samples.select(pl.col(list(FOLLOWERS)).count()).collect().row(0, named=True)
+        return {column: name for column, name in FOLLOWERS.items() if counts[column]}
+
+
+class _Stream:
+    """The samples of one event, and how much each processor counted so far."""
+
+    def __init__(self, sequence: SampleSequence, stacks: CallStacks, followers: list[str]) -> None:
+        self.sequence, self._stacks = sequence, stacks
+        self._sums: dict[str, dict[int, int]] = {column: {} for column in ("period", *followers)}
+
+    def write(self, rows: pl.DataFrame, own_pid: int | None, pid: int) -> None:
+        """``own_pid`` is shown as ``pid``."""
+        keys = rows.select("stack").hstack(_keys(rows))
+        distinct = keys.unique(maintain_order=True)
+        numbers = [self._stacks.number(stack, Key(*key)) for stack, *key in distinct.iter_rows()]
+        numbered = distinct.with_columns(number=pl.Series(numbers, dtype=pl.Int64))
+        found = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
+        cpu = rows["cpu"].cast(pl.Int64).to_numpy()
+        timebase, *followers = (
+            cumulative(rows[column].fill_null(0).to_numpy(), cpu, sums) for column, sums in self._sums.items()
+        )
+        self.sequence.write(
+            Samples(
+                time_ns=rows["time_ns"].to_numpy(),
+                cpu=cpu,
+                pid=rows["pid"].cast(pl.Int64).replace({own_pid: pid}).to_numpy(),
+                tid=rows["tid"].cast(pl.Int64).to_numpy(),
+                call_stack=found["number"].to_numpy(),
+                mode=rows["domain"].replace_strict(MODES, default=0, return_dtype=pl.Int64).to_numpy(),
+                timebase=timebase,
+                followers=followers,
+            )
+        )
+
+
+def _keys(samples: pl.DataFrame) -> pl.DataFrame:
+    """Columns of ``Key``."""
+    named = pl.col("kernel").is_not_null()
+    return samples.select(
+        "kernel",
+        address=pl.when(named).then(0).otherwise("address").cast(pl.UInt64),
+        in_system=~named & (pl.col("domain") == "kernel"),
+    )
+
+
+def _with_kernel(table: pl.LazyFrame) -> pl.LazyFrame:
+    """Runs of older versions have no names."""
+    if "kernel" in table.collect_schema().names():
+        return table
+    return table.with_columns(kernel=pl.lit(None, pl.Int32))

@@ -1,0 +1,50 @@
+"""Call stacks as interned data: each function, file, frame and stack is written once."""
+
+from __future__ import annotations
+
+import polars as pl
+
+from hwprof.trace import packets
+from hwprof.trace.interning import Interned, Table
+from hwprof.trace.samples_code import Code, File, Key, Place
+
+
+class CallStacks:
+    """Numbers the call stacks of one pass in one packet sequence."""
+
+    def __init__(self, interned: Interned, code: Code, stacks: pl.DataFrame) -> None:
+        """``stacks`` are rows of that table with a column ``kernel`` (null where there is none)."""
+        self._interned, self._code = interned, code
+        self._callers = {
+            stack: (parent, Key(kernel, 0 if kernel is not None else address, False))
+            for stack, parent, address, kernel in stacks.select("stack", "parent", "address", "kernel").iter_rows()
+        }
+
+    def number(self, stack: int | None, leaf: Key) -> int:
+        """The number of the call stack that ends in ``leaf``, called from ``stack``."""
+        return self._interned.entry(Table.CALL_STACKS, (stack, leaf), lambda: self._frames(stack, leaf))
+
+    def _frames(self, stack: int | None, leaf: Key) -> bytes:
+        frames = [self._frame(leaf)]
+        while stack in self._callers:
+            stack, caller = self._callers[stack]
+            frames.append(self._frame(caller))
+        return b"".join(packets.number(2, frame) for frame in reversed(frames))  # the outermost first
+
+    def _frame(self, key: Key) -> int:
+        return self._interned.entry(Table.FRAMES, key, lambda: self._described(self._code.place(key)))
+
+    def _described(self, place: Place) -> bytes:
+        name = self._interned.number(Table.FUNCTION_NAMES, place.name)
+        # a frame without a mapping leaves its stack out of the trace
+        return (
+            packets.number(2, name) + packets.number(3, self._mapping(place.file)) + packets.number(4, place.relative)
+        )
+
+    def _mapping(self, file: File) -> int:
+        def described() -> bytes:
+            path = self._interned.number(Table.MAPPING_PATHS, file.path)
+            extent = packets.number(4, file.start) + packets.number(5, file.end)
+            return packets.number(8, file.offset) + packets.number(3, file.offset) + extent + packets.number(7, path)
+
+        return self._interned.entry(Table.MAPPINGS, file, described)
