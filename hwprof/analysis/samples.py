@@ -76,6 +76,23 @@ class Timeline:
         lengths = np.diff(first, prepend=0, append=len(times_ns))
         return np.repeat(np.concatenate(([NONE], self.owner)), lengths)
 
+    def overlaps(self, begins_ns: Numbers, ends_ns: Numbers) -> tuple[Numbers, Numbers, Numbers]:
+        """What intervals share with the spans that own time: (number of the interval, row of the span, nanoseconds)."""
+        first = np.maximum(np.searchsorted(self.edges, begins_ns, side="right") - 1, 0)
+        count = np.maximum(np.searchsorted(self.edges, ends_ns) - first, 0)
+        interval = np.repeat(np.arange(len(count)), count)
+        piece = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count) + first[interval]
+        until = np.append(self.edges[1:], self.edges[-1:])
+        shared = np.minimum(until[piece], ends_ns[interval]) - np.maximum(self.edges[piece], begins_ns[interval])
+        real = (self.owner[piece] != NONE) & (shared > 0)
+        return interval[real], self.owner[piece[real]], shared[real]
+
+
+def inference_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """What owns the time of the inference: leaf layers, and around them ``UNATTRIBUTED`` (as ``path``)."""
+    wholes = whole_spans(spans)[0].with_columns(path=pl.lit(UNATTRIBUTED))
+    return pl.concat([wholes, leaf_spans(spans, layers)])
+
 
 def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """The samples of one pass by time, with four more columns; ``spans`` are that pass's, ``layers`` the run's.
@@ -90,15 +107,11 @@ def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.Dat
     callers = iterations.select("pid", "tid").unique()
     stages = spans.filter(pl.col("kind") == "stage")
     operators = spans.filter(pl.col("kind") == "op").join(callers, on=["pid", "tid"], how="semi")
-    leaves, wholes = leaf_spans(spans, layers), whole_spans(spans)[0]
-    in_leaf = Timeline.of(leaves).at(times)
-    unattributed = (in_leaf == NONE) & (Timeline.of(wholes).at(times) != NONE)
-    in_leaf[unattributed] = leaves.height
-    layer_of = pl.concat([leaves["path"], pl.Series("path", [UNATTRIBUTED])])
+    owners = inference_spans(spans, layers)
     return samples.with_columns(
         _gathered(iterations["iteration"], Timeline.of(iterations).at(times)).alias("iteration"),
         _named(stages["path"], Timeline.of(stages).at(times)).alias("stage"),
-        _named(layer_of, in_leaf).alias("layer"),
+        _named(owners["path"], Timeline.of(owners).at(times)).alias("layer"),
         _named(operators["path"], Timeline.of(operators).at(times)).alias("operator"),
     )
 

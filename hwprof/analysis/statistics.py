@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import polars as pl
 
+NORMAL_95 = 1.959964
+"""Standard deviations of a normal distribution between which 95% of it lie."""
+
 SUMMARY = ("median", "mad", "mean", "std", "min", "max")
 
 
@@ -24,3 +27,12 @@ def summary(column: str, prefix: str, suffix: str = "") -> list[pl.Expr]:
         expression.cast(pl.Float64).alias(f"{prefix}_{name}{suffix}")
         for name, expression in zip(SUMMARY, expressions, strict=True)
     ]
+
+
+def wilson(share: pl.Expr, trials: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
+    """The 95% Wilson score interval (lower, upper) of a share that ``trials`` independent draws gave: it stays within 0
+    and 1, and holds for few draws and for shares of 0 too. Source: E. B. Wilson, JASA 22 (1927)."""
+    squared = NORMAL_95**2
+    centre = (share + squared / (2 * trials)) / (1 + squared / trials)
+    spread = NORMAL_95 / (1 + squared / trials) * (share * (1 - share) / trials + squared / (4 * trials**2)).sqrt()
+    return (centre - spread).clip(0, 1), (centre + spread).clip(0, 1)

@@ -1,0 +1,108 @@
+"""Which code took the processor time: by layer, by kernel, and by kernel in each layer.
+
+Times are the samples' own ``cpu_ns``. A share's interval is the 95% Wilson score interval for as many draws as the
+samples are worth: (Σ weight)² / Σ weight² (Kish), which is their number where all stand for the same time. That takes
+samples for independent draws; they come at even distances of processor time, which work that repeats in step with them
+would betray. What was counted between two samples of a thread goes to where the later one was taken.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import polars as pl
+
+from hwprof.analysis.statistics import wilson
+
+WAITING_DOMAIN: Final = "openmp"
+"""The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
+
+IDENTITY: Final = ("kernel", "domain", "library", "name", "full_name")
+
+FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high", "cpi", "llc_mpki")
+"""What every table says of a group: its samples and processor time, its share of the table's whole with the interval,
+cycles per instruction and misses of the last-level cache per 1000 instructions (null where they were not counted)."""
+
+
+def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+    """The samples of the inference in these iterations, each with its kernel's ``code`` (the domain) and ``name``.
+
+    ``attributed`` as ``samples.attribute_samples`` makes it, ``kernels`` that pass's rows.
+    """
+    inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
+    return inside.join(kernels.select("kernel", "name", code="domain"), on="kernel", how="left")
+
+
+def layer_table(sampled: pl.DataFrame) -> pl.DataFrame:
+    """One row a layer (and ``UNATTRIBUTED``), most processor time first: ``FIGURES``, ``wait_share`` and
+    ``named_share`` of its processor time (waiting in the OpenMP runtime; in code that has a name)."""
+    found = _with_shares(_figures(sampled, ["layer"]), _weights(sampled, []), [])
+    cpu_ns = pl.col("cpu_ns").replace(0, None)
+    return _ordered(
+        found.with_columns(wait_share=pl.col("wait_ns") / cpu_ns, named_share=pl.col("named_ns") / cpu_ns),
+        ["layer", *FIGURES, "wait_share", "named_share"],
+    )
+
+
+def kernel_table(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """One row a kernel, most processor time first: ``IDENTITY``, ``FIGURES``, and in how many layers it was met."""
+    found = _with_shares(_figures(sampled, ["kernel"]), _weights(sampled, []), [])
+    return _ordered(_identified(found, kernels), [*IDENTITY, *FIGURES, "layers"])
+
+
+def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    """One row a layer and kernel, most processor time first: ``layer``, ``IDENTITY``, ``FIGURES`` (the share is of the
+    layer's processor time) and ``share_of_kernel``, which part of the kernel's processor time this layer has."""
+    found = _with_shares(_figures(sampled, ["layer", "kernel"]), _weights(sampled, ["layer"]), ["layer"])
+    of_kernel = pl.col("cpu_ns") / pl.col("cpu_ns").sum().over("kernel").replace(0, None)
+    found = found.with_columns(share_of_kernel=of_kernel)
+    return _ordered(_identified(found, kernels), ["layer", *IDENTITY, *FIGURES, "share_of_kernel"])
+
+
+def _figures(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    counted = pl.col("instructions").is_not_null()
+    return (
+        sampled.group_by(groups)
+        .agg(
+            pl.len().cast(pl.Int64).alias("samples"),
+            pl.col("cpu_ns").sum(),
+            wait_ns=pl.col("cpu_ns").filter(pl.col("code") == WAITING_DOMAIN).sum(),
+            named_ns=pl.col("cpu_ns").filter(pl.col("name").is_not_null()).sum(),
+            layers=pl.col("layer").n_unique().cast(pl.Int64),
+            cycles=pl.col("cycles").filter(counted).sum(),
+            cycles_of=pl.col("instructions").filter(pl.col("cycles").is_not_null()).sum().replace(0, None),
+            misses=pl.col("llc_misses").filter(counted).sum(),
+            misses_of=pl.col("instructions").filter(pl.col("llc_misses").is_not_null()).sum().replace(0, None),
+        )
+        .with_columns(
+            cpi=pl.col("cycles") / pl.col("cycles_of"), llc_mpki=1000 * pl.col("misses") / pl.col("misses_of")
+        )
+    )
+
+
+def _weights(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    """Of each group, ``whole_ns`` and how many equal samples it is worth (``draws``)."""
+    weight = pl.col("cpu_ns").cast(pl.Float64)
+    sums = (weight.sum().alias("whole_ns"), (weight.sum() ** 2 / (weight**2).sum().replace(0, None)).alias("draws"))
+    return sampled.group_by(groups).agg(*sums) if groups else sampled.select(*sums)
+
+
+def _with_shares(figures: pl.DataFrame, weights: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    joined = figures.join(weights, on=groups) if groups else figures.join(weights, how="cross")
+    joined = joined.with_columns(share=pl.col("cpu_ns") / pl.col("whole_ns").replace(0, None))
+    low, high = wilson(pl.col("share"), pl.col("draws"))
+    return joined.with_columns(share_low=low, share_high=high)
+
+
+def _identified(figures: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
+    return figures.join(kernels.select(IDENTITY), on="kernel", how="left")
+
+
+def _ordered(rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
+    keys = [name for name in ("layer", "kernel") if name in columns]
+    descending = [True, *(False for _ in keys)]
+    return (
+        rows.with_columns(pl.col(key).cast(pl.String) for key in keys if key == "layer")
+        .sort("cpu_ns", *keys, descending=descending)
+        .select(columns)
+    )

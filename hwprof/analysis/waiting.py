@@ -1,0 +1,86 @@
+"""How well a layer's threads worked together, and when they were off a processor.
+
+A thread is *busy* where a sample found it outside of the OpenMP runtime, and *waits* within it: the runtime waits in a
+loop, which takes processor time. Where it gives up its processor instead, no sample finds it; ``switches`` do.
+"""
+
+from __future__ import annotations
+
+import polars as pl
+
+from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
+from hwprof.analysis.samples import Timeline, inference_spans
+
+
+def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
+    """One row a layer and thread: ``samples``, ``busy_ns`` and ``wait_ns`` of its processor time. ``sampled`` as
+    ``sampled_kernels.sampled`` makes it."""
+    waits = (pl.col("code") == WAITING_DOMAIN).fill_null(False)
+    return (
+        sampled.group_by(pl.col("layer").cast(pl.String), "tid")
+        .agg(
+            pl.len().cast(pl.Int64).alias("samples"),
+            busy_ns=pl.col("cpu_ns").filter(~waits).sum(),
+            wait_ns=pl.col("cpu_ns").filter(waits).sum(),
+        )
+        .sort("layer", "tid")
+    )
+
+
+def parallelism(threads_by_layer: pl.DataFrame, times_ns: pl.DataFrame, threads: int) -> pl.DataFrame:
+    """One row a layer: ``samples``, ``time_ns``, ``busy_ns`` and ``wait_ns`` over all threads, ``efficiency``,
+    ``imbalance``.
+
+    ``times_ns`` (layer, time_ns) is the wall time of the layer's calls in the iterations that the samples are of;
+    ``threads`` how many the layer may work with. Efficiency is busy time over ``threads`` times wall time: 1 where none
+    of them ever waited or slept. Imbalance is the busiest thread's busy time over the mean of ``threads``, minus 1: 0
+    where all did the same, ``threads`` - 1 where one did all. Null where no thread was found busy.
+    """
+    busy = pl.col("busy_ns")
+    sums = threads_by_layer.group_by("layer").agg(
+        pl.col("samples").sum(), busy.sum(), pl.col("wait_ns").sum(), most_ns=busy.max()
+    )
+    mean_ns = busy.replace(0, None) / threads
+    return (
+        times_ns.select("layer", "time_ns")
+        .join(sums, on="layer", how="inner")
+        .with_columns(
+            efficiency=busy / (threads * pl.col("time_ns").replace(0, None)),
+            imbalance=pl.col("most_ns") / mean_ns - 1,
+        )
+        .drop("most_ns")
+        .sort("layer")
+    )
+
+
+def off_cpu(
+    switches: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame, iterations: tuple[int, ...]
+) -> pl.DataFrame:
+    """One row a layer (and ``UNATTRIBUTED``) and thread: for how long it was off a processor while the layer ran.
+
+    ``times`` how often, ``off_ns`` in all, of which ``preempted_ns`` because others ran in its place and ``waited_ns``
+    because it had nothing to do or waited. One absence over several layers counts in each of them. Rows without a
+    begin or an end are left out: nobody knows whether the thread was there.
+    """
+    owners = inference_spans(spans, layers).filter(pl.col("iteration").is_in(list(iterations)))
+    closed = switches.drop_nulls(["out_ns", "in_ns"])
+    interval, span, shared = Timeline.of(owners).overlaps(closed["out_ns"].to_numpy(), closed["in_ns"].to_numpy())
+    pieces = pl.DataFrame(
+        {
+            "layer": owners["path"].gather(span),
+            "tid": closed["tid"].gather(interval),
+            "preempted": closed["preempted"].gather(interval),
+            "interval": interval,
+            "off_ns": shared,
+        }
+    )
+    return (
+        pieces.group_by("layer", "tid")
+        .agg(
+            times=pl.col("interval").n_unique().cast(pl.Int64),
+            off_ns=pl.col("off_ns").sum(),
+            preempted_ns=pl.col("off_ns").filter("preempted").sum(),
+            waited_ns=pl.col("off_ns").filter(~pl.col("preempted")).sum(),
+        )
+        .sort("layer", "tid")
+    )

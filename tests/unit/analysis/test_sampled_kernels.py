@@ -1,0 +1,177 @@
+"""Processor time by layer and kernel, and how well threads worked together: against plain loops, and by hand."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.sampled_kernels import kernel_table, kernels_by_layer, layer_table, sampled
+from hwprof.analysis.samples import Timeline, attribute_samples
+from hwprof.analysis.statistics import wilson
+from hwprof.analysis.waiting import off_cpu, parallelism, threads_by_layer
+from hwprof.run.schema import TABLES, conform
+from tests.unit.analysis.frames import MAIN, WORKER, Example
+
+AFTER_WARM_UP = (1, 2, 3)
+SILU, WAIT, NAMELESS = 0, 1, 2
+KERNELS = conform(
+    "kernels",
+    pl.DataFrame(
+        {
+            "kernel": [SILU, WAIT, NAMELESS],
+            "domain": ["torch", "openmp", "other"],
+            "library": ["libtorch_cpu.so", "libgomp.so.1", "[unknown]"],
+            "name": ["silu", "gomp_barrier_wait", None],
+        }
+    ),
+)
+Row = tuple[int, int, int, int, int | None, int | None]
+
+
+def taken(rows: list[Row]) -> pl.DataFrame:
+    """(time, thread, kernel, processor time, cycles, instructions), with a miss every 10 instructions, in the layers of
+    the example."""
+    names = ["time_ns", "tid", "kernel", "cpu_ns", "cycles", "instructions"]
+    schema = {name: TABLES["samples"][name] for name in names}
+    frame = pl.DataFrame(rows, schema=schema, orient="row").with_columns(llc_misses=pl.col("instructions") // 10)
+    example = Example()
+    return sampled(attribute_samples(frame, example.spans, example.layers), KERNELS, AFTER_WARM_UP)
+
+
+SAMPLES = st.lists(
+    st.tuples(
+        st.integers(0, 3500),
+        st.sampled_from([MAIN, WORKER]),
+        st.sampled_from([SILU, WAIT, NAMELESS]),
+        st.integers(1, 50),
+        st.none(),
+        st.none(),
+    ),
+    max_size=60,
+)
+
+
+@given(SAMPLES)
+def test_processor_time_agrees_with_a_plain_loop_and_none_of_it_is_lost(rows: list[Row]) -> None:
+    found = taken(rows)
+    cells: dict[tuple[str, int], int] = defaultdict(int)
+    for layer, kernel, cpu_ns in found.select("layer", "kernel", "cpu_ns").iter_rows():
+        cells[layer, kernel] += cpu_ns
+    table = kernels_by_layer(found, KERNELS)
+    assert {(row["layer"], row["kernel"]): row["cpu_ns"] for row in table.iter_rows(named=True)} == cells
+    whole = sum(cells.values())
+    for sums in (table, layer_table(found), kernel_table(found, KERNELS)):
+        assert sums["cpu_ns"].sum() == whole
+        assert sums["samples"].sum() == found.height
+        assert (sums["share_low"] <= sums["share"]).all()
+        assert (sums["share"] <= sums["share_high"]).all()
+    for sums in (layer_table(found), kernel_table(found, KERNELS)):
+        assert sums["share"].sum() == pytest.approx(1 if whole else 0)
+    for key, column in (("layer", "share"), ("kernel", "share_of_kernel")):
+        for total in table.group_by(key).agg(pl.col(column).sum())[column]:
+            assert total == pytest.approx(1)
+
+
+def test_the_warm_up_and_what_lies_outside_of_the_inference_do_not_count() -> None:
+    rows: list[Row] = [(at, MAIN, SILU, 10, None, None) for at in (12, 1012, 1150, 1040)]
+    assert dict(layer_table(taken(rows)).select("layer", "cpu_ns").iter_rows()) == {"a": 10, UNATTRIBUTED: 10}
+
+
+def test_what_a_layer_waits_and_what_of_it_has_a_name() -> None:
+    rows: list[Row] = [
+        (1012, MAIN, SILU, 30, None, None),
+        (1013, WORKER, WAIT, 60, None, None),
+        (1014, MAIN, NAMELESS, 10, None, None),
+    ]
+    (row,) = layer_table(taken(rows)).iter_rows(named=True)
+    assert (row["wait_share"], row["named_share"]) == (pytest.approx(0.6), pytest.approx(0.9))
+
+
+def test_counters_are_those_of_samples_that_have_both() -> None:
+    rows: list[Row] = [
+        (1012, MAIN, SILU, 10, 300, 100),
+        (1013, MAIN, SILU, 10, 100, 100),
+        (1014, MAIN, SILU, 10, 5000, None),
+        (1055, MAIN, SILU, 10, None, None),
+    ]
+    found = {row["layer"]: row for row in kernels_by_layer(taken(rows), KERNELS).iter_rows(named=True)}
+    assert (found["a"]["cpi"], found["a"]["llc_mpki"]) == (2.0, 100.0)
+    assert (found["b"]["cpi"], found["b"]["llc_mpki"]) == (None, None)
+
+
+@given(st.integers(0, 200), st.integers(1, 200))
+def test_the_interval_is_wilsons(hits: int, trials: int) -> None:
+    """Its ends are the shares for which the draws are just 1.96 standard errors away."""
+    share = min(hits, trials) / trials
+    low, high = wilson(pl.col("share"), pl.col("trials"))
+    frame = pl.DataFrame({"share": [share], "trials": [trials]}).select(low=low, high=high)
+    for end in frame.row(0):
+        assert abs(share - end) == pytest.approx(1.959964 * math.sqrt(end * (1 - end) / trials), abs=1e-6)
+
+
+def test_unequal_weights_are_worth_fewer_draws() -> None:
+    def width(weights: list[int]) -> float:
+        rows: list[Row] = [(1012, MAIN, kernel, weight, None, None) for weight in weights for kernel in (SILU, WAIT)]
+        (row, _) = kernels_by_layer(taken(rows), KERNELS).iter_rows(named=True)
+        return float(row["share_high"] - row["share_low"])
+
+    assert width([1, 1, 1, 97]) > 1.4 * width([25, 25, 25, 25])
+
+
+def test_efficiency_and_imbalance_of_a_layer() -> None:
+    rows: list[Row] = [
+        (1012, MAIN, SILU, 30, None, None),
+        (1012, WORKER, SILU, 10, None, None),
+        (1013, WORKER, WAIT, 20, None, None),
+        (1055, MAIN, SILU, 40, None, None),
+        (1090, WORKER, WAIT, 5, None, None),
+    ]
+    threads = threads_by_layer(taken(rows))
+    assert threads.rows() == [("a", MAIN, 1, 30, 0), ("a", WORKER, 3, 10, 25), ("b", MAIN, 1, 40, 0)]
+    times = pl.DataFrame({"layer": ["a", "b", "c"], "time_ns": [40, 40, 40]})
+    found = parallelism(threads, times, 2).select("layer", "efficiency", "imbalance").rows()
+    assert found == [("a", pytest.approx(0.5), pytest.approx(0.5)), ("b", pytest.approx(0.5), pytest.approx(1.0))]
+
+
+def switches(rows: list[tuple[int | None, int | None, bool | None]]) -> pl.DataFrame:
+    schema = {name: TABLES["switches"][name] for name in ("out_ns", "in_ns", "preempted")}
+    return conform("switches", pl.DataFrame(rows, schema=schema, orient="row").with_columns(tid=pl.lit(WORKER)))
+
+
+def test_time_off_a_processor_is_shared_out_to_the_layers_that_ran() -> None:
+    """From within the first `a` (1011 to 1022) into `b` (1050 to 1080), the inference being 1010 to 1111."""
+    example = Example()
+    rows = switches([(1015, 1060, False), (1070, 1075, True), (None, 1100, None), (1100, None, False), (12, 20, False)])
+    found = off_cpu(rows, example.spans, example.layers, AFTER_WARM_UP)
+    assert found.rows() == [
+        ("a", WORKER, 1, 7, 0, 7),
+        ("b", WORKER, 2, 15, 5, 10),
+        (UNATTRIBUTED, WORKER, 1, 28, 0, 28),
+    ]
+
+
+MOMENTS = st.integers(0, 30)
+INTERVALS = st.lists(st.tuples(MOMENTS, MOMENTS).map(lambda pair: (min(pair), max(pair))), max_size=10)
+
+
+@given(INTERVALS, INTERVALS)
+def test_overlaps_agree_with_counting_moments(owners: list[tuple[int, int]], asked: list[tuple[int, int]]) -> None:
+    frame = pl.DataFrame(owners, schema={"begin_ns": pl.Int64, "end_ns": pl.Int64}, orient="row")
+    timeline = Timeline.of(frame)
+    expected: dict[tuple[int, int], int] = defaultdict(int)
+    for number, (begin, end) in enumerate(asked):
+        for owner in timeline.at(np.arange(begin, end)).tolist():
+            if owner >= 0:
+                expected[number, owner] += 1
+    begins, ends = np.array(asked, dtype=np.int64).reshape(-1, 2).T
+    found: dict[tuple[int, int], int] = defaultdict(int)
+    for interval, owner, shared in zip(*(part.tolist() for part in timeline.overlaps(begins, ends)), strict=True):
+        found[interval, owner] += shared
+    assert found == expected
