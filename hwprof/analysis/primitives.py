@@ -39,6 +39,14 @@ BY_LAYER: Final = {
     "reason": pl.String,
 }
 
+WITHOUT: Final = {
+    "path": pl.String,
+    "type": pl.String,
+    "calls": pl.Int64,  # that executed no primitive, in that iteration; other calls of the layer may have
+    "time_ns": pl.Int64,  # of these calls
+    "reason": pl.String,  # for types that oneDNN would have primitives for; else null
+}
+
 NOT_JOINED: Final = ("no time", "outside layers", "several layers", "across an edge")
 
 
@@ -59,9 +67,17 @@ class InstructionSet(msgspec.Struct, frozen=True):
     flags: list[str]
 
 
+class Bypass(msgspec.Struct, frozen=True):
+    """Why layers of these types may execute no primitive."""
+
+    types: list[str]
+    reason: str
+
+
 class Knowledge(msgspec.Struct, frozen=True):
     """The file ``primitives.toml``."""
 
+    bypass: list[Bypass]
     fallback: list[Fallback]
     instruction_set: list[InstructionSet]
 
@@ -72,7 +88,7 @@ class Primitives:
 
     calls: pl.DataFrame  # the rows of `primitives` with iteration, span, path, call, and why_not (one of NOT_JOINED)
     by_layer: pl.DataFrame  # in BY_LAYER, layers in order of execution, most time first within a layer
-    without: tuple[str, ...]  # leaf layers that ran and executed none: PyTorch's own kernels, or MKL's
+    without: pl.DataFrame  # in WITHOUT, most time first: calls of leaf layers that executed none
     margin_ns: int | None  # the least distance of a joined primitive from its layer's edges
 
     @property
@@ -95,13 +111,11 @@ def analyse(
     leaves = _leaves_while_reporting(primitives, spans, layers)
     located = locate(primitives, leaves, error_ns)
     by_layer = _by_layer(located, leaves, flags)
-    ran = leaves.sort("begin_ns").unique("path", maintain_order=True)["path"].to_list()
-    with_some = set(by_layer["path"])
     margin = located.filter(pl.col("why_not").is_null())["margin_ns"].min()
     return Primitives(
         calls=located.drop("margin_ns"),
         by_layer=by_layer,
-        without=tuple(path for path in ran if path not in with_some),
+        without=_without(located, leaves, layers),
         margin_ns=margin if isinstance(margin, int) else None,
     )
 
@@ -170,6 +184,22 @@ def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str
         pl.Series("fallback", [kind for kind, _ in told], dtype=pl.String),
         pl.Series("reason", [reason for _, reason in told], dtype=pl.String),
     ).select(pl.col(name).cast(dtype) for name, dtype in BY_LAYER.items())
+
+
+def _without(located: pl.DataFrame, leaves: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    bare = leaves.join(
+        located.drop_nulls("span").select("iteration", "span").unique(), on=["iteration", "span"], how="anti"
+    )
+    types = layers.unique("path", keep="first").select("path", "type")
+    reasons = {name: known.reason for known in knowledge().bypass for name in known.types}
+    return (
+        bare.group_by("path")
+        .agg(calls=pl.len(), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum())
+        .join(types, on="path", how="left")
+        .with_columns(reason=pl.col("type").replace_strict(reasons, default=None, return_dtype=pl.String))
+        .sort("time_ns", "path", descending=[True, False])
+        .select(pl.col(name).cast(dtype) for name, dtype in WITHOUT.items())
+    )
 
 
 def fallback(primitive: str, implementation: str, flags: Collection[str]) -> tuple[str | None, str | None]:

@@ -1,0 +1,73 @@
+"""An iteration for one collector alone comes when the others have stopped, and never at the run's expense."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from hwprof.errors import HwprofError
+from hwprof.session.collector import Availability, Collected, OwnIteration, PassContext, Place
+from hwprof.session.running import RunningCollectors
+
+
+class Quiet:
+    """Looks all the time."""
+
+    name, summary, place, passes, wants_idle = "quiet", "", Place.INSIDE, frozenset({"trace"}), False
+
+    def __init__(self, log: list[str]) -> None:
+        self.log = log
+
+    def availability(self) -> Availability:
+        return Availability(True)
+
+    def start(self, context: PassContext) -> None: ...
+
+    def stop(self) -> Collected:
+        self.log.append(f"{self.name} stops")
+        return Collected()
+
+
+class Loud(Quiet):
+    """Looks when the others have stopped."""
+
+    name = "loud"
+
+    @contextmanager
+    def own_iteration(self) -> Iterator[None]:
+        self.log.append("loud begins")
+        try:
+            yield
+        finally:
+            self.log.append("loud ends")
+
+
+def test_it_comes_when_the_others_have_stopped() -> None:
+    log: list[str] = []
+    collectors = RunningCollectors()
+    collectors.running = {"loud": Loud(log), "quiet": Quiet(log)}
+    assert isinstance(collectors.running["loud"], OwnIteration)
+    assert set(collectors.stop(lambda: log.append("iteration"))) == {"quiet", "loud"}
+    assert log == ["quiet stops", "loud begins", "iteration", "loud ends", "loud stops"]
+
+
+def test_nobody_asks_for_it_and_there_is_none() -> None:
+    log: list[str] = []
+    collectors = RunningCollectors()
+    collectors.running = {"quiet": Quiet(log)}
+    collectors.stop(lambda: log.append("iteration"))
+    assert log == ["quiet stops"]
+
+
+def test_a_workload_that_fails_in_it_costs_that_collectors_data_only() -> None:
+    log: list[str] = []
+    collectors = RunningCollectors()
+    collectors.running = {"loud": Loud(log), "quiet": Quiet(log)}
+
+    def fail() -> None:
+        raise HwprofError("the model has had enough")
+
+    assert set(collectors.stop(fail)) == {"quiet"}
+    assert log == ["quiet stops", "loud begins", "loud ends"]
+    (record,) = collectors.records
+    assert (record.name, record.state, record.reason) == ("loud", "failed", "the model has had enough")
