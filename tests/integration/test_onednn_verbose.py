@@ -1,0 +1,184 @@
+"""oneDNN's primitives of real models: each in its layer, fallbacks named, nobody else disturbed."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from collectors.onednn_verbose import OnednnVerboseCollector
+from collectors.onednn_verbose.collector import RAW_FILE
+from collectors.onednn_verbose.lines import parse
+from hwprof.analysis.primitives import CLOCK, COLLECTOR, Primitives, analyse, vector_bits
+from hwprof.errors import HwprofError
+from hwprof.run.directory import RunDirectory
+from hwprof.run.schema import TABLES
+from hwprof.session.collector import PassContext
+from tests.requirements import missing, require_module
+
+SHORT = ("--collectors", COLLECTOR, "--iterations", "2", "--warmup", "1", "--threads", "2")
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _needs() -> None:
+    torch = require_module("torch")
+    if not torch.backends.mkldnn.is_available():
+        missing("a PyTorch with oneDNN")
+
+
+def collect(cwd: Path, *arguments: str, **environment: str) -> RunDirectory:
+    command = [sys.executable, "-m", "hwprof", "collect", *SHORT, *arguments]
+    variables = {**os.environ, "PYTHONPATH": str(HERE), **environment}
+    done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=300, check=False)
+    assert done.returncode == 0, done.stderr
+    return RunDirectory.latest(cwd / "results")
+
+
+def analysed(run: RunDirectory) -> Primitives:
+    (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
+    (clock,) = [clock for clock in trace.clocks if clock.name == CLOCK]
+    (record,) = trace.collectors
+    assert (record.name, record.state) == (COLLECTOR, "ran")
+    of_trace = pl.col("pass") == "trace"
+    return analyse(
+        run.read("primitives").filter(of_trace),
+        run.read("spans").filter(of_trace),
+        run.read("layers"),
+        clock.error_ns,
+        record.detail["machine_flags"],
+    )
+
+
+@pytest.fixture(scope="module")
+def yolo(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    require_module("ultralytics")
+    return collect(tmp_path_factory.mktemp("yolo"), "--model", "yolov8n", "--imgsz", "320")
+
+
+def shape(text: str) -> list[int]:
+    return [int(number) for number in re.findall(r"\d+", text)]
+
+
+def test_every_primitive_has_its_layer_and_is_its_layers(yolo: RunDirectory) -> None:
+    """The sizes in oneDNN's description are those of the call that time says it belongs to; and every convolution is
+    there that PyTorch gives to oneDNN."""
+    found = analysed(yolo)
+    assert found.not_joined() == {}
+    of_types = yolo.read("layers").select("path", "type")
+    calls = yolo.read("layer_calls").join(of_types, on="path").filter(pl.col("type") == "Conv2d")
+    problems = found.calls.filter(pl.col("primitive") == "convolution").select("path", "call", "problem")
+    assert problems.select("path", "call").is_duplicated().sum() == 0
+    both = calls.join(problems, on=["path", "call"], how="left")
+    assert both["problem"].drop_nulls().len() == problems.height > 60
+    for row in both.iter_rows(named=True):
+        inputs, outputs = shape(row["input_shapes"]), shape(row["output_shapes"])
+        assert (row["problem"] is not None) == (math.prod(inputs) > 20_480), row  # kernels here are 1 or 3 wide
+        if row["problem"] is not None:
+            number = {name: int(size) for name, size in re.findall(r"(mb|ic|oc|ih|oh|iw|ow)(\d+)", row["problem"])}
+            assert [number[name] for name in ("mb", "ic", "ih", "iw")] == inputs, row
+            assert [number[name] for name in ("mb", "oc", "oh", "ow")] == outputs, row
+
+
+def test_shares_are_of_the_layers_time(yolo: RunDirectory) -> None:
+    found = analysed(yolo)
+    shares = found.by_layer.group_by("path").agg(pl.col("share").sum())["share"]
+    assert shares.len() > 30 and shares.is_between(0, 1).all()
+    bypassed = found.without.filter(pl.col("type") == "Conv2d")
+    assert bypassed.height > 10 and bypassed["reason"].null_count() == 0
+    assert found.without.filter(pl.col("type") == "SiLU")["reason"].null_count() > 30
+
+
+def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
+    (trace,) = [record for record in yolo.manifest.passes if record.name == "trace"]
+    assert [iteration.warmup for iteration in trace.iterations] == [True, False, False, True]
+    assert analysed(yolo).calls["iteration"].unique().to_list() == [3]
+    folder = yolo.path / "raw" / "trace"
+    assert "onednn_verbose," not in (folder / "worker.log").read_text()
+    text = (folder / COLLECTOR / RAW_FILE).read_text()
+    assert len(parse(text.splitlines()).primitives) == yolo.read("primitives").height
+    (measure,) = [record for record in yolo.manifest.passes if record.name == "measure"]
+    assert measure.environment == {}
+
+
+def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) -> None:
+    run = collect(tmp_path, "--model", "onednn_models:mixed", ONEDNN_MAX_CPU_ISA="SSE41")
+    found = analysed(run)
+    assert found.not_joined() == {}
+    kinds = {(row["path"], row["primitive"]): row["fallback"] for row in found.warnings.iter_rows(named=True)}
+    assert kinds["recurrent", "rnn"] == "reference"
+    assert kinds["grouped", "convolution"] == "generic"
+    assert found.without.select("path", "type").rows() == [("product", "Linear")]  # MKL's sgemm, or another BLAS
+    (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
+    if (vector_bits(trace.collectors[0].detail["machine_flags"]) or 0) > 128:
+        assert kinds["direct", "convolution"] == "narrow"
+
+
+def test_time_tells_what_the_order_of_the_output_tells(tmp_path: Path, request: pytest.FixtureRequest) -> None:
+    """The layers write their own lines between oneDNN's: what stands between a layer's two is that layer's."""
+    collector = OnednnVerboseCollector()
+    wanted = dict(collector.worker_environment())
+    if not wanted.items() <= os.environ.items():  # they must hold before torch is loaded: once more, in another process
+        again = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", f"{__file__}::{request.node.name}"]
+        done = subprocess.run(again, env=os.environ | wanted, capture_output=True, text=True, timeout=300, check=False)
+        assert done.returncode == 0, done.stdout
+        return
+    import torch
+
+    from hwprof.session.recorder import SpanRecorder
+    from hwprof.workload.spans import LayerWatch
+    from tests.integration.onednn_models import mixed
+
+    model, example = mixed()
+    flush = ctypes.CDLL(None).fflush
+
+    def says(text: str) -> Any:
+        def write(*_: object) -> None:
+            flush(None)
+            os.write(1, f"{text}\n".encode())
+
+        return write
+
+    for path, module in model.named_children():
+        module.register_forward_pre_hook(says(f"begin {path}"))
+        module.register_forward_hook(says("end"))
+    recorder = SpanRecorder()
+    LayerWatch({"": model}, recorder).time_only()
+    with torch.no_grad():
+        model(example)
+        collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))
+        with collector.own_iteration(), recorder.iteration(0, warmup=True, event_set=None):
+            for _ in range(5):
+                model(example)
+    inside: str | None = None
+    expected = []
+    for line in (tmp_path / RAW_FILE).read_text().splitlines():
+        if line.startswith(("begin ", "end")):
+            inside = line.partition(" ")[2] or None
+        elif ",primitive,exec," in line:
+            expected.append(inside)
+    collected = collector.stop()
+    rows = collected.tables["primitives"].with_columns(pl.lit("trace").alias("pass"))
+    paths = [path for path, _ in model.named_children()]
+    layers = pl.DataFrame([{"path": path, "leaf": True} for path in paths], schema=TABLES["layers"])
+    found = analyse(rows, recorder.table(os.getpid()), layers, collected.clocks[0].error_ns, [])
+    assert found.calls["path"].to_list() == expected
+    assert set(expected) == {"direct", "grouped", "recurrent"}
+
+
+def test_a_build_without_onednn_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    import torch
+
+    monkeypatch.setattr(torch.backends.mkldnn, "is_available", lambda: False)
+    collector = OnednnVerboseCollector()
+    with pytest.raises(HwprofError, match="has no oneDNN") as raised:
+        collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))
+    assert raised.value.remedy
