@@ -53,8 +53,8 @@ class Events:
     terminating_flow: Flows | None = None
     value: npt.NDArray[np.int64] | npt.NDArray[np.float64] | None = None
     """Of counter events."""
-    figures: Mapping[str, npt.NDArray[np.float64]] = field(default_factory=dict)
-    """Annotation name -> number of each event, NaN where it has none; whole numbers are written as such."""
+    figures: Mapping[str, npt.NDArray[np.int64] | npt.NDArray[np.float64]] = field(default_factory=dict)
+    """Annotation name -> number of each event; one that is below zero or NaN is none."""
 
     def __len__(self) -> int:
         return len(self.time_ns)
@@ -211,7 +211,7 @@ class EventSequence(PacketSequence):
                 tag = packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT)
                 body += self._annotation(name, Varint(tag, strings, present), present)
         for name, figures in events.figures.items():
-            if (present := ~np.isnan(figures)).any():
+            if (present := figures >= 0).any():
                 body += self._annotation(name, _figure(figures, present), present)
         for tag, flows in (
             (packets.EVENT_FLOW, events.flow),
@@ -233,12 +233,10 @@ class EventSequence(PacketSequence):
         return columns.message(packets.EVENT_ANNOTATION, inner, len(present), present)
 
 
-def _figure(figures: npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Column:
-    known = figures[present]
-    if (known == np.floor(known)).all() and (known >= 0).all():
-        whole = np.where(present, figures, 0).astype(np.int64)
-        return Varint(packets.tag(packets.ANNOTATION_INT, packets.VARINT), whole, present)
-    return Fixed64(packets.tag(packets.ANNOTATION_DOUBLE, packets.FIXED64), figures, present)
+def _figure(figures: npt.NDArray[np.int64] | npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Column:
+    if figures.dtype.kind == "f":
+        return Fixed64(packets.tag(packets.ANNOTATION_DOUBLE, packets.FIXED64), figures, present)
+    return Varint(packets.tag(packets.ANNOTATION_INT, packets.VARINT), figures, present)
 
 
 _TYPE: Final = {kind: packets.EVENT_TYPE + varint(kind) for kind in EventType}

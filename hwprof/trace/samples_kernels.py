@@ -7,12 +7,12 @@ back onto a processor.
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import polars as pl
 
-from hwprof.trace.encoder import Events, EventSequence
+from hwprof.trace.encoder import Events, EventSequence, Numbers
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.packets import EventType
 
@@ -120,19 +120,20 @@ def write(sequence: EventSequence, found: pl.DataFrame) -> None:
     """Writes one thread's slices, each with what was sampled in it."""
     is_begin = np.tile([True, False], len(found))
 
-    def spread(values: pl.Series) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
-        result = np.full(2 * len(found), np.nan)
-        result[::2] = values.cast(pl.Float64).fill_null(np.nan).to_numpy()
+    def spread(values: pl.Series) -> np.ndarray[tuple[int], np.dtype[Any]]:
+        """At the begins; none at the ends."""
+        result = np.full(2 * len(found), -1, np.float64 if values.dtype.is_float() else np.int64)
+        result[::2] = values.fill_null(-1).to_numpy()
         return result
 
-    def numbers(values: list[int]) -> np.ndarray[tuple[int], np.dtype[np.uint32]]:
+    def numbers(values: Numbers) -> Numbers:
         result = np.zeros(2 * len(found), np.uint32)
         result[::2] = values
         return result
 
     figures = found.select(
         samples=pl.when(pl.col("samples") > 0).then("samples"),
-        cpu_ms=pl.col("cpu_ns") / 1e6,
+        cpu_ms=(pl.col("cpu_ns") / 1e6).round(6),
         cpi=pl.when(pl.col("instructions") > 0).then(pl.col("cycles") / pl.col("instructions")),
         llc_misses="llc_misses",
     )
@@ -144,9 +145,9 @@ def write(sequence: EventSequence, found: pl.DataFrame) -> None:
         Events(
             times,
             np.where(is_begin, np.uint8(EventType.BEGIN), np.uint8(EventType.END)),
-            name=numbers(sequence.names(found["name"]).tolist()),
-            category=numbers(sequence.categories(found["category"]).tolist()),
-            annotations={name: numbers(sequence.strings(found[name]).tolist()) for name in ("library", "full_name")},
+            name=numbers(sequence.names(found["name"])),
+            category=numbers(sequence.categories(found["category"])),
+            annotations={name: numbers(sequence.strings(found[name])) for name in ("library", "full_name")},
             terminating_flow=flow,
             figures={name: spread(figures[name]) for name in figures.columns},
         )

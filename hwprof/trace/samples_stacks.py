@@ -6,7 +6,7 @@ import polars as pl
 
 from hwprof.trace import packets
 from hwprof.trace.interning import Interned, Table
-from hwprof.trace.samples_code import Code, File, Key, Place
+from hwprof.trace.samples_code import UNKNOWN, Code, File, Key, Place
 
 
 class CallStacks:
@@ -25,11 +25,14 @@ class CallStacks:
         return self._interned.entry(Table.CALL_STACKS, (stack, leaf), lambda: self._frames(stack, leaf))
 
     def _frames(self, stack: int | None, leaf: Key) -> bytes:
-        frames = [self._frame(leaf)]
+        callers = []
         while stack in self._callers:
             stack, caller = self._callers[stack]
-            frames.append(self._frame(caller))
-        return b"".join(packets.number(2, frame) for frame in reversed(frames))  # the outermost first
+            callers.append(caller)
+        while callers and self._code.place(callers[-1]).file.path == UNKNOWN:
+            callers.pop()  # code without frame pointers has wrong callers: no flame graph is to stand on those
+        frames = [self._frame(key) for key in (*reversed(callers), leaf)]
+        return b"".join(packets.number(2, frame) for frame in frames)  # the outermost first
 
     def _frame(self, key: Key) -> int:
         return self._interned.entry(Table.FRAMES, key, lambda: self._described(self._code.place(key)))
