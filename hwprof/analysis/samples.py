@@ -1,4 +1,4 @@
-"""What ran when a sample was taken: the leaf layer, the framework's operator, the stage, the iteration; by time alone.
+"""What ran when a sample was taken, by time alone: leaf layer, module, framework's operator, stage, iteration.
 
 As with counts (``attribution``), one leaf layer runs at a time, so a sample of any thread belongs to the leaf that was
 running then: a worker's as well as the calling thread's. Nothing is dropped: a sample in the inference but in no leaf
@@ -20,7 +20,7 @@ Numbers = NDArray[np.int64]
 
 NONE: Final = -1
 
-OWNERS: Final = ("iteration", "stage", "layer", "operator")
+OWNERS: Final = ("iteration", "stage", "layer", "module", "operator")
 """The columns that samples get."""
 
 
@@ -95,10 +95,11 @@ def inference_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
 
 
 def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """The samples of one pass by time, with four more columns; ``spans`` are that pass's, ``layers`` the run's.
+    """The samples of one pass by time, with five more columns; ``spans`` are that pass's, ``layers`` the run's.
 
     ``iteration`` (null: outside of any); ``stage``: the innermost one's name (null: outside); ``layer``: a leaf's path,
     ``UNATTRIBUTED`` within the inference (the iteration, where none is marked) but in no leaf, null outside of it;
+    ``module``: the innermost one of the model, leaf or not, so that what a block does between leaves is its own;
     ``operator``: the innermost one that ran on the thread that calls the model (null: none, or none was recorded).
     """
     samples = samples if samples["time_ns"].is_sorted() else samples.sort("time_ns", maintain_order=True)
@@ -107,11 +108,13 @@ def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.Dat
     callers = iterations.select("pid", "tid").unique()
     stages = spans.filter(pl.col("kind") == "stage")
     operators = spans.filter(pl.col("kind") == "op").join(callers, on=["pid", "tid"], how="semi")
+    modules = spans.filter(pl.col("kind") == "layer")
     owners = inference_spans(spans, layers)
     return samples.with_columns(
         _gathered(iterations["iteration"], Timeline.of(iterations).at(times)).alias("iteration"),
         _named(stages["path"], Timeline.of(stages).at(times)).alias("stage"),
         _named(owners["path"], Timeline.of(owners).at(times)).alias("layer"),
+        _named(modules["path"], Timeline.of(modules).at(times)).alias("module"),
         _named(operators["path"], Timeline.of(operators).at(times)).alias("operator"),
     )
 

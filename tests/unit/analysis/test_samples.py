@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.analysis.samples import NONE, Timeline, attribute_samples, coverage
+from hwprof.analysis.samples import NONE, OWNERS, Timeline, attribute_samples, coverage
 from hwprof.run.schema import TABLES
 from tests.unit.analysis.frames import MAIN, WORKER, Example, spans
 
@@ -50,12 +50,15 @@ def test_every_sample_has_what_ran_at_its_time(taken: list[tuple[int, int]]) -> 
     ordered = given_rows.sort("time_ns", maintain_order=True)
     assert found.select(ordered.columns).equals(ordered)
     whole = list(example.spans.select("kind", "path", "iteration", "begin_ns", "end_ns").iter_rows())
-    for time, iteration, stage, layer in found.select("time_ns", "iteration", "stage", "layer").iter_rows():
+    columns = ("time_ns", "iteration", "stage", "layer", "module")
+    for time, iteration, stage, layer, module in found.select(columns).iter_rows():
         around = [row for row in whole if row[3] <= time < row[4]]
         leaf = next((path for kind, path, *_ in around if kind == "layer" and path != "outer"), None)
+        outer = next((path for _, path, *_ in around if path == "outer"), None)
         in_inference = any(kind == "stage" for kind, *_ in around)
         assert iteration == next((row[2] for row in around if row[0] == "iteration"), None)
         assert stage == ("inference" if in_inference else None)
+        assert module == (leaf or outer)
         assert layer == (leaf or (UNATTRIBUTED if in_inference else None))
     assert coverage(found)["samples"].sum() == len(taken)
 
@@ -93,4 +96,4 @@ def test_coverage_tells_what_lies_between_layers_from_what_lies_outside() -> Non
 
 def test_without_spans_nothing_is_owned() -> None:
     found = attribute_samples(samples([(5, MAIN)]), pl.DataFrame(schema=TABLES["spans"]), Example().layers)
-    assert found.select("iteration", "stage", "layer", "operator").row(0) == (None, None, None, None)
+    assert found.select(OWNERS).row(0) == (None,) * len(OWNERS)
