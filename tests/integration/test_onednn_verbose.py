@@ -17,8 +17,9 @@ import pytest
 from collectors.onednn_verbose import OnednnVerboseCollector
 from collectors.onednn_verbose.collector import RAW_FILE
 from collectors.onednn_verbose.lines import parse
-from hwprof.analysis.primitives import CLOCK, COLLECTOR, Primitives, analyse, vector_bits
+from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse, vector_bits
 from hwprof.errors import HwprofError
+from hwprof.report.primitives import of_run
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import PassContext
@@ -44,18 +45,9 @@ def collect(cwd: Path, *arguments: str, **environment: str) -> RunDirectory:
 
 
 def analysed(run: RunDirectory) -> Primitives:
-    (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
-    (clock,) = [clock for clock in trace.clocks if clock.name == CLOCK]
-    (record,) = trace.collectors
-    assert (record.name, record.state) == (COLLECTOR, "ran")
-    of_trace = pl.col("pass") == "trace"
-    return analyse(
-        run.read("primitives").filter(of_trace),
-        run.read("spans").filter(of_trace),
-        run.read("layers"),
-        clock.error_ns,
-        record.detail["machine_flags"],
-    )
+    found = of_run(run)
+    assert found is not None
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -105,8 +97,15 @@ def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
     assert "onednn_verbose," not in (folder / "worker.log").read_text()
     text = (folder / COLLECTOR / RAW_FILE).read_text()
     assert len(parse(text.splitlines()).primitives) == yolo.read("primitives").height
+    (record,) = trace.collectors
+    assert (record.name, record.state, record.detail["not_understood"]) == (COLLECTOR, "ran", 0)
     (measure,) = [record for record in yolo.manifest.passes if record.name == "measure"]
     assert measure.environment == {}
+
+
+def test_a_run_in_which_onednn_did_not_report(tmp_path: Path) -> None:
+    run = collect(tmp_path, "--model", "onednn_models:mixed", "--passes", "measure")
+    assert of_run(run) is None
 
 
 def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) -> None:
