@@ -72,9 +72,18 @@ class Timeline:
 
         The edges are looked up among the times and not the other way round: there are far fewer of them.
         """
-        first = np.searchsorted(times_ns, self.edges)
-        lengths = np.diff(first, prepend=0, append=len(times_ns))
-        return np.repeat(np.concatenate(([NONE], self.owner)), lengths)
+        return np.repeat(np.concatenate(([NONE], self.owner)), self._lengths(times_ns))
+
+    def values_at(self, values: pl.Series, times_ns: Numbers) -> pl.Series:
+        """As ``at``, what ``values`` has in the rows; null for ``NONE``. Looked up by the edge and not by the time."""
+        extended = pl.concat([values, pl.Series(values.name, [None], dtype=values.dtype)])
+        rows = np.concatenate(([NONE], self.owner))
+        pieces = extended.gather(np.where(rows == NONE, len(values), rows))
+        return pieces.gather(np.repeat(np.arange(len(pieces), dtype=np.uint32), self._lengths(times_ns)))
+
+    def _lengths(self, times_ns: Numbers) -> Numbers:
+        """How many of the times lie before the first edge, and from each edge to the next."""
+        return np.diff(np.searchsorted(times_ns, self.edges), prepend=0, append=len(times_ns))
 
     def overlaps(self, begins_ns: Numbers, ends_ns: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """What intervals share with the spans that own time: (number of the interval, row of the span, nanoseconds)."""
@@ -110,12 +119,13 @@ def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.Dat
     operators = spans.filter(pl.col("kind") == "op").join(callers, on=["pid", "tid"], how="semi")
     modules = spans.filter(pl.col("kind") == "layer")
     owners = inference_spans(spans, layers)
+    running = {"stage": stages, "layer": owners, "module": modules, "operator": operators}
     return samples.with_columns(
-        _gathered(iterations["iteration"], Timeline.of(iterations).at(times)).alias("iteration"),
-        _named(stages["path"], Timeline.of(stages).at(times)).alias("stage"),
-        _named(owners["path"], Timeline.of(owners).at(times)).alias("layer"),
-        _named(modules["path"], Timeline.of(modules).at(times)).alias("module"),
-        _named(operators["path"], Timeline.of(operators).at(times)).alias("operator"),
+        Timeline.of(iterations).values_at(iterations["iteration"], times).alias("iteration"),
+        *(
+            Timeline.of(frame).values_at(_by_number(frame["path"]), times).alias(name)
+            for name, frame in running.items()
+        ),
     )
 
 
@@ -136,13 +146,6 @@ def coverage(attributed: pl.DataFrame) -> pl.DataFrame:
     return rows.with_columns(share=pl.when(inside).then(share)).sort("where")
 
 
-def _gathered(values: pl.Series, rows: Numbers) -> pl.Series:
-    """The values in these rows, null for ``NONE``."""
-    extended = pl.concat([values, pl.Series(values.name, [None], dtype=values.dtype)])
-    return extended.gather(np.where(rows == NONE, len(values), rows).astype(np.uint32))
-
-
-def _named(names: pl.Series, rows: Numbers) -> pl.Series:
-    """As ``_gathered``, by number: a name is kept once however many samples have it."""
-    distinct = names.unique(maintain_order=True)
-    return _gathered(names.cast(pl.Enum(distinct)), rows)
+def _by_number(names: pl.Series) -> pl.Series:
+    """The names as numbers of distinct ones: each is kept once however many samples have it."""
+    return names.cast(pl.Enum(names.unique(maintain_order=True)))
