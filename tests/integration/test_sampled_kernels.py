@@ -78,18 +78,20 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
 
 
 def test_samples_of_the_inference_have_a_layer_or_lie_between_layers(found: Sampled) -> None:
-    """What lies between leaves is as much of the calling thread's time as the spans leave there; nearly all of it is
-    within a block of the model."""
+    """What lies between leaves is as much of the calling thread's time on a processor as the spans leave there; nearly
+    all of it is within a block of the model."""
     in_stage = found.attributed.filter(pl.col("stage") == "inference")
     assert in_stage.height > 500
     assert in_stage["layer"].null_count() == 0
     shares = dict(coverage(found.attributed).select("where", "share").iter_rows())
-    assert shares["layer"] > 0.8, shares
+    assert shares["layer"] > 0.7, shares
     assert share(found.inference["module"].is_not_null()) >= 0.97
-    times = found.times_ns()
-    between = total(times.filter(pl.col("layer") == UNATTRIBUTED), "time_ns") / total(times, "time_ns")
-    calling = found.inference.filter(pl.col("tid") == found.record.main_tid)
-    assert share(calling["layer"] == UNATTRIBUTED) == pytest.approx(between, abs=0.03)
+    calling = pl.col("tid") == found.record.main_tid
+    off = off_cpu(found.switches, found.spans, found.layers, found.iterations).filter(calling)
+    on = found.times_ns().join(off, on="layer", how="left").with_columns(pl.col("off_ns").fill_null(0))
+    on = on.select("layer", on_ns=pl.col("time_ns") - pl.col("off_ns"))
+    between = total(on.filter(pl.col("layer") == UNATTRIBUTED), "on_ns") / total(on, "on_ns")
+    assert share(found.inference.filter(calling)["layer"] == UNATTRIBUTED) == pytest.approx(between, abs=0.02)
 
 
 def test_code_has_names(found: Sampled) -> None:
