@@ -41,6 +41,7 @@ _TITLES: Final = {
     OPERATOR: "operators",
     KERNEL: "kernels",
 }
+_LEAVES: Final = {"span": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64}
 _LANES: Final = 1000  # ranks between two kinds of tracks
 
 
@@ -95,6 +96,8 @@ class PassTracks:
             leaves = self._leaves(prepared.filter(tid=self._record.main_tid) if self._record.main_tid else prepared)
             workers = self._samples.write(leaves, window, flows)
             self._write_window(prepared, until, rates, flows, workers)
+        if not parts:
+            self._samples.write(pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
         for (kind, _), track in self._tracks.items():
             for placed in track.finish():

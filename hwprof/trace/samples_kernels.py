@@ -77,9 +77,10 @@ def slices(samples: pl.DataFrame, switches: pl.DataFrame, edges: pl.DataFrame, b
         category=pl.lit(OFF_CPU),
         samples=pl.lit(0, pl.Int64),
     )
-    rows = [_conform(frame) for frame in (before, ran, off)]
+    later = pl.concat([_conform(ran), _conform(off)])
     at = pl.when(pl.col("category") == OFF_CPU).then("begin_ns").otherwise("end_ns")
-    return _merged(pl.concat(rows).with_columns(at=at).sort("tid", "at", maintain_order=True).drop("at"))
+    ordered = later.with_columns(at=at).sort("tid", "at", maintain_order=True).drop("at")
+    return _merged(pl.concat([before, ordered]).sort("tid", maintain_order=True))
 
 
 def _merged(rows: pl.DataFrame) -> pl.DataFrame:
