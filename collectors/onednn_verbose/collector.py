@@ -62,7 +62,7 @@ class OnednnVerboseCollector:
         if not torch.backends.mkldnn.is_available():  # type: ignore[no-untyped-call]
             raise HwprofError(
                 "this build of PyTorch has no oneDNN (torch.backends.mkldnn.is_available() is false)",
-                "nothing is lost but the names of primitives: the other collectors do not need it",
+                "use a PyTorch built with USE_MKLDNN=1, as the official CPU wheels for x86-64 are",
             )
         self._raw = context.raw / RAW_FILE
 
