@@ -119,13 +119,14 @@ def calls_differ(counted: Attribution, timed: Attribution) -> int:
 def kernels(
     spans: pl.DataFrame,
     rows: pl.DataFrame,
+    names: pl.DataFrame,
     layers: pl.DataFrame,
     counted: Attribution,
     done: Collection[str] | None = None,
 ) -> pl.DataFrame:
     """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
 
-    ``rows``: the pass's ``kernel_counts`` with the columns of its ``kernels``. ``done``: only these layers and their
+    ``rows``: the pass's ``kernel_counts``; ``names``: its ``kernels``. ``done``: only these layers and their
     sum, where others were cut short. ``layer`` is a leaf's path, ``UNATTRIBUTED``, or null: the whole (the inference).
     ``share`` is of the layer's count of that event, without the OpenMP runtime's, which are mostly waiting and have no
     share. Largest first.
@@ -134,14 +135,13 @@ def kernels(
     kept = spans.join(iterations, on="iteration", how="semi")
     wholes, _ = whole_spans(kept)
     keys = ["kernel", "library", "domain", "event", "provenance"]
-    named = rows.with_columns(kernel=pl.col("name").fill_null(UNNAMED))
     leaves = leaf_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers).select("span", layer="path")
-    inside = named.join(leaves, on="span", how="inner").group_by("layer", *keys).agg(pl.col("value").sum())
+    inside = _named(rows.join(leaves, on="span", how="inner"), names, ["layer"])
     if done is not None:
         inside = inside.filter(pl.col("layer").is_in(list(done)))
         whole = inside.group_by(keys).agg(pl.col("value").sum())
     else:
-        whole = named.join(wholes.select("span"), on="span", how="semi").group_by(keys).agg(pl.col("value").sum())
+        whole = _named(rows.join(wholes.select("span"), on="span", how="semi"), names, [])
     columns = ["layer", *keys, "value"]
     both = pl.concat(
         [
@@ -156,6 +156,15 @@ def kernels(
         pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
     )
     return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA).sort("value", "kernel", descending=[True, False])
+
+
+def _named(rows: pl.DataFrame, names: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
+    """Summed by kernel's number, of which there are many rows, and then by name, which are few."""
+    numbered = rows.group_by(*owner, "kernel", "event", "provenance").agg(pl.col("value").sum())
+    known = names.select("kernel", "library", "domain", name=pl.col("name").fill_null(UNNAMED))
+    joined = numbered.join(known, on="kernel", how="left").with_columns(pl.col("name").fill_null(UNNAMED))
+    keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
+    return joined.with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
 
 
 def kernel_metrics(table: pl.DataFrame, definitions: Sequence[MetricDefinition]) -> pl.DataFrame:

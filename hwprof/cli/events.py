@@ -101,7 +101,24 @@ def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
             return none_at_all
         return told.get(countable.name) or probing.why_not(countable)
 
-    return _listed(machine.describe(), machine.ROOT, names, everything, why_not, none_at_all)
+    listed = _listed(machine.describe(), machine.ROOT, names, everything, why_not, none_at_all)
+    if none_at_all is not None:
+        listed.notes[:0] = _all_the_same()
+    return listed
+
+
+def _all_the_same() -> list[str]:
+    """Who counts where hardware events cannot be counted."""
+    from hwprof.session import registry
+    from hwprof.session.counters import STAND_IN
+
+    if STAND_IN not in registry.names():
+        return []
+    (found,) = registry.survey([STAND_IN])
+    if found.availability.ok:
+        return [f"all the same hwprof collect gives CPI by layer: its counter {STAND_IN} follows the code as it runs"]
+    remedy = f" ({found.availability.remedy})" if found.availability.remedy else ""
+    return [f"nor does the counter {STAND_IN} work here, which needs no PMU: {found.availability.reason}{remedy}"]
 
 
 def _listed(

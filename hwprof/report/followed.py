@@ -36,7 +36,7 @@ def _build(
 ) -> Followed | None:
     machine = run.manifest.machine
     spans, counts = (_mine(run, table, record) for table in ("spans", "counts"))
-    named = _mine(run, "kernel_counts", record).join(_mine(run, "kernels", record), on="kernel", how="left")
+    by_kernel, names = (_mine(run, table, record) for table in ("kernel_counts", "kernels"))
     counted = attribute(spans, counts, modules, record)
     apart = followed.why_apart(record, companion)
     timed, done = None, None
@@ -73,7 +73,9 @@ def _build(
         layers=list(leaves.values()),
         unattributed=unattributed,
         inference=whole,
-        kernels=_kernels(followed.kernels(spans, named, modules, counted, done), events, record.metrics, table),
+        kernels=_kernels(
+            followed.kernels(spans, by_kernel, names, modules, counted, done), events, record.metrics, table
+        ),
     )
 
 

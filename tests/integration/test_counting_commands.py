@@ -27,6 +27,7 @@ def test_events_of_this_machine_fit_and_say_what_is_wrong(columns: int, tmp_path
         head = " ".join(done.stdout.split("cpi", 1)[0].split())
         assert "cannot be counted here: " in head and "try: " in head
         assert "no instructions" in done.stdout
+        assert "counter instrumented" in " ".join(done.stdout.split()), "what counts all the same, or why not"
 
 
 def test_events_as_json_agree_with_doctor(tmp_path: Path) -> None:

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import platform
+import re
+from pathlib import Path
 
 import pytest
 
 from collectors.instrumented.engine import processor_flags
+from collectors.instrumented.frequency import reference_ghz
 from tests.following import child
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
@@ -206,3 +209,15 @@ def test_threads_that_are_not_followed_are_named() -> None:
         """
     )
     assert any("not followed" in note and f"({said['tid']})" in note for note in said["notes"])
+
+
+def test_the_reference_frequency_is_that_of_the_time_stamp_counter() -> None:
+    """The kernel's own calibration of it, where it tells (cpuinfo has it on processors without frequency scaling), and
+    itself again."""
+    first, second = reference_ghz(), reference_ghz()
+    assert second == pytest.approx(first, rel=1e-4)
+    assert 0.5 < first < 10
+    told = re.search(r"^cpu MHz\s*: ([\d.]+)$", Path("/proc/cpuinfo").read_text(), re.MULTILINE)
+    scaled = Path("/sys/devices/system/cpu/cpu0/cpufreq").exists() or "aperfmperf" in processor_flags()
+    if told is not None and not scaled:
+        assert first == pytest.approx(float(told[1]) / 1000, rel=1e-3)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
-import os
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
 
 from collectors.symbols.library import open_library
-from tests.following import ROOT, child
+from tests.following import child
 from tests.requirements import require_module, require_tool
 
 NETWORK = """
@@ -112,38 +109,3 @@ def test_what_a_network_executes_has_names(tmp_path: Path) -> None:
     assert any("conv" in name and name.startswith("jit_") for name in names)
     assert {"at::native::silu_kernel", "at::native::cpu_max_pool (parallel)"} <= names
     assert any(name.startswith("gomp_") for name in names)
-
-
-def test_onednns_dump_tells_what_its_map_tells_and_when(tmp_path: Path) -> None:
-    require_module("torch")
-    script = f"""
-{NETWORK}
-    import json, os, time
-    from pathlib import Path
-    from collectors.symbols.jit import keep_perf_map
-    from collectors.symbols.jitdump import jitdump_of, read_jitdump
-    from collectors.symbols.mappings import executable_mappings
-    began = time.monotonic_ns()
-    with torch.inference_mode():
-        net(x)
-    ended = time.monotonic_ns()
-    dump = read_jitdump(jitdump_of(executable_mappings(Path("/proc/self/maps").read_text())).read_bytes())
-    known = keep_perf_map(os.getpid(), Path({str(tmp_path)!r}))
-    print(json.dumps([
-        dump.pid == os.getpid() and dump.is_monotonic, dump.places() == known, len(known),
-        all(began <= loaded.time <= ended for loaded in dump.loaded),
-    ]))
-"""
-    done = subprocess.run(
-        [sys.executable, "-c", "if True:\n" + script],
-        cwd=ROOT,
-        env=os.environ | {"ONEDNN_JIT_PROFILE": "6", "JITDUMPDIR": str(tmp_path)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    own_process, same, count, within = json.loads(done.stdout.splitlines()[-1])
-    assert (own_process, same, within) == (True, True, True)
-    assert count > 0

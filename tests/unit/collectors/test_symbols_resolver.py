@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import struct
 from pathlib import Path
 
 import numpy as np
@@ -14,7 +13,6 @@ from hypothesis import strategies as st
 from collectors.symbols import jit
 from collectors.symbols.domains import Domain
 from collectors.symbols.jit import Known, keep_perf_map, read_perf_map, split_ordinal
-from collectors.symbols.jitdump import jitdump_of, read_jitdump
 from collectors.symbols.kallsyms import KernelSymbols, read_kallsyms
 from collectors.symbols.kernels import UNKNOWN, Kernel
 from collectors.symbols.library import open_library
@@ -50,8 +48,6 @@ def test_executable_mappings_are_read() -> None:
         ("jit-28007.dump", Domain.OTHER, Path("/tmp/.debug/jit/dnnl.a/jit-28007.dump")),
         ("[vdso]", Domain.SYSTEM, None),
     ]
-    assert jitdump_of(found) == Path("/tmp/.debug/jit/dnnl.a/jit-28007.dump")
-    assert jitdump_of(found[:3]) is None
 
 
 # --- ranges
@@ -131,61 +127,6 @@ def test_a_perf_map_is_kept_among_the_raw_files(tmp_path: Path, monkeypatch: pyt
     assert len(keep_perf_map(7, raw)) == 4
     assert not written.exists()
     assert (raw / "perf.map").read_text() == PERF_MAP
-
-
-def dump(order: str, *records: bytes, flags: int = 0) -> bytes:
-    return struct.pack(f"{order}IIIIIIQQ", 0x4A695444, 1, 40, 62, 0, 77, 5, flags) + b"".join(records)
-
-
-def load(order: str, time: int, address: int, size: int, index: int, name: bytes) -> bytes:
-    body = struct.pack(f"{order}IIQQQQ", 77, 78, address, address, size, index) + name + b"\0" + bytes(size)
-    return struct.pack(f"{order}IIQ", 0, 16 + len(body), time) + body
-
-
-def move(order: str, time: int, old: int, new: int, size: int, index: int) -> bytes:
-    body = struct.pack(f"{order}IIQQQQQ", 77, 78, new, old, new, size, index)
-    return struct.pack(f"{order}IIQ", 1, 16 + len(body), time) + body
-
-
-@pytest.mark.parametrize("order", ["<", ">"])
-def test_a_jitdump_is_read_in_both_orders_of_bytes(order: str) -> None:
-    debug_info = struct.pack(f"{order}IIQ", 2, 24, 11) + bytes(8)
-    loaded = load(order, 10, 0x1000, 64, 0, b"jit_conv_t.7")
-    made = read_jitdump(dump(order, loaded, debug_info, move(order, 12, 0x1000, 0x2000, 64, 0)))
-    assert made is not None
-    assert (made.pid, made.is_monotonic) == (77, True)
-    assert [(one.time, one.place.start, one.place.end, one.place.kernel.full_name) for one in made.loaded] == [
-        (10, 0x1000, 0x1040, "jit_conv_t.7"),
-        (12, 0x2000, 0x2040, "jit_conv_t.7"),
-    ]
-    assert len(made.places()) == 2
-
-
-def test_a_later_jitdump_may_have_a_longer_header() -> None:
-    header = bytearray(dump("<") + bytes(8))
-    struct.pack_into("<I", header, 8, len(header))
-    made = read_jitdump(bytes(header) + load("<", 10, 0x1000, 64, 0, b"k.0"))
-    assert made is not None
-    assert [place.start for place in made.places()] == [0x1000]
-
-
-def test_a_jitdump_says_whose_time_it_has() -> None:
-    made = read_jitdump(dump("<", flags=1))
-    assert made is not None
-    assert not made.is_monotonic
-
-
-@given(st.integers(0, 300), st.binary(max_size=40))
-def test_a_jitdump_that_was_cut_short_has_its_whole_records(length: int, rest: bytes) -> None:
-    whole = dump("<", *(load("<", n, 0x1000 * (n + 1), 8, n, b"k.%d" % n) for n in range(3)))
-    made = read_jitdump(whole[:length])
-    if length < 40:
-        assert made is None
-    else:
-        assert made is not None
-        assert len(made.loaded) == (min(length, len(whole)) - 40) // ((len(whole) - 40) // 3)
-    read_jitdump(whole[:length] + rest)
-    read_jitdump(rest)
 
 
 # --- the operating system
