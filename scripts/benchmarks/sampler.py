@@ -3,10 +3,12 @@ and how fast the samples are read afterwards.
 
     python -m scripts.benchmarks.sampler [--models yolov7 yolov8n] [--rounds 12] [--frequency 999] [--samples 10000000]
 
-Every round does the forward once sampled and once not, in a random order. The figure is the median over rounds of the
-sampled forward's time (or its process's processor time) divided by the other one's, with the error of that median
-(1.25 standard errors of the mean, from the quartiles). Reading: a file of so many samples, each with counters and up to
-23 callers of 4000 different call chains, becomes the rows of ``samples``.
+Every round does the forward three times, in a random order: left alone, sampled, and interrupted as often for nothing
+(the same timer on every thread, told to take neither user's nor kernel's code: the interrupt comes, and no sample is
+made). The last one is what the machine takes for interrupts, whoever samples; in a virtual machine that is nearly all.
+Figures are medians over rounds of the forward's time (or its process's processor time) divided by that of the one left
+alone, with the error of that median (1.25 standard errors of the mean, from the quartiles). Reading: a file of so many
+samples, each with counters and up to 23 callers of 4000 different call chains, becomes the rows of ``samples``.
 """
 
 from __future__ import annotations
@@ -15,10 +17,12 @@ import argparse
 import json
 import random
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +31,9 @@ from collectors.sampler import SamplerCollector
 from collectors.sampler.clocks import Clock
 from collectors.sampler.spool import read_spool
 from collectors.sampler.tables import samples_table
-from hwprof.hardware.perf_sampling import RECORD_SAMPLE
+from collectors.sampler.threads import threads_of
+from hwprof.hardware import perf_event, perf_sampling
+from hwprof.hardware.perf_sampling import RECORD_SAMPLE, SamplingAttributes
 from hwprof.hardware.pmu import Code
 from hwprof.session.collector import PassContext
 from scripts.benchmarks.tables import Table, write
@@ -39,6 +45,39 @@ _USER = 2
 _CONTEXT_USER = 2**64 - 512
 
 FORWARDS = "--forwards"
+
+BARE, INTERRUPTED, SAMPLED = "left alone", "interrupted", "sampled"
+
+_FLAGS_OFFSET = 40
+_EXCLUDE_USER_AND_KERNEL = 1 << 4 | 1 << 5
+
+
+class _Interrupts:
+    """The sampler's timer on every thread that a process has, without samples."""
+
+    def __init__(self, pid: int, frequency_hz: int) -> None:
+        attributes = _OfNothing(
+            perf_event.TYPE_SOFTWARE, perf_sampling.CONFIG_CPU_CLOCK, frequency_hz=frequency_hz, disabled=True
+        )
+        self._fds = [perf_event.open_event(attributes, tid) for tid in threads_of(pid)]
+
+    def begin(self) -> None:
+        for fd in self._fds:
+            perf_event.enable_group(fd)
+
+    def end(self) -> None:
+        for fd in self._fds:
+            perf_event.disable_group(fd)
+
+
+class _OfNothing(SamplingAttributes):
+    """Samples of neither user's nor kernel's code."""
+
+    def pack(self) -> bytes:
+        packed = bytearray(super().pack())
+        (flags,) = struct.unpack_from("=Q", packed, _FLAGS_OFFSET)
+        struct.pack_into("=Q", packed, _FLAGS_OFFSET, flags | _EXCLUDE_USER_AND_KERNEL)
+        return bytes(packed)
 
 
 def _forwards(model: str) -> None:
@@ -79,29 +118,38 @@ def _bench(model: str, rounds: int, frequency_hz: int) -> list[str]:
         process.stdout.readline()
         sampler = SamplerCollector()
         sampler.start(PassContext("trace", process.pid, process.pid, Path(raw), {"frequency": frequency_hz}))
-        order, taken = random.Random(0), {True: [(0, 0)] * 0, False: [(0, 0)] * 0}
+        interrupts = _Interrupts(process.pid, frequency_hz)
+        around: dict[str, tuple[Callable[[], None], ...]] = {
+            BARE: (),
+            INTERRUPTED: (interrupts.begin, interrupts.end),
+            SAMPLED: (sampler.work_begins, sampler.step, sampler.work_ends),
+        }
+        order, taken = random.Random(0), {way: [(0, 0)] * 0 for way in around}
         for _ in range(rounds):
-            for sampled in order.sample([True, False], 2):
-                if sampled:
-                    sampler.work_begins()
-                taken[sampled].append(forward())
-                if sampled:
-                    sampler.step()
-                    sampler.work_ends()
+            for way in order.sample(list(around), len(around)):
+                for first in around[way][:1]:
+                    first()
+                taken[way].append(forward())
+                for later in around[way][1:]:
+                    later()
         process.stdin.close()
         process.wait()
         found = sampler.stop()
-    wall, cpu = (
-        [sampled[which] / bare[which] for sampled, bare in zip(taken[True], taken[False], strict=True)]
-        for which in (0, 1)
-    )
-    bare_ms = statistics.median(wall for wall, _ in taken[False]) / 1e6
-    samples, lost = found.detail["samples"], found.detail["lost"]
-    event = found.detail["event"]
-    return [f"{model}, {event}", f"{bare_ms:.1f}", _more(wall), _more(cpu), str(samples), str(lost), str(rounds)]
+    bare_ms = statistics.median(wall for wall, _ in taken[BARE]) / 1e6
+    more = [_more(taken[way], taken[BARE], which) for way in (SAMPLED, INTERRUPTED) for which in (0, 1)]
+    detail = found.detail
+    return [
+        f"{model}, {detail['event']}",
+        f"{bare_ms:.1f}",
+        *more,
+        str(detail["samples"]),
+        str(detail["lost"]),
+        str(rounds),
+    ]
 
 
-def _more(ratios: list[float]) -> str:
+def _more(taken: list[tuple[int, int]], bare: list[tuple[int, int]], which: int) -> str:
+    ratios = [mine[which] / other[which] for mine, other in zip(taken, bare, strict=True)]
     low, median, high = statistics.quantiles(ratios, n=4)
     error = 1.25 * (high - low) / 1.349 / len(ratios) ** 0.5
     return f"{(median - 1) * 100:+.2f}% ± {error * 100:.2f}"
@@ -155,7 +203,17 @@ def main() -> None:
     ]
     table = Table(
         title=f"What sampling at {options.frequency} Hz costs",
-        columns=["model, 640, sampled on", "median ms", "slower", "more processor time", "samples", "lost", "rounds"],
+        columns=[
+            "model, 640, sampled on",
+            "median ms",
+            "sampled: slower",
+            "more processor time",
+            "interrupted for nothing: slower",
+            "more processor time",
+            "samples",
+            "lost",
+            "rounds",
+        ],
         rows=rows,
         note=f"{__doc__}\n{_reading(options.samples)}",
         command="python -m scripts.benchmarks.sampler",
