@@ -62,14 +62,16 @@ def _stolen(record: PassRecord, machine: Machine) -> list[str]:
 def _pass(record: PassRecord) -> PassInfo:
     known = record.begin_ns is not None and record.end_ns is not None
     kept = [iteration for iteration in record.iterations if not iteration.warmup]
+    alone = [iteration.alone_for for iteration in record.iterations if iteration.alone_for is not None]
     return PassInfo(
         name=record.name,
         status=record.status,
         reason=record.reason,
         seconds=(record.end_ns - record.begin_ns) / 1e9 if known else None,  # type: ignore[operator]
-        warmup=len(record.iterations) - len(kept),
+        warmup=len(record.iterations) - len(kept) - len(alone),
         timed=sum(not iteration.layers_counted for iteration in kept),
         counted=sum(iteration.layers_counted for iteration in kept),
+        alone=alone,
         event_sets=record.event_sets,
         collectors=record.collectors,
         clocks=record.clocks,

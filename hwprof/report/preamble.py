@@ -135,8 +135,8 @@ def _pass(record: PassInfo) -> str:
     if record.status != "completed":
         return f"{record.name}: {record.status}{took}: {record.reason or 'it did not come to its end'}"
     kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "timed and counted")]
-    iterations = ", ".join(f"{number} {kind}" for number, kind in kinds if number)
-    return f"{record.name}: {record.status}{took}; iterations: {iterations or 'none'}"
+    words = [f"{number} {kind}" for number, kind in kinds if number] + [f"1 for {name} alone" for name in record.alone]
+    return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
 
 
 def _effects(document: Document) -> list[str]:

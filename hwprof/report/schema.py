@@ -29,7 +29,8 @@ class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges."""
+    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges; those
+    ``alone`` for one collector each (its name) came when all else was measured."""
 
     name: str
     status: PassStatus
@@ -38,6 +39,7 @@ class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
     warmup: int
     timed: int
     counted: int
+    alone: list[str]
     event_sets: list[list[str]]
     collectors: list[CollectorRecord]
     clocks: list[ClockRecord]

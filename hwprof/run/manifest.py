@@ -109,6 +109,7 @@ class IterationRecord(msgspec.Struct, frozen=True):
     warmup: bool
     event_set: int | None  # None: no counter collector ran
     layers_counted: bool
+    alone_for: str | None = None  # the one collector that looked, when the others had stopped; marked as warm-up
 
 
 class ClockRecord(msgspec.Struct, frozen=True):

@@ -45,15 +45,15 @@ class RunningCollectors:
         """Those that read counters at span edges."""
         return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
 
-    def stop(self, iterate: Callable[[], None] = lambda: None) -> dict[str, Collected]:
-        """Stops all; what each handed over. ``iterate`` is one more iteration, done for each collector that looks only
-        when the others have stopped."""
+    def stop(self, iterate: Callable[[str], None] = lambda name: None) -> dict[str, Collected]:
+        """Stops all; what each handed over. ``iterate`` is one more iteration, done for each collector (its name)
+        that looks only when the others have stopped."""
         collected = {}
         for name, collector in sorted(self.running.items(), key=lambda item: isinstance(item[1], OwnIteration)):
             with self.guard(name):
                 if isinstance(collector, OwnIteration):
                     with collector.own_iteration():
-                        iterate()
+                        iterate(name)
                 collected[name] = collector.stop()
         return collected
 

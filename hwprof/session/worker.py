@@ -174,10 +174,10 @@ class _Worker:
             self._workload.iterate(self._recorder.stage, save_to)
             return time.process_time_ns() - cpu_ns
 
-    def _iterate_once_more(self) -> None:
+    def _iterate_once_more(self, collector: str) -> None:
         """For a collector that looks when everything else is measured."""
         self._watch.time_only()
-        self._iterate(IterationRecord(len(self._record.iterations), True, None, False))
+        self._iterate(IterationRecord(len(self._record.iterations), True, None, False, alone_for=collector))
 
     def _step(self) -> None:
         self._reporter.send(Step())

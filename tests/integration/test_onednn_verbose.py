@@ -92,6 +92,7 @@ def test_shares_are_of_the_layers_time(yolo: RunDirectory) -> None:
 def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
     (trace,) = [record for record in yolo.manifest.passes if record.name == "trace"]
     assert [iteration.warmup for iteration in trace.iterations] == [True, False, False, True]
+    assert [iteration.alone_for for iteration in trace.iterations] == [None, None, None, COLLECTOR]
     assert analysed(yolo).calls["iteration"].unique().to_list() == [3]
     folder = yolo.path / "raw" / "trace"
     assert "onednn_verbose," not in (folder / "worker.log").read_text()

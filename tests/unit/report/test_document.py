@@ -10,7 +10,7 @@ from hwprof.analysis.metrics import independent
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.metrics import vocabulary
 from hwprof.report import choice, columns, document, ranking, schema, topdown
-from hwprof.run.manifest import CoreKind
+from hwprof.run.manifest import CoreKind, IterationRecord
 from tests.requirements import require_module
 from tests.synthetic_run import build
 from tests.unit.report import runs
@@ -216,3 +216,12 @@ def test_a_processor_that_this_version_s_catalogue_lacks_keeps_its_id(tmp_path: 
     machine = run.manifest.machine
     run.manifest.machine = msgspec.structs.replace(machine, cores=(CoreKind("cpu", "acme-anvil", (0,)),))
     assert document.build(run).cores[0].name == "acme-anvil"
+
+
+def test_an_iteration_for_one_collector_alone_is_no_warm_up(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=2)
+    trace = run.manifest.passes[1]
+    trace.iterations.append(IterationRecord(len(trace.iterations), True, None, False, alone_for="onednn_verbose"))
+    before, after = (document.build(each).passes[1] for each in (build(tmp_path / "other", iterations=2), run))
+    assert (after.warmup, after.timed, after.counted) == (before.warmup, before.timed, before.counted)
+    assert (before.alone, after.alone) == ([], ["onednn_verbose"])

@@ -47,15 +47,15 @@ def test_it_comes_when_the_others_have_stopped() -> None:
     collectors = RunningCollectors()
     collectors.running = {"loud": Loud(log), "quiet": Quiet(log)}
     assert isinstance(collectors.running["loud"], OwnIteration)
-    assert set(collectors.stop(lambda: log.append("iteration"))) == {"quiet", "loud"}
-    assert log == ["quiet stops", "loud begins", "iteration", "loud ends", "loud stops"]
+    assert set(collectors.stop(lambda name: log.append(f"iteration for {name}"))) == {"quiet", "loud"}
+    assert log == ["quiet stops", "loud begins", "iteration for loud", "loud ends", "loud stops"]
 
 
 def test_nobody_asks_for_it_and_there_is_none() -> None:
     log: list[str] = []
     collectors = RunningCollectors()
     collectors.running = {"quiet": Quiet(log)}
-    collectors.stop(lambda: log.append("iteration"))
+    collectors.stop(lambda name: log.append(f"iteration for {name}"))
     assert log == ["quiet stops"]
 
 
@@ -64,7 +64,7 @@ def test_a_workload_that_fails_in_it_costs_that_collectors_data_only() -> None:
     collectors = RunningCollectors()
     collectors.running = {"loud": Loud(log), "quiet": Quiet(log)}
 
-    def fail() -> None:
+    def fail(name: str) -> None:
         raise HwprofError("the model has had enough")
 
     assert set(collectors.stop(fail)) == {"quiet"}
