@@ -3,14 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from collectors.counting.readings import CountColumns
-from collectors.counting.threads import ThreadCounters
 from hwprof.session.collector import PassContext
 
 if TYPE_CHECKING:
     import polars as pl
+
+
+class NamedThread(Protocol):
+    """A thread, and what it was called."""
+
+    @property
+    def tid(self) -> int:
+        """Its number, the operating system's."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """Empty where it is not known."""
+        ...
 
 
 def counts_table(columns: CountColumns, names: Sequence[str]) -> pl.DataFrame:
@@ -30,8 +43,8 @@ def counts_table(columns: CountColumns, names: Sequence[str]) -> pl.DataFrame:
     ).with_columns(provenance=pl.lit("measured"))
 
 
-def threads_table(threads: Sequence[ThreadCounters], context: PassContext) -> pl.DataFrame:
-    """Every thread that was counted, once: of two that had the same number, the later one."""
+def threads_table(threads: Sequence[NamedThread], context: PassContext) -> pl.DataFrame:
+    """Every thread that was looked at, once: of two that had the same number, the later one."""
     import polars as pl
 
     return pl.DataFrame(

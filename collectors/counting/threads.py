@@ -147,9 +147,9 @@ def cpu_time_ns(tid: int) -> int | None:
     return run_ns or None
 
 
-def thread_name(tid: int) -> str:
-    """The kernel's name of a thread of this process (its comm)."""
+def thread_name(tid: int, pid: int | str = "self") -> str:
+    """The kernel's name of a process's thread (its comm); empty if it has ended."""
     try:
-        return Path(f"/proc/self/task/{tid}/comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
+        return Path(f"/proc/{pid}/task/{tid}/comm").read_text(encoding="utf-8", errors="replace").rstrip("\n")
     except OSError:
         return ""

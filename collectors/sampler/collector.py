@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any, Final
 
 from collectors.perf.opening import NotAllowedError
@@ -11,7 +10,7 @@ from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now
 from collectors.sampler.cost import sample_cost_ns
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
 from collectors.sampler.watch import Watch
-from collectors.symbols.jit import Known, keep_perf_map
+from collectors.symbols.jit import keep_perf_map
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.machine import describe
@@ -44,8 +43,7 @@ class SamplerCollector:
         self._plan: Plan | None = None
         self._watch: Watch | None = None
         self._cost_ns: float | None = None
-        self._raw: Path | None = None
-        self._pid = 0
+        self._context: PassContext | None = None
 
     # --- Collector
 
@@ -76,16 +74,15 @@ class SamplerCollector:
             why = permission.why_not_allowed(error)
             raise HwprofError(f"cannot watch the worker: {why.reason}", why.remedy) from error
         watch.mappings += mappings_now(context.pid)
-        self._plan, self._watch, self._raw, self._pid = plan, watch, context.raw, context.pid
+        self._plan, self._watch, self._context = plan, watch, context
 
     def stop(self) -> Collected:
         """Decodes what the rings held, and names the code: the worker has ended by now."""
-        plan, watch, raw = self._plan, self._watch, self._raw
-        if plan is None or watch is None or raw is None:
+        plan, watch, context = self._plan, self._watch, self._context
+        if plan is None or watch is None or context is None:
             return Collected()
         watch.close()
-        jit_kernels = keep_perf_map(self._pid, raw)
-        return _collected(plan, watch, raw / SPOOL_FILE, jit_kernels, self._cost_ns)
+        return _collected(plan, watch, context, self._cost_ns)
 
     # --- Following
 
@@ -124,13 +121,20 @@ def _refuse_too_frequent(options: Options) -> None:
         raise HwprofError(why.reason, why.remedy)
 
 
-def _collected(plan: Plan, watch: Watch, spool: Path, jit_kernels: Sequence[Known], cost_ns: float | None) -> Collected:
+def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | None) -> Collected:
+    from collectors.counting.tables import threads_table
     from collectors.sampler import naming, tables
     from collectors.sampler.spool import read_spool
 
+    spool = context.raw / SPOOL_FILE
     recording = read_spool(spool, reading=plan.reading)
     samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, watch.events))
-    named = naming.name(samples, tables.stacks_table(recording.stacks), watch.own_mappings(), jit_kernels)
+    stacks = tables.stacks_table(recording.stacks)
+    try:
+        jit_kernels = keep_perf_map(context.pid, context.raw)
+        named = naming.name(samples, stacks, watch.own_mappings(), jit_kernels)
+    except Exception as error:  # samples without names still tell where the time goes: by layer, by thread
+        jit_kernels, named = [], naming.nameless(samples, stacks, error)
     represented = int(recording.samples.period.sum())
     detail = plan.detail() | {
         "samples": samples.height,
@@ -152,6 +156,7 @@ def _collected(plan: Plan, watch: Watch, spool: Path, jit_kernels: Sequence[Know
             "samples": named.samples,
             "stacks": named.stacks,
             "kernels": named.kernels,
+            "threads": threads_table(watch.own_threads(), context),
             "switches": tables.switches_table(recording.switches),
             "mappings": tables.mappings_table(watch.mappings),
         },

@@ -41,6 +41,7 @@ class Named:
     samples: pl.DataFrame
     stacks: pl.DataFrame
     kernels: pl.DataFrame
+    failure: str | None = None  # why nothing has a name
 
     def detail(self) -> dict[str, Any]:
         """For the manifest: how many samples have a name, lie in a file without symbols for them, or lie nowhere known;
@@ -57,6 +58,8 @@ class Named:
 
     def notes(self) -> list[str]:
         """Where names are missing."""
+        if self.failure is not None:
+            return [f"no sample has a name: {self.failure}"]
         without = self._samples_of_kernels().filter(pl.col("name").is_null())
         count = int(without["count"].sum())
         if not count or count <= UNNAMED_SHARE * self.samples.height:
@@ -104,6 +107,13 @@ def name(
         stacks.with_columns(kernel=pl.Series(callers, dtype=pl.Int32)),
         kernels_table(list(numbering.kernels)),
     )
+
+
+def nameless(samples: pl.DataFrame, stacks: pl.DataFrame, error: Exception) -> Named:
+    """What there is where naming has failed: all code is unknown, and the reason is told."""
+    unknown = pl.lit(0, dtype=pl.Int32).alias("kernel")
+    why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
+    return Named(samples.with_columns(unknown), stacks.with_columns(unknown), kernels_table([UNKNOWN]), why)
 
 
 class _Numbering:

@@ -21,6 +21,7 @@ from hwprof.hardware.perf_sampling import (
     CPUMODE_MASK,
     MISC_SWITCH_OUT,
     MISC_SWITCH_OUT_PREEMPT,
+    RECORD_COMM,
     RECORD_FORK,
     RECORD_LOST,
     RECORD_LOST_SAMPLES,
@@ -115,6 +116,15 @@ class Birth:
     tid: int
 
 
+@dataclass(frozen=True)
+class Renaming:
+    """A thread that took another name; ``pid`` is another process's where a child did."""
+
+    pid: int
+    tid: int
+    name: str
+
+
 @dataclass
 class Batch:
     """What one block of bytes held."""
@@ -123,6 +133,7 @@ class Batch:
     switches: Switches
     mappings: list[Mapping] = field(default_factory=list)
     births: list[Birth] = field(default_factory=list)
+    renamings: list[Renaming] = field(default_factory=list)
     lost: int = 0  # records that found no room, or that the hardware dropped
     throttled: int = 0  # how often the kernel stopped an event for the rest of a tick
 
@@ -157,6 +168,7 @@ class Decoder:
             switches=_switches(words, *of(RECORD_SWITCH)),
             mappings=list(_mappings(words, *of(RECORD_MMAP2))),
             births=list(_births(words, *of(RECORD_FORK))),
+            renamings=list(_renamings(words, *of(RECORD_COMM))),
             lost=_total(words, of(RECORD_LOST)[0] + 2) + _total(words, of(RECORD_LOST_SAMPLES)[0] + 1),
             throttled=len(of(RECORD_THROTTLE)[0]),
         )
@@ -220,14 +232,13 @@ def _switches(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Switche
 
 def _mappings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Mapping]:
     for begin, until in zip(at.tolist(), end.tolist(), strict=True):
-        name = words[begin + 9 : until + _END_THREAD].tobytes().split(b"\0", 1)[0]
         yield Mapping(
             time_ns=int(words[until + _END_TIME]),
             pid=int(words[begin + 1] & _LOW),
             address=int(words[begin + 2]),
             size_bytes=int(words[begin + 3]),
             offset_bytes=int(words[begin + 4]),
-            file=name.decode(errors="surrogateescape"),
+            file=_text(words[begin + 9 : until + _END_THREAD]).decode(errors="surrogateescape"),
             protection=int(words[begin + 8] & _LOW),
         )
 
@@ -235,6 +246,20 @@ def _mappings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterato
 def _births(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Birth]:
     for begin in at.tolist():
         yield Birth(time_ns=int(words[begin + 3]), pid=int(words[begin + 1] & _LOW), tid=int(words[begin + 2] & _LOW))
+
+
+def _renamings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Renaming]:
+    for begin, until in zip(at.tolist(), end.tolist(), strict=True):
+        yield Renaming(
+            pid=int(words[begin + 1] & _LOW),
+            tid=int(words[begin + 1] >> _HALF),
+            name=_text(words[begin + 2 : until + _END_THREAD]).decode(errors="replace"),
+        )
+
+
+def _text(words: Words) -> bytes:
+    """Up to its end mark."""
+    return words.tobytes().split(b"\0", 1)[0]
 
 
 def _total(words: Words, at: Numbers) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
 from typing import Final
@@ -157,7 +158,7 @@ def mappings_table(mappings: Sequence[Mapping]) -> pl.DataFrame:
             "address": [mapping.address for mapping in mappings],
             "size_bytes": [mapping.size_bytes for mapping in mappings],
             "offset_bytes": [mapping.offset_bytes for mapping in mappings],
-            "file": [mapping.file for mapping in mappings],
+            "file": [os.fsencode(mapping.file).decode(errors="replace") for mapping in mappings],
         },
         schema={
             "time_ns": pl.Int64,

@@ -84,8 +84,8 @@ class SampledThread:
 
 
 class Lookout:
-    """Tells of births and new executable mappings in a process, from its first thread on: an event that never happens,
-    inherited by every thread that is born, on each processor, as inherited events with a ring must be."""
+    """Tells of births, names and new executable mappings in a process, from its first thread on: an event that never
+    happens, inherited by every thread that is born, on each processor, as inherited events with a ring must be."""
 
     def __init__(self, pid: int, cpu: int) -> None:
         """Raises ``OSError``."""
@@ -97,6 +97,7 @@ class Lookout:
             inherit=True,
             births=True,
             mappings=True,
+            names=True,
             wakeup_bytes=1,
         )
         self.fd = perf_event.open_event(attributes, pid, cpu=cpu)

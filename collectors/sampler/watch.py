@@ -11,10 +11,11 @@ import os
 import select
 import threading
 from collections.abc import Iterable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from collectors.counting.threads import MORE_DESCRIPTORS, EndedError, RefusedError, descriptors_left
+from collectors.counting.threads import MORE_DESCRIPTORS, EndedError, RefusedError, descriptors_left, thread_name
 from collectors.sampler.clocks import Clock
 from collectors.sampler.plan import Plan
 from collectors.sampler.records import Decoder, Mapping
@@ -23,6 +24,14 @@ from hwprof.errors import HwprofError
 from hwprof.hardware import machine
 
 LOOKOUT_DESCRIPTORS: Final = 1
+
+
+@dataclass(frozen=True)
+class Thread:
+    """One that was sampled, and its last name."""
+
+    tid: int
+    name: str
 
 
 class Watch:
@@ -43,6 +52,7 @@ class Watch:
         self.mappings: list[Mapping] = []
         self.refused: dict[int, str] = {}  # tid -> why it is not sampled
         self.missed = 0  # threads that had ended before they could be sampled
+        self._names: dict[int, str] = {}  # by tid
         self.sampled: set[int] = set()
         self.counted = 0  # of the event, by all threads, sampled or not
         self.lost = 0  # records of births and mappings
@@ -103,6 +113,11 @@ class Watch:
         """Those of the watched process, without its children's."""
         return [mapping for mapping in self.mappings if mapping.pid == self._pid]
 
+    def own_threads(self) -> list[Thread]:
+        """Those that were sampled, the main thread first."""
+        tids = sorted(self.sampled, key=lambda tid: (tid != self._pid, tid))
+        return [Thread(tid, self._names.get(tid, "")) for tid in tids]
+
     # --- the thread
 
     def _run(self) -> None:
@@ -150,6 +165,7 @@ class Watch:
         batch, _ = Decoder(reading=False).decode(bytes(heard))
         self.lost += batch.lost
         self.mappings += batch.mappings
+        self._names |= {one.tid: one.name for one in batch.renamings if one.pid == self._pid}
         if self._sampling:
             born = [birth.tid for birth in batch.births if birth.pid == self._pid]
             for tid in born:
@@ -177,6 +193,7 @@ class Watch:
                 self.refused[tid] = str(error)
                 continue
             self.refused.pop(tid, None)
+            self._names[tid] = thread_name(tid, self._pid) or self._names.get(tid, "")
             self._threads[tid] = self._by_fd[thread.fd] = thread
             self.events |= thread.events
             self.sampled.add(tid)

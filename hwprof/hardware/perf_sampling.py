@@ -1,5 +1,5 @@
-"""The other half of perf_event_open(2): events that write records (samples, switches, births, mappings) into a ring
-buffer. What the kernel is asked for, what a record looks like, and the limits that it sets."""
+"""The other half of perf_event_open(2): events that write records (samples, switches, births, names, mappings) into a
+ring buffer. What the kernel is asked for, what a record looks like, and the limits that it sets."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import Final
 
 CONFIG_CPU_CLOCK: Final = 0
+CONFIG_CONTEXT_SWITCHES: Final = 3
 CONFIG_DUMMY: Final = 9
-"""Of ``perf_event.TYPE_SOFTWARE``: processor time by the clock, and an event that never happens and only carries
-records."""
+"""Of ``perf_event.TYPE_SOFTWARE``: processor time by the clock, leavings of a processor, and an event that never happens
+and only carries records."""
 
 CLOCK_MONOTONIC: Final = 1
 
@@ -27,9 +28,12 @@ SAMPLE_CPU: Final = 1 << 7
 SAMPLE_PERIOD: Final = 1 << 8
 SAMPLE_READ: Final = 1 << 4
 SAMPLE_CALLCHAIN: Final = 1 << 5
+SAMPLE_REGS_USER: Final = 1 << 12
+SAMPLE_STACK_USER: Final = 1 << 13
 
 # --- Kinds of record (perf_event_type)
 RECORD_LOST: Final = 2
+RECORD_COMM: Final = 3
 RECORD_THROTTLE: Final = 5
 RECORD_FORK: Final = 7
 RECORD_SAMPLE: Final = 9
@@ -55,6 +59,7 @@ _INHERIT: Final = 1 << 1
 _EXCLUDE_KERNEL: Final = 1 << 5
 _EXCLUDE_HV: Final = 1 << 6
 _MMAP: Final = 1 << 8
+_COMM: Final = 1 << 9
 _FREQUENCY: Final = 1 << 10
 _TASK: Final = 1 << 13
 _WATERMARK: Final = 1 << 14
@@ -82,22 +87,28 @@ class SamplingAttributes:
     config1: int = 0
     config2: int = 0
     frequency_hz: int = 0
+    period: int = 0  # instead of a frequency: one sample every so many
     sample_type: int = 0
     read_format: int = 0
     precise: int = 0  # 0 to 3: how exactly the address must be the one that caused the sample
     exclude_kernel: bool = False
-    max_stack: int = 0  # addresses of a call chain; its kernel part is never recorded
+    max_stack: int = 0  # addresses of a call chain
+    kernel_callers: bool = False  # whether the kernel's own belong to it
+    user_registers: int = 0  # which, as a mask (perf_regs.h)
+    stack_bytes: int = 0  # of the user's stack, from its innermost end on
     wakeup_bytes: int = 0  # who polls is woken when so much is unread; 0: when the ring is half full
     disabled: bool = False
     inherit: bool = False
     switches: bool = False
     births: bool = False
     mappings: bool = False
+    names: bool = False
 
     def pack(self) -> bytes:
         """The structure's bytes in native order."""
         flags = _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK | self.precise << _PRECISE_SHIFT
-        flags |= _EXCLUDE_CALLCHAIN_KERNEL if self.sample_type & SAMPLE_CALLCHAIN else 0
+        without_kernel = self.sample_type & SAMPLE_CALLCHAIN and not self.kernel_callers
+        flags |= _EXCLUDE_CALLCHAIN_KERNEL if without_kernel else 0
         flags |= _FREQUENCY if self.frequency_hz else 0
         flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV if self.exclude_kernel else 0
         flags |= _DISABLED if self.disabled else 0
@@ -105,11 +116,12 @@ class SamplingAttributes:
         flags |= _CONTEXT_SWITCH if self.switches else 0
         flags |= _TASK if self.births else 0
         flags |= _MMAP | _MMAP2 if self.mappings else 0
+        flags |= _COMM if self.names else 0
         return _ATTRIBUTES.pack(
             self.type,
             _ATTRIBUTES.size,
             self.config,
-            self.frequency_hz,
+            self.frequency_hz or self.period,
             self.sample_type,
             self.read_format,
             flags,

@@ -19,7 +19,7 @@ import polars as pl
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run import manifest as manifests
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
-from hwprof.run.schema import TABLES, conform
+from hwprof.run.schema import KEYS, TABLES, conform
 
 LATEST = "latest"
 
@@ -120,11 +120,15 @@ class RunDirectory:
         return next((record for record in self.completed_passes() if record.name == name), None)
 
     def append(self, table: str, rows: Path) -> None:
-        """Adds the rows of a Parquet file to a table, without holding either in memory."""
+        """Adds the rows of a Parquet file to a table, without holding either in memory; those that are known by their
+        key are there already."""
         target = self.path / f"{table}.parquet"
         parts = [pl.scan_parquet(path) for path in (target, rows) if path.exists()]
+        rows_of_all = pl.concat(parts)
+        if table in KEYS:
+            rows_of_all = rows_of_all.unique(subset=KEYS[table], keep="first", maintain_order=True)
         with atomic(target) as part:
-            pl.concat(parts).sink_parquet(part, compression="zstd")
+            rows_of_all.sink_parquet(part, compression="zstd")
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""

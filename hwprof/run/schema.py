@@ -214,6 +214,10 @@ TABLES: Final[dict[str, pl.Schema]] = {
     ),
 }
 
+KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}
+"""Of the tables that several collectors of a pass may fill with the same: what a row is known by; the first one of them
+counts."""
+
 
 def empty(table: str) -> pl.DataFrame:
     """A table without rows, with its columns and types."""

@@ -19,7 +19,7 @@ import pytest
 from collectors.sampler import SamplerCollector
 from collectors.symbols.jit import PERF_MAP, perf_map_of
 from hwprof.errors import HwprofError
-from hwprof.run.schema import TABLES
+from hwprof.run.schema import conform
 from hwprof.session.collector import Collected, PassContext
 from tests.requirements import missing, require_tool
 
@@ -141,7 +141,7 @@ def test_every_thread_is_sampled_in_proportion_to_its_processor_time(worker: Wor
     assert found.detail["samples"] == samples.height
     assert found.detail["represented_share"] > 0.97
     for name, table in found.tables.items():
-        assert table.schema == TABLES[name]
+        conform(name, table)
 
 
 def test_nothing_is_sampled_before_the_work_begins_and_after_it_ends(worker: Worker, start: Start) -> None:
@@ -261,6 +261,38 @@ def test_the_names_that_jit_compilers_leave_move_into_the_run(worker: Worker, st
     assert (tmp_path / PERF_MAP).read_text() == "7f0000000000 40 jit_kernel.0\n"
     assert found.detail["jit_kernels"] == 1
     assert not (tmp_path / "records.bin").exists()
+
+
+def test_threads_have_their_last_names_also_those_that_have_ended(worker: Worker, start: Start) -> None:
+    sampler = start()
+    sampler.work_begins()
+    rename = "__import__('ctypes').CDLL(None).prctl(15, b'pool-1')"
+    worker.do("globals().update(told={})")
+    told = worker.do(
+        f"(lambda one: (one.start(), one.join()))(threading.Thread(target=lambda: ({rename}, busy(0.05))))"
+    )
+    sampler.work_ends()
+    threads = sampler.stop().tables["threads"]
+    (tid,) = map(int, told)
+    main = worker.process.pid
+    assert threads.filter(pl.col("tid") == tid).select("pid", "name", "role").row(0) == (main, "pool-1", "worker")
+    (role,) = threads.filter(pl.col("tid") == main)["role"]
+    assert role == "main" and threads["tid"].is_unique().all()
+
+
+def test_samples_survive_where_naming_fails(worker: Worker, start: Start, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_memory(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr("collectors.sampler.naming.name", no_memory)
+    sampler = start()
+    sampler.work_begins()
+    worker.do("busy(0.1)")
+    sampler.work_ends()
+    found = sampler.stop()
+    assert found.tables["samples"].height > 0.05 * FREQUENCY_HZ
+    assert found.detail["named"] == 0 and found.detail["unknown"] == found.tables["samples"].height
+    assert "no sample has a name: MemoryError" in found.notes
 
 
 def test_a_process_that_has_ended_cannot_be_sampled(worker: Worker, start: Start) -> None:

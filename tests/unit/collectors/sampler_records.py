@@ -95,6 +95,12 @@ def mapping(address: int, size_bytes: int, offset_bytes: int, file: str, pid: in
     return Other(perf_sampling.RECORD_MMAP2, fixed + name)
 
 
+def renaming(pid: int, tid: int, name: str) -> Other:
+    text = name.encode() + b"\0"
+    text += b"\0" * (-len(text) % 8)
+    return Other(perf_sampling.RECORD_COMM, struct.pack("<II", pid, tid) + text, pid=pid, tid=tid)
+
+
 @dataclass
 class Plain:
     """What a stream holds, told record by record."""

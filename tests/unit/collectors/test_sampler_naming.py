@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -9,13 +10,13 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.sampler.naming import Named, name
+from collectors.sampler.naming import Named, name, nameless
 from collectors.sampler.records import Mapping
 from collectors.symbols.jit import Known, jit_code
 from collectors.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
 from hwprof.hardware.perf_sampling import PROT_EXEC
 from hwprof.run.schema import conform
-from tests.elf_files import TEXT_ADDRESS, TEXT_OFFSET, Symbol, elf
+from tests.elf_files import TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, Symbol, elf
 
 BASE = 0x7F00_0000_0000
 SIZE = 0x1000
@@ -87,6 +88,53 @@ def test_a_caller_is_the_function_that_calls_also_where_the_call_is_its_last_ins
     unknown = ("[unknown]", None)
     assert names(found.stacks, found) == [("code.so", "caller"), ("code.so", "next_one"), unknown, unknown]
     assert found.detail()["unknown_callers"] == 2
+
+
+def test_a_library_that_was_deleted_meanwhile_costs_its_own_names_only(tmp_path: Path) -> None:
+    kept = tmp_path / "kept.so"
+    kept.write_bytes(elf([Symbol("here", TEXT_ADDRESS, 0x10)]))
+    mappings = [
+        mapping(0, str(kept), BASE + TEXT_OFFSET, TEXT_OFFSET),
+        mapping(0, str(tmp_path / "gone.so"), BASE + 2 * SIZE),
+        mapping(0, f"{tmp_path / 'updated.so'} (deleted)", BASE + 4 * SIZE),
+    ]
+    found = named([(at, BASE + at * 2 * SIZE + (TEXT_OFFSET if not at else 0), "user") for at in range(3)], mappings)
+    assert [row[1] for row in names(found.samples, found)] == ["here", None, None]
+    assert found.detail()["named"] == 1 and found.detail()["unnamed"] == 2
+    (note,) = found.notes()
+    assert "no symbols for code of" in note and "gone.so" in note
+
+
+HEADERS = [*range(TEXT_OFFSET), *range(TEXT_OFFSET + TEXT_SIZE, TEXT_OFFSET + TEXT_SIZE + 0x300)]
+
+
+@settings(max_examples=100, deadline=None)
+@given(
+    st.dictionaries(st.sampled_from(HEADERS), st.integers(0, 255), min_size=1, max_size=6),
+    st.none() | st.integers(0, TEXT_OFFSET + TEXT_SIZE + 0x300),
+)
+def test_a_damaged_file_names_what_it_can_and_loses_no_sample(damage: dict[int, int], cut: int | None) -> None:
+    data = bytearray(elf([Symbol("one", TEXT_ADDRESS, 0x10)], [Symbol("two", TEXT_ADDRESS, 8)], stubs=0x40))
+    for place, byte in damage.items():
+        if place < len(data):
+            data[place] = byte
+    with tempfile.NamedTemporaryFile(suffix=".so") as file:
+        file.write(data[:cut])
+        file.flush()
+        at = BASE + TEXT_OFFSET
+        found = named([(1, at, "user"), (2, at + 8, "user")], [mapping(0, file.name, at, TEXT_OFFSET)], stacks=(at,))
+    assert found.samples.height == 2 and found.samples["kernel"].null_count() == 0
+    detail = found.detail()
+    assert detail["named"] + detail["unnamed"] + detail["unknown"] == 2
+
+
+def test_samples_without_names_are_all_there_and_the_reason_is_told() -> None:
+    found = named([(1, BASE, "user"), (2, BASE, "user")], [mapping(0, "//anon")], stacks=(BASE,))
+    bare = nameless(found.samples.drop("kernel"), found.stacks.drop("kernel"), MemoryError())
+    assert bare.samples.columns == found.samples.columns and bare.samples.height == 2
+    assert names(bare.samples, bare) == names(bare.stacks, bare) * 2 == [("[unknown]", None)] * 2
+    assert bare.detail()["unknown"] == 2 and bare.detail()["named"] == 0
+    assert bare.notes() == ["no sample has a name: MemoryError"]
 
 
 def test_nothing_sampled_names_nothing() -> None:

@@ -27,6 +27,7 @@ from tests.unit.collectors.sampler_records import (
     lost_samples,
     mapping,
     read_plainly,
+    renaming,
     switch,
     throttle,
 )
@@ -184,11 +185,13 @@ def test_a_sample_whose_parts_reach_beyond_it_is_left_out(word: int) -> None:
     assert recording.torn_bytes == len(good)
 
 
-def test_births_and_mappings_are_told() -> None:
+def test_births_names_and_mappings_are_told() -> None:
     stream = [
         mapping(0x7F00_0000_1000, 0x2000, 0x3000, "/lib/libx.so"),
         mapping(2**63 + 4096, 8, 0, "seven77"),
         birth(100, 105, time_ns=77),
+        renaming(100, 105, "fifteen letters"),
+        renaming(100, 106, "pool-1"),
     ]
     batch, _ = Decoder(reading=False).decode(as_bytes(stream, reading=False))
     first, second = batch.mappings
@@ -196,12 +199,16 @@ def test_births_and_mappings_are_told() -> None:
     assert (first.file, first.pid, first.time_ns, first.protection) == ("/lib/libx.so", 100, 1_000_000, 5)
     assert (second.file, second.address) == ("seven77", 2**63 + 4096)
     assert [(born.pid, born.tid, born.time_ns) for born in batch.births] == [(100, 105, 77)]
+    assert [(one.pid, one.tid, one.name) for one in batch.renamings] == [
+        (100, 105, "fifteen letters"), (100, 106, "pool-1")
+    ]  # fmt: skip
 
 
 def test_the_kinds_of_record_are_the_kernels() -> None:
     """linux/perf_event.h's numbers, once more."""
     assert {name: value for name, value in vars(perf_sampling).items() if name.startswith("RECORD_")} == {
         "RECORD_LOST": 2,
+        "RECORD_COMM": 3,
         "RECORD_THROTTLE": 5,
         "RECORD_FORK": 7,
         "RECORD_SAMPLE": 9,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 
 import polars as pl
@@ -150,3 +151,8 @@ def test_mappings_come_by_time() -> None:
     early = Mapping(10, 5, 0x1000, 8192, 4096, "/lib/x.so", 5)
     table = tables.mappings_table([late, early])
     assert table.drop("pass").rows() == [(10, 5, 0x1000, 8192, 4096, "/lib/x.so"), (20, 5, 2**63, 4096, 0, "//anon")]
+
+
+def test_a_file_whose_name_is_no_text_is_a_row_like_others() -> None:
+    odd = Mapping(1, 100, 0x1000, 0x1000, 0, os.fsdecode(b"/lib/\xff.so"), 5)
+    assert tables.mappings_table([odd])["file"].to_list() == ["/lib/\ufffd.so"]

@@ -60,6 +60,19 @@ def test_rows_count_once_their_pass_is_completed(tmp_path: Path) -> None:
     assert RunDirectory.open(run.path).read("series")["value"].to_list() == [1.0, 2.0]
 
 
+def test_a_thread_that_two_collectors_tell_of_is_one(tmp_path: Path) -> None:
+    run = RunDirectory.create(tmp_path, manifest())
+    part = tmp_path / "part.parquet"
+    for names in ({1: "main", 2: "pool"}, {2: "", 3: "late"}):
+        rows = {"pass": "trace", "pid": 1, "tid": list(names), "name": list(names.values()), "role": "worker"}
+        write_table(part, "threads", pl.DataFrame(rows))
+        run.append("threads", part)
+    write_table(part, "threads", pl.DataFrame({"pass": "measure", "pid": 1, "tid": 1, "name": "main", "role": "main"}))
+    run.append("threads", part)
+    found = pl.read_parquet(run.path / "threads.parquet").select("pass", "tid", "name").rows()
+    assert found == [("trace", 1, "main"), ("trace", 2, "pool"), ("trace", 3, "late"), ("measure", 1, "main")]
+
+
 def test_append_adds(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, manifest())
     part = tmp_path / "part.parquet"
