@@ -9,6 +9,7 @@ from collectors.perf.opening import NotAllowedError
 from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now
 from collectors.sampler.cost import sample_cost_ns
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
+from collectors.sampler.telling import busy_threads, sampling_notes
 from collectors.sampler.watch import Watch
 from collectors.symbols.jit import keep_perf_map
 from hwprof.errors import HwprofError
@@ -17,12 +18,6 @@ from hwprof.hardware.machine import describe
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 SPOOL_FILE: Final = "records.bin"
-
-COST_SHARE: Final = 0.01
-"""Of the threads' time, taken by sampling, that is worth a note."""
-
-UNSAMPLED_SHARE: Final = 0.02
-"""Of what the threads did, for which no sample stands, that is worth a note."""
 
 
 class SamplerCollector:
@@ -140,6 +135,7 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
         "samples": samples.height,
         "threads": len(watch.sampled),
         "represented_share": represented / watch.counted if watch.counted else None,
+        "busy_threads": busy_threads(samples),
         "sample_cost_ns": round(cost_ns) if cost_ns is not None else None,
         "lost": recording.lost,
         "throttled": recording.throttled,
@@ -160,45 +156,8 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
             "switches": tables.switches_table(recording.switches),
             "mappings": tables.mappings_table(watch.mappings),
         },
-        notes=[*plan.notes, *_notes(plan, watch, detail), *named.notes()],
+        notes=[*plan.notes, *sampling_notes(plan, watch, detail), *named.notes()],
         detail=detail,
     )
     spool.unlink()  # the tables hold all of it
     return collected
-
-
-def _notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str]:
-    """What should be known of the samples."""
-    notes = []
-    if detail["lost"] or watch.lost:
-        notes.append(
-            f"{detail['lost'] + watch.lost} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
-            " (a lower --frequency, or ulimit -l unlimited)"
-        )
-    cost_ns, frequency_hz = detail["sample_cost_ns"], plan.opening.frequency_hz
-    if cost_ns is not None and cost_ns * frequency_hz > COST_SHARE * 1e9:
-        notes.append(
-            f"sampling took about {cost_ns * frequency_hz / 1e9:.1%} of the threads' time: an interrupt takes"
-            f" {cost_ns / 1e3:.0f} µs here (--frequency {int(COST_SHARE * 1e9 / cost_ns)} takes {COST_SHARE:.0%})"
-        )
-    if detail["throttled"]:
-        notes.append(
-            f"the kernel throttled sampling {detail['throttled']} times, since it took too long (a lower --frequency)"
-        )
-    if detail["silent"]:
-        notes.append(
-            f"{', '.join(detail['silent'])} stayed 0 between samples: it never happened here, or this processor (or its"
-            " hypervisor) does not implement it"
-        )
-    if detail["torn_bytes"]:
-        notes.append(f"{detail['torn_bytes']} bytes of records were damaged")
-    if watch.missed:
-        notes.append(f"{watch.missed} threads ended before they could be sampled")
-    if watch.refused:
-        reasons = ", ".join(sorted(set(watch.refused.values())))
-        notes.append(f"{len(watch.refused)} threads could not be sampled: {reasons}")
-    share = detail["represented_share"]
-    if share is not None and share < 1 - UNSAMPLED_SHARE:
-        hidden = ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else ""
-        notes.append(f"no sample stands for {1 - share:.0%} of the threads' {plan.event}{hidden}")
-    return notes

@@ -306,12 +306,14 @@ def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) 
     """Measured on the thread that starts the sampler; told where it adds up to more than a hundredth."""
     sampler = start()
     sampler.work_begins()
+    worker.do("busy(0.05)")
     sampler.work_ends()
     found = sampler.stop()
     cost_ns = found.detail["sample_cost_ns"]
     if cost_ns is None:
         missing("samples that cost more than the noise")
     assert 50 < cost_ns < 1_000_000
+    assert found.detail["busy_threads"] == 1
     notes = [note for note in found.notes if note.startswith("sampling took about")]
     assert len(notes) == (cost_ns * FREQUENCY_HZ > 1e7)
 
