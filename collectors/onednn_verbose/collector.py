@@ -7,6 +7,7 @@ one iteration to the next, so one is enough, and it comes when everything else h
 from __future__ import annotations
 
 import importlib.util
+import os
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -29,6 +30,7 @@ RESOLUTION_NS: Final = 1_250
 """oneDNN takes unix time in whole microseconds, and prints it in milliseconds from a binary fraction of 0.24 µs."""
 MARKS: Final = 8
 EXECUTION: Final = 1  # the level that reports each executed primitive, and not each created one
+LIMITS: Final = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")  # the first that is set holds
 STAMPS: Final = {"ONEDNN_VERBOSE_TIMESTAMP": "1"}
 
 
@@ -96,6 +98,7 @@ class OnednnVerboseCollector:
                 "version": said.version,
                 "instruction_set": said.instruction_set,
                 "machine_flags": _vector_flags(),
+                "held_to": _held_to(),
             },
         )
 
@@ -123,6 +126,12 @@ def _vector_flags() -> list[str]:
     from hwprof.hardware.machine import cpuinfo
 
     return sorted(flag for flag in cpuinfo().flags if flag.startswith(("sse4", "avx", "amx", "asimd", "sve")))
+
+
+def _held_to() -> str | None:
+    """The variable by which the user forbids oneDNN newer instructions, as it is set."""
+    limits = [f"{name}={os.environ[name]}" for name in LIMITS if name in os.environ]
+    return limits[0] if limits else None
 
 
 def _notes(said: Verbose) -> list[str]:

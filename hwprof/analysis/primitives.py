@@ -8,18 +8,15 @@ layer's time in the same iteration. What fallbacks are is data (``primitives.tom
 
 from __future__ import annotations
 
-import re
-import tomllib
-from collections.abc import Collection, Sequence
+from collections.abc import Collection
 from dataclasses import dataclass
-from functools import cache
-from importlib import resources
 from typing import Final
 
-import msgspec
 import polars as pl
 
-from hwprof.analysis.attribution import leaf_spans
+from hwprof.analysis.attribution import leaf_spans, whole_spans
+from hwprof.analysis.implementations import fallback, knowledge
+from hwprof.analysis.reorders import tensors
 
 COLLECTOR: Final = "onednn_verbose"
 CLOCK: Final = "onednn"
@@ -31,12 +28,14 @@ BY_LAYER: Final = {
     "data_types": pl.String,
     "layouts": pl.String,
     "algorithm": pl.String,
+    "tensor": pl.String,  # that a reorder brought into another layout: input, weights, output; null: not told
     "problem": pl.String,  # of the slowest
     "executions": pl.Int64,
     "time_ns": pl.Int64,
     "share": pl.Float64,  # of the layer's time in that iteration, all its calls
     "fallback": pl.String,  # reference, plain, generic, narrow; null: nothing to say
     "reason": pl.String,
+    "remedy": pl.String,  # null: none is known
 }
 
 WITHOUT: Final = {
@@ -45,41 +44,10 @@ WITHOUT: Final = {
     "calls": pl.Int64,  # that executed no primitive, in that iteration; other calls of the layer may have
     "time_ns": pl.Int64,  # of these calls
     "reason": pl.String,  # for types that oneDNN would have primitives for; else null
+    "remedy": pl.String,
 }
 
 NOT_JOINED: Final = ("no time", "outside layers", "several layers", "across an edge")
-
-
-class Fallback(msgspec.Struct, frozen=True):
-    """What an implementation's name means."""
-
-    pattern: str
-    kind: str
-    reason: str
-    primitive: list[str] | None = None  # None: any
-
-
-class InstructionSet(msgspec.Struct, frozen=True):
-    """One family of vector instructions."""
-
-    word: str
-    bits: int
-    flags: list[str]
-
-
-class Bypass(msgspec.Struct, frozen=True):
-    """Why layers of these types may execute no primitive."""
-
-    types: list[str]
-    reason: str
-
-
-class Knowledge(msgspec.Struct, frozen=True):
-    """The file ``primitives.toml``."""
-
-    bypass: list[Bypass]
-    fallback: list[Fallback]
-    instruction_set: list[InstructionSet]
 
 
 @dataclass(frozen=True)
@@ -90,6 +58,7 @@ class Primitives:
     by_layer: pl.DataFrame  # in BY_LAYER, layers in order of execution, most time first within a layer
     without: pl.DataFrame  # in WITHOUT, most time first: calls of leaf layers that executed none
     margin_ns: int | None  # the least distance of a joined primitive from its layer's edges
+    whole_ns: int  # what layers are parts of, while oneDNN reported: the inference, or the iteration
 
     @property
     def warnings(self) -> pl.DataFrame:
@@ -103,31 +72,41 @@ class Primitives:
 
 
 def analyse(
-    primitives: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame, error_ns: int, flags: Collection[str]
+    primitives: pl.DataFrame,
+    spans: pl.DataFrame,
+    layers: pl.DataFrame,
+    error_ns: int,
+    flags: Collection[str],
+    held_to: str | None = None,
 ) -> Primitives:
     """``primitives`` and ``spans``: the rows of one pass; ``layers``: the run's layer table; ``error_ns``: of the
-    pass's clock ``CLOCK``; ``flags``: the processor's vector extensions, as the collector's detail ``machine_flags``.
+    pass's clock ``CLOCK``; ``flags``: the processor's vector extensions, as the collector's detail ``machine_flags``;
+    ``held_to``: the variable that held oneDNN to fewer of them (``ONEDNN_MAX_CPU_ISA=AVX2``).
     """
-    leaves = _leaves_while_reporting(primitives, spans, layers)
+    reported = _while_reporting(primitives, spans)
+    leaves = leaf_spans(reported, layers)
     located = locate(primitives, leaves, error_ns)
-    by_layer = _by_layer(located, leaves, flags)
+    located = located.with_columns(tensors(located))
+    by_layer = _by_layer(located, leaves, flags, held_to)
+    wholes = whole_spans(reported)[0]
     margin = located.filter(pl.col("why_not").is_null())["margin_ns"].min()
     return Primitives(
         calls=located.drop("margin_ns"),
         by_layer=by_layer,
         without=_without(located, leaves, layers),
         margin_ns=margin if isinstance(margin, int) else None,
+        whole_ns=int((wholes["end_ns"] - wholes["begin_ns"]).sum()),
     )
 
 
-def _leaves_while_reporting(primitives: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """The leaf layers' spans of the iterations in which primitives were reported."""
+def _while_reporting(primitives: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
+    """The spans of the iterations in which primitives were reported."""
     whole = spans.filter(pl.col("kind") == "iteration").select("iteration", "begin_ns", "end_ns").sort("begin_ns")
     times = primitives.drop_nulls("begin_ns").select(at="begin_ns").sort("at")
     inside = times.join_asof(whole, left_on="at", right_on="begin_ns").filter(pl.col("at") < pl.col("end_ns"))
     # Where nothing at all was reported, the iteration made for it is the last one.
     chosen = inside["iteration"].unique() if inside.height else whole.tail(1)["iteration"]
-    return leaf_spans(spans.filter(pl.col("iteration").is_in(chosen.implode())), layers)
+    return spans.filter(pl.col("iteration").is_in(chosen.implode()))
 
 
 def locate(primitives: pl.DataFrame, leaves: pl.DataFrame, error_ns: int) -> pl.DataFrame:
@@ -161,11 +140,11 @@ def locate(primitives: pl.DataFrame, leaves: pl.DataFrame, error_ns: int) -> pl.
     ).drop("open", "from_ns", "until_ns", strict=False)
 
 
-def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str]) -> pl.DataFrame:
+def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str], held_to: str | None) -> pl.DataFrame:
     lengths = leaves.group_by("path").agg(
         layer_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum(), first_ns=pl.col("begin_ns").min()
     )
-    key = ["path", "primitive", "implementation", "data_types", "layouts", "algorithm"]
+    key = ["path", "primitive", "implementation", "data_types", "layouts", "algorithm", "tensor"]
     rows = (
         located.drop_nulls("path")
         .group_by(key)
@@ -178,11 +157,12 @@ def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str
         .sort("first_ns", "time_ns", *key, descending=[False, True, *[False] * len(key)])
         .with_columns(share=pl.col("time_ns") / pl.col("layer_ns"))
     )
-    pairs = list(zip(rows["primitive"], rows["implementation"], strict=True))
-    told = [fallback(primitive, implementation, flags) for primitive, implementation in pairs]
+    pairs = zip(rows["primitive"], rows["implementation"], strict=True)
+    told = [fallback(primitive, implementation, flags, held_to) for primitive, implementation in pairs]
     return rows.with_columns(
-        pl.Series("fallback", [kind for kind, _ in told], dtype=pl.String),
-        pl.Series("reason", [reason for _, reason in told], dtype=pl.String),
+        pl.Series("fallback", [verdict.kind for verdict in told], dtype=pl.String),
+        pl.Series("reason", [verdict.reason for verdict in told], dtype=pl.String),
+        pl.Series("remedy", [verdict.remedy for verdict in told], dtype=pl.String),
     ).select(pl.col(name).cast(dtype) for name, dtype in BY_LAYER.items())
 
 
@@ -191,45 +171,17 @@ def _without(located: pl.DataFrame, leaves: pl.DataFrame, layers: pl.DataFrame) 
         located.drop_nulls("span").select("iteration", "span").unique(), on=["iteration", "span"], how="anti"
     )
     types = layers.unique("path", keep="first").select("path", "type")
-    reasons = {name: known.reason for known in knowledge().bypass for name in known.types}
+    known = {name: bypass for bypass in knowledge().bypass for name in bypass.types}
+    reasons = {name: bypass.reason for name, bypass in known.items()}
+    remedies = {name: bypass.remedy for name, bypass in known.items()}
     return (
         bare.group_by("path")
         .agg(calls=pl.len(), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum())
         .join(types, on="path", how="left")
-        .with_columns(reason=pl.col("type").replace_strict(reasons, default=None, return_dtype=pl.String))
+        .with_columns(
+            reason=pl.col("type").replace_strict(reasons, default=None, return_dtype=pl.String),
+            remedy=pl.col("type").replace_strict(remedies, default=None, return_dtype=pl.String),
+        )
         .sort("time_ns", "path", descending=[True, False])
         .select(pl.col(name).cast(dtype) for name, dtype in WITHOUT.items())
     )
-
-
-def fallback(primitive: str, implementation: str, flags: Collection[str]) -> tuple[str | None, str | None]:
-    """What is to be said of an implementation, as kind and reason: ``reference``, ``plain`` or ``generic`` code, or
-    ``narrow`` where its vectors are shorter than those of the processor with these flags; None and None otherwise."""
-    for known in knowledge().fallback:
-        if known.primitive and primitive not in known.primitive:
-            continue
-        if re.fullmatch(known.pattern, implementation):
-            return known.kind, known.reason
-    has, used = vector_bits(flags), _used_bits(implementation)
-    if has is not None and used is not None and used < has:
-        return "narrow", f"its vectors have {used} bits, the processor's {has}"
-    return None, None
-
-
-def vector_bits(flags: Collection[str]) -> int | None:
-    """The length of the processor's vectors; None where no instruction set is known."""
-    return max((known.bits for known in knowledge().instruction_set if set(known.flags) <= set(flags)), default=None)
-
-
-def _used_bits(implementation: str) -> int | None:
-    """By the instruction set in the name's last part; None where it names none (``jit:uni`` takes what there is)."""
-    last: Sequence[str] = implementation.rpartition(":")[2].split("_")
-    by_word = {known.word: known.bits for known in knowledge().instruction_set}
-    return by_word.get(last[0])
-
-
-@cache
-def knowledge() -> Knowledge:
-    """What names of implementations mean."""
-    text = resources.files("hwprof.analysis").joinpath("primitives.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Knowledge)

@@ -17,7 +17,8 @@ import pytest
 from collectors.onednn_verbose import OnednnVerboseCollector
 from collectors.onednn_verbose.collector import RAW_FILE
 from collectors.onednn_verbose.lines import parse
-from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse, vector_bits
+from hwprof.analysis.implementations import vector_bits
+from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
 from hwprof.errors import HwprofError
 from hwprof.report.primitives import of_run
 from hwprof.run.directory import RunDirectory

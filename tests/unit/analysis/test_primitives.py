@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.primitives import analyse, fallback, locate, vector_bits
+from hwprof.analysis.implementations import Verdict, fallback, vector_bits
+from hwprof.analysis.primitives import analyse, locate
 from hwprof.run.schema import TABLES
 from tests.unit.analysis import frames
 
@@ -190,16 +191,65 @@ def test_in_layers_that_do_not_overlap_every_primitive_well_inside_is_joined(
     ],
 )
 def test_what_a_name_means_on_a_processor_with_avx512(primitive: str, implementation: str, kind: str | None) -> None:
-    found, reason = fallback(primitive, implementation, AVX512)
-    assert found == kind
-    assert (reason is None) == (kind is None)
+    found = fallback(primitive, implementation, AVX512)
+    assert found.kind == kind
+    assert (found.reason is None) == (kind is None)
 
 
 def test_avx2_is_not_narrow_where_there_is_no_more() -> None:
     assert vector_bits(["sse4_1", "avx", "avx2"]) == 256
-    assert fallback("convolution", "jit:avx2", ["sse4_1", "avx", "avx2"]) == (None, None)
-    assert fallback("convolution", "jit:avx2", []) == (None, None)
-    assert fallback("convolution", "jit:avx2", AVX512) == (
-        "narrow",
-        "its vectors have 256 bits, the processor's 512",
+    assert fallback("convolution", "jit:avx2", ["sse4_1", "avx", "avx2"]) == Verdict()
+    assert fallback("convolution", "jit:avx2", []) == Verdict()
+    reason = "its vectors have 256 bits, the processor's 512"
+    assert fallback("convolution", "jit:avx2", AVX512) == Verdict("narrow", reason)
+
+
+def test_what_the_user_forbade_onednn_is_the_remedy() -> None:
+    found = fallback("convolution", "jit:avx2", AVX512, "ONEDNN_MAX_CPU_ISA=AVX2")
+    assert found.remedy == "ONEDNN_MAX_CPU_ISA=AVX2 is set: unset it"
+    assert fallback("convolution", "jit:avx512_core", AVX512, "ONEDNN_MAX_CPU_ISA=AVX512_CORE") == Verdict()
+
+
+def with_layouts(rows: Sequence[tuple[int, str, str]]) -> pl.DataFrame:
+    """(begin, primitive, layouts), 10 ns each."""
+    made = primitives([(begin, 10, primitive, "jit:uni") for begin, primitive, _ in rows])
+    return made.with_columns(pl.Series("layouts", [layouts for _, _, layouts in rows]))
+
+
+CONVOLUTION = "src:aBcd16b wei:ABcd16b16a dst:aBcd16b"
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        [("src:abcd dst:aBcd16b", "input"), (CONVOLUTION, None), ("src:aBcd16b dst:abcd", "output")],
+        [("src:abcd dst:ABcd16b16a", "weights"), (CONVOLUTION, None)],
+        # the second convolution's input, though it is in the layout that the first one wrote
+        [(CONVOLUTION, None), ("src:aBcd16b dst:acdb", "input"), ("src:acdb wei:Acdb16a dst:acdb", None)],
+        [("src:abcd dst:acdb", None), ("src:acdb wei:acdb dst:acdb", None)],  # its weights' layout and its input's
+        [("src:abcd dst:acdb", None)],
+    ],
+)
+def test_what_a_reorder_was_for(rows: list[tuple[str, str | None]]) -> None:
+    made = with_layouts(
+        [
+            (1_100 + 100 * number, "convolution" if "wei:" in layouts else "reorder", layouts)
+            for number, (layouts, _) in enumerate(rows)
+        ]
     )
+    found = analyse(made, SPANS, layers(LEAVES), ERROR_NS, AVX512)
+    assert found.calls["tensor"].to_list() == [tensor for _, tensor in rows]
+
+
+def test_reorders_of_different_tensors_are_not_mixed() -> None:
+    made = with_layouts(
+        [
+            (1_100, "reorder", "src:abcd dst:aBcd16b"),
+            (1_200, "convolution", "src:aBcd16b wei:ABcd16b16a dst:aBcd16b"),
+            (5_100, "reorder", "src:abcd dst:aBcd16b"),
+        ]
+    )
+    found = analyse(made, SPANS, layers(LEAVES), ERROR_NS, AVX512)
+    rows = found.by_layer.filter(pl.col("primitive") == "reorder").select("tensor", "executions").rows()
+    assert sorted(rows, key=str) == [("input", 1), (None, 1)]
+    assert found.whole_ns == 10_000

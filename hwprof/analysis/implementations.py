@@ -1,0 +1,95 @@
+"""What oneDNN's names of implementations mean (``primitives.toml``): fallbacks, vectors, and layers that bypass it."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Collection, Sequence
+from functools import cache
+from importlib import resources
+from typing import NamedTuple
+
+import msgspec
+
+
+class Verdict(NamedTuple):
+    """What is to be said of an implementation: nothing, where ``kind`` is None. It is ``reference``, ``plain`` or
+    ``generic`` code, or its vectors are more ``narrow`` than the processor's."""
+
+    kind: str | None = None
+    reason: str | None = None
+    remedy: str | None = None  # None: none is known
+
+
+class Fallback(msgspec.Struct, frozen=True):
+    """What an implementation's name means."""
+
+    pattern: str
+    kind: str
+    reason: str
+    remedy: str | None = None
+    primitive: list[str] | None = None  # None: any
+
+    def means(self, primitive: str, implementation: str) -> bool:
+        """Whether it is about this implementation."""
+        named = not self.primitive or primitive in self.primitive
+        return named and re.fullmatch(self.pattern, implementation) is not None
+
+
+class InstructionSet(msgspec.Struct, frozen=True):
+    """One family of vector instructions."""
+
+    word: str
+    bits: int
+    flags: list[str]
+
+
+class Bypass(msgspec.Struct, frozen=True):
+    """Why layers of these types may execute no primitive."""
+
+    types: list[str]
+    reason: str
+    remedy: str | None = None
+
+
+class Knowledge(msgspec.Struct, frozen=True):
+    """The file ``primitives.toml``."""
+
+    reorder: dict[str, str]  # how to do without: of which tensor
+    bypass: list[Bypass]
+    fallback: list[Fallback]
+    instruction_set: list[InstructionSet]
+
+
+def fallback(primitive: str, implementation: str, flags: Collection[str], held_to: str | None = None) -> Verdict:
+    """What is to be said of an implementation on a processor with these flags.
+
+    ``held_to``: the variable that forbade oneDNN the processor's newest instructions.
+    """
+    free = f"{held_to} is set: unset it" if held_to is not None else None
+    for known in knowledge().fallback:
+        if known.means(primitive, implementation):
+            return Verdict(known.kind, known.reason, free or known.remedy)
+    has, used = vector_bits(flags), _used_bits(implementation)
+    if has is not None and used is not None and used < has:
+        return Verdict("narrow", f"its vectors have {used} bits, the processor's {has}", free)
+    return Verdict()
+
+
+def vector_bits(flags: Collection[str]) -> int | None:
+    """The length of the processor's vectors; None where no instruction set is known."""
+    return max((known.bits for known in knowledge().instruction_set if set(known.flags) <= set(flags)), default=None)
+
+
+def _used_bits(implementation: str) -> int | None:
+    """By the instruction set in the name's last part; None where it names none (``jit:uni`` takes what there is)."""
+    last: Sequence[str] = implementation.rpartition(":")[2].split("_")
+    by_word = {known.word: known.bits for known in knowledge().instruction_set}
+    return by_word.get(last[0])
+
+
+@cache
+def knowledge() -> Knowledge:
+    """What names of implementations mean."""
+    text = resources.files("hwprof.analysis").joinpath("primitives.toml").read_text(encoding="utf-8")
+    return msgspec.convert(tomllib.loads(text), Knowledge)
