@@ -1,0 +1,82 @@
+"""The document's part on oneDNN's primitives. Provenance of times: measured (oneDNN's own clock and the layers')."""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Primitive(msgspec.Struct, kw_only=True, frozen=True):
+    """What a layer executed alike, in the words of oneDNN; sums over the executions of one iteration."""
+
+    layer: str
+    primitive: str  # convolution, matmul, reorder, ...
+    implementation: str  # brgconv:avx512_core, jit:avx2, ref:any, ...
+    data_types: str  # "src:f32 wei:f32 dst:f32"
+    layouts: str  # "src:abcd wei:Acdb16a dst:aBcd16b"
+    algorithm: str | None
+    tensor: str | None  # that a reorder brought into another layout: input, weights, output; null: not told
+    problem: str  # of the slowest
+    executions: int
+    time_ns: int
+    share: float  # of the layer's time in that iteration
+    fallback: str | None  # reference, plain, generic, narrow; null: nothing to say
+    reason: str | None
+    remedy: str | None
+
+
+class Fallback(msgspec.Struct, kw_only=True, frozen=True):
+    """One implementation that something better could stand for, and the layers that execute it, slowest first."""
+
+    kind: str  # reference, plain, generic, narrow
+    primitive: str
+    implementation: str
+    reason: str
+    remedy: str | None
+    layers: list[str]
+    executions: int
+    time_ns: int
+    share: float | None  # of the whole
+
+
+class Bypass(msgspec.Struct, kw_only=True, frozen=True):
+    """Layers of one type that executed no primitive in some of their calls, slowest first. ``reason`` is null where
+    oneDNN is never asked for this type."""
+
+    type: str | None
+    reason: str | None
+    remedy: str | None
+    layers: list[str]
+    calls: int
+    time_ns: int
+    share: float | None  # of the whole
+
+
+class Reorders(msgspec.Struct, kw_only=True, frozen=True):
+    """What it took to bring one kind of tensor from one memory layout into another."""
+
+    tensor: str | None  # input, weights, output; null: not told
+    remedy: str | None
+    layers: int
+    executions: int
+    time_ns: int
+    share: float | None  # of the whole
+
+
+class Primitives(msgspec.Struct, kw_only=True, frozen=True):
+    """All of it, from the iteration in which oneDNN reported. ``whole_ns`` is the time of what layers are parts of (the
+    inference) in that iteration: reporting made it longer, the primitives' own times not."""
+
+    pass_name: str
+    version: str | None  # oneDNN's
+    instruction_set: str | None  # that it allows itself, in its words
+    vector_bits: int | None  # of the processor
+    whole_ns: int
+    executed: int
+    joined: int
+    not_joined: dict[str, int]  # by reason: no time, outside layers, several layers, across an edge
+    clock_error_ns: int
+    margin_ns: int | None  # the least distance of a joined primitive from its layer's edges
+    by_layer: list[Primitive]  # layers in order of execution, most time first within a layer
+    fallbacks: list[Fallback]  # most time first
+    bypasses: list[Bypass]  # most time first
+    reorders: list[Reorders]  # most time first
