@@ -46,9 +46,13 @@ class Page:
         return (f"layer of {prefix}" if prefix else "layer"), names
 
     def table(self, candidates: list[Column], title: str, footer_rows: int = 0) -> list[Column]:
+        """Prints the columns that fit below a title, and returns them."""
+        self.title(title)
+        return self.rows(candidates, footer_rows)
+
+    def rows(self, candidates: list[Column], footer_rows: int = 0) -> list[Column]:
         """Prints the columns that fit, and returns them."""
         shown = fit(candidates, self.console.width)
-        self.title(title)
         self.console.print(table(shown, self.glyphs, footer_rows))
         return shown
 

@@ -13,6 +13,7 @@ import polars as pl
 
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
 from hwprof.report.choice import FOLLOWED
+from hwprof.report.primitives_schema import Primitive
 from hwprof.report.schema import Document, Event, Figures, Followed, Layer, MetricInfo, Times
 from hwprof.run.directory import RunDirectory, atomic
 
@@ -49,8 +50,8 @@ FLOP_COLUMNS: Final = ("counted", "analytic", "ratio", "verdict", "reason")
 
 
 def write_csv_files(run: RunDirectory, document: Document) -> None:
-    """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically; and layers and
-    kernels of passes that counted by following the code.
+    """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically; ``primitives.csv``
+    where oneDNN reported; and layers and kernels of passes that counted by following the code.
 
     Raises ``OSError`` where the directory cannot be written.
     """
@@ -68,8 +69,19 @@ def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
         "layer_types.csv": _frame(document.layer_types, LAYER_TYPE_COLUMNS, "time", document),
         "steps.csv": _frame(document.stages, STAGE_COLUMNS, "call", document),
         "energy.csv": energy.rename(UNITS, strict=False),
+        **_primitives_frame(document),
         **{name: frame for found in document.followed for name, frame in _followed_frames(found).items()},
     }
+
+
+def _primitives_frame(document: Document) -> dict[str, pl.DataFrame]:
+    """What each layer executed of oneDNN, where that reported."""
+    if document.primitives is None:
+        return {}
+    rows = [msgspec.to_builtins(row) for row in document.primitives.by_layer]
+    columns = [field.name for field in msgspec.structs.fields(Primitive)]
+    frame = pl.DataFrame(rows, schema=columns, infer_schema_length=None)
+    return {"primitives.csv": frame.rename({"share": "share_of_layer_ratio"})}
 
 
 def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:

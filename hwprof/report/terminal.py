@@ -7,7 +7,7 @@ from typing import Final
 
 from rich.console import Console
 
-from hwprof.report import choice, columns, figures, flops, followed_view, preamble, topdown, traffic
+from hwprof.report import choice, columns, figures, flops, followed_view, preamble, primitives_view, topdown, traffic
 from hwprof.report.figures import Glyphs, plural
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
@@ -50,6 +50,7 @@ class Printer:
         if self.document.energy:
             self.energy()
         traffic.show(self.page)
+        primitives_view.show(self.page)
         followed_view.show(self.page)
 
     def stages(self) -> None:
