@@ -23,7 +23,6 @@ from hwprof.analysis.attribution import (
     within,
 )
 from hwprof.analysis.iterations import Iterations
-from hwprof.analysis.layers import Figures
 from hwprof.analysis.metrics import operands_of, values
 from hwprof.run.manifest import MetricDefinition, PassRecord
 
@@ -46,12 +45,7 @@ KERNELS_SCHEMA: Final = pl.Schema(
 KERNEL_KEYS: Final = ("layer", "kernel", "library", "domain")
 """What tells kernels apart: one in each layer, and one (``layer`` null) in the whole."""
 
-CPI: Final = "cpi"
-ALONE: Final = 0.9
-"""From this share of a layer's instructions on, the layer's time is a kernel's: nothing else times kernels."""
-
 OPENMP: Final = "openmp"
-CRITICAL: Final = "critical-instructions"
 
 UNNAMED: Final = "(unnamed)"
 """The kernel that stands for all of a library that has no names."""
@@ -70,10 +64,16 @@ def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
 def belonging(records: Iterable[PassRecord], timed: PassRecord) -> PassRecord | None:
     """The pass that counted the very code whose times ``timed`` took: the same work, with the machine's own
     instruction set; None where there is none."""
-    for record in records:
-        if record.times_from == timed.name and record.instruction_set is None and why_apart(record, timed) is None:
-            return record
-    return None
+    return next((record for record in same_code(records, timed) if record.times_from == timed.name), None)
+
+
+def same_code(records: Iterable[PassRecord], other: PassRecord) -> list[PassRecord]:
+    """The passes that counted by following the very code that ``other`` ran too, whatever pass their times are from."""
+    return [
+        record
+        for record in records
+        if record.times_from is not None and record.instruction_set is None and why_apart(record, other) is None
+    ]
 
 
 def by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
@@ -176,32 +176,6 @@ def kernel_metrics(table: pl.DataFrame, definitions: Sequence[MetricDefinition])
     told = [definition for definition in definitions if set(operands_of(definition)) <= set(counts)]
     found = values(wide, told)
     return wide.select("owner", *KERNEL_KEYS).join(found, on="owner").drop("owner")
-
-
-def kernel_cpi(instructions: pl.DataFrame, by_layer: Figures, definitions: Sequence[MetricDefinition]) -> pl.DataFrame:
-    """Columns kernel, library, domain and ``CPI``, of the kernels that make up layers (nearly) alone: over these.
-
-    ``instructions``: the rows of ``kernels`` with that event. ``by_layer``: the pass's figures, joined with times.
-    """
-    names = ["kernel", "library", "domain"]
-    definition = next((found for found in definitions if found.name == CPI), None)
-    critical = by_layer.counters.filter(pl.col("event").str.ends_with(CRITICAL)).select("owner", "event", "value")
-    if definition is None or critical.is_empty():
-        return pl.DataFrame(schema=dict.fromkeys(names, pl.String) | {CPI: pl.Float64})
-    event = critical["event"][0]
-    leaves = instructions.filter(pl.col("layer").is_not_null() & (pl.col("layer") != UNATTRIBUTED))
-    working = leaves.filter(pl.col("domain") != OPENMP)
-    alone = working.filter(pl.col("value") >= ALONE * pl.col("value").sum().over("layer"))
-    times = by_layer.rows.select("owner", "time_median_ns").rename({"owner": "layer", "time_median_ns": "time"})
-    operands = (
-        alone.join(times, on="layer", how="inner")
-        .join(critical.select(layer="owner", critical="value"), on="layer", how="inner")
-        .drop_nulls("time")
-        .group_by(names)
-        .agg(pl.col("time").sum(), pl.col("critical").sum().alias(event))
-        .with_row_index("owner")
-    )
-    return operands.join(values(operands, [definition]), on="owner").select(*names, CPI)
 
 
 def _left(whole: pl.DataFrame, inside: pl.DataFrame, keys: list[str]) -> pl.DataFrame:

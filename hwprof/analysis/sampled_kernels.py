@@ -4,6 +4,9 @@ Times are the samples' own ``cpu_ns``. A share's interval is the 95% Wilson scor
 samples are worth: (Σ weight)² / Σ weight² (Kish), which is their number where all stand for the same time. That takes
 samples for independent draws; they come at even distances of processor time, which work that repeats in step with them
 would betray. What was counted between two samples of a thread goes to where the later one was taken.
+
+A kernel is what has one name in one library: code that a JIT compiler made several times under that name, at several
+addresses, is one kernel.
 """
 
 from __future__ import annotations
@@ -12,25 +15,41 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.statistics import wilson
 
 WAITING_DOMAIN: Final = "openmp"
 """The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
 
-IDENTITY: Final = ("kernel", "domain", "library", "name", "full_name")
+IDENTITY: Final = ("kernel", "domain", "library", "name", "full_name", "pieces")
+"""Which kernel: ``kernel`` is the first of the numbers with its name, ``full_name`` that of the piece with the most
+samples, ``pieces`` how many of that name were met."""
 
-FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high", "cpi", "llc_mpki")
+FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high", "instructions", "cpi", "llc_mpki")
 """What every table says of a group: its samples and processor time, its share of the table's whole with the interval,
-cycles per instruction and misses of the last-level cache per 1000 instructions (null where they were not counted)."""
+and where they were counted: instructions, cycles an instruction, misses of the last-level cache per 1000 of them."""
 
 
 def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
-    """The samples of the inference in these iterations, each with its kernel's ``code`` (the domain) and ``name``.
+    """The samples of the inference in these iterations, each with its kernel's ``code`` (the domain) and ``name``;
+    ``kernel`` is the first of the numbers that have that name, ``piece`` the sample's own.
 
     ``attributed`` as ``samples.attribute_samples`` makes it, ``kernels`` that pass's rows.
     """
     inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
-    return inside.join(kernels.select("kernel", "name", code="domain"), on="kernel", how="left")
+    named = kernels.select(
+        piece="kernel",
+        kernel=pl.col("kernel").min().over("domain", "library", "name"),
+        name="name",
+        code="domain",
+    )
+    return inside.rename({"kernel": "piece"}).join(named, on="piece", how="left")
+
+
+def whole(sampled: pl.DataFrame) -> tuple[int, float]:
+    """The processor time of all samples (ns), and how many equal ones they are worth."""
+    cpu_ns, draws = _weights(sampled, []).row(0)
+    return int(cpu_ns), float(draws or 0.0)
 
 
 def layer_table(sampled: pl.DataFrame) -> pl.DataFrame:
@@ -68,14 +87,18 @@ def _figures(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
             pl.col("cpu_ns").sum(),
             wait_ns=pl.col("cpu_ns").filter(pl.col("code") == WAITING_DOMAIN).sum(),
             named_ns=pl.col("cpu_ns").filter(pl.col("name").is_not_null()).sum(),
-            layers=pl.col("layer").n_unique().cast(pl.Int64),
+            layers=pl.col("layer").filter(pl.col("layer") != UNATTRIBUTED).n_unique().cast(pl.Int64),
+            piece=pl.col("piece").mode().min(),
+            pieces=pl.col("piece").n_unique().cast(pl.Int64),
             cycles=pl.col("cycles").filter(counted).sum(),
             cycles_of=pl.col("instructions").filter(pl.col("cycles").is_not_null()).sum().replace(0, None),
             misses=pl.col("llc_misses").filter(counted).sum(),
             misses_of=pl.col("instructions").filter(pl.col("llc_misses").is_not_null()).sum().replace(0, None),
         )
         .with_columns(
-            cpi=pl.col("cycles") / pl.col("cycles_of"), llc_mpki=1000 * pl.col("misses") / pl.col("misses_of")
+            cpi=pl.col("cycles") / pl.col("cycles_of"),
+            llc_mpki=1000 * pl.col("misses") / pl.col("misses_of"),
+            instructions="cycles_of",
         )
     )
 
@@ -95,7 +118,9 @@ def _with_shares(figures: pl.DataFrame, weights: pl.DataFrame, groups: list[str]
 
 
 def _identified(figures: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
-    return figures.join(kernels.select(IDENTITY), on="kernel", how="left")
+    """The figures with what ``IDENTITY`` names."""
+    known = kernels.select("domain", "library", "name", "full_name", piece="kernel")
+    return figures.join(known, on="piece", how="left")
 
 
 def _ordered(rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:

@@ -11,7 +11,7 @@ from hwprof.analysis import closure, energy, flop_check, layers, metrics, operat
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, attribute
 from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.report import described, followed, header, joined, ranking, rows
+from hwprof.report import described, followed, header, joined, primitives, ranking, rows, sampled
 from hwprof.report.schema import Document, Effect, Energy, Hottest, ObserverEffect, Operator, Traffic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
@@ -64,6 +64,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
     leaves = {layer.path: layer for layer in rows.layers(by_layer, counting, trace, _flops(run, by_layer, definitions))}
     unattributed, whole = leaves.pop(UNATTRIBUTED, None), leaves.pop(WHOLE, None)
     found, covered = _operators(traced)
+    by_following = followed.find(run, modules)
     return Document(
         **header.describe(run),
         figures_from=main.name,
@@ -82,7 +83,9 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         operators_coverage=covered,
         energy=_energy(run, measured),
         traffic=_traffic_rows(moved),
-        followed=followed.build(run, modules),
+        followed=[found.described for found in by_following],
+        sampled=sampled.build(run, modules, by_following),
+        primitives=primitives.build(run),
         hottest=Hottest(sort=sort, top=top, layers=ranking.rank(list(leaves.values()), sort, top, infos, events)),
     )
 
@@ -144,6 +147,8 @@ def _without_passes(run: RunDirectory, top: int | None, sort: str) -> Document:
         energy=[],
         traffic=[],
         followed=[],
+        sampled=None,
+        primitives=None,
         hottest=Hottest(sort=sort, top=top, layers=[]),
     )
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import polars as pl
 
 from hwprof.analysis import followed, layers, overhead
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, attribute
-from hwprof.analysis.layers import Figures
 from hwprof.report import described, figures, rows
 from hwprof.report.schema import Event, Followed, Kernel
 from hwprof.run.directory import RunDirectory
@@ -21,7 +21,16 @@ PER_LAYER: Final = 5
 INSTRUCTIONS: Final = ".instructions"
 
 
-def build(run: RunDirectory, modules: pl.DataFrame) -> list[Followed]:
+@dataclass(frozen=True)
+class Found:
+    """What a pass counted: for the document, and of every kernel in every layer, as ``analysis.followed.kernels``."""
+
+    record: PassRecord
+    described: Followed
+    kernels: pl.DataFrame
+
+
+def find(run: RunDirectory, modules: pl.DataFrame) -> list[Found]:
     """One for each kept pass whose times are another's."""
     records = {record.name: record for record in run.kept_passes()}
     return [
@@ -31,9 +40,7 @@ def build(run: RunDirectory, modules: pl.DataFrame) -> list[Followed]:
     ]
 
 
-def _build(
-    run: RunDirectory, record: PassRecord, companion: PassRecord | None, modules: pl.DataFrame
-) -> Followed | None:
+def _build(run: RunDirectory, record: PassRecord, companion: PassRecord | None, modules: pl.DataFrame) -> Found | None:
     machine = run.manifest.machine
     spans, counts = (_mine(run, table, record) for table in ("spans", "counts"))
     by_kernel, names = (_mine(run, table, record) for table in ("kernel_counts", "kernels"))
@@ -59,7 +66,8 @@ def _build(
         return None
     leaves = {layer.path: layer for layer in rows.layers(table, overhead.counting_overhead(both), None, {})}
     unattributed, whole = leaves.pop(UNATTRIBUTED, None), leaves.pop(WHOLE, None)
-    return Followed(
+    by_layer = followed.kernels(spans, by_kernel, names, modules, counted, done)
+    found = Followed(
         name=record.name,
         status=record.status,
         times_from=record.times_from,
@@ -73,19 +81,16 @@ def _build(
         layers=list(leaves.values()),
         unattributed=unattributed,
         inference=whole,
-        kernels=_kernels(
-            followed.kernels(spans, by_kernel, names, modules, counted, done), events, record.metrics, table
-        ),
+        kernels=_kernels(by_layer, events, record.metrics),
     )
+    return Found(record, found, by_layer)
 
 
 def _mine(run: RunDirectory, table: str, record: PassRecord) -> pl.DataFrame:
     return run.scan(table).filter(pl.col("pass") == record.name).collect()
 
 
-def _kernels(
-    table: pl.DataFrame, events: Sequence[Event], metrics: Sequence[MetricDefinition], by_layer: Figures
-) -> list[Kernel]:
+def _kernels(table: pl.DataFrame, events: Sequence[Event], metrics: Sequence[MetricDefinition]) -> list[Kernel]:
     """Those of the whole that are not small, and the largest of every layer, ranked by instructions."""
     ranked_by = next((event.name for event in events if event.name.endswith(INSTRUCTIONS)), None)
     keys = list(followed.KERNEL_KEYS)
@@ -102,16 +107,14 @@ def _kernels(
     derived = {
         tuple(row.pop(key) for key in keys): row for row in followed.kernel_metrics(kept, metrics).iter_rows(named=True)
     }
-    cycles = {row[:-1]: row[-1] for row in followed.kernel_cpi(main, by_layer, metrics).iter_rows()}
     found = []
     for row in large.select(*keys, "value", "share").iter_rows(named=True):
         owner: tuple[str | None, ...] = tuple(row[name] for name in keys)
-        cpi = cycles.get(owner[1:]) if row["layer"] is None else None
         found.append(
             Kernel(
                 **row,
                 counters=counters[owner],
-                metrics=derived[owner] | ({followed.CPI: cpi} if cpi is not None else {}),
+                metrics=derived[owner],
                 provenance={name: provenances[name] for name in counters[owner]},
             )
         )

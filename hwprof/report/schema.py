@@ -12,6 +12,8 @@ import msgspec
 from hwprof.analysis.closure import Closure
 from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.missing import Missing
+from hwprof.report.primitives_schema import Primitives
+from hwprof.report.sampled_schema import Sampled
 from hwprof.run.manifest import ClockRecord, CollectorRecord, Machine, PassStatus, WorkloadRecord
 
 DOCUMENT_VERSION: Final = 1
@@ -260,7 +262,7 @@ class Kernel(msgspec.Struct, kw_only=True, frozen=True):
     value: float  # instructions of one iteration
     share: float | None  # of the layer's instructions
     counters: dict[str, float]  # events of the pass
-    metrics: dict[str, float | None]  # what follows from them; cycles per instruction only where layers tell them
+    metrics: dict[str, float | None]  # what follows from them; cycles per instruction: ``Sampled``
     provenance: dict[str, str]  # of each
 
 
@@ -311,6 +313,8 @@ class Document(msgspec.Struct, kw_only=True, frozen=True):
     energy: list[Energy]
     traffic: list[Traffic]
     followed: list[Followed]
+    sampled: Sampled | None  # where a pass took samples
+    primitives: Primitives | None  # where oneDNN reported what it executed
     hottest: Hottest
 
 
