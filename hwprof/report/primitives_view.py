@@ -21,8 +21,11 @@ NAMES: Final = 3
 SMALL: Final = 0.001
 """Findings of a smaller share of the whole are left out of the text."""
 
-LAYOUT: Final = 18
+LAYOUTS: Final = 30
 PROBLEM: Final = 30
+"""To how many characters layouts and problems may be cut."""
+
+NONE: Final = "none"
 
 
 def show(page: Page) -> None:
@@ -30,58 +33,58 @@ def show(page: Page) -> None:
     found = page.document.primitives
     if found is None or not (found.executed or found.bypasses):
         return
-    page.title("oneDNN primitives" + (f" ({found.version})" if found.version else ""))
-    if not any(fallback.share is None or fallback.share >= SMALL for fallback in found.fallbacks):
-        bits = f" or to vectors shorter than the processor's {found.vector_bits} bits" if found.vector_bits else ""
-        _item(page, "", f"no primitive fell back to reference, plain or generic code{bits}")
-    for fallback in found.fallbacks:
-        _fallback(fallback, page)
+    version = (found.version or "").partition(" ")[0]  # the commit follows
+    page.title(f"oneDNN {version} primitives" if version else "oneDNN primitives")
+    fallbacks = [fallback for fallback in found.fallbacks if _matters(fallback)]
+    for fallback in fallbacks:
+        what = f"{fallback.primitive} by {fallback.implementation}, {fallback.kind}"
+        why = f"why: {fallback.reason}"
+        _item(page, "warning: ", f"{what}: {_extent(fallback, page)}", why, _remedy(fallback.remedy))
+    if not fallbacks and found.executed:
+        narrower = (
+            f", nor to vectors narrower than the processor's {found.vector_bits} bits" if found.vector_bits else ""
+        )
+        _item(page, "", f"no primitive fell back to reference, plain or generic code{narrower}")
     for bypass in found.bypasses:
-        _bypass(bypass, page)
+        if bypass.reason is not None and _matters(bypass):
+            why = f"why: {bypass.reason}"
+            _item(page, "", f"{bypass.type} without oneDNN: {_extent(bypass, page)}", why, _remedy(bypass.remedy))
     _reorders(found.reorders, page)
     _not_joined(found, page)
     _table(found, page)
 
 
-def _fallback(found: Fallback, page: Page) -> None:
-    if found.share is not None and found.share < SMALL:
-        return
-    told = f"{found.primitive} by {found.implementation} ({found.kind}): {_part(found.layers, found, page)}"
-    _item(page, "warning: ", f"{told}: {found.reason}", found.remedy)
+def _matters(found: Fallback | Bypass | Reorders) -> bool:
+    return found.share is None or found.share >= SMALL
 
 
-def _bypass(found: Bypass, page: Page) -> None:
-    if found.reason is None or (found.share is not None and found.share < SMALL):
-        return
-    of_type = f"{found.type} without oneDNN: {_part(found.layers, found, page)}"
-    _item(page, "", f"{of_type}: {found.reason}", found.remedy)
-
-
-def _part(layers: Sequence[str], found: Fallback | Bypass, page: Page) -> str:
+def _extent(found: Fallback | Bypass, page: Page) -> str:
     """How much it is, and in which layers most."""
+    layers = found.layers
     more = f" and {len(layers) - NAMES} more" if len(layers) > NAMES else ""
     names = f"{', '.join(layers[:NAMES])}{more}"
-    share = (
-        "" if found.share is None else f" ({figures.percent(found.share, page.glyphs)} of the {page.document.whole})"
-    )
-    return f"{figures.milliseconds(found.time_ns)} ms{share} in {plural(len(layers), 'layer')}, {names}"
+    return f"{_of_whole(found.time_ns, found.share, page)} in {plural(len(layers), 'layer')} ({names})"
+
+
+def _of_whole(time_ns: int, share: float | None, page: Page) -> str:
+    part = "" if share is None else f", {figures.percent(share, page.glyphs)} of the {page.document.whole},"
+    return f"{figures.milliseconds(time_ns)} ms{part}"
 
 
 def _reorders(found: Sequence[Reorders], page: Page) -> None:
     """The time that went into changing layouts, by tensor."""
     if not found:
         return
-    share = sum(row.share or 0.0 for row in found)
-    whole = f"{figures.percent(share, page.glyphs)} of the {page.document.whole}"
-    executions = plural(sum(row.executions for row in found), "reorder")
+    share = None if any(row.share is None for row in found) else sum(row.share or 0.0 for row in found)
+    whole = _of_whole(sum(row.time_ns for row in found), share, page)
     parts = [f"{row.tensor or 'other tensors'} {figures.milliseconds(row.time_ns)} ms" for row in found]
-    time_ms = figures.milliseconds(sum(row.time_ns for row in found))
+    executions = plural(sum(row.executions for row in found), "reorder")
     by_remedy: dict[str, list[str]] = {}
     for row in found:
-        if row.remedy is not None and (row.share or 0.0) >= SMALL:
-            by_remedy.setdefault(row.remedy, []).append(row.tensor or "")
-    remedies = [f"{figures.enumerate_words(tensors)}: {remedy}" for remedy, tensors in by_remedy.items()]
-    _item(page, "", f"changing layouts: {time_ms} ms ({whole}) in {executions}: {', '.join(parts)}", *remedies)
+        if row.remedy is not None and row.tensor is not None and _matters(row):
+            by_remedy.setdefault(row.remedy, []).append(row.tensor)
+    remedies = [f"remedy for {figures.enumerate_words(names)}: {remedy}" for remedy, names in by_remedy.items()]
+    _item(page, "", f"changes of layout: {whole} in {executions}: {', '.join(parts)}", *remedies)
 
 
 def _not_joined(found: Primitives, page: Page) -> None:
@@ -91,12 +94,16 @@ def _not_joined(found: Primitives, page: Page) -> None:
         _item(page, "", f"{left} of {plural(found.executed, 'primitive')} belong to no layer for certain: {reasons}")
 
 
-def _item(page: Page, mark: str, text: str, *remedies: str | None) -> None:
-    line = Text.assemble((mark, "bold red"), text, overflow="fold")
-    page.console.print(Padding(line, (0, 0, 0, 2)))
-    for remedy in remedies:
-        if remedy:
-            page.console.print(Padding(Text(f"remedy: {remedy}", overflow="fold"), (0, 0, 0, 4)))
+def _remedy(remedy: str | None) -> str:
+    return f"remedy: {remedy}" if remedy is not None else ""
+
+
+def _item(page: Page, mark: str, text: str, *below: str) -> None:
+    """A finding, and what is said below it; empty ones of that are left out."""
+    page.console.print(Padding(Text.assemble((mark, "bold red"), text, overflow="fold"), (0, 0, 0, 2)))
+    for line in below:
+        if line:
+            page.console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 4)))
 
 
 def _table(found: Primitives, page: Page) -> None:
@@ -123,11 +130,11 @@ def _table(found: Primitives, page: Page) -> None:
     page.rows(
         [
             Column(header, [name for name, _, _ in cells], right=False, least=PATH),
-            Column("primitive", [row.primitive if row else glyphs.dash for row in rows], 1, right=False),
-            Column("implementation", [row.implementation if row else glyphs.dash for row in rows], right=False),
+            Column("primitive", [row.primitive if row else NONE for row in rows], 1, right=False),
+            Column("implementation", [row.implementation if row else "" for row in rows], right=False),
             Column("data", [_data_types(row.data_types) if row else "" for row in rows], 2, right=False),
             Column(
-                "layouts: src wei dst", [_layouts(row) if row else "" for row in rows], 4, right=False, least=LAYOUT
+                "layouts: src wei dst", [_layouts(row) if row else "" for row in rows], 4, right=False, least=LAYOUTS
             ),
             Column("problem", [row.problem if row else "" for row in rows], 6, right=False, least=PROBLEM),
             Column("runs", [str(row.executions) if row else "" for row in rows], 5),
@@ -139,7 +146,8 @@ def _table(found: Primitives, page: Page) -> None:
     page.notes(
         [
             "oneDNN's own times, of one iteration of the trace pass in which it reported them; shares of the layer's"
-            f" time in it; {glyphs.dash} the layer executed no primitive",
+            " time in it",
+            f"{NONE}: the layer executed no primitive" if None in rows else "",
             "all layers: primitives.csv, and the report with --format json",
         ]
     )
