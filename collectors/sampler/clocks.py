@@ -58,6 +58,11 @@ class Opening:
     exclude_kernel: bool
     max_stack: int
 
+    @property
+    def leavings(self) -> bool:
+        """Whether threads' leavings can be told: they happen in the kernel."""
+        return not self.exclude_kernel
+
     def attributes(self, clock: Clock) -> list[SamplingAttributes]:
         """The sampling event and then its group's members. The first one carries the thread's switches."""
         read_format = GROUP_FORMAT if clock.reading else 0

@@ -119,10 +119,11 @@ def _refuse_too_frequent(options: Options) -> None:
 def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | None) -> Collected:
     from collectors.counting.tables import threads_table
     from collectors.sampler import naming, tables
+    from collectors.sampler.reasons import with_reasons
     from collectors.sampler.spool import read_spool
 
     spool = context.raw / SPOOL_FILE
-    recording = read_spool(spool, reading=plan.reading)
+    recording = read_spool(spool, reading=plan.reading, leaving=watch.leavings)
     samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, watch.events))
     stacks = tables.stacks_table(recording.stacks)
     try:
@@ -130,6 +131,11 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
         named = naming.name(samples, stacks, watch.own_mappings(), jit_kernels)
     except Exception as error:  # samples without names still tell where the time goes: by layer, by thread
         jit_kernels, named = [], naming.nameless(samples, stacks, error)
+    switches, unexplained = tables.switches_table(recording.switches), []
+    try:
+        switches = with_reasons(switches, recording.leavings, [naming.mapped(one) for one in watch.own_mappings()])
+    except Exception as error:  # how long threads waited is known without what for
+        unexplained = [f"what threads waited for is not known: {error}"]
     represented = int(recording.samples.period.sum())
     detail = plan.detail() | {
         "samples": samples.height,
@@ -137,6 +143,7 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
         "represented_share": represented / watch.counted if watch.counted else None,
         "busy_threads": busy_threads(samples),
         "sample_cost_ns": round(cost_ns) if cost_ns is not None else None,
+        "reasons": bool(watch.leavings),
         "lost": recording.lost,
         "throttled": recording.throttled,
         "silent": silent,
@@ -153,10 +160,10 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
             "stacks": named.stacks,
             "kernels": named.kernels,
             "threads": threads_table(watch.own_threads(), context),
-            "switches": tables.switches_table(recording.switches),
+            "switches": switches,
             "mappings": tables.mappings_table(watch.mappings),
         },
-        notes=[*plan.notes, *sampling_notes(plan, watch, detail), *named.notes()],
+        notes=[*plan.notes, *sampling_notes(plan, watch, detail), *named.notes(), *unexplained],
         detail=detail,
     )
     spool.unlink()  # the tables hold all of it

@@ -137,10 +137,11 @@ class _Numbering:
 def _resolver(
     mappings: Sequence[Mapping], known: Sequence[Known], vdso: bytes, kernel: Callable[[], KernelSymbols]
 ) -> Resolver:
-    return Resolver([_mapped(mapping) for mapping in mappings], known, vdso=vdso, kernel=kernel)
+    return Resolver([mapped(mapping) for mapping in mappings], known, vdso=vdso, kernel=kernel)
 
 
-def _mapped(mapping: Mapping) -> Mapped:
+def mapped(mapping: Mapping) -> Mapped:
+    """As names of code want it."""
     return Mapped(mapping.address, mapping.address + mapping.size_bytes, mapping.offset_bytes, mapping.file)
 
 
@@ -162,5 +163,5 @@ def _same_code(mapping: Mapping, earlier: Mapping) -> bool:
     """Whether both say the same of an address that they have in common."""
     if mapping.file != earlier.file:
         return False
-    anonymous = _mapped(mapping).is_anonymous
+    anonymous = mapped(mapping).is_anonymous
     return anonymous or mapping.address - mapping.offset_bytes == earlier.address - earlier.offset_bytes

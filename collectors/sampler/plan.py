@@ -78,7 +78,7 @@ class Plan:
     @property
     def descriptors(self) -> int:
         """How many a thread takes."""
-        return sum(1 + len(clock.members) for clock in self.clocks)
+        return sum(1 + len(clock.members) for clock in self.clocks) + self.opening.leavings
 
     def bytes_a_second(self) -> int:
         """What a thread that is never off its processor writes, at most."""

@@ -2,12 +2,13 @@
 
 Every event here writes the same fields, so that records of all rings can be decoded as one stream: samples are
 identifier, address, pid and tid, time, processor, period, then (``reading``) the group's values, then the call chain;
-every other record ends with pid and tid, time, processor and identifier.
+every other record ends with pid and tid, time, processor and identifier. Samples of the events that tell why threads
+leave their processor (``leavings``) are known by their identifier.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, fields
 from typing import Any, Final
 
@@ -15,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectors.sampler.chains import Chains
+from collectors.sampler.leavings import Leaving, leaving
 from collectors.sampler.offsets import WORD, record_offsets
 from hwprof.hardware.perf_event import FORMAT_GROUP, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING
 from hwprof.hardware.perf_sampling import (
@@ -134,16 +136,18 @@ class Batch:
     mappings: list[Mapping] = field(default_factory=list)
     births: list[Birth] = field(default_factory=list)
     renamings: list[Renaming] = field(default_factory=list)
+    leavings: list[Leaving] = field(default_factory=list)
     lost: int = 0  # records that found no room, or that the hardware dropped
     throttled: int = 0  # how often the kernel stopped an event for the rest of a tick
 
 
 class Decoder:
     """Decodes a stream piece by piece, so that memory stays bounded. ``damaged_bytes`` is what of whole records made no
-    sense."""
+    sense. ``leaving``: the numbers of the events whose samples say why a thread left its processor."""
 
-    def __init__(self, *, reading: bool) -> None:
+    def __init__(self, *, reading: bool, leaving: Collection[int] = ()) -> None:
         self._reading = reading
+        self._leaving = np.array(sorted(leaving), dtype=np.uint64)
         self.chains = Chains()
         self.damaged_bytes = 0
 
@@ -163,8 +167,11 @@ class Decoder:
             chosen = np.flatnonzero(kind == which)
             return at[chosen], misc[chosen], end[chosen]
 
+        sampled = of(RECORD_SAMPLE)
+        leaves = np.isin(words[sampled[0] + _IDENTIFIER], self._leaving)
         return Batch(
-            samples=self._samples(words, *of(RECORD_SAMPLE)),
+            samples=self._samples(words, *(part[~leaves] for part in sampled)),
+            leavings=self._leavings(words, sampled[0][leaves], sampled[2][leaves]),
             switches=_switches(words, *of(RECORD_SWITCH)),
             mappings=list(_mappings(words, *of(RECORD_MMAP2))),
             births=list(_births(words, *of(RECORD_FORK))),
@@ -191,6 +198,16 @@ class Decoder:
             values=_values(words, at + _REST + _GROUP_TIMES, count),
             chain=self.chains.intern(words, chain_at + 1, words[chain_at].astype(np.int64), misc & CPUMODE_MASK),
         )
+
+    def _leavings(self, words: Words, at: Numbers, end: Numbers) -> list[Leaving]:
+        found = []
+        for begin, until in zip(at.tolist(), end.tolist(), strict=True):
+            one = leaving(words[begin:until].copy())
+            if one is None:
+                self.damaged_bytes += WORD * (until - begin)
+            else:
+                found.append(one)
+        return found
 
     def _whole(
         self, words: Words, at: Numbers, misc: Numbers, end: Numbers

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import mmap
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, Final
 
 from collectors.sampler.chains import Stacks
+from collectors.sampler.leavings import Leaving
 from collectors.sampler.records import Decoder, Samples, Switches, joined
 
 BLOCK_BYTES: Final = 8 << 20
@@ -23,21 +24,24 @@ class Recording:
 
     samples: Samples
     switches: Switches
+    leavings: list[Leaving]
     stacks: Stacks
     lost: int
     throttled: int
     torn_bytes: int
 
 
-def read_spool(file: Path, *, reading: bool) -> Recording:
-    """Decodes the file block by block."""
+def read_spool(file: Path, *, reading: bool, leaving: Collection[int] = ()) -> Recording:
+    """Decodes the file block by block. ``leaving``: the events that say why threads leave their processor."""
     with file.open("rb") as handle, mapped(handle) as data:
-        return decode_all(data, reading=reading)
+        return decode_all(data, reading=reading, leaving=leaving)
 
 
-def decode_all(data: memoryview, *, reading: bool, block_bytes: int = BLOCK_BYTES) -> Recording:
+def decode_all(
+    data: memoryview, *, reading: bool, leaving: Collection[int] = (), block_bytes: int = BLOCK_BYTES
+) -> Recording:
     """Decodes a stream of records. Blocks must have room for the largest record, 64 KiB."""
-    decoder, batches, at = Decoder(reading=reading), [], 0
+    decoder, batches, at = Decoder(reading=reading, leaving=leaving), [], 0
     while True:
         batch, used = decoder.decode(data[at : at + block_bytes])
         batches.append(batch)
@@ -47,6 +51,7 @@ def decode_all(data: memoryview, *, reading: bool, block_bytes: int = BLOCK_BYTE
     return Recording(
         samples=joined([batch.samples for batch in batches]),
         switches=joined([batch.switches for batch in batches]),
+        leavings=[one for batch in batches for one in batch.leavings],
         stacks=decoder.chains.stacks(),
         lost=sum(batch.lost for batch in batches),
         throttled=sum(batch.throttled for batch in batches),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import fcntl
 import os
@@ -12,6 +13,7 @@ from typing import Final
 
 from collectors.counting.threads import EndedError, RefusedError
 from collectors.perf.threads import ENDED
+from collectors.sampler import leavings
 from collectors.sampler.clocks import Clock, close
 from collectors.sampler.plan import Plan
 from collectors.sampler.records import COMMON
@@ -23,18 +25,22 @@ _IOC_SET_OUTPUT: Final = 0x2405
 
 
 class SampledThread:
-    """A thread's clocks, switched off at first, and its ring. ``events`` says which clock each event number is."""
+    """A thread's clocks, switched off at first, and its ring. ``events`` says which clock each event number is,
+    ``leaving`` which number the event has that tells why the thread leaves its processor (None: there is none)."""
 
     def __init__(self, plan: Plan, tid: int) -> None:
         """Raises ``EndedError`` or ``RefusedError``; then nothing stays open."""
         self.tid = tid
         self.events: dict[int, Clock] = {}
+        self.leaving: int | None = None
         self._groups: list[list[int]] = []
         try:
             for clock in plan.clocks:
                 self._groups.append(plan.opening.open(clock, tid))
                 self.events[perf_sampling.event_id(self._groups[-1][0])] = clock
             self._ring = map_ring(self.fd, ring_bytes(plan.bytes_a_second()))
+            if plan.opening.leavings:
+                self._open_leaving()
             for group in self._groups[1:]:
                 fcntl.ioctl(group[0], _IOC_SET_OUTPUT, self.fd)
         except OSError as error:
@@ -70,12 +76,18 @@ class SampledThread:
 
     def counted(self) -> int:
         """How much of its event the thread had so far, sampled or not: cycles, or nanoseconds."""
-        return sum(_value(group[0], clock) for group, clock in zip(self._groups, self.events.values(), strict=True))
+        return sum(_value(group[0], clock) for group, clock in zip(self._groups, self.events.values(), strict=False))
 
     def close(self) -> None:
         """Gives everything back; what was not drained is lost."""
         self._ring.close()
         self._close_events()
+
+    def _open_leaving(self) -> None:
+        """Where the kernel has no such event for this machine, samples are taken all the same."""
+        with contextlib.suppress(OSError):
+            self._groups.append([perf_event.open_event(leavings.attributes(COMMON), self.tid)])
+            self.leaving = perf_sampling.event_id(self._groups[-1][0])
 
     def _close_events(self) -> None:
         for group in self._groups:

@@ -49,6 +49,7 @@ class Watch:
         self._sampling = False
         self._failure: Exception | None = None
         self.events: dict[int, Clock] = {}  # every sampling event there was, by number
+        self.leavings: set[int] = set()  # the events that tell why threads leave their processor, by number
         self.mappings: list[Mapping] = []
         self.refused: dict[int, str] = {}  # tid -> why it is not sampled
         self.missed = 0  # threads that had ended before they could be sampled
@@ -196,6 +197,7 @@ class Watch:
             self._names[tid] = thread_name(tid, self._pid) or self._names.get(tid, "")
             self._threads[tid] = self._by_fd[thread.fd] = thread
             self.events |= thread.events
+            self.leavings |= {thread.leaving} if thread.leaving is not None else set()
             self.sampled.add(tid)
             self.ring_bytes = min(self.ring_bytes or thread.ring_bytes, thread.ring_bytes)
             self._poll.register(thread.fd, select.EPOLLIN)

@@ -133,6 +133,8 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "out_cpu": pl.Int32,
             "in_cpu": pl.Int32,
             "preempted": pl.Boolean,  # it would have gone on; false: it waited for something. Null as out_ns
+            "reason": pl.String,  # barrier, lock, condition, GIL, I/O, sleep, …; null: preempted, or not known
+            "function": pl.String,  # that the reason was told by
         }
     ),
     # Which executable memory of a process came from which file, from `time_ns` on, until another row covers it.

@@ -1,0 +1,78 @@
+"""The callers of a thread that waits, from its registers and the innermost piece of its stack."""
+
+from __future__ import annotations
+
+import platform
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+
+from collectors.sampler.leavings import INSTRUCTION, STACK_POINTER, Leaving
+from collectors.symbols.frames import Frame, open_call_frames
+from collectors.symbols.library import open_library
+from collectors.symbols.mappings import Mapping
+from collectors.symbols.ranges import NONE, Ranges
+
+DEEPEST: Final = 8
+"""Callers that are looked for: those that tell what is waited for are next to the wait."""
+
+WORD: Final = 8
+
+
+class Unwinder:
+    """Of one process, with its ``mappings``."""
+
+    def __init__(self, mappings: Sequence[Mapping], machine: str = platform.machine()) -> None:
+        self._mappings = mappings
+        self._ranges = Ranges.of(
+            np.array([mapping.start for mapping in mappings], dtype=np.uint64),
+            np.array([mapping.end for mapping in mappings], dtype=np.uint64),
+        )
+        self._stack_pointer = STACK_POINTER.get(machine)
+        self._instruction = INSTRUCTION.get(machine)
+
+    def callers(self, leaving: Leaving) -> list[int]:
+        """The addresses that the innermost function and its callers return to, innermost first, as far as the piece of
+        the stack and the files' own tables lead."""
+        found: list[int] = []
+        if self._stack_pointer is None or self._instruction is None or not len(leaving.stack):
+            return found
+        registers = dict(leaving.registers)
+        base, stack = registers[self._stack_pointer], leaving.stack
+        at = registers[self._instruction]
+        while len(found) < DEEPEST:
+            frame = self._frame(at)
+            known = _outer(frame, registers, base, stack.tolist()) if frame is not None else None
+            if frame is None or known is None:
+                break
+            registers = {**registers, **known, self._stack_pointer: registers[frame.register] + frame.offset}
+            returns_to = registers.get(frame.return_register)
+            if not returns_to or (found and returns_to == found[-1] and not known):
+                break
+            found.append(returns_to)
+            at = returns_to - 1  # a call may be the last instruction of its function
+        return found
+
+    def _frame(self, address: int) -> Frame | None:
+        number = int(self._ranges.find(np.array([address], dtype=np.uint64))[0])
+        if number == NONE:
+            return None
+        mapping = self._mappings[self._ranges.owners[number]]
+        begin = open_library(mapping.file).address(mapping.offset) if mapping.file is not None else None
+        frames = open_call_frames(mapping.file) if mapping.file is not None and begin is not None else None
+        return frames.at(address - mapping.start + begin) if frames is not None and begin is not None else None
+
+
+def _outer(frame: Frame, registers: dict[int, int], base: int, stack: list[int]) -> dict[int, int] | None:
+    """The caller's registers that the frame keeps; None where one lies beyond the piece of the stack."""
+    if frame.register not in registers:
+        return None
+    begin = registers[frame.register] + frame.offset - base
+    known = {}
+    for register, offset in frame.saved:
+        place, rest = divmod(begin + offset, WORD)
+        if rest or not 0 <= place < len(stack):
+            return None
+        known[register] = stack[place]
+    return known
