@@ -28,7 +28,8 @@ class PerfCollector(CountingCollector[ThreadGroups]):
     """Counts events of every thread of the worker with perf_event_open(2).
 
     Options: ``events`` (groups, metrics, events, raw codes; None: the defaults), ``kernel`` (whether hardware events
-    count kernel code; None: where it is allowed).
+    count kernel code; None: where it is allowed), ``beside`` (the collector that has counters of the worker's threads
+    already).
     """
 
     name = "perf"
@@ -120,7 +121,8 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         if self._plan_made is None:
             machine = describe()
             self._selection = select(self._options.get("events"), machine)
-            self._plan_made = make_plan(self._selection, machine, kernel=self._options.get("kernel"))
+            kernel, beside = self._options.get("kernel"), self._options.get("beside")
+            self._plan_made = make_plan(self._selection, machine, kernel=kernel, beside=beside)
         return self._plan_made
 
     def _switch(self, roster: Roster[ThreadGroups], new: Sequence[ThreadGroups], event_set: int) -> None:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from collectors.counting.notes import enumerated
 from collectors.perf.opening import Opening, find_opening
 from collectors.perf.trial import Trial
 from hwprof.hardware import perf_event, permission
@@ -43,10 +44,18 @@ class Plan:
         return len(self.budgets) < 2 or len(self.turns(event_set)) == len(self.budgets)
 
 
-def make_plan(selection: Selection, machine: Machine, *, kernel: bool | None = None, root: Path = ROOT) -> Plan:
+def make_plan(
+    selection: Selection,
+    machine: Machine,
+    *,
+    kernel: bool | None = None,
+    beside: str | None = None,
+    root: Path = ROOT,
+) -> Plan:
     """The sets in which those events of the selection that work here are counted.
 
-    ``kernel``: whether hardware events count kernel code; None: wherever it is allowed. Raises ``NotAllowedError``.
+    ``kernel``: whether hardware events count kernel code; None: wherever it is allowed. ``beside``: the collector that
+    has counters of this process's threads already. Raises ``NotAllowedError``.
     """
     opening = find_opening(kernel=kernel)
     used = _used_kinds(selection, machine)
@@ -57,7 +66,8 @@ def make_plan(selection: Selection, machine: Machine, *, kernel: bool | None = N
     bundles, unwanted = _complete(selection, failures)
     plan.dropped.update(unwanted)
     usable = [event for event in selection.events if event.name not in plan.dropped]
-    _Packer(plan, trial, root).pack(usable, bundles)
+    holder = _holder(beside) if beside is not None else permission.who_holds_counters(root)
+    _Packer(plan, trial, holder).pack(usable, bundles)
     if not any(event.kind == "hardware" for event in usable) and not perf_event.core_pmu_counts():
         _blame_the_missing_pmu(plan, selection, used, permission.why_no_hardware(root))
     plan.notes += _torn_metrics(selection, plan.sets)
@@ -73,6 +83,10 @@ def _blame_the_missing_pmu(plan: Plan, selection: Selection, kinds: Sequence[Cor
     for name, known in plan.dropped.items():
         if name in hardware or known.reason in lacking:
             plan.dropped[name] = why
+
+
+def _holder(collector: str) -> Dropped:
+    return Dropped(f"the {collector} has the others in this pass", f"--no-{collector} gives them back")
 
 
 def _used_kinds(selection: Selection, machine: Machine) -> list[CoreKind]:
@@ -109,10 +123,11 @@ def _complete(selection: Selection, failures: dict[str, Dropped]) -> tuple[list[
 class _Packer:
     """Packs by what the processor should have, and by what the kernel then really schedules."""
 
-    def __init__(self, plan: Plan, trial: Trial, root: Path) -> None:
+    def __init__(self, plan: Plan, trial: Trial, holder: Dropped) -> None:
+        """``holder``: who has the counters that are missing, if any are."""
         self._plan = plan
         self._trial = trial
-        self._root = root
+        self._holder = holder
         self._corrected: set[str | None] = set()  # PMUs that had fewer counters than they should
         self._split: list[str] = []  # events of sets that had to be parted
 
@@ -133,10 +148,9 @@ class _Packer:
             self._plan.sets += self._schedulable(event_set) if starved else [event_set]
         self._tidy()
         if self._split and not self._corrected:
-            holder = permission.who_holds_counters(self._root)
             self._plan.notes.append(
                 f"counted in smaller sets, since they do not get counters together: {', '.join(self._split)}:"
-                f" {permission.with_remedy(holder)}"
+                f" {permission.with_remedy(self._holder)}"
             )
 
     def _tidy(self) -> None:
@@ -158,14 +172,18 @@ class _Packer:
         if believed is None or not events:
             return
         free = self._trial.free_counters(events, believed)
-        if free is None or free >= believed.general:
+        if free is None:
+            self._trial.in_turns = True  # nothing would be counted otherwise; how long it was is kept with every value
             return
-        self._plan.budgets[pmu] = Budget(free)
+        if free == believed:
+            return
+        self._plan.budgets[pmu] = free
         self._corrected.add(pmu)
-        holder = permission.who_holds_counters(self._root)
+        own = "the own counter" if len(free.taken) == 1 else "the own counters"
+        taken = f" ({own} of {enumerated(sorted(free.taken))} not)" if free.taken else ""
         self._plan.notes.append(
-            f"{free} of {believed.general} general counters are free, so events are counted in smaller sets:"
-            f" {permission.with_remedy(holder)}"
+            f"{free.general} of {believed.general} general counters are free{taken}, so events are counted in smaller"
+            f" sets: {permission.with_remedy(self._holder)}"
         )
 
     def _schedulable(self, event_set: EventSet) -> list[EventSet]:
@@ -184,10 +202,9 @@ class _Packer:
         units = [[hardware[0], *led]] if led else []
         units += [[event] for event in hardware if not units or event not in units[0]]
         if len(units) < 2:
-            holder = permission.who_holds_counters(self._root)
             for event in hardware:
                 self._plan.dropped[event.name] = Dropped(
-                    f"opens but never gets a hardware counter beside others: {holder.reason}", holder.remedy
+                    f"opens but never gets a hardware counter beside others: {self._holder.reason}", self._holder.remedy
                 )
             return [Part(None, software)] if software else []
         self._split += [event.name for event in hardware if event.name not in self._split]

@@ -26,14 +26,22 @@ RUNNING_SHARE: Final = 0.1
 """Less than this share of its time on a counter is never: a group that does not fit shows some microseconds as well,
 since the kernel starts its members one by one before it gives up."""
 
+WHOLE_SHARE: Final = 0.95
+"""From this share of its time on a counter on, nobody takes turns with it: those who do have about as much each."""
+
 
 class Trial:
-    """Tries events out. ``cpus``: of hybrids, the processors on which each PMU counts."""
+    """Tries events out. ``cpus``: of hybrids, the processors on which each PMU counts.
+
+    Where others count on the same threads, such as a sampler, the kernel lets groups that do not fit beside theirs take
+    turns with them. ``in_turns``: a group that counts for a part of its time will do.
+    """
 
     def __init__(self, opening: Opening, cpus: Mapping[str | None, Collection[int]], root: Path = ROOT) -> None:
         self._opening = opening
         self._cpus = cpus
         self._root = root
+        self.in_turns = False
 
     def failure(self, event: Countable) -> Dropped | None:
         """Why the event cannot be counted on its own; None if it can."""
@@ -44,10 +52,10 @@ class Trial:
                 permission.LOWER_PARANOID,
             )
         try:
-            runs, (value,) = self._counts([event])
+            share, (value,) = self._counts([event], enough=0.5)
         except OSError as error:
             return permission.why_refused(event, error)
-        if not runs:
+        if share < RUNNING_SHARE:
             holder = permission.who_holds_counters(self._root)
             return Dropped(f"opens but never gets a hardware counter: {holder.reason}", holder.remedy)
         if value == 0 and event.event.busy_loop_moves and not event.exclude_user:
@@ -58,29 +66,34 @@ class Trial:
         return None
 
     def schedules(self, events: Sequence[Countable]) -> bool:
-        """Whether the kernel gives the group its counters, all at once."""
+        """Whether the kernel gives the group its counters, all at once and all the time."""
+        wanted = RUNNING_SHARE if self.in_turns else WHOLE_SHARE
         try:
-            return self._counts(events)[0]
+            return self._counts(events, enough=wanted)[0] >= wanted
         except OSError as error:
             if error.errno == errno.EINVAL:  # more than the processor can ever count together
                 return False
             raise
 
-    def free_counters(self, usable: Sequence[Countable], budget: Budget) -> int | None:
-        """How many of one PMU's general counters are really to be had: one event that any of them can count, as often
-        as it gets counters. None where no event is fit for that, or not even one counter is free."""
+    def free_counters(self, usable: Sequence[Countable], budget: Budget) -> Budget | None:
+        """Which of one PMU's counters are really to be had: one event that any of them can count, as often as it gets
+        counters; and with it each event that should have one of its own. None where no event is fit for that, or not
+        even one counter is free."""
         plain = [event for event in usable if event.event.counters == 1 and not event.event.only]
         if not plain:
             return None
         event = min(plain, key=lambda one: one.fixed)
         for general in range(budget.general, 0, -1):
-            if self.schedules([event] * (general + event.fixed)):
-                return general
+            filled = [event] * (general + event.fixed)
+            if self.schedules(filled):
+                own = [one for one in usable if one.fixed and one.event.leader is None and one is not event]
+                taken = frozenset(one.event.name for one in own if not self.schedules([one, *filled]))
+                return Budget(general, taken)
         return None
 
-    def _counts(self, events: Sequence[Countable]) -> tuple[bool, tuple[int, ...]]:
-        """Counts a little work of this thread with a group of the events: whether it got its counters, and the
-        values."""
+    def _counts(self, events: Sequence[Countable], *, enough: float) -> tuple[float, tuple[int, ...]]:
+        """Counts a little work of this thread with a group of the events: the share of the time that it had its
+        counters, and the values. Tries no longer than until that share is ``enough``."""
         with on_processors(self._cpus.get(events[0].pmu, ())):
             fds = self._opening.open(events)
             try:
@@ -88,11 +101,11 @@ class Trial:
                 while True:
                     perf_event.busy_work()
                     enabled_ns, running_ns, values = perf_event.read_group(fds[0], len(events))
-                    if 2 * running_ns > enabled_ns or enabled_ns > TRIAL_NS:
+                    if running_ns > enough * enabled_ns or enabled_ns > TRIAL_NS:
                         break
             finally:
                 close(fds)
-        return running_ns > RUNNING_SHARE * enabled_ns, values
+        return running_ns / max(enabled_ns, 1), values
 
 
 @contextmanager

@@ -48,11 +48,16 @@ class SamplerCollector:
             plan = _planned(Options())
         except HwprofError as error:
             return Availability(ok=False, reason=error.message, remedy=error.remedy)
+        self._plan = plan
         return Availability(ok=True, detail=plan.detail(), notes=tuple(plan.notes))
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``HwprofError`` for a frequency that the kernel refuses."""
         _refuse_too_frequent(Options.of(options))
+
+    def holds_counters(self) -> bool:
+        """Where a PMU samples, for as long as it does."""
+        return self._plan is not None and self._plan.reading
 
     def worker_environment(self) -> Mapping[str, str]:
         """What makes the worker's JIT compilers leave the names of their code."""

@@ -25,9 +25,11 @@ COMPANIONS: Final = ("cycles", "instructions")
 
 @dataclass(frozen=True)
 class Budget:
-    """What one PMU has for one thread: ``general`` counters that any event can be on."""
+    """What one PMU has for one thread: ``general`` counters that any event can be on. ``taken``: the events whose own
+    counter somebody else has, so that they need a general one."""
 
     general: int
+    taken: frozenset[str] = frozenset()
 
     @classmethod
     def of(cls, processor: Processor | None, *, smt: bool) -> Budget:
@@ -41,7 +43,7 @@ class Budget:
     def holds(self, events: Iterable[Countable]) -> bool:
         """Whether these events can all have their counters at the same time."""
         demanding, plain = [], 0
-        for event, needed in _needs(events):
+        for event, needed in _needs(events, self.taken):
             if needed > 1 or (needed and event.event.only):
                 demanding.append(self._places(event, needed))
             else:
@@ -54,7 +56,7 @@ class Budget:
 
     def used(self, events: Iterable[Countable]) -> int:
         """How many general counters they take."""
-        return sum(needed for _, needed in _needs(events))
+        return sum(needed for _, needed in _needs(events, self.taken))
 
     def _places(self, event: Countable, needed: int) -> list[int]:
         """The sets of counters that it can be on. One that needs two takes an even one and the next."""
@@ -226,10 +228,10 @@ def _by_pmu(events: Iterable[Countable]) -> dict[str | None, list[Countable]]:
     return parts
 
 
-def _needs(events: Iterable[Countable]) -> list[tuple[Countable, int]]:
+def _needs(events: Iterable[Countable], taken: Iterable[str]) -> list[tuple[Countable, int]]:
     """How many general counters each of one PMU's events takes. A counter of its own serves an event once: a second one
-    of the same name (``cycles:u``) needs a general one."""
-    served: set[str] = set()
+    of the same name (``cycles:u``) needs a general one, and so does one whose own counter is ``taken``."""
+    served = set(taken)
     needs = []
     for event in events:
         needed = 0 if event.kind == "software" else event.event.counters

@@ -140,7 +140,8 @@ class Choosing(Protocol):
     """What a collector offers beside if it can tell bad options before anything is measured.
 
     Options of counting collectors: ``events`` (names; none given: the defaults), ``kernel`` (false: hardware events
-    leave the kernel's code out), ``alone`` (nobody else counts at the same edges).
+    leave the kernel's code out), ``alone`` (nobody else counts at the same edges), ``beside`` (the name of a collector
+    that holds counters, see ``HoldingCounters``).
     """
 
     def check_options(self, options: dict[str, Any]) -> None:
@@ -173,6 +174,16 @@ class OwnIteration(Protocol):
 
     def own_iteration(self) -> AbstractContextManager[None]:
         """What the iteration happens inside of."""
+        ...
+
+
+@runtime_checkable
+class HoldingCounters(Protocol):
+    """What a BESIDE collector offers beside if it has hardware counters of the worker's threads for itself while it
+    runs: who counts inside makes do with those that it leaves."""
+
+    def holds_counters(self) -> bool:
+        """Whether it will here; asked after ``availability``."""
         ...
 
 

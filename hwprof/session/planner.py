@@ -9,7 +9,7 @@ import msgspec
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import Choosing, OwnPass, OwnPasses, Place, Preparing
+from hwprof.session.collector import Choosing, HoldingCounters, OwnPass, OwnPasses, Place, Preparing
 from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
 from hwprof.session.registry import Surveyed
@@ -112,6 +112,8 @@ def _plan(
     left_out: list[CollectorRecord] = []
     environment: dict[str, str] = {}
     idle_s = 0.0
+    counting = {found.name for found in surveyed if is_counter(found)}
+    holder: str | None = None
     for found in surveyed:
         if has_own_passes(found) or not where.runs(found, name):
             continue
@@ -124,8 +126,12 @@ def _plan(
             places.append(CollectorPlan(found.name, options.get(found.name, {})))
             if isinstance(found.collector, Preparing):
                 environment |= found.collector.worker_environment()
+            if isinstance(found.collector, HoldingCounters) and found.collector.holds_counters():
+                holder = found.name
             if found.collector.wants_idle:
                 idle_s = IDLE_S
+    if holder is not None:
+        inside = [_beside(planned, holder) if planned.name in counting else planned for planned in inside]
     return PassPlan(
         name=name,
         iterations=iterations if name == MEASURE else min(iterations, TRACE_ITERATIONS),
@@ -137,6 +143,10 @@ def _plan(
         left_out=tuple(left_out),
         environment=environment,
     )
+
+
+def _beside(planned: CollectorPlan, holder: str) -> CollectorPlan:
+    return msgspec.structs.replace(planned, options={**planned.options, "beside": holder})
 
 
 def _unavailable(found: Surveyed) -> CollectorRecord:

@@ -33,6 +33,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
         "what_the_pmu_lacks",
         "scarce_counters",
         "sampled_loops",
+        "counted_and_sampled",
         "ordinary_samplers",
         "ordinary_user",
         "events",

@@ -32,7 +32,7 @@ SOURCES: Final = (
 )
 """What the guest gets of the repository, at /lab/src, which is the job's working directory."""
 
-GUEST_REQUIREMENTS: Final = ("polars", "numpy", "msgspec", "orjson", "click", "rich")
+GUEST_REQUIREMENTS: Final = ("polars", "numpy", "msgspec", "orjson", "click", "rich", "pyelftools")
 GUEST_PYTHON: Final = "3.11"
 PLATFORMS: Final = (
     "manylinux_2_28_aarch64",

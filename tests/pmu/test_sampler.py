@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.pmu.conftest import Results
-from tests.pmu.guest.sampling import TURNS, WORKERS_TURNS
+from tests.pmu.guest.sampling import A_LITTLE, TURNS, WORKERS_TURNS
 
 FREQUENCY_HZ = 999
 CYCLES_A_TURN = 4  # two instructions of two cycles each
@@ -72,6 +72,28 @@ def test_each_sample_has_the_counters_differences(loops: dict[str, Any]) -> None
     during = [sample for sample in of(loops, "main") if begin_ns <= sample["time_ns"] < end_ns]
     assert sum(sample["cycles"] for sample in during) == pytest.approx(loops["cycles"], rel=0.01)
     assert sum(sample["cpu_ns"] for sample in during) == pytest.approx(end_ns - begin_ns, rel=0.02)
+
+
+def test_counters_beside_the_sampler_are_never_multiplexed(found: Results) -> None:
+    """Of the six general counters and the one for cycles, each side has its own for all of the time, and both count
+    the same loops."""
+    result = found["counted_and_sampled"]
+    held = len(result["held"][0]["events"]) - 1  # but for cycles, which has the counter of its own
+    (note,) = [note for note in result["notes"] if "general counters are free" in note]
+    assert note.startswith(f"{6 - held} of 6 general counters are free (the own counter of cycles not)")
+    assert note.endswith("the sampler has the others in this pass (--no-sampler gives them back)")
+    assert all(row["running_ns"] == row["enabled_ns"] for row in result["rows"])
+    counted = {(row["span"], row["event"]): row["value"] for row in result["rows"] if row["tid"] == result["main"]}
+    for span, names in enumerate(result["event_sets"]):
+        hardware = [name for name in names if name[:5] in ("cycle", "instr", "again")]
+        assert len(hardware) == 6 - held
+        for name in hardware:
+            instructions = counted[span, name] / (2 if name == "cycles" else 1)
+            assert instructions == pytest.approx(2 * A_LITTLE, rel=0.01)
+    assert {name for names in result["event_sets"] for name in names} >= {"cycles", "instructions", "again9"}
+    cycles = CYCLES_A_TURN * A_LITTLE * len(result["event_sets"])
+    assert result["sampled_cycles"] == pytest.approx(cycles, rel=0.02)
+    assert result["sampled_instructions"] == pytest.approx(cycles / 2, rel=0.02)
 
 
 def test_paranoid_3_refuses_an_ordinary_user_with_the_remedy(found: Results) -> None:

@@ -20,6 +20,7 @@ JOBS = {
         counting.what_the_pmu_lacks,
         counting.defaults,
         sampling.sampled_loops,
+        sampling.counted_and_sampled,
         sampling.sample_a_little,
         sampling.ordinary_samplers,
         scarcity.scarce_counters,

@@ -8,11 +8,14 @@ import time
 from functools import partial
 from typing import Any
 
+import polars as pl
+
+from collectors.perf import PerfCollector
 from collectors.sampler import SamplerCollector
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from tests.hands import Hand
-from tests.pmu.guest.courses import context
+from tests.pmu.guest.courses import CORE, INSTRUCTIONS, context, counted_in_turn
 from tests.pmu.guest.loops import LOOP_ADDRESS, LOOP_END, loop
 from tests.pmu.guest.users import job_of_user, paranoid
 
@@ -48,6 +51,26 @@ def sampled_loops() -> dict[str, Any]:
         "samples": stopped.tables["samples"].to_dicts(),
         "notes": stopped.notes,
         "detail": stopped.detail,
+    }
+
+
+def counted_and_sampled() -> dict[str, Any]:
+    """Counters beside the sampler's, as in the trace pass: what both have of the same loops."""
+    sampler, counter = SamplerCollector(), PerfCollector()
+    sampler.start(context(kernel=False))
+    sampler.work_begins()
+    counter.start(context(kernel=False, events=[*CORE, *INSTRUCTIONS], beside="sampler"))
+    begin_ns = time.monotonic_ns()
+    counted = counted_in_turn(counter, A_LITTLE)
+    end_ns = time.monotonic_ns()
+    sampler.work_ends()
+    stopped = sampler.stop()
+    samples = stopped.tables["samples"].filter(pl.col("time_ns").is_between(begin_ns, end_ns))
+    inside = samples.filter(samples["address"].is_between(LOOP_ADDRESS, LOOP_END, closed="left"))
+    return counted | {
+        "held": stopped.detail["groups"],
+        "sampled_cycles": int(inside["period"].sum()),
+        "sampled_instructions": int(inside["instructions"].sum()),
     }
 
 

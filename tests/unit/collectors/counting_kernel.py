@@ -78,10 +78,13 @@ def selection(
 
 @dataclass
 class Kernel:
-    """``counters``: of each PMU. ``free``: those of them that nobody else holds. ``dead`` events stay 0."""
+    """``counters``: of each PMU. ``free``: those of them that nobody else holds. ``undisturbed``: those of them that
+    nobody takes turns on; ``held``: events whose own counter somebody else has. ``dead`` events stay 0."""
 
     counters: int = 6
     free: int | None = None
+    undisturbed: int | None = None
+    held: Collection[str] = ()
     refused: dict[str, int] = field(default_factory=dict)
     dead: Collection[str] = ()
     conflicts: Collection[frozenset[str]] = ()  # events that never count together
@@ -142,6 +145,10 @@ class Kernel:
         self.enabled_ns += 1_000_000
         # a group that does not fit shows a few microseconds, as the real kernel does
         running_ns = self.enabled_ns if fits else 4_000
+        hardware = [event for event in group if event.kind == "hardware"]
+        general = sum(not event.fixed or event.event.name in self.held for event in hardware)
+        if self.undisturbed is not None and general > self.undisturbed:
+            running_ns //= 2
         return self.enabled_ns, running_ns, tuple(int(fits and event.event.name not in self.dead) for event in group)
 
     def _counts_here(self, event: Countable) -> bool:

@@ -139,6 +139,32 @@ def test_scarce_counters_make_smaller_sets_and_one_note(
     assert reason in note
 
 
+def test_beside_a_sampler_no_set_takes_turns_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The sampler has one general counter and those that cycles and instructions usually have."""
+    fake = Kernel(counters=8, undisturbed=3, held={"cycles", "instructions"})
+    own = [countable(name, fixed=True) for name in HARDWARE[:2]]
+    chosen = selection([*own, *HARDWARE[2:]])
+    fake.install(monkeypatch, chosen)
+    found = make_plan(chosen, machine(), beside="sampler", root=Path("/nonexistent"))
+    assert sets(found) == [
+        ["cycles", "instructions"],
+        ["cycles", "cache-references", "cache-misses"],
+        ["cycles", "branches", "branch-misses"],
+    ]
+    assert found.budgets == {"cpu": Budget(3, frozenset({"cycles", "instructions"}))}
+    assert found.notes == [
+        "3 of 4 general counters are free (the own counters of cycles, instructions not), so events are counted in"
+        " smaller sets: the sampler has the others in this pass (--no-sampler gives them back)"
+    ]
+
+
+def test_where_every_counter_is_shared_in_turns_so_be_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every value is kept with how long it was counted for."""
+    found = made(monkeypatch, Kernel(undisturbed=0))
+    assert found.dropped == {}
+    assert len(found.sets) == 2
+
+
 def test_events_that_exclude_each_other_are_parted(monkeypatch: pytest.MonkeyPatch) -> None:
     """Counters are free, but these two need the same one, which nobody knew."""
     conflict = frozenset({"branches", "branch-misses"})

@@ -71,6 +71,13 @@ def test_fixed_counters_are_free_and_serve_an_event_once() -> None:
     assert not Budget(1).holds([CYCLES, again, *plain("a")])
 
 
+def test_an_event_whose_own_counter_is_taken_needs_a_general_one() -> None:
+    taken = Budget(2, frozenset({"cycles"}))
+    assert taken.holds([CYCLES, INSTRUCTIONS, *plain("a")])
+    assert not taken.holds([CYCLES, INSTRUCTIONS, *plain("a", "b")])
+    assert taken.used([CYCLES, INSTRUCTIONS]) == 1
+
+
 def test_an_event_of_two_counters_takes_an_even_one_and_the_next() -> None:
     pairs = [countable(name, counters=2) for name in "abc"]
     assert Budget(6).holds(pairs)

@@ -16,7 +16,7 @@ from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.registry import Surveyed
 from hwprof.session.supervisor import _Beside
-from tests.unit.session.test_planner_counting import Bystander
+from tests.unit.session.test_planner_counting import Bystander, Counter
 
 
 class Watcher(Bystander):
@@ -97,6 +97,28 @@ def test_its_options_reach_it_or_are_refused_before_anything_starts() -> None:
         plans(options={"watcher": {"frequency": 50}}, off={"watcher"})
     with pytest.raises(HwprofError, match=r"watcher does not work here: not allowed \(allow it\)"):
         plans(Availability(False, "not allowed", "allow it"), options={"watcher": {"frequency": 50}})
+
+
+class Holder(Bystander):
+    """Has hardware counters for itself, or none."""
+
+    name = "holder"
+    passes = frozenset({"trace"})
+
+    def __init__(self, holds: bool) -> None:
+        self._holds = holds
+
+    def holds_counters(self) -> bool:
+        return self._holds
+
+
+@pytest.mark.parametrize("holds", [True, False])
+def test_who_counts_beside_a_holder_of_counters_is_told_of_it(holds: bool) -> None:
+    surveyed = [Surveyed(one.name, one, Availability(True)) for one in (Counter("perf"), Holder(holds))]
+    measure, trace = plan_passes(surveyed, ["measure", "trace"], iterations=3, warmup=1)
+    assert measure.inside == (CollectorPlan("perf", {"alone": True}),)
+    assert trace.inside == (CollectorPlan("perf", {"alone": True} | ({"beside": "holder"} if holds else {})),)
+    assert beside(trace) == {"holder": {}}
 
 
 # --- progress
