@@ -20,6 +20,7 @@ from collectors.onednn_verbose.lines import parse
 from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
 from hwprof.errors import HwprofError
+from hwprof.report import document
 from hwprof.report.primitives import of_run
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
@@ -85,6 +86,8 @@ def test_shares_are_of_the_layers_time(yolo: RunDirectory) -> None:
     found = analysed(yolo)
     shares = found.by_layer.group_by("path").agg(pl.col("share").sum())["share"]
     assert shares.len() > 30 and shares.is_between(0, 1).all()
+    reorders = found.by_layer.filter(pl.col("primitive") == "reorder")
+    assert set(reorders["tensor"]) == {"input", "weights", "output"}, "nothing else in YOLO's convolutions"
     bypassed = found.without.filter(pl.col("type") == "Conv2d")
     assert bypassed.height > 10 and bypassed["reason"].null_count() == 0
     assert found.without.filter(pl.col("type") == "SiLU")["reason"].null_count() > 30
@@ -121,6 +124,13 @@ def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) 
     (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
     if (vector_bits(trace.collectors[0].detail["machine_flags"]) or 0) > 128:
         assert kinds["direct", "convolution"] == "narrow"
+    told = document.build(run).primitives
+    assert told is not None
+    assert {fallback.layers[0] for fallback in told.fallbacks} == {path for path, _ in kinds}
+    assert {fallback.remedy for fallback in told.fallbacks} == {"ONEDNN_MAX_CPU_ISA=SSE41 is set: unset it"}
+    command = [sys.executable, "-m", "hwprof", "report", str(run.path)]
+    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert "warning: rnn by ref" in printed
 
 
 def test_time_tells_what_the_order_of_the_output_tells(tmp_path: Path, request: pytest.FixtureRequest) -> None:

@@ -1,0 +1,176 @@
+"""oneDNN's primitives in the document, the text and the CSV files."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from hwprof.report import document, tables, terminal
+from hwprof.report.primitives_schema import Primitives
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
+from hwprof.run.schema import TABLES
+from tests.synthetic_run import build
+
+FLAGS = ["sse4_1", "avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
+ERROR_NS = 1_000
+BLOCKED = "src:aBcd16b wei:ABcd16b16a dst:aBcd16b"
+
+EXECUTED = [
+    # layer, primitive, implementation, layouts, begin after the layer's (µs), duration (µs)
+    ("model.0.conv", "reorder", "jit:uni", "src:abcd dst:ABcd16b16a", 10, 20),
+    ("model.0.conv", "reorder", "jit:blk", "src:abcd dst:aBcd16b", 40, 50),
+    ("model.0.conv", "convolution", "jit:avx2", BLOCKED, 100, 200),
+    ("model.0.conv", "reorder", "jit:blk", "src:aBcd16b dst:abcd", 310, 40),
+    ("model.1.cv1.conv", "convolution", "ref:any", "src:abcd wei:abcd dst:abcd", 10, 800),
+    ("model.2", "matmul", "brg_matmul:avx512_core", "src:ab wei:ba dst:ab", -1, 50),  # across its edge
+]
+
+
+def reporting(
+    root: Path, executed: list[tuple[str, str, str, str, int, int]], held_to: str | None = None
+) -> RunDirectory:
+    """A run in whose trace pass oneDNN reported the last iteration."""
+    run = build(root, iterations=4)
+    trace = next(record for record in run.manifest.passes if record.name == "trace")
+    last = trace.iterations[-1].index
+    trace.iterations[-1] = IterationRecord(last, True, None, False, alone_for="onednn_verbose")
+    spans = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("iteration") == last))
+    begins = dict(spans.filter(pl.col("kind") == "layer").select("path", "begin_ns").iter_rows())
+    rows = [
+        {
+            "pass": "trace",
+            "order": order,
+            "begin_ns": begins[layer] + 1_000 * after,
+            "time_ns": 1_000 * duration,
+            "primitive": primitive,
+            "implementation": implementation,
+            "data_types": "src:f32 wei:f32 dst:f32",
+            "layouts": layouts,
+            "problem": "mb1_ic3oc32_ih640oh160kh3sh4dh0ph1_iw480ow120kw3sw4dw0pw1",
+        }
+        for order, (layer, primitive, implementation, layouts, after, duration) in enumerate(executed)
+    ]
+    write_table(run.path / "primitives.parquet", "primitives", pl.DataFrame(rows, schema=TABLES["primitives"]))
+    detail = {"version": "v3.12.0 (commit 80afa71)", "machine_flags": FLAGS, "held_to": held_to}
+    trace.collectors.append(CollectorRecord(name="onednn_verbose", state="ran", detail=detail))
+    trace.clocks.append(ClockRecord("onednn", 0, 0.0, 0, ERROR_NS))
+    run.save_manifest()
+    return run
+
+
+def built(run: RunDirectory) -> Primitives:
+    found = document.build(run).primitives
+    assert found is not None
+    return found
+
+
+def section(run: RunDirectory, width: int, encoding: str = "utf-8") -> list[str]:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding)
+    console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
+    terminal.render(document.build(run), console)
+    file.flush()
+    lines = [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
+    start = next((number for number, line in enumerate(lines) if line.startswith("oneDNN v3.12.0 primitives")), None)
+    assert start is not None, lines
+    return lines[start:]
+
+
+def said(run: RunDirectory) -> str:
+    return " ".join(" ".join(section(run, 100)).split())
+
+
+def test_what_layers_executed(tmp_path: Path) -> None:
+    found = built(reporting(tmp_path, EXECUTED, "ONEDNN_MAX_CPU_ISA=AVX2"))
+    assert (found.executed, found.joined, found.not_joined) == (6, 5, {"outside layers": 1})
+    assert (found.version, found.vector_bits, found.clock_error_ns) == ("v3.12.0 (commit 80afa71)", 512, ERROR_NS)
+    assert [(row.layer, row.primitive, row.tensor, row.executions, row.time_ns) for row in found.by_layer] == [
+        ("model.0.conv", "convolution", None, 1, 200_000),
+        ("model.0.conv", "reorder", "input", 1, 50_000),
+        ("model.0.conv", "reorder", "output", 1, 40_000),
+        ("model.0.conv", "reorder", "weights", 1, 20_000),
+        ("model.1.cv1.conv", "convolution", None, 1, 800_000),
+    ]
+    assert [(row.kind, row.implementation, row.layers, row.time_ns) for row in found.fallbacks] == [
+        ("reference", "ref:any", ["model.1.cv1.conv"], 800_000),
+        ("narrow", "jit:avx2", ["model.0.conv"], 200_000),
+    ]
+    for row in found.fallbacks:
+        assert row.remedy == "ONEDNN_MAX_CPU_ISA=AVX2 is set: unset it"
+        assert row.share == row.time_ns / found.whole_ns
+    assert [(row.tensor, row.time_ns) for row in found.reorders] == [
+        ("input", 50_000),
+        ("output", 40_000),
+        ("weights", 20_000),
+    ]
+    assert "freezing" in (found.reorders[2].remedy or "")
+    bypassed = {row.type: (row.layers, row.reason) for row in found.bypasses}
+    assert set(bypassed["SiLU"][0]) == {"model.0.act", "model.1.cv1.act"}
+    assert bypassed["SiLU"][1] is None
+
+
+@pytest.mark.parametrize("width", [60, 80, 120, 200])
+@pytest.mark.parametrize("encoding", ["utf-8", "ascii"])
+def test_the_text_fits_and_warns(width: int, encoding: str, tmp_path: Path) -> None:
+    lines = section(reporting(tmp_path, EXECUTED), width, encoding)
+    assert max(map(cell_len, lines)) <= width
+    warnings = [line for line in lines if line.startswith("  warning: ")]
+    assert len(warnings) == 2
+    assert warnings[0].startswith("  warning: convolution by ref:any, reference: ")
+    (row,) = [line for line in lines if line.split()[0:1] == ["model.0.conv"]]
+    assert "jit:avx2" in row
+    shares = [float(word.rstrip("%")) for word in row.split() if word.endswith("%")]
+    assert len(shares) == 2
+    assert shares[1] == pytest.approx(shares[0] * 110 / 200, abs=0.1), "its reorders took 110 µs, its convolution 200"
+
+
+def test_findings_in_words(tmp_path: Path) -> None:
+    text = said(reporting(tmp_path, EXECUTED))
+    assert "remedy: ONEDNN_MAX_CPU_ISA" not in text, "nothing was forbidden"
+    assert "changes of layout: 0.110 ms" in text
+    assert "in 3 reorders: input 0.050 ms, output 0.040 ms, weights 0.020 ms" in text
+    assert "1 of 6 primitives belong to no layer for certain: 1 outside layers" in text
+    assert "no primitive fell back" not in text
+
+
+def test_where_nothing_fell_back_that_is_said(tmp_path: Path) -> None:
+    text = said(reporting(tmp_path, [("model.0.conv", "convolution", "jit:avx512_core", BLOCKED, 10, 300)]))
+    assert "no primitive fell back" in text
+    assert "warning" not in text
+    assert "changes of layout" not in text
+    assert "Conv2d without oneDNN" in text, "model.1.cv1.conv"
+    assert "model.1.cv1.conv" in text
+
+
+def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: Path) -> None:
+    found = document.build(build(tmp_path, iterations=2))
+    assert found.primitives is None
+    assert "primitives.csv" not in tables.csv_frames(found)
+    console = Console(file=io.StringIO(), width=120)
+    terminal.render(found, console)
+    assert isinstance(console.file, io.StringIO)
+    assert "oneDNN" not in console.file.getvalue()
+
+
+def test_every_row_is_in_the_csv_file(tmp_path: Path) -> None:
+    found = document.build(reporting(tmp_path, EXECUTED))
+    frame = tables.csv_frames(found)["primitives.csv"]
+    assert found.primitives is not None
+    assert frame.height == len(found.primitives.by_layer) == 5
+    assert frame["fallback"].to_list() == ["narrow", None, None, None, "reference"]
+    assert frame["share_of_layer_ratio"].is_between(0, 1).all()
+
+
+def test_the_iteration_for_it_is_named(tmp_path: Path) -> None:
+    """In the preamble, and not among the warm-up iterations."""
+    console = Console(file=io.StringIO(), width=200)
+    terminal.render(document.build(reporting(tmp_path, EXECUTED)), console)
+    assert isinstance(console.file, io.StringIO)
+    (line,) = [line for line in console.file.getvalue().splitlines() if "trace: completed" in line]
+    assert line.rstrip().endswith("iterations: 1 warm-up, 1 timed, 2 timed and counted, 1 for onednn_verbose alone")
