@@ -22,8 +22,13 @@ INDEX_HEADER: Final = bytes((1, 0x1B, 0x03, 0x3B))
 """Version 1; the table's place from here, its length, pairs of 32 bits from the index's begin: what linkers write."""
 
 INDEX_ENTRY: Final = np.dtype([("function", "<i4"), ("entry", "<i4")])
+GNU_ARGS_SIZE: Final = 0x2E
+
 KEPT: Final = 4096
 """Decoded entries that a file keeps."""
+
+
+Rows = tuple[int, list[tuple[int, "Frame | None"]]]
 
 
 @dataclass(frozen=True)
@@ -46,6 +51,10 @@ class CallFrames:
         self._info = entries
         self._decoded = lru_cache(maxsize=KEPT)(self._decode)
 
+    def functions(self) -> list[int]:
+        """Where they begin, ascending."""
+        return [int(begin) for begin in self._functions]
+
     def at(self, address: int) -> Frame | None:
         """Of the instruction at an address of the file; None where the file does not say, or says it in a program of
         its own."""
@@ -62,10 +71,19 @@ class CallFrames:
             found = frame
         return found
 
-    def _decode(self, offset: int) -> tuple[int, list[tuple[int, Frame | None]]]:
+    def _decode(self, offset: int) -> Rows:
+        try:
+            return self._rows(offset)
+        except Exception:  # pyelftools raises whatever parsing raises, also where it does not know an instruction
+            return 0, []
+
+    def _rows(self, offset: int) -> Rows:
+        """The end of the entry's function, and its frame from each address on."""
         entry = self._info._parse_entry_at(offset)
         if not isinstance(entry, FDE) or entry.cie is None:
             return 0, []
+        # how much a call pushed matters to handlers of exceptions only, and pyelftools does not know it
+        entry.instructions = [one for one in entry.instructions if one.opcode != GNU_ARGS_SIZE]
         begin, size = entry["initial_location"], entry["address_range"]
         return_register = entry.cie["return_address_register"]
         rows = [(row["pc"], _frame(row, return_register)) for row in entry.get_decoded().table]

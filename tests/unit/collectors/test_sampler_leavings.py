@@ -18,7 +18,7 @@ from collectors.sampler.reasons import Reason, reason_of
 from collectors.sampler.spool import decode_all
 from collectors.sampler.unwinding import Unwinder
 from collectors.symbols.domains import Domain
-from collectors.symbols.frames import Frame
+from collectors.symbols.frames import Frame, open_call_frames
 from collectors.symbols.kernels import Kernel
 from collectors.symbols.mappings import Mapping, executable_mappings
 from hwprof.run.schema import conform
@@ -211,3 +211,13 @@ def test_libc_tells_the_frames_of_its_functions() -> None:
 def test_switches_beside_leavings_are_decoded_as_ever() -> None:
     data = switch(out=True).record(reading=False)
     assert decode_all(memoryview(data), reading=False, leaving={EVENT}).leavings == []
+
+
+def test_nearly_all_of_a_real_librarys_functions_have_frames() -> None:
+    """Also those whose tables hold instructions that only handlers of exceptions need."""
+    libraries = {one.path for one in executable_mappings(Path("/proc/self/maps").read_text()) if "/lib" in one.path}
+    found = [(frames, frames.functions()[::50]) for path in libraries if (frames := open_call_frames(Path(path)))]
+    places = [(frames, at) for frames, some in found for at in some]
+    if not places:
+        pytest.skip("no library here has a table of frames that is searched")
+    assert sum(frames.at(at + 1) is not None for frames, at in places) > 0.9 * len(places)
