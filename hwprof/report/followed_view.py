@@ -27,10 +27,12 @@ IN_OTHER_TABLES: Final = ("ipc", "counted_flops", "counted_gflops", "instruction
 
 
 def show(page: Page) -> None:
-    """The sections: the layers of each such pass, then its kernels."""
+    """The sections: the layers of each such pass, then its kernels, where the samples' section has not named them."""
+    sampled = page.document.sampled
     for found in page.document.followed:
         _layers(found, page)
-        _functions(found, page)
+        if sampled is None or sampled.instructions_from != found.name:
+            _functions(found, page)
 
 
 def _layers(found: Followed, page: Page) -> None:
@@ -58,9 +60,9 @@ def _layers(found: Followed, page: Page) -> None:
             Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
             Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in every], 3),
             *_by_hardware(found, every, page),
-            *_metric_columns(found, [row.metrics for row in every], page),
+            *metric_columns(found, [row.metrics for row in every], page),
             Column(
-                "hottest kernel", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
+                "most of them in", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
             ),
         ],
         f"{title} ({len(shown)} of {len(ranked)})",
@@ -100,32 +102,43 @@ def _functions(found: Followed, page: Page) -> None:
     kernels = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
     if not kernels:
         return
-    shown = page.table(
+    page.table(
         [
             Column("kernel", [_shortened(kernel.kernel, page) for kernel in kernels], right=False, least=KERNEL),
             Column("library", [kernel.library for kernel in kernels], 3, right=False, least=12),
             Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in kernels]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in kernels]),
-            *_metric_columns(found, [kernel.metrics for kernel in kernels], page),
+            Column("CPI", [glyphs.dash for _ in kernels], 2),
+            *metric_columns(found, [kernel.metrics for kernel in kernels], page),
         ],
         f"Kernels by instructions, pass {found.name}: what each did itself in {_extent(found, page)}",
     )
-    notes = ["every layer's kernels: kernel_counts.parquet, and the report with --format json"]
-    if any(column.key == CPI for column in shown):
-        notes.append(
-            f"CPI of a kernel: of the layers that it makes up nearly alone; {glyphs.dash} where it has none, as layers,"
-            " not kernels, are timed"
-        )
-    page.notes(notes)
+    page.notes(
+        [
+            "every layer's kernels: kernel_counts.parquet, and the report with --format json",
+            f"{glyphs.dash} not measured: CPI of kernels: {_no_cpi(found, page)}",
+        ]
+    )
 
 
-def _metric_columns(found: Followed, rows: Sequence[Mapping[str, float | None]], page: Page) -> list[Column]:
-    """Those that have something to say of these rows."""
+def _no_cpi(found: Followed, page: Page) -> str:
+    if found.instruction_set:
+        return "this is not the machine's own code, which samples are of"
+    if page.document.sampled is not None:
+        return f"the sampled pass {page.document.sampled.name} did other work"
+    return "no pass was sampled, and layers, not kernels, are timed. Remedy: the trace pass with the sampler"
+
+
+def metric_columns(
+    found: Followed, rows: Sequence[Mapping[str, float | None]], page: Page, first: int = 4
+) -> list[Column]:
+    """The pass's metrics that have something to say of these rows; CPI before the others, whose priorities begin with
+    ``first``."""
     made = []
     for number, metric in enumerate(metric for metric in found.metrics if metric.name not in IN_OTHER_TABLES):
         values = [row.get(metric.name) for row in rows]
         if any(values):
-            made.append(_metric_column(metric, values, 2 if metric.name == CPI else 4 + number, page))
+            made.append(_metric_column(metric, values, 2 if metric.name == CPI else first + number, page))
     return made
 
 

@@ -106,6 +106,7 @@ def _sampled(run: RunDirectory, one: _Pass, counted: Sequence[Found]) -> Sampled
         coverage=_coverage(one),
         module_share=_share(inside, pl.col("module").is_not_null()),
         named_share=_share(inside, pl.col("name").is_not_null()),
+        wait_share=_share(inside, pl.col("code").eq_missing(sampled_kernels.WAITING_DOMAIN)),
         unknown=_unknown(one),
         cpi_provenance=provenance,
         cpi_meaning=_meaning(provenance, one, other, ghz),
@@ -147,9 +148,8 @@ def _meaning(provenance: str | None, one: _Pass, other: Found | None, ghz: float
     if provenance is None or other is None:
         return None
     return (
-        f"sampled processor time (pass {one.record.name}) in cycles of {ghz:.4g} GHz, the reference frequency, per"
-        f" instruction that pass {other.record.name} counted in the same kernel and layers, over all threads; the"
-        " interval is the samples'"
+        f"sampled processor time in cycles of {ghz:.4g} GHz (the reference frequency), per instruction that pass"
+        f" {other.record.name} counted in the same kernel and layers, over all threads"
     )
 
 
@@ -197,7 +197,7 @@ def _layers(run: RunDirectory, one: _Pass) -> list[SampledLayer]:
             path=row["layer"],
             threads=threads.get(row["layer"], []),
             named_share=row["named_share"],
-            wait_share=row["wait_share"] if row["samples"] >= FEW else None,
+            wait_share=row["wait_share"] if row["samples"] >= FEW_FOR_BALANCE else None,
             efficiency=row["efficiency"] if row["samples"] >= FEW_FOR_BALANCE else None,
             imbalance=row["imbalance"] if row["samples"] >= FEW_FOR_BALANCE else None,
             off_ns=row["off_ns"],

@@ -75,8 +75,8 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True):
     share_of_kernel: float | None  # of a layer: which part of the kernel's processor time this layer has
 
 
-class Sampled(msgspec.Struct, kw_only=True, frozen=True):
-    """The pass with the most samples of timed iterations."""
+class Sampling(msgspec.Struct, kw_only=True, frozen=True):
+    """How it was sampled: of the passes the one with the most samples of timed iterations."""
 
     name: str
     event: str
@@ -91,6 +91,7 @@ class Sampled(msgspec.Struct, kw_only=True, frozen=True):
     coverage: list[Coverage]
     module_share: float | None  # of the inference's samples: within a module of the model, leaf or not
     named_share: float | None  # of them: in code that has a name
+    wait_share: float | None  # of them: in the OpenMP runtime
     unknown: int  # of them: in memory that belongs to no known file
     cpi_provenance: str | None  # "measured": counters read with each sample; "instrumented": see ``cpi_meaning``
     cpi_meaning: str | None
@@ -98,10 +99,15 @@ class Sampled(msgspec.Struct, kw_only=True, frozen=True):
     mpki_missing: Missing | None
     instructions_from: str | None  # the pass that counted kernels' instructions
     reference_ghz: float | None
-    few_samples: int  # with fewer, a layer or kernel gets no CPI, no MPKI and no wait share
-    few_for_balance: int  # with fewer, a layer gets no efficiency and no imbalance
+    few_samples: int  # with fewer, a layer or kernel gets no CPI and no MPKI
+    few_for_balance: int  # with fewer, a layer gets no wait share, efficiency and imbalance
     least_share: float  # a layer's kernels with a smaller share of its time are not listed
     least_share_of_whole: float
     notes: list[str]
+
+
+class Sampled(Sampling, kw_only=True, frozen=True):
+    """What was found."""
+
     layers: list[SampledLayer]  # most processor time first
     kernels: list[SampledKernel]  # of the whole, then of each layer; most processor time first

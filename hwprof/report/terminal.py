@@ -7,7 +7,18 @@ from typing import Final
 
 from rich.console import Console
 
-from hwprof.report import choice, columns, figures, flops, followed_view, preamble, primitives_view, topdown, traffic
+from hwprof.report import (
+    choice,
+    columns,
+    figures,
+    flops,
+    followed_view,
+    preamble,
+    primitives_view,
+    sampled_view,
+    topdown,
+    traffic,
+)
 from hwprof.report.figures import Glyphs, plural
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
@@ -45,6 +56,7 @@ class Printer:
             topdown.show(self.page)
             flops.show(self.page)
             self.layer_types()
+        sampled_view.show(self.page)
         if self.document.operators:
             self.operators()
         if self.document.energy:
@@ -111,6 +123,7 @@ class Printer:
                 Column("", bars, later + 8, right=False),
                 Column("MACs", ["" if row is None else _macs(row.macs, glyphs) for row in every], later + 1),
                 *metrics,
+                *sampled_view.layer_columns(every, self.page, later),
                 Column(
                     "output",
                     [row.output_shapes or "" if row else "" for row in every],
@@ -128,7 +141,9 @@ class Printer:
                 if len(further) < 2:
                     break
                 shown += further
-        self.page.notes([self._repetitions(), *columns.footnotes(shown, self.page)])
+        self.page.notes(
+            [self._repetitions(), *columns.footnotes(shown, self.page), *sampled_view.layer_notes(shown, self.page)]
+        )
 
     def layer_types(self) -> None:
         """Time per layer type."""
