@@ -14,6 +14,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
+from hwprof.trace.samples_kernels import IDLE
 from tests.perfetto import load
 from tests.requirements import missing, require_module, require_tool
 
@@ -145,7 +146,7 @@ def test_the_trace_has_every_span_and_every_count_of_the_tables(collected: tuple
     by_category = {row["category"]: (row["n"], row["dur"]) for row in shown}
     expected = {kind: (number, duration) for kind, number, duration in kinds.iter_rows()}
     assert {name: found for name, found in by_category.items() if name in expected} == expected
-    sampled = set(run.read("kernels")["domain"]) | {"off-cpu"}  # slices of samples, which test_trace_samples counts
+    sampled = {*run.read("kernels")["domain"], *IDLE}  # slices of samples, which test_trace_samples counts
     assert set(by_category) - set(expected) <= sampled
     by_event = counts.group_by("event").agg(pl.struct("pass", "span").n_unique(), pl.col("value").sum())
     in_trace = trace.query(
