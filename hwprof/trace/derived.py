@@ -7,9 +7,10 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from hwprof.analysis import metrics, summary
+from hwprof.analysis import followed, metrics, summary
 from hwprof.analysis.attribution import owned_counts
-from hwprof.run.manifest import MetricDefinition
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW
 
 Figures: TypeAlias = Mapping[str, float]
@@ -73,3 +74,29 @@ def _duration() -> pl.Expr:
     """In ns; null where it is none."""
     length = pl.col("end_ns") - pl.col("begin_ns")
     return pl.when(length > 0).then(length).cast(pl.Float64)
+
+
+def deriver_of(run: RunDirectory, record: PassRecord, calls: pl.DataFrame) -> Deriver:
+    """That of a pass of a run; ``calls`` is the run's ``layer_calls`` table."""
+    other = followed.belonging(run.kept_passes(), record)
+    threads = run.manifest.workload.threads if run.manifest.workload else None
+    joined = _joined(run, other) if other is not None else None
+    return Deriver(_derivable(record, run.manifest.machine, other), calls, threads, joined)
+
+
+def _derivable(record: PassRecord, machine: Machine, joined: PassRecord | None) -> tuple[MetricDefinition, ...]:
+    """The metrics of a pass's slices: where its work took long because the code was followed, none that a time goes
+    into; of what is ``joined`` with its times, only such: the others stand in that pass's own slices."""
+    found = metrics.definitions(record, machine, joined)
+    clocked = [metric for metric in found if metrics.CLOCKED.intersection(metrics.operands_of(metric))]
+    if record.times_from is not None:
+        return tuple(metric for metric in found if metric not in clocked)
+    elsewhere = joined.metrics if joined is not None else []
+    return tuple(metric for metric in found if metric in clocked or metric not in elsewhere)
+
+
+def _joined(run: RunDirectory, record: PassRecord) -> Joined:
+    mine = pl.col("pass") == record.name
+    events = [event.name for event in record.events]
+    counts = run.scan("counts").filter(mine & pl.col("event").is_in(events)).collect()
+    return Joined(record.name, followed.by_call(run.scan("spans").filter(mine).collect(), counts))

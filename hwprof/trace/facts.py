@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import polars as pl
@@ -52,12 +53,21 @@ def by_span(counts: pl.DataFrame) -> SpanCounts:
 class Facts:
     """Annotations of the spans of one pass."""
 
-    def __init__(self, record: PassRecord, threads: pl.DataFrame, layers: pl.DataFrame, calls: pl.DataFrame) -> None:
+    def __init__(
+        self,
+        record: PassRecord,
+        threads: pl.DataFrame,
+        layers: pl.DataFrame,
+        calls: pl.DataFrame,
+        executed: Mapping[str, Sequence[str]] = MappingProxyType({}),
+    ) -> None:
+        """``executed``: by a layer's path, its primitives."""
         self._iterations: dict[int, IterationRecord] = {entry.index: entry for entry in record.iterations}
         self._event_sets = record.event_sets
         self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
         self._calls = {(row["path"], row["call"]): row for row in calls.iter_rows(named=True)}
+        self._executed = executed
         self._layer_facts: dict[tuple[str, int | None], Lasting] = {}
         self._provenances: dict[tuple[tuple[str, str], ...], Lasting] = {}
 
@@ -81,7 +91,7 @@ class Facts:
         if (path, call) not in self._layer_facts:
             layer, asked = self._layers[path], self._calls.get((path, call), {})
             known = {column: layer[column] for column in _LAYER_FACTS} | {name: asked.get(name) for name in _CALL_FACTS}
-            self._layer_facts[path, call] = Lasting(known)
+            self._layer_facts[path, call] = Lasting(known | {"onednn": self._executed.get(path)})
         return self._layer_facts[path, call]
 
     def _iteration(self, record: IterationRecord) -> dict[str, Any]:

@@ -10,25 +10,47 @@ import polars as pl
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
+from hwprof.trace.layout import KERNEL, TITLES, named
 
 MEASURE: Final = "measure"
-_PINNED: Final = r"stages|layers|CPUs busy|instructions/s|power/\S+"
+_PINNED: Final = (r"stages", r"layers", r"CPUs busy", r"instructions/s", r"power/\S+")
+
+THREADS: Final = 4
+"""As many threads' kernels are pinned, so that they and the layers above them are on one screen."""
 
 
 def parameters(run: RunDirectory) -> dict[str, str]:
-    """The Perfetto UI's address parameters for a run's trace: its numbers' pass pinned, one of its iterations in view.
+    """The Perfetto UI's address parameters for a run's trace: the most telling pass's tracks pinned, one of its
+    iterations in view.
 
+    That is the measured pass, unless only another one was sampled: then layers stand above the kernels that they ran.
     The iteration is the first measured one whose layers were counted, or else the first measured one.
     """
-    record = run.find_pass(MEASURE) or next(iter(run.completed_passes()), None)
+    sampled = run.scan("samples").group_by("pass", "tid").agg(samples=pl.len()).collect()
+    record = _most_telling(run, sampled["pass"].unique().to_list())
     if record is None:
         return {}
-    pins = rf"^({_PINNED}) \({re.escape(record.name)}\)$"
+    kernels = _kernels(sampled.filter(pl.col("pass") == record.name), record)
+    pins = "|".join([*_PINNED, *kernels])
     commands = [
         {"id": "dev.perfetto.ExpandTracksByRegex", "args": [r"^\S+ pass\b"]},
-        {"id": "dev.perfetto.PinTracksByRegex", "args": [pins]},
+        {"id": "dev.perfetto.PinTracksByRegex", "args": [f"^({pins}) {re.escape(named('', record).strip())}$"]},
     ]
     return {"startupCommands": json.dumps(commands, separators=(",", ":"))} | _view(run, record)
+
+
+def _most_telling(run: RunDirectory, sampled: list[str]) -> PassRecord | None:
+    completed = run.completed_passes()
+    with_samples = [record for record in completed if record.name in sampled]
+    candidates = with_samples or completed
+    return next((record for record in candidates if record.name == MEASURE), next(iter(candidates), None))
+
+
+def _kernels(sampled: pl.DataFrame, record: PassRecord) -> list[str]:
+    """Patterns of the tracks that show what the threads ran that worked most, the main thread's among them."""
+    busiest = sampled.filter(pl.col("tid") != record.main_tid).sort("samples", "tid", descending=[True, False])
+    workers = [rf"{TITLES[KERNEL]} of .* {tid}" for tid in busiest["tid"].head(THREADS - 1)]
+    return [TITLES[KERNEL], *workers] if sampled.height else []
 
 
 def _view(run: RunDirectory, record: PassRecord) -> dict[str, str]:

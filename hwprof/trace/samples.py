@@ -10,6 +10,7 @@ import polars as pl
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
+from hwprof.run.schema import TABLES
 from hwprof.trace import samples_kernels
 from hwprof.trace.encoder import EventSequence, TraceWriter
 from hwprof.trace.flows import FlowNumbers
@@ -40,8 +41,8 @@ class SampleTracks:
         """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
         self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
         mine = pl.col("pass") == record.name
-        self._samples, self._stacks = (_with_kernel(run.scan(table).filter(mine)) for table in ("samples", "stacks"))
-        self._switches = run.scan("switches").filter(mine)
+        self._samples, self._stacks = (_whole(run, table).filter(mine) for table in ("samples", "stacks"))
+        self._switches = _whole(run, "switches").filter(mine)
         self._code = Code(run.scan("mappings").filter(mine).collect(), run.scan("kernels").filter(mine).collect())
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
@@ -179,8 +180,10 @@ def _keys(samples: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _with_kernel(table: pl.LazyFrame) -> pl.LazyFrame:
-    """Runs of older versions have no names."""
-    if "kernel" in table.collect_schema().names():
-        return table
-    return table.with_columns(kernel=pl.lit(None, pl.Int32))
+def _whole(run: RunDirectory, table: str) -> pl.LazyFrame:
+    """With all its columns: runs of older versions have no names, and no reasons of switches."""
+    frame = run.scan(table)
+    known = frame.collect_schema().names()
+    return frame.with_columns(
+        pl.lit(None, kind).alias(name) for name, kind in TABLES[table].items() if name not in known
+    )

@@ -27,14 +27,16 @@ NO_EDGE: Final = np.iinfo(np.int64).min
 SLICES: Final = pl.Schema(
     {
         "tid": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64, "edge": pl.Int64, "layer": pl.Int64,
-        "name": pl.String, "category": pl.String, "library": pl.String, "full_name": pl.String,
+        "name": pl.String, "category": pl.String, "library": pl.String, "full_name": pl.String, "function": pl.String,
         "samples": pl.Int64, "cpu_ns": pl.Int64, "cycles": pl.Int64, "instructions": pl.Int64, "llc_misses": pl.Int64,
         "flow": pl.UInt64,
     }
 )  # fmt: skip
-"""``edge``: when the layer around it, or the pause between two layers, began. ``layer``: that layer's span, or null."""
+"""``edge``: when the layer around it, or the pause between two layers, began. ``layer``: that layer's span, or null.
+``function``: by which it is known why the thread left its processor."""
 
 _IDENTITY: Final = ("tid", "edge", "name", "category")
+_TEXTS: Final = ("library", "full_name", "function")
 _SUMS: Final = ("samples", "cpu_ns", "cycles", "instructions", "llc_misses")
 
 
@@ -73,8 +75,11 @@ def slices(samples: pl.DataFrame, switches: pl.DataFrame, edges: pl.DataFrame, b
         begin_ns="out_ns",
         end_ns="in_ns",
         edge=pl.lit(NO_EDGE, pl.Int64),
-        name=pl.when("preempted").then(pl.lit("off CPU, preempted")).otherwise(pl.lit("off CPU, blocked")),
+        name=pl.when("preempted")
+        .then(pl.lit("off CPU, preempted"))
+        .otherwise(pl.coalesce(pl.lit("off CPU: ") + pl.col("reason"), pl.lit("off CPU, blocked"))),
         category=pl.lit(OFF_CPU),
+        function="function",
         samples=pl.lit(0, pl.Int64),
     )
     later = pl.concat([_conform(ran), _conform(off)])
@@ -95,7 +100,7 @@ def _merged(rows: pl.DataFrame) -> pl.DataFrame:
         placed.with_columns(run=(~goes_on).cum_sum())
         .group_by("run", maintain_order=True)
         .agg(
-            pl.col("tid", "begin_ns", "edge", "layer", "name", "category", "library", "full_name", "flow").first(),
+            pl.col("tid", "begin_ns", "edge", "layer", "name", "category", *_TEXTS, "flow").first(),
             pl.col("end_ns").last(),
             *(pl.when(pl.col(sum_).count() > 0).then(pl.col(sum_).sum()).alias(sum_) for sum_ in _SUMS),
         )
@@ -148,7 +153,7 @@ def write(sequence: EventSequence, found: pl.DataFrame) -> None:
             np.where(is_begin, np.uint8(EventType.BEGIN), np.uint8(EventType.END)),
             name=numbers(sequence.names(found["name"])),
             category=numbers(sequence.categories(found["category"])),
-            annotations={name: numbers(sequence.strings(found[name])) for name in ("library", "full_name")},
+            annotations={name: numbers(sequence.strings(found[name])) for name in _TEXTS},
             terminating_flow=flow,
             figures={name: spread(figures[name]) for name in figures.columns},
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -100,8 +100,9 @@ def write_annotated(
         )
 
 
-def write_columns(placed: Placed, spans: pl.DataFrame, flows: Flows) -> None:
-    """Writes spans by the column: path, kind as category, input shapes, and the flow that ends at a row (0: none)."""
+def write_columns(placed: Placed, spans: pl.DataFrame, flows: Flows, texts: Sequence[str] = ("input_shapes",)) -> None:
+    """Writes spans by the column: path, kind as category, the columns ``texts``, and the flow that ends at a row (0:
+    none)."""
     sequence, events = placed.sequence, placed.tour
     is_begin = events.is_begin
     row = np.zeros(len(is_begin), np.int64)
@@ -116,7 +117,7 @@ def write_columns(placed: Placed, spans: pl.DataFrame, flows: Flows) -> None:
             np.where(is_begin, np.uint8(EventType.BEGIN), np.uint8(EventType.END)),
             name=at_begin(_numbers(spans["path"], sequence.names)),
             category=at_begin(_numbers(spans["kind"], sequence.categories)),
-            annotations={"input_shapes": at_begin(_numbers(spans["input_shapes"], sequence.strings))},
+            annotations={name: at_begin(_numbers(spans[name], sequence.strings)) for name in texts},
             terminating_flow=np.where(is_begin, flows[row], np.uint64(0)) if len(flows) else None,
         )
     )

@@ -14,6 +14,7 @@ from hwprof.run.directory import RunDirectory, atomic
 from hwprof.trace.encoder import TraceWriter
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.passes import PassTracks
+from hwprof.trace.primitives import executed
 
 TRACE_FILE: Final = "trace.pftrace"
 _BUFFER_BYTES: Final = 1 << 20
@@ -25,6 +26,12 @@ class TraceSummary:
 
     passes: int
     slices: int
+    """Of spans: iterations, stages, layers, operators."""
+    samples: int
+    kernel_slices: int
+    """What threads ran by their samples, and when they were off a processor."""
+    primitives: int
+    """Of oneDNN."""
     values: int
     """Of series; the rates of events come on top."""
     flows: int
@@ -55,9 +62,10 @@ def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], 
     try:
         with atomic(target) as part:
             with part.open("wb", buffering=_BUFFER_BYTES) as file:
+                does = executed(run)
                 writer = TraceWriter(file, run.manifest.clock)
                 for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
-                    written.append(PassTracks(run, record, pid, writer, advance))
+                    written.append(PassTracks(run, record, pid, writer, does, advance))
                     written[-1].write(numbers)
             size_bytes = part.stat().st_size
     except OSError as error:
@@ -67,6 +75,9 @@ def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], 
     return TraceSummary(
         passes=len(records),
         slices=sum(tracks.slices for tracks in written),
+        samples=sum(tracks.samples for tracks in written),
+        kernel_slices=sum(tracks.kernel_slices for tracks in written),
+        primitives=sum(tracks.primitives for tracks in written),
         values=sum(tracks.values for tracks in written),
         flows=numbers.used,
         size_bytes=size_bytes,

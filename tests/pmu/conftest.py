@@ -38,7 +38,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
         "ordinary_user",
         "events",
     )
-    return run_jobs(tmp_path_factory.mktemp("found"), *jobs)
+    return run_jobs(tmp_path_factory.mktemp("found"), *jobs, timeout_s=240)
 
 
 @pytest.fixture(scope="session")

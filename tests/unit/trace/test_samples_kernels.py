@@ -11,7 +11,10 @@ from hwprof.trace.samples_kernels import OFF_CPU, SLICES, edges_of, link, slices
 
 NAMES = ("jit_conv", "silu", "waiting (OpenMP)")
 NOTHING = pl.DataFrame(schema=SLICES)
-SWITCHES = {"tid": pl.Int64, "out_ns": pl.Int64, "in_ns": pl.Int64, "preempted": pl.Boolean}
+SWITCHES = {
+    "tid": pl.Int64, "out_ns": pl.Int64, "in_ns": pl.Int64, "preempted": pl.Boolean, "reason": pl.String,
+    "function": pl.String,
+}  # fmt: skip
 
 rows = st.lists(
     st.tuples(st.integers(1, 3), st.integers(0, 400), st.integers(0, 60), st.sampled_from(NAMES)), max_size=40
@@ -39,7 +42,7 @@ def layers(bounds: list[int]) -> pl.DataFrame:
 
 def off(*found: tuple[int, int, int]) -> pl.DataFrame:
     """Times off a processor of (tid, out, in)."""
-    return pl.DataFrame([(*row, False) for row in found], schema=SWITCHES, orient="row")
+    return pl.DataFrame([(*row, False, None, None) for row in found], schema=SWITCHES, orient="row")
 
 
 @given(rows, stretches, absences)
