@@ -51,7 +51,7 @@ def show(page: Page) -> None:
             _item(page, "", f"{bypass.type} without oneDNN: {_extent(bypass, page)}", why, _remedy(bypass.remedy))
     _reorders(found.reorders, page)
     _not_joined(found, page)
-    _table(found, page)
+    table(found, page)
 
 
 def _matters(found: Fallback | Bypass | Reorders) -> bool:
@@ -106,7 +106,7 @@ def _item(page: Page, mark: str, text: str, *below: str) -> None:
             page.console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 4)))
 
 
-def _table(found: Primitives, page: Page) -> None:
+def table(found: Primitives, page: Page) -> None:
     """One row for each primitive of the hottest layers that computes; reorders are summed beside."""
     layers = page.hottest()
     by_layer: dict[str, list[Primitive]] = {layer.path: [] for layer in layers}
