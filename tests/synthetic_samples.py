@@ -7,7 +7,7 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import CollectorRecord
+from hwprof.run.manifest import ClockRecord, CollectorRecord
 
 MAIN, WORKER = 4200, 4201
 PERIOD_NS: Final = 100_000
@@ -20,6 +20,7 @@ KERNELS: Final = (
 )
 FILES: Final = (("/lib/libtorch_cpu.so", 0x1000), ("/lib/libgomp.so.1", 0x3000), ("//anon", 0x9000))
 MAPPED_BYTES: Final = 0x1000
+PRIMITIVES: Final = (("reorder", "jit:uni"), ("convolution", "brg_conv_fwd:avx512_core"))
 
 
 def add(run: RunDirectory, *, names: bool = True, lost: int = 0) -> None:
@@ -39,6 +40,8 @@ def add(run: RunDirectory, *, names: bool = True, lost: int = 0) -> None:
             half = (span["begin_ns"] + span["end_ns"]) // 2
             samples += (_sample(time_ns + 7, WORKER, JIT if time_ns < half else BARRIER) for time_ns in times)
             switches.append(_switch(span["end_ns"], span["end_ns"] + 1_500))
+            if len(switches) % 2:
+                switches[-1] |= {"reason": "barrier", "function": "gomp_team_barrier_wait_end"}
     last = max(row["time_ns"] for row in samples)
     samples.append(_sample(last + PERIOD_NS, MAIN, UNNAMED))
     switches.append(_switch(None, samples[0]["time_ns"] - 2 * PERIOD_NS))
@@ -82,4 +85,25 @@ def _sample(time_ns: int, tid: int, kernel: int) -> dict[str, Any]:
 def _switch(out_ns: int | None, in_ns: int | None) -> dict[str, Any]:
     preempted = None if out_ns is None else False
     return {"pid": MAIN, "tid": WORKER, "out_ns": out_ns, "in_ns": in_ns, "out_cpu": 1, "in_cpu": 1,
-            "preempted": preempted}  # fmt: skip
+            "preempted": preempted, "reason": None, "function": None}  # fmt: skip
+
+
+def add_primitives(run: RunDirectory) -> None:
+    """Adds a table ``primitives``: in the last iteration of the ``trace`` pass every convolution executes a reorder and
+    then a convolution."""
+    spans = run.read("spans").filter((pl.col("pass") == "trace") & pl.col("path").str.ends_with(".conv"))
+    last = spans.filter(pl.col("iteration") == pl.col("iteration").max()).sort("begin_ns")
+    rows: list[dict[str, Any]] = []
+    for begin_ns, end_ns in last.select("begin_ns", "end_ns").iter_rows():
+        third_ns = (end_ns - begin_ns) // 3
+        for place, (primitive, implementation) in enumerate(PRIMITIVES):
+            rows.append(
+                {
+                    "pass": "trace", "order": len(rows), "begin_ns": begin_ns + 10 + place * third_ns,
+                    "time_ns": third_ns - 20, "primitive": primitive, "implementation": implementation,
+                    "problem": "mb1_ic3oc16",
+                }
+            )  # fmt: skip
+    write_table(run.path / "primitives.parquet", "primitives", pl.DataFrame(rows))
+    run.manifest.passes[1].clocks.append(ClockRecord("onednn", 0, 0.0, 0, 1))
+    run.save_manifest()

@@ -34,7 +34,7 @@ STACKS = """select s.ts, t.tid, s.cpu, c.depth, f.name, o.name as caller, m.name
 SLICES = """select s.ts, s.dur, s.depth, s.name, s.category, t.name as track,
             extract_arg(arg_set_id, 'debug.samples') n, extract_arg(arg_set_id, 'debug.cpu_ms') cpu_ms,
             extract_arg(arg_set_id, 'debug.cpi') cpi, extract_arg(arg_set_id, 'debug.llc_misses') misses,
-            extract_arg(arg_set_id, 'debug.library') library
+            extract_arg(arg_set_id, 'debug.library') library, extract_arg(arg_set_id, 'debug.function') function
             from slice s join track t on s.track_id = t.id where t.name glob 'kernels*' order by s.ts, t.name, s.id"""
 FLOWS = """select a.name as layer, a.ts, b.ts as target_ts, b.dur, b.name from flow f
            join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id join track t
@@ -59,6 +59,7 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     root = tmp_path_factory.mktemp("samples")
     run = synthetic_run.build(root)
     synthetic_samples.add(run)
+    synthetic_samples.add_primitives(run)
     yield Traced(run, root / "trace.pftrace")
 
 
@@ -126,14 +127,48 @@ def test_cycles_per_instruction_are_those_of_the_samples(traced: Traced) -> None
 
 def test_waiting_and_time_off_the_processor_are_drawn_as_such(traced: Traced) -> None:
     rows = traced.slices(WORKER)
-    assert {(row["name"], row["category"], row["library"]) for row in rows} == {
-        ("jit_conv_fwd", "jit", "jit"),
-        ("waiting (OpenMP)", "waiting", "libgomp.so.1"),
-        ("off CPU, blocked", "off-cpu", None),
+    assert {(row["name"], row["category"], row["library"], row["function"]) for row in rows} == {
+        ("jit_conv_fwd", "jit", "jit", None),
+        ("waiting (OpenMP)", "waiting", "libgomp.so.1", None),
+        ("off CPU, blocked", "off-cpu", None, None),
+        ("off CPU: barrier", "off-cpu", None, "gomp_team_barrier_wait_end"),
     }
     off = [(row["ts"] - traced.to_boottime, row["dur"]) for row in rows if row["category"] == "off-cpu"]
     whole = traced.run.read("switches").drop_nulls(["out_ns", "in_ns"])
     assert off == [(out, back - out) for out, back in whole.select("out_ns", "in_ns").iter_rows()]
+
+
+def test_primitives_stand_below_their_layers(traced: Traced) -> None:
+    query = """select s.ts, s.dur, s.name, s.category, extract_arg(arg_set_id, 'debug.implementation') implementation,
+               extract_arg(arg_set_id, 'debug.problem') problem from slice s join track t on s.track_id = t.id
+               where t.name = 'oneDNN primitives (trace)' order by 1"""
+    expected = [
+        (row["begin_ns"], row["time_ns"], f"{row['primitive']} {row['implementation']}", row["primitive"],
+         row["implementation"], row["problem"])
+        for row in traced.run.read("primitives").iter_rows(named=True)
+    ]  # fmt: skip
+    found = [(row.pop("ts") - traced.to_boottime, *row.values()) for row in traced.processor.query(query)]
+    assert found == expected and traced.summary.primitives == len(expected) > 0
+
+
+def test_every_slice_of_a_layer_tells_what_it_executes(traced: Traced) -> None:
+    query = """select s.name, t.name as track, extract_arg(arg_set_id, 'debug.layer.onednn[0]') first,
+               extract_arg(arg_set_id, 'debug.layer.onednn[1]') second from slice s join track t on s.track_id = t.id
+               where t.name glob 'layers*'"""
+    rows = traced.processor.query(query)
+    convolutions = [row for row in rows if row["name"].endswith(".conv")]
+    assert {row["track"] for row in convolutions} == {"layers (measure)", "layers (trace)"}
+    for row in convolutions:
+        told = {text.split(",")[0] for text in (row["first"], row["second"])}
+        assert told == {"reorder jit:uni", "convolution brg_conv_fwd:avx512_core"}
+        assert row["first"].endswith(" ms")
+    assert all(row["first"] is None for row in rows if row["name"].endswith(".act"))
+
+
+def test_the_summary_counts_what_was_written(traced: Traced) -> None:
+    summary = traced.summary
+    assert summary.samples == len(traced.samples)
+    assert summary.kernel_slices == len(traced.processor.query(SLICES))
 
 
 def test_flows_lead_from_a_layer_to_its_first_work_on_another_thread(traced: Traced) -> None:

@@ -47,6 +47,12 @@ def test_the_flame_graph_is_open(shown: Shown) -> None:
     assert "Top Down" in shown.text, "which it offers where it has something to draw"
 
 
+def test_kernels_are_pinned_below_the_layers_of_their_pass(shown: Shown) -> None:
+    pinned = ["stages", "layers", "kernels", "kernels of omp-1 4201"]
+    assert shown.pinned[:4] == [f"{title} (trace)" for title in pinned]
+    assert all(name.endswith(" (trace)") for name in shown.pinned)
+
+
 def test_samples_and_kernels_have_their_tracks(shown: Shown) -> None:
     assert {"Process Callstacks", "kernels (trace)", "kernels of omp-1 4201 (trace)"} <= set(shown.tracks)
     for tid in (synthetic_samples.MAIN, synthetic_samples.WORKER):

@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from hwprof.trace.opening import parameters
-from tests import synthetic_run
+from tests import synthetic_run, synthetic_samples
 
 
 def test_pins_the_measured_pass_and_shows_one_counted_iteration(tmp_path: Path) -> None:
@@ -25,6 +25,36 @@ def test_pins_the_measured_pass_and_shows_one_counted_iteration(tmp_path: Path) 
     begin_ns, end_ns = (int(chosen[key]) - clock.boottime_ns + clock.monotonic_ns for key in ("visStart", "visEnd"))
     assert begin_ns < whole["begin_ns"] < whole["end_ns"] < end_ns
     assert end_ns - begin_ns < 1.1 * (whole["end_ns"] - whole["begin_ns"])
+
+
+def test_a_sampled_pass_is_shown_with_what_its_threads_ran(tmp_path: Path) -> None:
+    """Layers and kernels below them are of one pass; the threads that worked most are pinned."""
+    run = synthetic_run.build(tmp_path)
+    synthetic_samples.add(run)
+    chosen = parameters(run)
+    pin = json.loads(chosen["startupCommands"])[1]["args"][0]
+    matching = {"stages (trace)", "layers (trace)", "kernels (trace)", "kernels of omp-1 4201 (trace)"}
+    others = {
+        "layers (measure)",
+        "kernels of omp-1 42010 (trace)",
+        "kernels of omp-1 4200 (trace)",
+        "operators (trace)",
+    }
+    assert {name for name in matching | others if re.search(pin, name)} == matching
+    samples = pl.read_parquet(run.path / "samples.parquet").filter(tid=synthetic_samples.WORKER)
+    many = [samples.with_columns(tid=pl.lit(5000 + number, pl.Int32)).head(2 + number) for number in range(8)]
+    pl.concat([samples, *many]).write_parquet(run.path / "samples.parquet")
+    pin = json.loads(parameters(run)["startupCommands"])[1]["args"][0]
+    assert re.findall(r"of \.\* (\d+)", pin) == ["4201", "5007", "5006"]
+
+
+def test_a_sampled_measure_pass_comes_before_others(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    synthetic_samples.add(run)
+    samples = pl.read_parquet(run.path / "samples.parquet")
+    both = [samples.with_columns(pl.lit(name).alias("pass")) for name in ("trace", "measure")]
+    pl.concat(both).write_parquet(run.path / "samples.parquet")
+    assert r"\\(measure\\)" in parameters(run)["startupCommands"]
 
 
 def test_other_passes_serve_where_there_is_no_measure(tmp_path: Path) -> None:
