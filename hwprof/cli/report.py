@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
+from hwprof.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -47,13 +50,27 @@ if TYPE_CHECKING:
     show_default=True,
     help="json: everything, in full precision; json-schema: what that JSON looks like.",
 )
+@click.option("--kernels", is_flag=True, help="Of each hot layer its kernels, and of each hot kernel its layers.")
+@click.option(
+    "--layer", metavar="PATH", help="All that is known of one layer (model.0.conv), or of those in a module (model.51)."
+)
+@click.option("--full-names", is_flag=True, help="With --kernels or --layer: the kernels' names in full length too.")
 @click.option(
     "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
 def report_command(
-    run: Path | None, root: Path, top: int, sort: str, metrics: str | None, form: str, width: int | None
+    run: Path | None,
+    root: Path,
+    top: int,
+    sort: str,
+    metrics: str | None,
+    form: str,
+    kernels: bool,
+    layer: str | None,
+    full_names: bool,
+    width: int | None,
 ) -> None:
-    """Show what a run measured: stages, hottest layers, layer types, operators, energy.
+    """Show what a run measured: stages, hottest layers, layer types, hot kernels, operators, energy.
 
     RUN is a run's folder; without it, the latest one is shown. Works on another machine than the one that measured.
 
@@ -62,17 +79,34 @@ def report_command(
       hwprof report
       hwprof report results/20261121-142501-yolov7 --top 30 --sort cpi
       hwprof report --metrics cpi,cache,dram_gbytes
+      hwprof report --kernels --top 5
+      hwprof report --layer model.51 --full-names
+      hwprof report --layer model.51 --format json
       hwprof report --format json | jq '.layers[] | {path, share}'
       hwprof report --width 160 > report.txt
     """
     if form == "json-schema":
         _print_schema()
         return
+    if kernels and layer is not None:
+        raise UsageError("--kernels and --layer are two reports", "choose one of them")
+    if full_names and not kernels and layer is None:
+        raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
     from hwprof.run.directory import RunDirectory
 
     found = RunDirectory.latest(root) if run is None else RunDirectory.open(run)
     chosen = [item.strip().lower() for item in metrics.split(",") if item.strip()] if metrics is not None else None
-    show(found, form=form, top=top, sort=sort, metrics=chosen, width=width)
+    part = Part(kernels=kernels, layer=layer, full_names=full_names)
+    show(found, form=form, top=top, sort=sort, metrics=chosen, width=width, part=part)
+
+
+@dataclass(frozen=True)
+class Part:
+    """What of a report is shown: all of it, the kernels of the hot layers, or one layer (or module) by its path."""
+
+    kernels: bool = False
+    layer: str | None = None
+    full_names: bool = False
 
 
 def show(
@@ -83,21 +117,36 @@ def show(
     sort: str = "time",
     metrics: Sequence[str] | None = None,
     width: int | None = None,
+    part: Part | None = None,
 ) -> None:
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
-    columns, None: the usual ones."""
-    from hwprof.report import document, schema
+    columns, None: the usual ones; ``part``: what of it, None: all."""
+    from hwprof.report import document, schema, selection
 
     built = document.build(run, top, sort)
+    selected: selection.HotKernels | selection.OneLayer | None = None
+    if part is not None and part.layer is not None:
+        selected = selection.one_layer(built, part.layer)
+    elif part is not None and part.kernels:
+        selected = selection.hot_kernels(built, top)
     if form == "json":
-        sys.stdout.write(schema.encode(built).decode())
+        sys.stdout.write((schema.encode(built) if selected is None else selection.encode(selected)).decode())
         return
-    from hwprof.report import choice, terminal
+    from hwprof.report import choice, kernels_view, layer_view, terminal
+    from hwprof.report.page import Page
 
     wanted = choice.expand(metrics, built) if metrics is not None else None
     if not sys.stdout.encoding.lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
-    terminal.render(built, terminal.make_console(width), wanted)
+    console = terminal.make_console(width)
+    if selected is None:
+        terminal.render(built, console, wanted)
+        return
+    page, full_names = Page(built, console, wanted), part is not None and part.full_names
+    if isinstance(selected, selection.OneLayer):
+        layer_view.show(selected, page, full_names=full_names)
+    else:
+        kernels_view.show(selected, page, full_names=full_names)
 
 
 def _print_schema() -> None:

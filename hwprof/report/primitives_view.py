@@ -51,6 +51,7 @@ def show(page: Page) -> None:
             _item(page, "", f"{bypass.type} without oneDNN: {_extent(bypass, page)}", why, _remedy(bypass.remedy))
     _reorders(found.reorders, page)
     _not_joined(found, page)
+    page.console.print()
     table(found, page)
 
 
@@ -126,7 +127,6 @@ def table(found: Primitives, page: Page) -> None:
     glyphs = page.glyphs
     rows = [row for _, _, row in cells]
     reorders = [moved.get(path) if name else None for name, path, _ in cells]
-    page.console.print()
     page.rows(
         [
             Column(header, [name for name, _, _ in cells], right=False, least=PATH),

@@ -80,7 +80,7 @@ def hot_kernels(document: Document, top: int) -> HotKernels:
         whole=document.whole,
         sampling=_sampling(sampled),
         layers=_by_layer(sampled, layers, [*document.hottest.layers, UNATTRIBUTED]),
-        kernels=[KernelLayers(kernel=kernel, layers=_layers_of(kernel, sampled)[:top]) for kernel in whole],
+        kernels=[KernelLayers(kernel=kernel, layers=_layers_of(kernel, sampled)) for kernel in whole],
     )
 
 

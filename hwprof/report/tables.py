@@ -14,6 +14,7 @@ import polars as pl
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
 from hwprof.report.choice import FOLLOWED
 from hwprof.report.primitives_schema import Primitive
+from hwprof.report.sampled_schema import Sampled, SampledFigures, SampledKernel, SampledLayer
 from hwprof.report.schema import Document, Event, Figures, Followed, Layer, MetricInfo, Times
 from hwprof.run.directory import RunDirectory, atomic
 
@@ -46,12 +47,35 @@ METRIC_UNITS: Final = {
     "GB/s, whole machine": "gbyte_per_s",
     "CPUs": "cpus",
 }
+SAMPLED_UNITS: Final = {
+    "cpu_ns": "processor_time_ns",
+    "cpi": "cpi_cycles_per_instruction",
+    "cpi_low": "cpi_low_cycles_per_instruction",
+    "cpi_high": "cpi_high_cycles_per_instruction",
+    "llc_mpki": "llc_misses_per_1000_instructions",
+    "off_ns": "off_processor_time_ns",
+    "preempted_ns": "preempted_time_ns",
+    **{
+        name: f"{name}_ratio"
+        for name in (
+            "share", "share_low", "share_high", "share_of_kernel", "wait_share", "named_share", "efficiency",
+            "imbalance",
+        )
+    },
+}  # fmt: skip
+FOLLOWED_UNITS: Final = {
+    "instructions": "instructions_instrumented",
+    **{name: f"{name}_instrumented_cycles_per_instruction" for name in ("cpi", "cpi_low", "cpi_high")},
+}
+"""Where no hardware counted them: see ``Sampled.cpi_meaning``."""
+
 FLOP_COLUMNS: Final = ("counted", "analytic", "ratio", "verdict", "reason")
 
 
 def write_csv_files(run: RunDirectory, document: Document) -> None:
     """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically; ``primitives.csv``
-    where oneDNN reported; and layers and kernels of passes that counted by following the code.
+    where oneDNN reported; ``sampled_layers.csv`` and ``sampled_kernels.csv`` where samples were taken; and layers and
+    kernels of passes that counted by following the code.
 
     Raises ``OSError`` where the directory cannot be written.
     """
@@ -69,9 +93,29 @@ def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
         "layer_types.csv": _frame(document.layer_types, LAYER_TYPE_COLUMNS, "time", document),
         "steps.csv": _frame(document.stages, STAGE_COLUMNS, "call", document),
         "energy.csv": energy.rename(UNITS, strict=False),
+        **_sampled_frames(document.sampled),
         **_primitives_frame(document),
         **{name: frame for found in document.followed for name, frame in _followed_frames(found).items()},
     }
+
+
+def _sampled_frames(sampled: Sampled | None) -> dict[str, pl.DataFrame]:
+    """The sampled layers, and the kernels of the whole and of each layer, where samples were taken."""
+    if sampled is None:
+        return {}
+    tables: tuple[tuple[str, type[SampledFigures], Sequence[SampledFigures]], ...] = (
+        ("sampled_layers.csv", SampledLayer, sampled.layers),
+        ("sampled_kernels.csv", SampledKernel, sampled.kernels),
+    )
+    common = [field.name for field in msgspec.structs.fields(SampledFigures)]
+    frames = {}
+    for file, kind, rows in tables:
+        own = [field.name for field in msgspec.structs.fields(kind) if field.name not in (*common, "threads")]
+        by_following = kind is SampledKernel and sampled.instructions_from is not None
+        headers = SAMPLED_UNITS | (FOLLOWED_UNITS if by_following else {})
+        cells = {headers.get(name, name): [getattr(row, name) for row in rows] for name in (*own, *common)}
+        frames[file] = pl.DataFrame(cells, strict=False, infer_schema_length=None)
+    return frames
 
 
 def _primitives_frame(document: Document) -> dict[str, pl.DataFrame]:
