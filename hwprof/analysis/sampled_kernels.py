@@ -78,6 +78,16 @@ def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFra
     return _ordered(_identified(found, kernels), ["layer", *IDENTITY, *FIGURES, "share_of_kernel"])
 
 
+def operators_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
+    """One row a layer and operator that ran meanwhile (null: none), most processor time first: ``layer``, ``operator``,
+    ``samples``, ``cpu_ns``, ``share`` (of the layer's processor time)."""
+    found = sampled.group_by(pl.col("layer", "operator").cast(pl.String)).agg(
+        pl.len().cast(pl.Int64).alias("samples"), pl.col("cpu_ns").sum()
+    )
+    share = pl.col("cpu_ns") / pl.col("cpu_ns").sum().over("layer").replace(0, None)
+    return found.with_columns(share=share).sort("cpu_ns", "layer", "operator", descending=[True, False, False])
+
+
 def _figures(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     counted = pl.col("instructions").is_not_null()
     return (

@@ -53,7 +53,8 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
     for one in layers:
         names.append(one.sampled.path)
         rows.append(one.sampled)
-        cycles.append(one.sampled if one.sampled.cpi is not None else one.layer)
+        counted = one.layer is not None and one.layer.metrics.get(sampled_columns.CPI) is not None
+        cycles.append(one.layer if counted else one.sampled)
         shown, rest = _largest(one.kernels, SHOWN)
         names += [INDENT + sampled_columns.name(kernel, page.glyphs) for kernel in shown]
         names += [INDENT + words for words in rest]

@@ -8,6 +8,7 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
+from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.report import choice, columns, figures, kernels_view, primitives_view, sampled_columns
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
@@ -25,6 +26,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     if found.sampling is not None:
         _kernels(found, found.sampling, page)
         page.notes(sampled_columns.footnotes(found.sampling, page))
+        _operators(found, page)
         _threads(found, page)
     else:
         page.notes([f"{page.glyphs.dash} no kernels: no completed pass took samples"])
@@ -54,6 +56,9 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     more = [f"{figures.plural(layer.more_shapes, 'other input shape')}"] if layer.more_shapes else []
     time = [f"{figures.time_with_spread(layer.time, glyphs)} ms", *_share(layer.share, page)] if layer.time else []
     calls = [figures.plural(round(layer.calls), "call") + " an iteration"] if layer.calls else ["never called"]
+    if layer.path == UNATTRIBUTED:
+        what = ["what lies between the layers: Python, operators outside of modules, reading the counters"]
+        return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
     return [
         ("type", [layer.type or "not known", *calls]),
         ("shapes", [f"{layer.input_shapes or '?'} to {layer.output_shapes or '?'}", *more]),
@@ -122,6 +127,21 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
             kernels_view.of_layers(found.by_layer, sampling, page),
             f"Kernels of each layer: share of the {found.whole}, and of the layer",
         )
+
+
+def _operators(found: OneLayer, page: Page) -> None:
+    """What the framework ran meanwhile, of one leaf."""
+    operators = found.sampled[0].operators if len(found.sampled) == 1 else []
+    if not operators:
+        return
+    page.table(
+        [
+            Column("operator", [row.operator or "none" for row in operators], right=False, least=26),
+            Column("share", [figures.percent(row.share, page.glyphs) for row in operators]),
+            Column("samples", [f"{row.samples:,}" for row in operators]),
+        ],
+        "Operators that ran meanwhile: share of its processor time",
+    )
 
 
 def _threads(found: OneLayer, page: Page) -> None:

@@ -14,7 +14,7 @@ from hwprof.analysis.iterations import select
 from hwprof.analysis.kernel_cpi import FEW
 from hwprof.analysis.missing import Missing
 from hwprof.report.followed import INSTRUCTIONS, Found
-from hwprof.report.sampled_schema import Coverage, Sampled, SampledKernel, SampledLayer, SampledThread
+from hwprof.report.sampled_schema import Coverage, Sampled, SampledKernel, SampledLayer, SampledOperator, SampledThread
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import empty
@@ -191,11 +191,12 @@ def _layers(run: RunDirectory, one: _Pass) -> list[SampledLayer]:
         .join(sums, on="layer", how="left", maintain_order="left")
         .with_columns(pl.col("off_ns", "preempted_ns").fill_null(0.0))
     )
-    threads = _threads(run, one, by_thread, off)
+    threads, operators = _threads(run, one, by_thread, off), _operators(one)
     return [
         SampledLayer(
             path=row["layer"],
             threads=threads.get(row["layer"], []),
+            operators=operators.get(row["layer"], []),
             named_share=row["named_share"],
             wait_share=row["wait_share"] if row["samples"] >= FEW_FOR_BALANCE else None,
             efficiency=row["efficiency"] if row["samples"] >= FEW_FOR_BALANCE else None,
@@ -232,6 +233,16 @@ def _threads(
     found: dict[str, list[SampledThread]] = {}
     for row in frame.iter_rows(named=True):
         found.setdefault(row.pop("layer"), []).append(SampledThread(**row))
+    return found
+
+
+def _operators(one: _Pass) -> dict[str, list[SampledOperator]]:
+    if one.inside["operator"].null_count() == one.inside.height:
+        return {}
+    rows = sampled_kernels.operators_by_layer(one.inside).filter(pl.col("share") >= LEAST_SHARE)
+    found: dict[str, list[SampledOperator]] = {}
+    for layer, operator, number, share in rows.select("layer", "operator", "samples", "share").iter_rows():
+        found.setdefault(layer, []).append(SampledOperator(operator=operator, samples=number, share=share))
     return found
 
 

@@ -45,6 +45,14 @@ class SampledThread(msgspec.Struct, kw_only=True, frozen=True):
     preempted_ns: float  # of ``off_ns``: it would have gone on
 
 
+class SampledOperator(msgspec.Struct, kw_only=True, frozen=True):
+    """A framework operator that was running (the innermost one) when a layer's samples were taken."""
+
+    operator: str | None  # null: none was
+    samples: int
+    share: float  # of the layer's processor time
+
+
 class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     """A leaf layer, or ``unattributed``. The share is of the inference's processor time."""
 
@@ -56,6 +64,7 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     off_ns: float  # off a processor, over the threads that were sampled in the inference
     preempted_ns: float
     threads: list[SampledThread]
+    operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass
 
 
 class SampledKernel(SampledFigures, kw_only=True, frozen=True):

@@ -22,7 +22,7 @@ NEAR: Final = 3
 class LayerKernels(msgspec.Struct, kw_only=True, frozen=True):
     """A layer and what took its processor time, the most first."""
 
-    layer: Layer | None  # null: ``unattributed``
+    layer: Layer | None
     sampled: SampledLayer
     kernels: list[SampledKernel]
 
@@ -73,7 +73,8 @@ def hot_kernels(document: Document, top: int) -> HotKernels:
             "no kernels are known of this run: no completed pass took samples",
             "hwprof collect with the sampler in pass trace; hwprof doctor says whether this machine can",
         )
-    layers = {layer.path: layer for layer in document.layers}
+    between = [document.unattributed] if document.unattributed is not None else []
+    layers = {layer.path: layer for layer in [*document.layers, *between]}
     whole = [kernel for kernel in sampled.kernels if kernel.layer is None][:top]
     return HotKernels(
         run=document.run.name,
@@ -85,9 +86,10 @@ def hot_kernels(document: Document, top: int) -> HotKernels:
 
 
 def one_layer(document: Document, path: str) -> OneLayer:
-    """All that is known of a leaf layer, or of the leaves within a module. Raises ``UsageError`` for a path that is
-    neither."""
-    leaves = [layer for layer in document.layers if layer.path == path or layer.path.startswith(f"{path}.")]
+    """All that is known of a leaf layer, of the leaves within a module, or of what lies between layers
+    (``UNATTRIBUTED``). Raises ``UsageError`` for a path that is none of these."""
+    every = [*document.layers, *([document.unattributed] if document.unattributed is not None else [])]
+    leaves = [layer for layer in every if layer.path == path or layer.path.startswith(f"{path}.")]
     if not leaves:
         raise UsageError(f"there is no layer {path!r} in this run", _nearest(document, path))
     paths = [layer.path for layer in leaves]

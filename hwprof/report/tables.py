@@ -47,6 +47,9 @@ METRIC_UNITS: Final = {
     "GB/s, whole machine": "gbyte_per_s",
     "CPUs": "cpus",
 }
+NESTED: Final = ("threads", "operators")
+"""Of a sampled layer: lists, which JSON has."""
+
 SAMPLED_UNITS: Final = {
     "cpu_ns": "processor_time_ns",
     "cpi": "cpi_cycles_per_instruction",
@@ -110,7 +113,7 @@ def _sampled_frames(sampled: Sampled | None) -> dict[str, pl.DataFrame]:
     common = [field.name for field in msgspec.structs.fields(SampledFigures)]
     frames = {}
     for file, kind, rows in tables:
-        own = [field.name for field in msgspec.structs.fields(kind) if field.name not in (*common, "threads")]
+        own = [field.name for field in msgspec.structs.fields(kind) if field.name not in (*common, *NESTED)]
         by_following = kind is SampledKernel and sampled.instructions_from is not None
         headers = SAMPLED_UNITS | (FOLLOWED_UNITS if by_following else {})
         cells = {headers.get(name, name): [getattr(row, name) for row in rows] for name in (*own, *common)}
