@@ -1,0 +1,184 @@
+"""Which thread the inference waited for at every moment: the critical path, as a dependency analysis would give it.
+
+The path begins at the end of the inference and goes back. While the calling thread is at work, or off its processor on
+its own account, the path lies on it. While it waits for others (in a barrier, for a lock, for the interpreter) the path
+lies on the one that it waits for: a thread at work, of several the one that works longest; where none is at work, one
+that was at work and was taken off its processor, or that is itself blocked. Where all of them are seen to wait too, the
+time goes by with handing over: the end was reached, and the threads do not know it yet. And where nothing tells what
+the others did, the wait stays the calling thread's own, and ``UNSEEN``.
+
+Who waits for whom is read off at the calling thread's own moments, whose times are exact sums (``thread_states``). What
+others did at these moments is known exactly while they were off their processors, and else by their nearest sample
+within the same call of a layer: the sums hold over many calls, a single moment is known to a sampling period only.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hwprof.analysis.thread_states import BLOCKED, BUSY, PREEMPTED, WAITING
+
+Numbers = NDArray[np.int64]
+Strings = NDArray[np.object_]
+
+HANDING_OVER: Final = "hand-over"
+"""All threads wait, for each other: barriers that are reached and not yet left, and wake-ups."""
+
+UNSEEN: Final = "for a thread not seen"
+"""The calling thread waits, and no sample says for whom: the call was too short."""
+
+BARRIER: Final = "barrier"
+TEAM_WAITS: Final = (WAITING, BARRIER)
+MUTUAL: Final = (*TEAM_WAITS, "lock", "condition", "GIL", "semaphore", "end of thread", BLOCKED)
+"""States that another thread ends."""
+
+HELD_UP: Final = ("lock", "GIL", "I/O", "page fault", "memory map", "child process", "stopped")
+"""What keeps a thread from work that it has; the other reasons are those of threads that have none."""
+
+GRAIN_NS: Final = 1_000_000
+"""Times off a processor are looked at in pieces of at most so much: whom one waits for may change."""
+
+OTHER_CALL: Final = 1e18
+"""Further away than anything in the same call."""
+
+_IDLE, _UNKNOWN, _HELD_UP, _OFF, _AT_WORK = range(5)
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """What one other thread did, by time."""
+
+    tid: int
+    times: Numbers  # of its samples
+    busy: NDArray[np.bool_]
+    calls: Numbers
+    weights: Numbers
+    run_ends: Numbers  # until when it was at work without a break, as far as its samples tell
+    off_begins: Numbers
+    off_ends: Numbers
+    off_states: Strings
+    in_team: bool
+
+
+def path_moments(moments: pl.DataFrame, calling_tid: int) -> pl.DataFrame:
+    """The calling thread's moments (``thread_states.moments``), each with the thread that the path lies on (``on``) and
+    its state there (``doing``); long ones are cut into several."""
+    own = _cut(moments.filter(pl.col("tid") == calling_tid))
+    others = [_thread(rows) for (tid,), rows in moments.group_by(["tid"], maintain_order=True) if tid != calling_tid]
+    states = own["state"].to_numpy()
+    on = np.full(own.height, calling_tid, dtype=np.int64)
+    doing = states.astype(object)
+    looks = np.flatnonzero(np.isin(states, MUTUAL))
+    if len(looks):
+        places = own[looks]
+        of_team = np.isin(states[looks], TEAM_WAITS)
+        found_on, found = _waited_for(places, of_team, others, calling_tid)
+        on[looks], doing[looks] = found_on, np.where(found == "", doing[looks], found)
+    return own.with_columns(on=pl.Series(on, dtype=pl.Int32), doing=pl.Series(doing, dtype=pl.String))
+
+
+def _cut(own: pl.DataFrame) -> pl.DataFrame:
+    """Mutual waits off a processor in pieces of at most ``GRAIN_NS``; ``time_ns`` is then the middle of each."""
+    long = ~pl.col("sampled") & pl.col("state").is_in(list(MUTUAL))
+    pieces = own.filter(long).with_columns(pieces=(pl.col("ns") - 1) // GRAIN_NS + 1)
+    if pieces.is_empty():
+        return own
+    row = np.repeat(np.arange(pieces.height), pieces["pieces"].to_numpy())
+    counts = pieces["pieces"].to_numpy()
+    which = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    begins, ns = pieces["begin_ns"].to_numpy()[row], pieces["ns"].to_numpy()[row]
+    edges = [begins + ns * step // counts[row] for step in (which, which + 1)]
+    cut = pieces.drop("pieces")[row].with_columns(
+        time_ns=pl.Series((edges[0] + edges[1]) // 2), begin_ns=pl.Series(edges[0]), ns=pl.Series(edges[1] - edges[0])
+    )
+    return pl.concat([own.filter(~long), cut.select(own.columns)]).sort("time_ns")
+
+
+def _thread(rows: pl.DataFrame) -> _Thread:
+    sampled, off = rows.filter("sampled"), rows.filter(~pl.col("sampled")).sort("begin_ns")
+    busy = (sampled["state"] == BUSY).to_numpy()
+    calls, times = sampled["call"].to_numpy(), sampled["time_ns"].to_numpy()
+    last = np.append((busy[1:] != busy[:-1]) | (calls[1:] != calls[:-1]), True) if len(times) else busy
+    ends = np.flatnonzero(last)
+    states = off["state"].to_numpy().astype(object)
+    return _Thread(
+        tid=int(rows["tid"][0]),
+        times=times,
+        busy=busy,
+        calls=calls,
+        weights=sampled["ns"].to_numpy(),
+        run_ends=times[ends[np.searchsorted(ends, np.arange(len(times)))]] if len(times) else times,
+        off_begins=off["begin_ns"].to_numpy(),
+        off_ends=off["time_ns"].to_numpy(),
+        off_states=states,
+        in_team=bool((~busy).any() or np.isin(states, TEAM_WAITS).any()),
+    )
+
+
+def _waited_for(
+    places: pl.DataFrame, of_team: NDArray[np.bool_], others: list[_Thread], calling_tid: int
+) -> tuple[Numbers, Strings]:
+    """(thread, state) of what each of the moments waits for; an empty state: its own."""
+    times, calls = places["time_ns"].to_numpy(), places["call"].to_numpy()
+    best = np.full(len(times), _IDLE)
+    until = np.full(len(times), np.iinfo(np.int64).min)
+    on = np.full(len(times), calling_tid, dtype=np.int64)
+    doing = np.where(of_team, HANDING_OVER, "").astype(object)
+    for thread in others:
+        rank, ends, states = _at(thread, times, calls)
+        if not thread.in_team:
+            rank = np.where(of_team, _IDLE, rank)
+        better = (rank > best) | ((rank == best) & (rank > _IDLE) & (ends > until))
+        best, until = np.where(better, rank, best), np.where(better, ends, until)
+        on, doing = np.where(better, thread.tid, on), np.where(better, states, doing)
+    unknown = best == _UNKNOWN
+    return np.where(unknown, calling_tid, on), np.where(unknown, np.where(of_team, UNSEEN, ""), doing)
+
+
+def _at(thread: _Thread, times: Numbers, calls: Numbers) -> tuple[Numbers, Numbers, Strings]:
+    """(rank, until when, state) of a thread at each of the times."""
+    states = np.full(len(times), "", dtype=object)
+    near, same_call = _nearest(thread, times, calls)
+    at_work = near >= 0
+    at_work[at_work] = thread.busy[near[at_work]]
+    states[at_work] = BUSY
+    rank = np.where(at_work, _AT_WORK, np.where(same_call, _IDLE, _UNKNOWN))
+    ends = times.copy()
+    ends[at_work] = np.maximum(thread.run_ends[near[at_work]], times[at_work])
+    if len(thread.off_begins):
+        place = np.searchsorted(thread.off_begins, times, side="right") - 1
+        off = (place >= 0) & (times < thread.off_ends[place])
+        away = thread.off_states[place]
+        rank = np.where(off, _ranks(away), rank)
+        ends, states = np.where(off, thread.off_ends[place], ends), np.where(off, away, states)
+    return rank, ends, states
+
+
+def _ranks(states: Strings) -> Numbers:
+    """Of threads off their processors."""
+    held_up = np.where(np.isin(states, HELD_UP), _HELD_UP, np.where(states == BLOCKED, _UNKNOWN, _IDLE))
+    return np.where(states == PREEMPTED, _OFF, held_up)
+
+
+def _nearest(thread: _Thread, times: Numbers, calls: Numbers) -> tuple[Numbers, NDArray[np.bool_]]:
+    """The thread's sample that tells most of each of the times: the nearest in the same call (true), else one that
+    stands for a stretch that reaches there; -1 where there is neither."""
+    count = len(thread.times)
+    if not count:
+        return np.full(len(times), -1, dtype=np.int64), np.zeros(len(times), dtype=bool)
+    after = np.searchsorted(thread.times, times)
+    best, best_cost = np.full(len(times), -1, dtype=np.int64), np.full(len(times), np.inf)
+    for candidate in (after - 1, after):
+        inside = np.clip(candidate, 0, count - 1)
+        distance = np.abs(thread.times[inside] - times).astype(np.float64)
+        same = thread.calls[inside] == calls
+        reaches = distance <= thread.weights[inside]
+        cost = np.where(same, distance, np.where(reaches, distance + OTHER_CALL, np.inf))
+        cost = np.where((candidate >= 0) & (candidate < count), cost, np.inf)
+        best, best_cost = np.where(cost < best_cost, inside, best), np.minimum(cost, best_cost)
+    return best, best_cost < OTHER_CALL

@@ -1,0 +1,204 @@
+"""What each thread did through the inference: at work, waiting, or off its processor and why; it adds up to the time.
+
+On a processor, samples say what a thread did: each stands for the processor time since the thread's last one. Off it,
+switches say when and why, exactly. ``closed`` makes both add up to the elapsed time: what a thread had of a processor
+is known from its switches, and shared out by its samples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
+from hwprof.analysis.samples import Timeline, inference_spans
+
+Numbers = NDArray[np.int64]
+
+BUSY: Final = "busy"
+WAITING: Final = "waiting"
+"""In the OpenMP runtime, on a processor."""
+PREEMPTED: Final = "preempted"
+BLOCKED: Final = "blocked"
+"""Off its processor of its own accord, nobody knows what for."""
+ABSENT: Final = "absent"
+"""Before the first that is known of a thread."""
+UNSAMPLED: Final = "unsampled"
+"""On a processor for so short a time that no sample found it."""
+
+MOMENTS: Final = pl.Schema(
+    {
+        "tid": pl.Int32,
+        "time_ns": pl.Int64,  # when
+        "begin_ns": pl.Int64,  # of a time off a processor: from when on
+        "iteration": pl.Int32,
+        "layer": pl.String,  # a leaf's path, or UNATTRIBUTED
+        "call": pl.Int64,  # the same number: the same call of the same layer
+        "state": pl.String,  # BUSY, WAITING, PREEMPTED, …, or what it waited for ("barrier", "lock", "I/O", …)
+        "ns": pl.Int64,
+        "sampled": pl.Boolean,
+    }
+)
+"""A piece of a thread's time: a sample's, or one off a processor within one call of a layer."""
+
+FAR: Final = 2**62
+
+
+@dataclass(frozen=True)
+class Inference:
+    """When which layer ran in some iterations: ``owners`` are spans with ``path`` and ``iteration``, cut into pieces of
+    time that have one owner each."""
+
+    owners: pl.DataFrame
+    timeline: Timeline
+
+    @classmethod
+    def of(cls, spans: pl.DataFrame, layers: pl.DataFrame, iterations: Sequence[int]) -> Inference:
+        """``spans`` of one pass."""
+        owners = inference_spans(spans, layers).filter(pl.col("iteration").is_in(list(iterations)))
+        return cls(owners, Timeline.of(owners))
+
+    def elapsed(self) -> pl.DataFrame:
+        """``iteration``, ``layer``, ``elapsed_ns``: the wall time of each layer in each iteration."""
+        edges = self.timeline.edges
+        if not len(edges):
+            return pl.DataFrame(schema={"iteration": pl.Int32, "layer": pl.String, "elapsed_ns": pl.Int64})
+        _, rows, ns = self.timeline.overlaps(edges[:1], edges[-1:])
+        return (
+            pl.DataFrame(
+                {
+                    "iteration": self.owners["iteration"].gather(rows),
+                    "layer": self.owners["path"].gather(rows),
+                    "elapsed_ns": ns,
+                }
+            )
+            .group_by("iteration", "layer")
+            .agg(pl.col("elapsed_ns").sum())
+            .sort("iteration", "layer")
+        )
+
+    def calls(self, times_ns: Numbers) -> Numbers:
+        """The number of the piece of time that each of the times lies in."""
+        return np.searchsorted(self.timeline.edges, times_ns, side="right").astype(np.int64) - 1
+
+
+def moments(sampled: pl.DataFrame, switches: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+    """Rows of ``MOMENTS`` of every thread that was sampled in the inference, by thread and time.
+
+    ``sampled`` as ``sampled_kernels.sampled`` makes it of the same iterations, ``switches`` those of the pass.
+    """
+    on = _on(sampled, inference)
+    away = absences(switches.join(on.select("tid").unique(), on="tid", how="semi"), sampled)
+    return pl.concat([on, _off(away, inference)]).sort("tid", "time_ns")
+
+
+def absences(switches: pl.DataFrame, sampled: pl.DataFrame) -> pl.DataFrame:
+    """``tid``, ``begin_ns``, ``end_ns``, ``state``: when threads were off their processors, with ends everywhere.
+
+    One that did not come back was away from then on. One that came back without having left was away before. A thread
+    that is first heard of by anything else was not there before.
+    """
+    state = (
+        pl.when(pl.col("preempted").fill_null(False))
+        .then(pl.lit(PREEMPTED))
+        .otherwise(pl.col("reason").fill_null(BLOCKED))
+    )
+    place, last = pl.int_range(pl.len()).over("tid"), pl.len().over("tid") - 1
+    whole = switches.sort("tid", pl.coalesce("out_ns", "in_ns")).filter(
+        (pl.col("out_ns").is_not_null() | (place == 0)) & (pl.col("in_ns").is_not_null() | (place == last))
+    )  # others have lost an end on the way
+    away = whole.select(
+        "tid", begin_ns=pl.col("out_ns").fill_null(-FAR), end_ns=pl.col("in_ns").fill_null(FAR), state=state
+    )
+    first = pl.concat(
+        [
+            sampled.select("tid", heard_ns=pl.col("time_ns") - pl.col("cpu_ns")),
+            away.select("tid", heard_ns="begin_ns"),
+        ]
+    )
+    before = first.group_by("tid").agg(end_ns=pl.col("heard_ns").min()).filter(pl.col("end_ns") > -FAR)
+    not_there = before.select("tid", begin_ns=pl.lit(-FAR, pl.Int64), end_ns="end_ns", state=pl.lit(ABSENT))
+    return pl.concat([away, not_there]).sort("tid", "begin_ns")
+
+
+def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+    waits = pl.col("code").eq_missing(WAITING_DOMAIN)
+    return sampled.select(
+        "tid",
+        "time_ns",
+        begin_ns=pl.lit(None, pl.Int64),
+        iteration="iteration",
+        layer=pl.col("layer").cast(pl.String),
+        call=pl.Series(inference.calls(sampled["time_ns"].to_numpy())),
+        state=pl.when(waits).then(pl.lit(WAITING)).otherwise(pl.lit(BUSY)),
+        ns="cpu_ns",
+        sampled=pl.lit(True),
+    ).cast(MOMENTS)
+
+
+def _off(away: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+    begins, ends = away["begin_ns"].to_numpy(), away["end_ns"].to_numpy()
+    edges, owner = inference.timeline.edges, inference.timeline.owner
+    if not len(edges):
+        return pl.DataFrame(schema=MOMENTS)
+    first = np.maximum(np.searchsorted(edges, begins, side="right") - 1, 0)
+    count = np.maximum(np.searchsorted(edges, ends) - first, 0)
+    interval = np.repeat(np.arange(len(count)), count)
+    call = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count) + first[interval]
+    begin = np.maximum(edges[call], begins[interval])
+    end = np.minimum(np.append(edges[1:], edges[-1:])[call], ends[interval])
+    real = (owner[call] >= 0) & (end > begin)
+    interval, call, begin, end = interval[real], call[real], begin[real], end[real]
+    rows = owner[call]
+    return pl.DataFrame(
+        {
+            "tid": away["tid"].gather(interval),
+            "time_ns": end,
+            "begin_ns": begin,
+            "iteration": inference.owners["iteration"].gather(rows),
+            "layer": inference.owners["path"].gather(rows),
+            "call": call,
+            "state": away["state"].gather(interval),
+            "ns": end - begin,
+            "sampled": np.zeros(len(call), dtype=bool),
+        }
+    ).cast(MOMENTS)
+
+
+def closed(moments: pl.DataFrame, elapsed: pl.DataFrame, by: Sequence[str]) -> pl.DataFrame:
+    """``tid``, ``by``, …, ``state``, ``ns``, ``samples``: the times of every thread, summed, such that those of a
+    thread and group add up to the elapsed time.
+
+    ``moments`` may have more columns; all but ``ns`` and ``sampled`` that are not a moment's own are kept apart in the
+    sums. ``elapsed`` has ``by`` and ``elapsed_ns``. The processor time of a group without a sample is ``UNSAMPLED``.
+    """
+    extra = [name for name in moments.columns if name not in MOMENTS]
+    keys = ["tid", *by, *extra, "state"]
+    sums = moments.group_by(keys).agg(
+        ns=pl.col("ns").sum().cast(pl.Float64),
+        sampled_ns=pl.col("ns").filter("sampled").sum(),
+        samples=pl.col("sampled").sum().cast(pl.Int64),
+    )
+    totals = sums.group_by("tid", *by).agg(
+        found_ns=pl.col("sampled_ns").sum(), off_ns=(pl.col("ns") - pl.col("sampled_ns")).sum()
+    )
+    frames = moments.select("tid").unique().join(elapsed.group_by(by).agg(pl.col("elapsed_ns").sum()), how="cross")
+    on = (
+        frames.join(totals, on=["tid", *by], how="left")
+        .with_columns(pl.col("found_ns", "off_ns").fill_null(0))
+        .with_columns(on_ns=(pl.col("elapsed_ns") - pl.col("off_ns")).clip(0))
+    )
+    scaled = sums.join(on, on=["tid", *by], how="inner").with_columns(
+        ns=pl.col("ns")
+        - pl.col("sampled_ns")
+        + pl.col("sampled_ns") * (pl.col("on_ns") / pl.col("found_ns").replace(0, None)).fill_null(0.0)
+    )
+    left = on.filter((pl.col("found_ns") == 0) & (pl.col("on_ns") > 0)).select(
+        "tid", *by, state=pl.lit(UNSAMPLED), ns=pl.col("on_ns").cast(pl.Float64), samples=pl.lit(0, pl.Int64)
+    )
+    return pl.concat([scaled.select(*keys, "ns", "samples"), left], how="diagonal").sort(keys)

@@ -1,0 +1,292 @@
+"""Threads through the inference: what each did adds up to the time; the path lies where nothing can be shortened."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwprof.analysis.critical_path import HANDING_OVER, UNSEEN, path_moments
+from hwprof.analysis.thread_states import (
+    ABSENT,
+    BLOCKED,
+    BUSY,
+    MOMENTS,
+    PREEMPTED,
+    WAITING,
+    Inference,
+    closed,
+    moments,
+)
+from hwprof.run.schema import conform, empty
+
+MAIN, WORKER, OTHER = 1, 2, 3
+MS = 1_000_000
+PERIOD = MS
+
+Stretch = tuple[int, str]
+"""(nanoseconds, state): of a thread, one after the other; a state that is no sample's is off a processor."""
+
+
+def spans_of(calls: list[tuple[str, int, int]], iterations: list[tuple[int, int]]) -> pl.DataFrame:
+    """Layers' calls (path, begin, end), and inferences."""
+    rows = [("layer", path, begin, end) for path, begin, end in calls]
+    rows += [("stage", "inference", begin, end) for begin, end in iterations]
+    rows += [("iteration", "", begin, end) for begin, end in iterations]
+
+    def iteration(begin: int) -> int:
+        return max(number for number, (start, _) in enumerate(iterations) if start <= begin)
+
+    made = [
+        {"kind": kind, "path": path, "begin_ns": begin, "end_ns": end, "iteration": iteration(begin), "tid": MAIN}
+        for kind, path, begin, end in rows
+    ]
+    return conform("spans", pl.DataFrame(made))
+
+
+def layers_of(calls: list[tuple[str, int, int]]) -> pl.DataFrame:
+    return pl.DataFrame({"path": sorted({path for path, _, _ in calls}), "leaf": True})
+
+
+def recorded(threads: dict[int, list[Stretch]], period_ns: int = PERIOD, phase: float = 0.5) -> tuple[Any, Any]:
+    """(samples, switches) of threads that begin at 0: a sample every ``period_ns`` of processor time."""
+    samples, switches = [], []
+    for tid, stretches in threads.items():
+        now, cpu_ns, due = 0, 0, int(period_ns * phase)
+        for ns, state in stretches:
+            if state in (BUSY, WAITING):
+                while due <= cpu_ns + ns:
+                    code = "openmp" if state == WAITING else "torch"
+                    samples.append({"tid": tid, "time_ns": now + due - cpu_ns, "cpu_ns": period_ns, "code": code})
+                    due += period_ns
+                cpu_ns += ns
+            elif ns:
+                reason = state if state not in (PREEMPTED, BLOCKED) else None
+                switches.append(
+                    {"tid": tid, "out_ns": now, "in_ns": now + ns, "preempted": state == PREEMPTED, "reason": reason}
+                )
+            now += ns
+    frame = pl.DataFrame(
+        samples, schema={"tid": pl.Int32, "time_ns": pl.Int64, "cpu_ns": pl.Int64, "code": pl.String}
+    ).sort("time_ns")
+    schema = {"tid": pl.Int32, "out_ns": pl.Int64, "in_ns": pl.Int64, "preempted": pl.Boolean, "reason": pl.String}
+    return frame, conform("switches", pl.DataFrame(switches, schema=schema))
+
+
+class Run:
+    """What was found of made-up threads."""
+
+    def __init__(
+        self,
+        threads: dict[int, list[Stretch]],
+        calls: list[tuple[str, int, int]],
+        iterations: list[tuple[int, int]],
+        **how: Any,
+    ) -> None:
+        taken, self.switches = recorded(threads, **how)
+        spans, layers = spans_of(calls, iterations), layers_of(calls)
+        self.inference = Inference.of(spans, layers, range(len(iterations)))
+        rows, places = self.inference.owners, self.inference.timeline.at(taken["time_ns"].to_numpy())
+        inside = taken.with_columns(place=pl.Series(places)).filter(pl.col("place") >= 0)
+        self.sampled = inside.with_columns(
+            rows["path"].gather(inside["place"]).alias("layer"), rows["iteration"].gather(inside["place"])
+        )
+        self.moments = moments(self.sampled, self.switches, self.inference)
+        self.elapsed = self.inference.elapsed()
+        self.path = path_moments(self.moments, MAIN)
+
+    def states(self, tid: int) -> dict[str, float]:
+        """A thread's time by state."""
+        rows = closed(self.moments, self.elapsed, ["iteration"]).filter(pl.col("tid") == tid)
+        return dict(rows.group_by("state").agg(pl.col("ns").sum()).iter_rows())
+
+    def on_path(self) -> dict[tuple[int | None, str | None], float]:
+        """The path's time by thread and what it did there."""
+        rows = closed(self.path, self.elapsed, ["iteration"]).group_by("on", "doing").agg(pl.col("ns").sum())
+        return {(on, doing): ns for on, doing, ns in rows.iter_rows()}
+
+
+def long_layer(threads: dict[int, list[Stretch]], length_ns: int = 100 * MS, **how: Any) -> Run:
+    return Run(threads, [("a", 0, length_ns)], [(0, length_ns)], **how)
+
+
+def near(found: Mapping[Any, float], expected: Mapping[Any, float], slack_ns: float = 2 * MS) -> bool:
+    return all(abs(found.get(key, 0) - expected.get(key, 0)) <= slack_ns for key in found.keys() | expected.keys())
+
+
+def test_the_path_follows_the_thread_that_is_waited_for() -> None:
+    run = long_layer({MAIN: [(40 * MS, BUSY), (60 * MS, WAITING)], WORKER: [(90 * MS, BUSY), (10 * MS, WAITING)]})
+    assert near(run.on_path(), {(MAIN, BUSY): 40 * MS, (WORKER, BUSY): 50 * MS, (MAIN, HANDING_OVER): 10 * MS})
+    assert near(run.states(MAIN), {BUSY: 40 * MS, WAITING: 60 * MS})
+    assert near(run.states(WORKER), {BUSY: 90 * MS, WAITING: 10 * MS})
+
+
+def test_of_several_at_work_the_one_that_works_longest_is_waited_for() -> None:
+    threads = {
+        MAIN: [(10 * MS, BUSY), (90 * MS, WAITING)],
+        WORKER: [(60 * MS, BUSY), (40 * MS, WAITING)],
+        OTHER: [(95 * MS, BUSY), (5 * MS, WAITING)],
+    }
+    handed = {(MAIN, BUSY): 10 * MS, (MAIN, HANDING_OVER): 5 * MS}
+    assert near(long_layer(threads).on_path(), {**handed, (OTHER, BUSY): 85 * MS})
+    apart = threads | {OTHER: [(100 * MS, BUSY)]}
+    expected = {(MAIN, BUSY): 10 * MS, (WORKER, BUSY): 50 * MS, (MAIN, HANDING_OVER): 40 * MS}
+    assert near(long_layer(apart).on_path(), expected), "a thread that never waits for the team is not in it"
+
+
+@pytest.mark.parametrize("why", [PREEMPTED, "I/O", "page fault", "lock"])
+def test_a_thread_that_is_kept_from_its_work_holds_the_path(why: str) -> None:
+    run = long_layer(
+        {
+            MAIN: [(20 * MS, BUSY), (80 * MS, WAITING)],
+            WORKER: [(30 * MS, BUSY), (50 * MS, why), (15 * MS, BUSY), (5 * MS, WAITING)],
+        }
+    )
+    expected = {(MAIN, BUSY): 20 * MS, (WORKER, BUSY): 25 * MS, (WORKER, why): 50 * MS, (MAIN, HANDING_OVER): 5 * MS}
+    assert near(run.on_path(), expected)
+    assert run.states(WORKER)[why] == 50 * MS
+
+
+@pytest.mark.parametrize("why", [PREEMPTED, "I/O", "sleep", "page fault"])
+def test_what_keeps_the_calling_thread_is_its_own(why: str) -> None:
+    run = long_layer({MAIN: [(20 * MS, BUSY), (80 * MS, why)], WORKER: [(95 * MS, BUSY), (5 * MS, WAITING)]})
+    assert near(run.on_path(), {(MAIN, BUSY): 20 * MS, (MAIN, why): 80 * MS})
+
+
+def test_waits_that_sleep_are_followed_like_those_that_spin() -> None:
+    """A barrier that gave up spinning; a worker that sleeps in its own barrier has nothing to do."""
+    run = long_layer(
+        {
+            MAIN: [(20 * MS, BUSY), (80 * MS, "barrier")],
+            WORKER: [(50 * MS, BUSY), (1 * MS, WAITING), (49 * MS, "barrier")],
+        }
+    )
+    assert near(run.on_path(), {(MAIN, BUSY): 20 * MS, (WORKER, BUSY): 30 * MS, (MAIN, HANDING_OVER): 50 * MS})
+
+
+def test_a_lock_leads_to_whoever_is_at_work_in_the_process() -> None:
+    run = long_layer({MAIN: [(20 * MS, BUSY), (80 * MS, "GIL")], OTHER: [(70 * MS, BUSY), (30 * MS, "sleep")]})
+    assert near(run.on_path(), {(MAIN, BUSY): 20 * MS, (OTHER, BUSY): 50 * MS, (MAIN, "GIL"): 30 * MS})
+
+
+def test_without_samples_of_others_in_a_call_nobody_is_accused() -> None:
+    calls = [("a", 0, 10 * MS), ("b", 10 * MS, 20 * MS)]
+    threads = {MAIN: [(10 * MS, BUSY), (10 * MS, WAITING)], WORKER: [(9 * MS, WAITING), (11 * MS, PREEMPTED)]}
+    assert near(Run(threads, calls, [(0, 20 * MS)]).on_path(), {(MAIN, BUSY): 10 * MS, (WORKER, PREEMPTED): 10 * MS})
+    nothing = {
+        MAIN: [(10 * MS, BUSY), (10 * MS, WAITING)],
+        WORKER: [(9 * MS, WAITING), (11 * MS - 9, BLOCKED), (9, BUSY)],
+    }
+    found = Run(nothing, calls, [(0, 20 * MS)]).on_path()
+    assert near(found, {(MAIN, BUSY): 10 * MS, (MAIN, UNSEEN): 10 * MS}), found
+
+
+def test_many_short_calls_add_up() -> None:
+    """Layers far shorter than the sampling period: the calling thread's own waits are exact sums, and who is waited for
+    is told by the calls in which both were seen."""
+    calls, threads = [], {MAIN: [], WORKER: []}  # type: ignore[var-annotated]
+    for number in range(2000):
+        begin = number * 300_000
+        calls.append(("a", begin, begin + 300_000))
+        threads[MAIN] += [(180_000, BUSY), (120_000, WAITING)]
+        threads[WORKER] += [(100_000, WAITING), (200_000, BUSY)]
+    run = Run(threads, calls, [(0, 2000 * 300_000)], period_ns=1_001_001)
+    whole = 2000 * 300_000
+    assert run.states(MAIN)[WAITING] == pytest.approx(0.4 * whole, rel=0.02)
+    path = run.on_path()
+    assert path[MAIN, BUSY] == pytest.approx(0.6 * whole, rel=0.02)
+    assert path.get((MAIN, HANDING_OVER), 0) < 0.02 * whole
+    assert path[WORKER, BUSY] + path.get((MAIN, UNSEEN), 0) == pytest.approx(0.4 * whole, rel=0.05)
+
+
+def test_a_thread_is_not_there_before_it_is_heard_of() -> None:
+    types = {"tid": pl.Int32, "time_ns": pl.Int64, "cpu_ns": pl.Int64, "code": pl.String}
+    samples = pl.DataFrame([(1, 70, 10, "torch")], schema=types, orient="row")
+    switches = conform(
+        "switches", pl.DataFrame({"tid": [2, 2], "out_ns": [None, 80], "in_ns": [60, None], "preempted": [None, False]})
+    )
+    calls = [("a", 0, 100)]
+    inference = Inference.of(spans_of(calls, [(0, 100)]), layers_of(calls), [0])
+    sampled = pl.concat([samples, samples.with_columns(tid=pl.lit(2, pl.Int32))]).with_columns(
+        layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32)
+    )
+    rows = closed(moments(sampled, switches, inference), inference.elapsed(), ["iteration"])
+    found = {(tid, state): ns for tid, state, ns in rows.select("tid", "state", "ns").iter_rows()}
+    assert found == {(1, ABSENT): 60, (1, BUSY): 40, (2, BLOCKED): 80, (2, BUSY): 20}
+
+
+stretches = st.lists(
+    st.tuples(
+        st.integers(0, 5 * MS),
+        st.sampled_from([BUSY, WAITING, PREEMPTED, BLOCKED, "barrier", "lock", "I/O", "sleep"]),
+    ),
+    max_size=30,
+)
+
+
+@settings(deadline=None)
+@given(
+    st.dictionaries(st.sampled_from([MAIN, WORKER, OTHER]), stretches, min_size=1),
+    st.lists(
+        st.tuples(st.sampled_from("abc"), st.integers(0, 3 * MS), st.integers(1, 3 * MS)), min_size=1, max_size=20
+    ),
+    st.integers(1, 19),
+    st.floats(0.01, 1),
+    st.sampled_from(["iteration", "layer"]),
+)
+def test_times_of_every_thread_and_of_the_path_add_up_to_the_elapsed_time(
+    threads: dict[int, list[Stretch]],
+    course: list[tuple[str, int, int]],
+    cut: int,
+    phase: float,
+    by: str,
+) -> None:
+    """Whatever threads did, however layers and iterations lie, and whatever of it samples met."""
+    now, calls = 0, []
+    for path, pause, length in course:
+        calls.append((path, now + pause, now + pause + length))
+        now += pause + length
+    middle = calls[min(cut, len(calls) - 1)][1]
+    iterations = [(0, middle), (middle, now)] if middle else [(0, now)]
+    run = Run(threads, calls, iterations, phase=phase)
+    elapsed = dict(run.elapsed.group_by(by).agg(pl.col("elapsed_ns").sum()).iter_rows())
+    assert sum(elapsed.values()) == now
+    for rows in (run.moments, run.path):
+        found = closed(rows, run.elapsed, [by])
+        assert (found["ns"] >= 0).all()
+        for (tid,), mine in found.group_by(["tid"]):
+            sums = dict(mine.group_by(by).agg(pl.col("ns").sum()).iter_rows())
+            assert sums == pytest.approx(elapsed, abs=1e-3), tid
+    assert run.path.select(pl.col("ns").sum()).item() == run.moments.filter(pl.col("tid") == MAIN)["ns"].sum()
+    assert run.moments.schema == MOMENTS
+
+
+def test_a_million_samples_take_seconds() -> None:
+    count, threads = 250_000, 4
+    rng = np.random.default_rng(0)
+    frames = [
+        pl.DataFrame(
+            {
+                "tid": np.full(count, tid, dtype=np.int32),
+                "time_ns": np.sort(rng.integers(0, count * MS, count)),
+                "cpu_ns": np.full(count, MS),
+                "code": np.where(rng.random(count) < 0.3, "openmp", "torch"),
+            }
+        )
+        for tid in range(1, threads + 1)
+    ]
+    calls = [("a" if number % 2 else "b", number * 10 * MS, (number + 1) * 10 * MS) for number in range(count // 10)]
+    inference = Inference.of(spans_of(calls, [(0, count * MS)]), layers_of(calls), [0])
+    sampled = pl.concat(frames).with_columns(layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32))
+    begin_s = time.process_time()
+    found = moments(sampled, empty("switches"), inference)
+    path = path_moments(found, MAIN)
+    closed(path, inference.elapsed(), ["layer"])
+    assert time.process_time() - begin_s < 10
+    assert path.height == count
