@@ -11,7 +11,7 @@ from hwprof.analysis import closure, energy, flop_check, layers, metrics, operat
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, attribute
 from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.report import described, followed, header, joined, primitives, ranking, rows, sampled
+from hwprof.report import described, followed, header, joined, primitives, ranking, rows, sampled, sampled_pass
 from hwprof.report.schema import Document, Effect, Energy, Hottest, ObserverEffect, Operator, Traffic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
@@ -65,6 +65,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
     unattributed, whole = leaves.pop(UNATTRIBUTED, None), leaves.pop(WHOLE, None)
     found, covered = _operators(traced)
     by_following = followed.find(run, modules)
+    taken = sampled_pass.find(run, modules)
     return Document(
         **header.describe(run),
         figures_from=main.name,
@@ -84,7 +85,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         energy=_energy(run, measured),
         traffic=_traffic_rows(moved),
         followed=[found.described for found in by_following],
-        sampled=sampled.build(run, modules, by_following),
+        sampled=sampled.build(run, taken, by_following) if taken is not None else None,
         primitives=primitives.build(run),
         hottest=Hottest(sort=sort, top=top, layers=ranking.rank(list(leaves.values()), sort, top, infos, events)),
     )

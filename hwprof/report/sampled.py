@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import polars as pl
 
 from hwprof.analysis import followed, kernel_cpi, sampled_kernels, samples, waiting
 from hwprof.analysis.attribution import WHOLE, attribute
-from hwprof.analysis.iterations import select
 from hwprof.analysis.kernel_cpi import FEW
 from hwprof.analysis.missing import Missing
 from hwprof.report.followed import INSTRUCTIONS, Found
+from hwprof.report.sampled_pass import SampledPass
 from hwprof.report.sampled_schema import Coverage, Sampled, SampledKernel, SampledLayer, SampledOperator, SampledThread
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
@@ -38,46 +37,8 @@ MEASURED: Final = "measured"
 FOLLOWED: Final = "instrumented"
 
 
-@dataclass(frozen=True)
-class _Pass:
-    """A pass with its samples: those of the inference in its timed iterations are ``inside``."""
-
-    record: PassRecord
-    spans: pl.DataFrame
-    layers: pl.DataFrame
-    kernels: pl.DataFrame
-    iterations: tuple[int, ...]
-    placed: pl.DataFrame  # in these iterations, in the inference or not
-    inside: pl.DataFrame
-    threads: int | None
-
-    @property
-    def detail(self) -> dict[str, Any]:
-        """What the sampler says of this pass."""
-        return next((dict(said.detail) for said in self.record.collectors if said.name == "sampler"), {})
-
-
-def build(run: RunDirectory, modules: pl.DataFrame, counted: Sequence[Found]) -> Sampled | None:
-    """Of the completed pass with the most samples; None where there are none. ``counted``: what passes counted by
-    following the code."""
-    found = [_load(run, record, modules) for record in run.completed_passes() if record.iterations]
-    best = max(found, key=lambda one: one.inside.height, default=None)
-    return _sampled(run, best, counted) if best is not None and best.inside.height else None
-
-
-def _load(run: RunDirectory, record: PassRecord, modules: pl.DataFrame) -> _Pass:
-    taken, spans, kernels = (
-        run.scan(table).filter(pl.col("pass") == record.name).collect() for table in ("samples", "spans", "kernels")
-    )
-    iterations = select(record.iterations).timed
-    placed = samples.attribute_samples(taken, spans, modules).filter(pl.col("iteration").is_in(list(iterations)))
-    inside = sampled_kernels.sampled(placed, kernels, iterations)
-    workload = run.manifest.workload
-    threads = record.threads or (workload.threads if workload else None)
-    return _Pass(record, spans, modules, kernels, iterations, placed, inside, threads)
-
-
-def _sampled(run: RunDirectory, one: _Pass, counted: Sequence[Found]) -> Sampled:
+def build(run: RunDirectory, one: SampledPass, counted: Sequence[Found]) -> Sampled:
+    """Of the samples of a pass. ``counted``: what passes counted by following the code."""
     inside, detail, number = one.inside, one.detail, len(one.iterations)
     by_layer = sampled_kernels.kernels_by_layer(inside, one.kernels)
     of_whole = sampled_kernels.kernel_table(inside, one.kernels)
@@ -124,7 +85,7 @@ def _sampled(run: RunDirectory, one: _Pass, counted: Sequence[Found]) -> Sampled
     )
 
 
-def _coverage(one: _Pass) -> list[Coverage]:
+def _coverage(one: SampledPass) -> list[Coverage]:
     rows = samples.coverage(one.placed).with_columns(pl.col("cpu_ns") / len(one.iterations))
     return [Coverage(**row) for row in rows.iter_rows(named=True)]
 
@@ -133,7 +94,7 @@ def _share(inside: pl.DataFrame, chosen: pl.Expr) -> float | None:
     return inside.select(chosen.sum() / pl.len()).item() if inside.height else None
 
 
-def _unknown(one: _Pass) -> int:
+def _unknown(one: SampledPass) -> int:
     nowhere = one.kernels.filter(pl.col("library") == UNKNOWN).select(piece="kernel")
     return one.inside.join(nowhere, on="piece", how="semi").height + one.inside["piece"].null_count()
 
@@ -142,7 +103,7 @@ def _reference_ghz(record: PassRecord) -> float | None:
     return next((said.detail[REFERENCE_GHZ] for said in record.collectors if REFERENCE_GHZ in said.detail), None)
 
 
-def _meaning(provenance: str | None, one: _Pass, other: Found | None, ghz: float | None) -> str | None:
+def _meaning(provenance: str | None, one: SampledPass, other: Found | None, ghz: float | None) -> str | None:
     if provenance == MEASURED:
         return "cycles and instructions that hardware counted between two samples of a thread, where the later one lay"
     if provenance is None or other is None:
@@ -164,7 +125,7 @@ def _no_mpki() -> Missing:
     return Missing("llc_mpki", "no misses of the last-level cache were counted between samples")
 
 
-def _notes(one: _Pass) -> list[str]:
+def _notes(one: SampledPass) -> list[str]:
     """That these are few, and what brings more."""
     if one.inside.height >= FEW_IN_ALL:
         return []
@@ -176,7 +137,7 @@ def _notes(one: _Pass) -> list[str]:
     ]
 
 
-def _layers(run: RunDirectory, one: _Pass) -> list[SampledLayer]:
+def _layers(run: RunDirectory, one: SampledPass) -> list[SampledLayer]:
     number = len(one.iterations)
     by_thread = waiting.threads_by_layer(one.inside)
     switches = run.scan("switches").filter(pl.col("pass") == one.record.name).collect()
@@ -209,7 +170,7 @@ def _layers(run: RunDirectory, one: _Pass) -> list[SampledLayer]:
     ]
 
 
-def _together(one: _Pass, by_thread: pl.DataFrame) -> pl.DataFrame:
+def _together(one: SampledPass, by_thread: pl.DataFrame) -> pl.DataFrame:
     """Efficiency and imbalance by layer."""
     times = attribute(one.spans, empty("counts"), one.layers, one.record).times
     kept = times.filter(pl.col("iteration").is_in(list(one.iterations)) & (pl.col("owner") != WHOLE))
@@ -220,7 +181,7 @@ def _together(one: _Pass, by_thread: pl.DataFrame) -> pl.DataFrame:
 
 
 def _threads(
-    run: RunDirectory, one: _Pass, by_thread: pl.DataFrame, off: pl.DataFrame
+    run: RunDirectory, one: SampledPass, by_thread: pl.DataFrame, off: pl.DataFrame
 ) -> dict[str, list[SampledThread]]:
     known = run.scan("threads").filter(pl.col("pass") == one.record.name).select("tid", "name", "role").collect()
     frame = (
@@ -236,7 +197,7 @@ def _threads(
     return found
 
 
-def _operators(one: _Pass) -> dict[str, list[SampledOperator]]:
+def _operators(one: SampledPass) -> dict[str, list[SampledOperator]]:
     if one.inside["operator"].null_count() == one.inside.height:
         return {}
     rows = sampled_kernels.operators_by_layer(one.inside).filter(pl.col("share") >= LEAST_SHARE)
