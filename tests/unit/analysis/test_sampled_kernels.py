@@ -12,7 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.analysis.sampled_kernels import kernel_table, kernels_by_layer, layer_table, sampled
+from hwprof.analysis.sampled_kernels import (
+    kernel_table,
+    kernels_by_layer,
+    layer_table,
+    operators_by_layer,
+    sampled,
+    whole,
+)
 from hwprof.analysis.samples import Timeline, attribute_samples
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.waiting import off_cpu, parallelism, threads_by_layer
@@ -104,6 +111,47 @@ def test_counters_are_those_of_samples_that_have_both() -> None:
     found = {row["layer"]: row for row in kernels_by_layer(taken(rows), KERNELS).iter_rows(named=True)}
     assert (found["a"]["cpi"], found["a"]["llc_mpki"]) == (2.0, 100.0)
     assert (found["b"]["cpi"], found["b"]["llc_mpki"]) == (None, None)
+
+
+def test_code_of_one_name_is_one_kernel() -> None:
+    """As a JIT compiler makes it, several times, at several addresses."""
+    example = Example()
+    kernels = pl.concat(
+        [
+            KERNELS,
+            conform(
+                "kernels",
+                pl.DataFrame(
+                    {"kernel": [3, 4, 5, 6], "domain": ["jit", "jit", "other", "other"],
+                     "library": ["jit", "jit", "[unknown]", "liba.so"], "name": ["conv", "conv", None, None],
+                     "full_name": ["conv.1", "conv.2", None, None]}
+                ),
+            ),
+        ]
+    )  # fmt: skip
+    names = ["time_ns", "tid", "kernel", "cpu_ns", "cycles", "instructions", "llc_misses"]
+    moments = [(1012, 3), (1013, 4), (1014, 4), (1055, 4), (1056, 5), (1057, NAMELESS), (1058, 6), (1040, 3)]
+    rows = [(at, MAIN, kernel, 10, None, None, None) for at, kernel in moments]
+    frame = pl.DataFrame(rows, schema={name: TABLES["samples"][name] for name in names}, orient="row")
+    found = sampled(attribute_samples(frame, example.spans, example.layers), kernels, AFTER_WARM_UP)
+    table = kernel_table(found, kernels).select("library", "name", "full_name", "pieces", "samples", "layers").rows()
+    assert table[0] == ("jit", "conv", "conv.2", 2, 5, 2), "its most frequent piece's name; between layers is no layer"
+    assert sorted(table[1:]) == [("[unknown]", None, None, 2, 2, 1), ("liba.so", None, None, 1, 1, 1)]
+    by_layer = kernels_by_layer(found, kernels).filter(name="conv")
+    assert by_layer.select("layer", "samples", "share_of_kernel").rows() == [
+        ("a", 3, 0.6), ("b", 1, 0.2), (UNATTRIBUTED, 1, 0.2)
+    ]  # fmt: skip
+    assert whole(found) == (80, 8.0)
+
+
+def test_operators_of_a_layer() -> None:
+    found = taken([(1012, MAIN, SILU, 10, None, None), (1055, MAIN, SILU, 10, None, None)] * 2)
+    found = found.with_columns(operator=pl.Series(["aten::a", None, None, None], dtype=pl.Enum(["aten::a"])))
+    assert operators_by_layer(found).rows() == [
+        ("b", None, 2, 20, 1.0),
+        ("a", None, 1, 10, 0.5),
+        ("a", "aten::a", 1, 10, 0.5),
+    ]
 
 
 @given(st.integers(0, 200), st.integers(1, 200))

@@ -1,0 +1,107 @@
+"""Cycles per instruction from sampled time and instructions counted elsewhere: against a plain loop, and by hand."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.followed import KERNELS_SCHEMA, UNNAMED
+from hwprof.analysis.kernel_cpi import FEW, kernel_cpi
+from hwprof.analysis.sampled_kernels import kernels_by_layer
+from tests.unit.analysis.frames import MAIN
+from tests.unit.analysis.test_sampled_kernels import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
+
+GHZ = 2.5
+NAMES = {SILU: ("silu", "libtorch_cpu.so", "torch"), WAIT: ("gomp_barrier_wait", "libgomp.so.1", "openmp"),
+         NAMELESS: (UNNAMED, "[unknown]", "other")}  # fmt: skip
+MOMENTS = {"a": 1012, "b": 1055, UNATTRIBUTED: 1040}
+"""When each layer of the example runs."""
+
+
+def counted(rows: list[tuple[str | None, int, float]]) -> pl.DataFrame:
+    """(layer, kernel, instructions) as ``followed.kernels`` makes them."""
+    return pl.DataFrame(
+        [
+            dict(zip(("layer", "kernel", "library", "domain", "value"), (layer, *NAMES[kernel], value), strict=True))
+            for layer, kernel, value in rows
+        ],
+        schema_overrides=KERNELS_SCHEMA,
+        schema=["layer", "kernel", "library", "domain", "value"],
+    )
+
+
+def found(samples: list[Row], instructions: list[tuple[str | None, int, float]]) -> dict[tuple[str | None, str], float]:
+    """CPI by layer and kernel, where there is one."""
+    inside = taken(samples)
+    table = kernel_cpi(
+        inside, kernels_by_layer(inside, KERNELS), counted(instructions), len(AFTER_WARM_UP), GHZ
+    ).drop_nulls("cpi")
+    assert (table["cpi_low"] < table["cpi"]).all()
+    ends = table["cpi_high"] / table["cpi"]
+    assert (ends > 1 - 1e-9).all(), "1 where all of the processor time is the kernel's: it has no more"
+    return {(row["layer"], row["name"]): row["cpi"] for row in table.iter_rows(named=True)}
+
+
+def samples(layer: str, kernel: int, number: int, cpu_ns: int = 10) -> list[Row]:
+    return [(MOMENTS[layer], MAIN, kernel, cpu_ns, None, None)] * number
+
+
+def test_of_a_layer_and_of_all_layers_that_it_was_counted_in() -> None:
+    taken_ = [*samples("a", SILU, 20), *samples("b", SILU, 10), *samples(UNATTRIBUTED, SILU, 50)]
+    cpi = found(taken_, [("a", SILU, 50.0), ("b", SILU, 200.0), (UNATTRIBUTED, SILU, 1.0), (None, SILU, 251.0)])
+    per_iteration = GHZ * 10 / len(AFTER_WARM_UP)
+    assert cpi == {
+        ("a", "silu"): pytest.approx(20 * per_iteration / 50),
+        ("b", "silu"): pytest.approx(10 * per_iteration / 200),
+        (None, "silu"): pytest.approx(30 * per_iteration / 250),
+    }
+
+
+def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
+    rows = [*samples("a", SILU, FEW - 1), *samples("b", WAIT, 5 * FEW), *samples("b", NAMELESS, FEW)]
+    instructions: list[tuple[str | None, int, float]] = [("a", SILU, 9.0), ("b", WAIT, 9.0), ("b", NAMELESS, 9.0)]
+    assert set(found(rows, instructions)) == {("b", UNNAMED), (None, UNNAMED)}
+
+
+def test_fewer_samples_make_wider_intervals() -> None:
+    def width(number: int) -> float:
+        inside = taken([*samples("a", SILU, number), *samples("b", NAMELESS, 10 * number)])
+        table = kernel_cpi(inside, kernels_by_layer(inside, KERNELS), counted([("a", SILU, 9.0)]), 1, GHZ)
+        (row,) = table.filter(layer="a").iter_rows(named=True)
+        return float((row["cpi_high"] - row["cpi_low"]) / row["cpi"])
+
+    assert width(16) == pytest.approx(2 * width(64), rel=0.1), "as one over the root of their number"
+
+
+LAYERS = st.sampled_from([*MOMENTS])
+CODE = st.sampled_from([SILU, NAMELESS, WAIT])
+TAKEN = st.lists(st.tuples(LAYERS, CODE, st.integers(1, 30)), max_size=12)
+INSTRUCTIONS = st.dictionaries(st.tuples(LAYERS, CODE), st.integers(1, 1000), max_size=9)
+
+
+@settings(max_examples=50)
+@given(TAKEN, INSTRUCTIONS)
+def test_agrees_with_a_plain_loop(groups: list[tuple[str, int, int]], instructions: dict[tuple[str, int], int]) -> None:
+    number: dict[tuple[str, int], int] = defaultdict(int)
+    for layer, kernel, many in groups:
+        number[layer, kernel] += many
+    expected: dict[tuple[str | None, str], float] = {}
+    leaves = {layer for layer, kernel in instructions if layer != UNATTRIBUTED and kernel != WAIT}
+    for kernel in (SILU, NAMELESS):
+        cells = {layer: value for (layer, code), value in instructions.items() if code == kernel and layer in leaves}
+        for layer, value in cells.items():
+            if number[layer, kernel] >= FEW:
+                expected[layer, NAMES[kernel][0]] = GHZ * 10 * number[layer, kernel] / len(AFTER_WARM_UP) / value
+        whole = sum(number[layer, kernel] for layer in leaves)
+        if cells and whole >= FEW:
+            expected[None, NAMES[kernel][0]] = GHZ * 10 * whole / len(AFTER_WARM_UP) / sum(cells.values())
+    rows = [row for layer, kernel, many in groups for row in samples(layer, kernel, many)]
+    told: list[tuple[str | None, int, float]] = [
+        (layer, kernel, float(value)) for (layer, kernel), value in instructions.items()
+    ]
+    assert found(rows, told) == {key: pytest.approx(value) for key, value in expected.items()}
