@@ -1,51 +1,75 @@
-"""The worker's child processes: their work is real, and no counter on the worker's own threads sees it."""
+"""The worker's child processes: their work is real, and nothing on the worker's own threads sees it."""
 
 from __future__ import annotations
 
 import os
-import resource
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+UNSEEN_SHARE: Final = 0.02
+"""Of the worker's processor time, spent by child processes, that is worth a note."""
+
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
+_WORKED: Final = slice(11, 15)
+_REAPED: Final = slice(13, 15)
+"""Of the words after a process's name: its own and its waited-for children's processor time; only the latter."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """Processor time of child processes in ns, to 10 ms; ``living``: those that live, as ``python3 (pid 123)``."""
+
+    cpu_ns: int = 0
+    living: tuple[str, ...] = ()
+
+    def notes(self, own_ns: int, unseen: str) -> list[str]:
+        """What is to be said of it beside the process's ``own_ns``; ``unseen``: what was not done with it."""
+        if self.cpu_ns <= UNSEEN_SHARE * own_ns:
+            return []
+        return [
+            f"child processes worked for {self.cpu_ns / 1e9:.2f} s, which is not {unseen}:"
+            f" {', '.join(self.living) or 'they have ended'} (data loaders: num_workers=0)"
+        ]
 
 
 class Children:
-    """What child processes (data loaders, say) did since this was made."""
+    """What the child processes of a process (data loaders, say) did since this was made."""
 
-    def __init__(self) -> None:
-        self._before_ns = sum(cpu_ns for _, cpu_ns in _living().values())
-        self._reaped_before_ns = _reaped_ns()
+    def __init__(self, pid: int | str = "self") -> None:
+        self._pid = pid
+        self._before_ns, _ = self._total()
 
-    def worked(self) -> tuple[int, list[str]]:
-        """(processor time of all of them in ns, to 10 ms; those that live, as ``python3 (pid 123)``)."""
-        living = _living()
-        cpu_ns = sum(cpu_ns for _, cpu_ns in living.values()) + _reaped_ns()
+    def worked(self) -> Work:
+        """That of all of them; none where the process itself has ended and was waited for."""
+        cpu_ns, names = self._total()
+        return Work(max(0, cpu_ns - self._before_ns), tuple(names))
+
+    def _total(self) -> tuple[int, list[str]]:
+        living = _living(self._pid)
         names = [f"{name} (pid {pid})" for pid, (name, _) in living.items()]
-        return max(0, cpu_ns - self._before_ns - self._reaped_before_ns), names
+        return sum(cpu_ns for _, cpu_ns in living.values()) + _stat(self._pid, _REAPED)[1], names
 
 
-def _living() -> dict[int, tuple[str, int]]:
+def _living(parent: int | str) -> dict[int, tuple[str, int]]:
     """Each child's and further descendant's name and processor time, by pid. Empty on kernels that do not tell
     (CONFIG_PROC_CHILDREN)."""
     found: dict[int, tuple[str, int]] = {}
-    parents = ["self"]
+    parents = [str(parent)]
     while parents:
         for task in Path(f"/proc/{parents.pop()}/task").glob("*/children"):
             for pid in _text(task).split():
-                stat = _text(Path(f"/proc/{pid}/stat"))
-                if not stat:
-                    continue
-                name, _, rest = stat.partition("(")[2].rpartition(")")
-                # after the name: state, …; utime, stime and those of its own waited-for children are fields 14 to 17
-                found[int(pid)] = (name, sum(map(int, rest.split()[11:15])) * _NS_A_TICK)
-                parents.append(pid)
+                name, cpu_ns = _stat(pid, _WORKED)
+                if name:
+                    found[int(pid)] = (name, cpu_ns)
+                    parents.append(pid)
     return found
 
 
-def _reaped_ns() -> int:
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return int((used.ru_utime + used.ru_stime) * 1e9)
+def _stat(pid: int | str, words: slice) -> tuple[str, int]:
+    """A process's name, and the sum of some of its processor times in ns; nothing if it has ended."""
+    name, _, rest = _text(Path(f"/proc/{pid}/stat")).partition("(")[2].rpartition(")")
+    return name, sum(map(int, rest.split()[words])) * _NS_A_TICK
 
 
 def _text(path: Path) -> str:

@@ -10,7 +10,7 @@ from collectors.counting.collector import CountingCollector, Layout
 from collectors.counting.notes import refused_threads
 from collectors.counting.tables import threads_table
 from collectors.counting.threads import Roster
-from collectors.perf.account import UNCOUNTED_SHARE, Account
+from collectors.perf.account import Account
 from collectors.perf.children import Children
 from collectors.perf.opening import NotAllowedError
 from collectors.perf.plan import Plan, make_plan
@@ -90,7 +90,7 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         roster.close()
         self._roster = None
         self._notes += plan_notes(plan) + account.notes(cpu_ns) + refused_threads(roster.refused)
-        self._notes += self._childrens_work(cpu_ns)
+        self._notes += self._children.worked().notes(cpu_ns, "counted") if self._children is not None else []
         return Collected(
             tables={"threads": threads_table(roster.all, context)},
             notes=self._notes,
@@ -151,12 +151,3 @@ class PerfCollector(CountingCollector[ThreadGroups]):
 
     def _descriptors(self, thread: ThreadGroups, event_set: int) -> Sequence[int]:
         return thread.leaders[event_set]
-
-    def _childrens_work(self, cpu_ns: int) -> list[str]:
-        children_ns, children = self._children.worked() if self._children else (0, [])
-        if children_ns <= UNCOUNTED_SHARE * cpu_ns:
-            return []
-        return [
-            f"child processes worked for {children_ns / 1e9:.2f} s, which is not counted:"
-            f" {', '.join(children) or 'they have ended'} (data loaders: num_workers=0)"
-        ]

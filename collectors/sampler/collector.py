@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+from collectors.counting.threads import RefusedError
+from collectors.perf.children import Children, Work
 from collectors.perf.opening import NotAllowedError
 from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now
 from collectors.sampler.cost import sample_cost_ns
@@ -38,6 +40,8 @@ class SamplerCollector:
         self._plan: Plan | None = None
         self._watch: Watch | None = None
         self._cost_ns: float | None = None
+        self._children: Children | None = None
+        self._childrens = Work()
         self._context: PassContext | None = None
 
     # --- Collector
@@ -70,6 +74,8 @@ class SamplerCollector:
         self._cost_ns = sample_cost_ns(plan.clocks[0], plan.opening)
         try:
             watch = Watch(plan, context.pid, context.raw / SPOOL_FILE)
+        except RefusedError as error:
+            raise HwprofError(f"cannot watch the worker: {error}") from error
         except OSError as error:
             why = permission.why_not_allowed(error)
             raise HwprofError(f"cannot watch the worker: {why.reason}", why.remedy) from error
@@ -82,13 +88,16 @@ class SamplerCollector:
         if plan is None or watch is None or context is None:
             return Collected()
         watch.close()
-        return _collected(plan, watch, context, self._cost_ns)
+        collected = _collected(plan, watch, context, self._cost_ns)
+        collected.notes += self._childrens.notes(int(collected.tables["samples"]["cpu_ns"].sum()), "sampled")
+        return collected
 
     # --- Following
 
     def work_begins(self) -> None:
         """Samples from now on. Raises ``HwprofError`` where the main thread cannot be sampled."""
-        if self._watch is not None:
+        if self._watch is not None and self._context is not None:
+            self._children = Children(self._context.pid)
             try:
                 self._watch.begin()
             except HwprofError:
@@ -104,6 +113,8 @@ class SamplerCollector:
         """Samples no more."""
         if self._watch is not None:
             self._watch.end()
+        if self._children is not None:
+            self._childrens = self._children.worked()
 
 
 def _planned(options: Options) -> Plan:
@@ -146,6 +157,7 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
         "samples": samples.height,
         "threads": len(watch.sampled),
         "represented_share": represented / watch.counted if watch.counted else None,
+        "unsampled_threads": len(watch.sampled) - samples["tid"].n_unique(),
         "busy_threads": busy_threads(samples),
         "sample_cost_ns": round(cost_ns) if cost_ns is not None else None,
         "reasons": bool(watch.leavings),

@@ -16,14 +16,17 @@ COST_SHARE: Final = 0.01
 UNSAMPLED_SHARE: Final = 0.02
 """Of what the threads did, for which no sample stands, that is worth a note."""
 
+MANY_UNSAMPLED: Final = 0.5
+"""Of the threads, that had no sample at all: then these are what is missing."""
+
 BUSY_SHARE: Final = 0.1
 """Of the busiest thread's samples, that a thread has which works along with it."""
 
 
 def busy_threads(samples: pl.DataFrame) -> int:
-    """How many threads did the work, by the rows of ``samples``."""
+    """How many threads did the work at a time, by the rows of ``samples``: no more than there were processors."""
     counts = samples["tid"].value_counts()["count"].to_numpy()
-    return int((counts >= BUSY_SHARE * counts.max(initial=0)).sum())
+    return min(int((counts >= BUSY_SHARE * counts.max(initial=0)).sum()), samples["cpu"].n_unique())
 
 
 def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[str]:
@@ -52,9 +55,13 @@ def _percent(share: float) -> str:
 def sampling_notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str]:
     """Costs, losses, and threads without samples; ``detail`` is the manifest's."""
     notes = []
-    if detail["lost"] or watch.lost:
+    if watch.failure is not None:
+        notes.append(f"samples are missing, since emptying the rings failed: {watch.failure}")
+    if watch.lost:
+        notes.append(f"{watch.lost} births of threads and loadings of libraries were missed: too many at once")
+    if detail["lost"]:
         notes.append(
-            f"{detail['lost'] + watch.lost} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
+            f"{detail['lost']} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
             " (a lower --frequency, or ulimit -l unlimited)"
         )
     notes += cost_notes(detail["sample_cost_ns"], plan.opening.frequency_hz, detail["busy_threads"])
@@ -76,6 +83,14 @@ def sampling_notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str
         notes.append(f"{len(watch.refused)} threads could not be sampled: {reasons}")
     share = detail["represented_share"]
     if share is not None and share < 1 - UNSAMPLED_SHARE:
-        hidden = ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else ""
-        notes.append(f"no sample stands for {1 - share:.0%} of the threads' {plan.event}{hidden}")
+        notes.append(f"no sample stands for {1 - share:.0%} of the threads' {plan.event}{_why_unsampled(plan, detail)}")
     return notes
+
+
+def _why_unsampled(plan: Plan, detail: dict[str, Any]) -> str:
+    if detail["unsampled_threads"] > MANY_UNSAMPLED * detail["threads"]:
+        return (
+            f": {detail['unsampled_threads']} of {detail['threads']} threads did less than the"
+            f" {1000 / plan.opening.frequency_hz:.3g} ms between samples (a higher --frequency)"
+        )
+    return ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else ""

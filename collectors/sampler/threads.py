@@ -100,7 +100,7 @@ class Lookout:
     happens, inherited by every thread that is born, on each processor, as inherited events with a ring must be."""
 
     def __init__(self, pid: int, cpu: int) -> None:
-        """Raises ``OSError``."""
+        """Raises ``OSError``, or ``RefusedError`` where there is no memory for its ring."""
         attributes = SamplingAttributes(
             perf_event.TYPE_SOFTWARE,
             perf_sampling.CONFIG_DUMMY,
@@ -115,9 +115,9 @@ class Lookout:
         self.fd = perf_event.open_event(attributes, pid, cpu=cpu)
         try:
             self._ring = map_ring(self.fd, 2 * SMALLEST)
-        except OSError:
+        except OSError as error:
             os.close(self.fd)
-            raise
+            raise RefusedError(permission.with_remedy(why_no_ring())) from error
 
     def drain(self, write: Callable[[memoryview], object]) -> int:
         """Hands out all records."""

@@ -39,7 +39,7 @@ class Watch:
     which mappings it makes."""
 
     def __init__(self, plan: Plan, pid: int, spool: Path) -> None:
-        """Raises ``OSError`` where the process cannot be watched or ``spool`` not be written."""
+        """Raises ``OSError`` or ``RefusedError`` where the process cannot be watched or ``spool`` not be written."""
         self._plan = plan
         self._pid = pid
         self._lock = threading.Lock()
@@ -47,7 +47,7 @@ class Watch:
         self._by_fd: dict[int, SampledThread] = {}
         self._lookouts: dict[int, Lookout] = {}
         self._sampling = False
-        self._failure: Exception | None = None
+        self.failure: Exception | None = None  # why not all samples are there
         self.events: dict[int, Clock] = {}  # every sampling event there was, by number
         self.leavings: set[int] = set()  # the events that tell why threads leave their processor, by number
         self.mappings: list[Mapping] = []
@@ -65,7 +65,7 @@ class Watch:
         self._poll.register(self._wake, select.EPOLLIN)
         try:
             self._look_out()
-        except OSError:
+        except (OSError, RefusedError):
             self._close()
             raise
         self._thread = threading.Thread(target=self._run, name="hwprof-sampler", daemon=True)
@@ -100,15 +100,13 @@ class Watch:
                 self._finish(thread)
 
     def close(self) -> None:
-        """Ends. Raises what went wrong in the background."""
+        """Ends."""
         self.end()
         os.eventfd_write(self._wake, 1)
         self._thread.join()
         for fd in list(self._lookouts):
             self._hear(fd)
         self._close()
-        if self._failure is not None:
-            raise self._failure
 
     def own_mappings(self) -> list[Mapping]:
         """Those of the watched process, without its children's."""
@@ -129,8 +127,8 @@ class Watch:
                         return
                     with self._lock:
                         self._attend(fd, hung_up=bool(happened & (select.EPOLLHUP | select.EPOLLERR)))
-        except Exception as error:  # told at the end; the run goes on without samples
-            self._failure = error
+        except Exception as error:  # told at the end; what there is by then is kept
+            self.failure = error
 
     def _attend(self, fd: int, *, hung_up: bool) -> None:
         thread = self._by_fd.get(fd)

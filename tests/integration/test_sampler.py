@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import signal
 import subprocess
@@ -221,7 +222,7 @@ def test_a_ring_that_overflows_tells_how_much_was_lost(
     found = sampler.stop()
     kept = of(found, worker.process.pid).height
     assert found.detail["lost"] > 1000
-    assert kept + found.detail["lost"] == pytest.approx(3200, rel=0.15)
+    assert kept + found.detail["lost"] > 0.85 * 3200, "and records of switches"
     assert any("records were lost: rings of 32 KiB were full" in note for note in found.notes)
     assert any("no sample stands for" in note for note in found.notes)
 
@@ -248,6 +249,38 @@ def test_samples_survive_a_worker_that_is_killed(worker: Worker, start: Start) -
     worker.process.wait()
     found = sampler.stop()
     assert of(found, worker.process.pid).height > 0.15 * FREQUENCY_HZ
+
+
+def test_child_processes_are_told_and_not_sampled(worker: Worker, start: Start) -> None:
+    sampler = start()
+    sampler.work_begins()
+    child = "__import__('subprocess').run([sys.executable, '-c', 'for _ in range(60): sum(range(200_000))'])"
+    worker.do(f"(busy(0.1), {child})")
+    sampler.work_ends()
+    found = sampler.stop()
+    assert found.tables["samples"]["pid"].unique().to_list() == [worker.process.pid]
+    (note,) = [note for note in found.notes if note.startswith("child processes")]
+    assert "which is not sampled: they have ended (data loaders: num_workers=0)" in note
+
+
+def test_threads_too_short_for_a_sample_are_told_with_the_remedy(worker: Worker, start: Start) -> None:
+    sampler = start(frequency=50)
+    sampler.work_begins()
+    worker.do("[thread(0.002).join() for _ in range(100)]")
+    sampler.work_ends()
+    notes = sampler.stop().notes
+    assert any("threads did less than the 20 ms between samples (a higher --frequency)" in note for note in notes)
+
+
+def test_without_memory_for_rings_the_reason_is_told(
+    worker: Worker, start: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_memory(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr("collectors.sampler.threads.map_ring", no_memory)
+    with pytest.raises(HwprofError, match=r"may not lock enough memory for ring buffers \(raise the limit: ulimit -l"):
+        start()
 
 
 def test_the_names_that_jit_compilers_leave_move_into_the_run(worker: Worker, start: Start, tmp_path: Path) -> None:
@@ -319,7 +352,8 @@ def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) 
 
 
 def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: Start, tmp_path: Path) -> None:
-    """Both at once on one process that compresses, hashes and interprets; by file, within four standard errors."""
+    """Both at once on one process that compresses, hashes and interprets; by file, and by function in
+    files in which perf knows them, within four standard errors."""
     perf = require_tool("perf")
     sampler = start(kernel=False)
     record = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", str(FREQUENCY_HZ), "-p", str(worker.process.pid)]
@@ -334,19 +368,32 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     other.send_signal(signal.SIGINT)
     other.wait()
     found = sampler.stop()
-    script = [perf, "script", "-i", str(tmp_path / "perf.data"), "-F", "ip"]
+    script = [perf, "script", "-i", str(tmp_path / "perf.data"), "-F", "ip,sym,dso"]
     printed = subprocess.run(script, capture_output=True, text=True, check=True).stdout
     mappings = found.tables["mappings"]
+    told = [line.split() for line in printed.splitlines()]  # address, function, (file)
     ours = files(mappings, found.tables["samples"]["address"].to_list())
-    theirs = files(mappings, [int(address, 16) for address in printed.split()])
+    theirs = files(mappings, [int(words[0], 16) for words in told])
+    assert ours.total() > 500
+    assert theirs.total() == pytest.approx(ours.total(), rel=0.1)  # perf's also saw the beginning
+    assert sum(count > 0.05 * ours.total() for count in ours.values()) >= 3
+    same_shares(ours, theirs)
+    named = found.tables["samples"].join(found.tables["kernels"], on="kernel", suffix="_kernel")
+    unknown = {Path(words[-1].strip("()")).name for words in told if words[1] == "[unknown]"}
+    known = named.filter(~pl.col("library").is_in(list(unknown)))
+    functions = Counter(known.select("library", "name").rows())
+    assert functions.total() > 0.5 * ours.total()
+    pairs = [(Path(words[-1].strip("()")).name, " ".join(words[1:-1])) for words in told]
+    same_shares(functions, Counter(pair for pair in pairs if pair[0] not in unknown))
+
+
+def same_shares(ours: Counter[Any], theirs: Counter[Any]) -> None:
+    """Within four standard errors and a hundredth."""
     here, there = ours.total(), theirs.total()
-    assert here > 500
-    assert there == pytest.approx(here, rel=0.1)  # perf's also saw the beginning
-    assert sum(count > 0.05 * here for count in ours.values()) >= 3
-    for file in ours | theirs:
-        share = (ours[file] + theirs[file]) / (here + there)
+    for key in ours | theirs:
+        share = (ours[key] + theirs[key]) / (here + there)
         error = (share * (1 - share) * (1 / here + 1 / there)) ** 0.5
-        assert abs(ours[file] / here - theirs[file] / there) < 4 * error + 0.01, file
+        assert abs(ours[key] / here - theirs[key] / there) < 4 * error + 0.01, key
 
 
 def files(mappings: pl.DataFrame, addresses: list[int]) -> Counter[str]:

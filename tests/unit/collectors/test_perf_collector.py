@@ -251,8 +251,8 @@ def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.Monkey
 def test_the_work_of_child_processes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     _, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN])
     times = iter([{}, {77: ("python3", 3_000_000_000)}])
-    monkeypatch.setattr(children, "_living", lambda: next(times))
-    monkeypatch.setattr(children, "_reaped_ns", lambda: 5)
+    monkeypatch.setattr(children, "_living", lambda pid: next(times))
+    monkeypatch.setattr(children, "_stat", lambda pid, words: ("python3", 5))
     collector.start(context())
     (note,) = [note for note in collector.stop().notes if "child" in note]
     assert note.startswith("child processes worked for 3.00 s, which is not counted: python3 (pid 77)")
@@ -262,9 +262,9 @@ def test_children_that_ended_are_known_by_what_they_left(monkeypatch: pytest.Mon
     """Living at the beginning with 1 s, waited for at the end with 4 s in all: 3 s of work in between."""
     living = iter([{77: ("python3", 1_000_000_000)}, {}])
     reaped = iter([2_000_000_000, 6_000_000_000])
-    monkeypatch.setattr(children, "_living", lambda: next(living))
-    monkeypatch.setattr(children, "_reaped_ns", lambda: next(reaped))
-    assert children.Children().worked() == (3_000_000_000, [])
+    monkeypatch.setattr(children, "_living", lambda pid: next(living))
+    monkeypatch.setattr(children, "_stat", lambda pid, words: ("python3", next(reaped)))
+    assert children.Children().worked() == children.Work(3_000_000_000)
 
 
 # --- two kinds of core

@@ -44,6 +44,10 @@ def test_cheap_samples_add_up_over_many_threads() -> None:
 
 
 def test_threads_that_hardly_ever_worked_are_not_busy() -> None:
-    tids = [1] * 100 + [2] * 80 + [3] * 5
-    assert busy_threads(pl.DataFrame({"tid": tids})) == 2
-    assert busy_threads(pl.DataFrame({"tid": pl.Series([], dtype=pl.Int32)})) == 0
+    samples = pl.DataFrame({"tid": [1] * 100 + [2] * 80 + [3] * 5, "cpu": [0, 1, 2, 3, 4] * 37})
+    assert busy_threads(samples) == 2
+    assert busy_threads(samples.clear()) == 0
+
+
+def test_no_more_threads_work_at_a_time_than_processors() -> None:
+    assert busy_threads(pl.DataFrame({"tid": [1, 2, 3, 4], "cpu": [0, 1, 0, 1]})) == 2
