@@ -126,7 +126,10 @@ def _no_cpi(found: Followed, page: Page) -> str:
         return "this is not the machine's own code, which samples are of"
     if page.document.sampled is not None:
         return f"the sampled pass {page.document.sampled.name} did other work"
-    return "no pass was sampled, and layers, not kernels, are timed. Remedy: the trace pass with the sampler"
+    return (
+        "no pass was sampled, and layers, not kernels, are timed. Remedy: the trace pass with the"
+        " sampler (hwprof doctor says whether this machine can)"
+    )
 
 
 def metric_columns(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Final
 
 from rich.text import Text
@@ -98,8 +99,10 @@ def _of_kernels(kernels: Sequence[KernelLayers], sampling: Sampling, page: Page)
             names.append(f"{INDENT}{figures.plural(rest, 'other layer')}")
             rows.append(None)
             shares.append("")
+    libraries = [row.library if row is not None and row.layer is None else "" for row in rows]
+    own = {"share": shares, "library": libraries}
     columns = _columns("kernel, its layers", names, rows, rows, sampling, page)
-    return [Column(one.header, shares) if one.header == "share" else one for one in columns]
+    return [replace(one, cells=own.get(one.header, one.cells)) for one in columns]
 
 
 def _columns(

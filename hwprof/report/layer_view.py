@@ -25,7 +25,6 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
         _layers(found, page)
     if found.sampling is not None:
         _kernels(found, found.sampling, page)
-        page.notes(sampled_columns.footnotes(found.sampling, page))
         _operators(found, page)
         _threads(found, page)
     else:
@@ -127,6 +126,7 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
             kernels_view.of_layers(found.by_layer, sampling, page),
             f"Kernels of each layer: share of the {found.whole}, and of the layer",
         )
+    page.notes(sampled_columns.footnotes(sampling, page))
 
 
 def _operators(found: OneLayer, page: Page) -> None:

@@ -79,8 +79,9 @@ def layer_columns(layers: Sequence[Layer | None], page: Page, later: int) -> lis
         return []
     waits = {layer.path: layer.wait_share for layer in sampled.layers if layer.wait_share is not None}
     kernels = hottest_kernels(sampled)
-    wait = ["" if layer is None else _percent(waits.get(layer.path), page) for layer in layers]
-    hottest = ["" if layer is None else _hottest(kernels.get(layer.path), page) for layer in layers]
+    rows = [None if layer is None or layer is page.document.inference else layer.path for layer in layers]
+    wait = ["" if path is None else figures.percent(waits.get(path), page.glyphs) for path in rows]
+    hottest = ["" if path is None else _hottest(kernels.get(path), page) for path in rows]
     columns = (
         (waits, Column(WAIT, wait, later + WAIT_PRIORITY)),
         (kernels, Column(HOTTEST, hottest, later + KERNEL_PRIORITY, right=False, least=NAME)),
@@ -96,16 +97,10 @@ def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
     if sampled is None:
         return []
     told = {
-        WAIT: "of its processor time in the OpenMP runtime",
-        HOTTEST: "and its share of that time, waiting left out",
+        WAIT: f"wait: of its processor time, in the OpenMP runtime ({sampled.few_for_balance} samples and more)",
+        HOTTEST: f"hottest kernel: its share of the layer's processor time ({sampled.few_samples} samples and more)",
     }
-    parts = [f"{name}: {words}" for name, words in told.items() if name in headers]
-    few = sampled.few_for_balance if WAIT in headers else sampled.few_samples
-    return [f"{'; '.join(parts)} (samples of pass {sampled.name}; none from fewer than {few})"] if parts else []
-
-
-def _percent(share: float | None, page: Page) -> str:
-    return page.glyphs.dash if share is None else f"{100 * share:.0f}%"
+    return [words for name, words in told.items() if name in headers]
 
 
 def _hottest(kernel: SampledKernel | None, page: Page) -> str:

@@ -11,8 +11,11 @@ import polars as pl
 
 from hwprof.hardware.selection import select
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import CoreKind, EventInfo
-from tests.synthetic_run import build
+from hwprof.run.manifest import CollectorRecord, CoreKind, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.schema import conform
+from tests import synthetic_samples
+from tests.synthetic_run import MODULES, build, is_leaf
+from tests.synthetic_samples import JIT, TORCH
 
 Builder: TypeAlias = Callable[[Path], RunDirectory]
 
@@ -117,3 +120,76 @@ def without_passes(root: Path) -> RunDirectory:
     record.status, record.reason, record.end_ns = "failed", "out of memory", None
     run.save_manifest()
     return run
+
+
+def sampled(root: Path) -> RunDirectory:
+    """Samples with counters: cycles, instructions and misses of each thread since its last one."""
+    run = build(root, iterations=6)
+    synthetic_samples.add(run)
+    return run
+
+
+INSTRUCTIONS = "instrumented.instructions"
+REFERENCE_GHZ = 2.5
+EACH = {JIT: 400_000, TORCH: 50_000}
+"""Instructions that each kernel is said to execute in every convolution, and in every other leaf."""
+
+
+def sampled_without_pmu(root: Path) -> RunDirectory:
+    """Samples by processor time, and a pass that counted instructions by kernel."""
+    run = without_pmu(root)
+    synthetic_samples.add(run)
+    nothing = [pl.lit(None, pl.Int64).alias(name) for name in ("cycles", "instructions", "llc_misses")]
+    clock = [pl.lit("cpu-clock").alias("event"), pl.col("cpu_ns").alias("period")]
+    change_table(run, "samples", [*clock, *nothing])
+    follow(run)
+    return run
+
+
+def follow(run: RunDirectory) -> None:
+    """Adds the pass ``instrumented``, of the same work as the others: one iteration."""
+    measure = run.manifest.passes[0]
+    spans = run.read("spans").filter(pl.col("pass") == "measure")
+    last = spans["iteration"].max()
+    mine = spans.filter(pl.col("iteration") == last).with_columns(pl.lit("instrumented").alias("pass"))
+    types = {module.path: module.type for module in MODULES if is_leaf(module.path)}
+    rows = [
+        (span, JIT if types[path] == "Conv2d" else TORCH)
+        for span, path in mine.filter(pl.col("kind") == "layer").select("span", "path").iter_rows()
+        if path in types
+    ]
+    whole = mine.filter(pl.col("path") == "inference")["span"][0]
+    both = [*((span, kernel, EACH[kernel]) for span, kernel in rows)]
+    both += [(whole, kernel, sum(value for _, one, value in both if one == kernel)) for kernel in (JIT, TORCH)]
+    of_kernels = pl.DataFrame(both, schema=["span", "kernel", "value"], orient="row").with_columns(
+        iteration=last, tid=measure.main_tid, event=pl.lit(INSTRUCTIONS), provenance=pl.lit("instrumented")
+    )
+    of_kernels = of_kernels.with_columns(pl.lit("instrumented").alias("pass"))
+    sums = of_kernels.group_by("span").agg(pl.all().exclude("kernel", "value").first(), pl.col("value").sum())
+    known = run.read("kernels").filter(pl.col("kernel").is_in([JIT, TORCH]))
+    added = {
+        "spans": mine,
+        "counts": sums.with_columns(enabled_ns=pl.lit(0), running_ns=pl.lit(0)),
+        "kernels": known.with_columns(pl.lit("instrumented").alias("pass"), address=pl.lit(0, pl.Int64)),
+    }
+    for table, frame in added.items():
+        write_table(run.path / f"{table}.parquet", table, pl.concat([run.read(table), conform(table, frame)]))
+    write_table(run.path / "kernel_counts.parquet", "kernel_counts", of_kernels)
+    cpi = MetricDefinition(
+        name="cpi", title="CPI", unit="cycles/instruction", digits=2, group="cpi", core=True,
+        formula=f'{REFERENCE_GHZ} * "time" / "{INSTRUCTIONS}"', meaning="made up",
+    )  # fmt: skip
+    run.manifest.passes.append(
+        PassRecord(
+            name="instrumented", status="completed", pid=measure.pid, main_tid=measure.main_tid, times_from="measure",
+            begin_ns=measure.begin_ns, end_ns=measure.end_ns, metrics=[cpi], event_sets=[[INSTRUCTIONS]],
+            events=[EventInfo(INSTRUCTIONS, "made up", "1", "instrumented")],
+            collectors=[CollectorRecord(name="instrumented", state="ran", detail={"reference_ghz": REFERENCE_GHZ})],
+            iterations=[
+                msgspec.structs.replace(entry, event_set=0, layers_counted=True)
+                for entry in measure.iterations
+                if entry.index == last
+            ],
+        )
+    )  # fmt: skip
+    run.save_manifest()
