@@ -376,7 +376,7 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     theirs = files(mappings, [int(words[0], 16) for words in told])
     assert ours.total() > 500
     assert theirs.total() == pytest.approx(ours.total(), rel=0.1)  # perf's also saw the beginning
-    assert sum(count > 0.05 * ours.total() for count in ours.values()) >= 3
+    assert sum(count > 0.03 * ours.total() for count in ours.values()) >= 3
     same_shares(ours, theirs)
     named = found.tables["samples"].join(found.tables["kernels"], on="kernel", suffix="_kernel")
     unknown = {Path(words[-1].strip("()")).name for words in told if words[1] == "[unknown]"}
