@@ -5,7 +5,9 @@ its own account, the path lies on it. While it waits for others (in a barrier, f
 lies on the one that it waits for: a thread at work, of several the one that works longest; where none is at work, one
 that was at work and was taken off its processor, or that is itself blocked. Where all of them are seen to wait too, the
 time goes by with handing over: the end was reached, and the threads do not know it yet. And where nothing tells what
-the others did, the wait stays the calling thread's own, and ``UNSEEN``.
+the others did, the wait stays the calling thread's own, and ``UNSEEN``. A calling
+thread that was taken off its processor while it waited holds nobody up: what it waited for counts, unless nothing else
+is in the way. Of another one nobody knows whether it was given work meanwhile: a team waits for all of its threads.
 
 Who waits for whom is read off at the calling thread's own moments, whose times are exact sums (``thread_states``). What
 others did at these moments is known exactly while they were off their processors, and else by their nearest sample
@@ -69,22 +71,36 @@ def path_moments(moments: pl.DataFrame, calling_tid: int) -> pl.DataFrame:
     """The calling thread's moments (``thread_states.moments``), each with the thread that the path lies on (``on``) and
     its state there (``doing``); long ones are cut into several."""
     own = _cut(moments.filter(pl.col("tid") == calling_tid))
-    others = [_thread(rows) for (tid,), rows in moments.group_by(["tid"], maintain_order=True) if tid != calling_tid]
+    spun = _waited_before(_thread(calling_tid, moments.filter(pl.col("tid") == calling_tid)), own)
+    others = [
+        _thread(int(tid), rows) for (tid,), rows in moments.group_by(["tid"], maintain_order=True) if tid != calling_tid
+    ]
     states = own["state"].to_numpy()
     on = np.full(own.height, calling_tid, dtype=np.int64)
     doing = states.astype(object)
-    looks = np.flatnonzero(np.isin(states, MUTUAL))
+    looks = np.flatnonzero(np.isin(states, MUTUAL) | spun)
     if len(looks):
         places = own[looks]
-        of_team = np.isin(states[looks], TEAM_WAITS)
+        of_team = np.isin(states[looks], TEAM_WAITS) | spun[looks]
         found_on, found = _waited_for(places, of_team, others, calling_tid)
+        own_fault = spun[looks] & np.isin(found, (HANDING_OVER, UNSEEN))
+        found = np.where(own_fault, "", found)
         on[looks], doing[looks] = found_on, np.where(found == "", doing[looks], found)
     return own.with_columns(on=pl.Series(on, dtype=pl.Int32), doing=pl.Series(doing, dtype=pl.String))
 
 
+def _waited_before(calling: _Thread, own: pl.DataFrame) -> NDArray[np.bool_]:
+    """Which moments it was off its processor while it only waited for others."""
+    off = (own["state"] == PREEMPTED).to_numpy()
+    near, same_call = _nearest(calling, own["time_ns"].to_numpy(), own["call"].to_numpy())
+    waits = off & same_call
+    waits[waits] = ~calling.busy[near[waits]]
+    return waits
+
+
 def _cut(own: pl.DataFrame) -> pl.DataFrame:
-    """Mutual waits off a processor in pieces of at most ``GRAIN_NS``; ``time_ns`` is then the middle of each."""
-    long = ~pl.col("sampled") & pl.col("state").is_in(list(MUTUAL))
+    """Waits off a processor in pieces of at most ``GRAIN_NS``; ``time_ns`` is then the middle of each."""
+    long = ~pl.col("sampled") & pl.col("state").is_in([*MUTUAL, PREEMPTED])
     pieces = own.filter(long).with_columns(pieces=(pl.col("ns") - 1) // GRAIN_NS + 1)
     if pieces.is_empty():
         return own
@@ -99,7 +115,7 @@ def _cut(own: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([own.filter(~long), cut.select(own.columns)]).sort("time_ns")
 
 
-def _thread(rows: pl.DataFrame) -> _Thread:
+def _thread(tid: int, rows: pl.DataFrame) -> _Thread:
     sampled, off = rows.filter("sampled"), rows.filter(~pl.col("sampled")).sort("begin_ns")
     busy = (sampled["state"] == BUSY).to_numpy()
     calls, times = sampled["call"].to_numpy(), sampled["time_ns"].to_numpy()
@@ -107,7 +123,7 @@ def _thread(rows: pl.DataFrame) -> _Thread:
     ends = np.flatnonzero(last)
     states = off["state"].to_numpy().astype(object)
     return _Thread(
-        tid=int(rows["tid"][0]),
+        tid=tid,
         times=times,
         busy=busy,
         calls=calls,

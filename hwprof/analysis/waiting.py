@@ -6,10 +6,22 @@ loop, which takes processor time. Where it gives up its processor instead, no sa
 
 from __future__ import annotations
 
+from typing import Final
+
 import polars as pl
 
+from hwprof.analysis.critical_path import TEAM_WAITS
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import Timeline, inference_spans
+from hwprof.analysis.thread_states import ABSENT, BUSY, UNSAMPLED
+
+SINGLE: Final = 0.9
+"""From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""
+
+WORTH_TELLING: Final = 0.1
+"""Of the threads' time in a layer: less is not told."""
+
+NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
 
 
 def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
@@ -84,3 +96,29 @@ def off_cpu(
         )
         .sort("layer", "tid")
     )
+
+
+def finding(states: pl.DataFrame, elapsed_ns: float, threads: int) -> str | None:
+    """In words, what a layer loses most of its threads' time to, and how much of it; None where they are at work.
+
+    ``states`` (``tid``, ``state``, ``ns``): what the calling thread and its team did in the layer, as
+    ``thread_states.closed`` makes it; ``elapsed_ns`` its wall time; ``threads`` how many it may work with.
+    """
+    whole_ns = threads * elapsed_ns
+    busy = states.filter(pl.col("state") == BUSY).group_by("tid").agg(pl.col("ns").sum())["ns"]
+    busy_ns, most_ns = float(busy.sum()), float(busy.max() or 0)  # type: ignore[arg-type]
+    if threads > 1 and busy_ns and most_ns >= SINGLE * busy_ns and busy_ns <= (1 - WORTH_TELLING) * whole_ns:
+        return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
+    lost = {
+        state: float(ns)
+        for state, ns in states.filter(pl.col("state") != BUSY).group_by("state").agg(pl.col("ns").sum()).iter_rows()
+    }
+    waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)
+    imbalance_ns = min(waits_ns, max(0.0, threads * most_ns - busy_ns))
+    told = {
+        **{state: ns for state, ns in lost.items() if state not in NOT_A_LOSS},
+        "imbalance": imbalance_ns,
+        "hand-over": waits_ns - imbalance_ns,
+    }
+    worst, worst_ns = max(told.items(), key=lambda item: item[1])
+    return f"{worst}: {worst_ns / whole_ns:.0%}" if worst_ns >= WORTH_TELLING * whole_ns else None

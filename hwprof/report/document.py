@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
@@ -11,8 +12,10 @@ from hwprof.analysis import closure, energy, flop_check, layers, metrics, operat
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution, attribute
 from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.report import described, followed, header, joined, primitives, ranking, rows, sampled, sampled_pass
+from hwprof.report import described, followed, header, joined, primitives, ranking, rows
+from hwprof.report.sampled_schema import Sampled
 from hwprof.report.schema import Document, Effect, Energy, Hottest, ObserverEffect, Operator, Traffic
+from hwprof.report.waiting_schema import Waiting
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.schema import empty
@@ -65,7 +68,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
     unattributed, whole = leaves.pop(UNATTRIBUTED, None), leaves.pop(WHOLE, None)
     found, covered = _operators(traced)
     by_following = followed.find(run, modules)
-    taken = sampled_pass.find(run, modules)
+    of_samples, of_threads = _samples(run, modules, by_following)
     return Document(
         **header.describe(run),
         figures_from=main.name,
@@ -85,7 +88,8 @@ def build(run: RunDirectory, top: int | None = None, sort: str = "time") -> Docu
         energy=_energy(run, measured),
         traffic=_traffic_rows(moved),
         followed=[found.described for found in by_following],
-        sampled=sampled.build(run, taken, by_following) if taken is not None else None,
+        sampled=of_samples,
+        waiting=of_threads,
         primitives=primitives.build(run),
         hottest=Hottest(sort=sort, top=top, layers=ranking.rank(list(leaves.values()), sort, top, infos, events)),
     )
@@ -149,9 +153,22 @@ def _without_passes(run: RunDirectory, top: int | None, sort: str) -> Document:
         traffic=[],
         followed=[],
         sampled=None,
+        waiting=None,
         primitives=None,
         hottest=Hottest(sort=sort, top=top, layers=[]),
     )
+
+
+def _samples(
+    run: RunDirectory, modules: pl.DataFrame, by_following: Sequence[followed.Found]
+) -> tuple[Sampled | None, Waiting | None]:
+    """What samples tell of code, and of threads. The modules need numpy, which other runs do not."""
+    if run.scan("samples").head(1).collect().is_empty():
+        return None, None
+    from hwprof.report import sampled, sampled_pass, waiting
+
+    taken = sampled_pass.find(run, modules)
+    return (sampled.build(run, taken, by_following), waiting.build(run, taken)) if taken is not None else (None, None)
 
 
 def _traced(run: RunDirectory, records: dict[str, PassRecord], measured: _Pass, modules: pl.DataFrame) -> _Pass | None:

@@ -14,6 +14,7 @@ from hwprof.analysis.flop_check import FlopCheck
 from hwprof.analysis.missing import Missing
 from hwprof.report.primitives_schema import Primitives
 from hwprof.report.sampled_schema import Sampled
+from hwprof.report.waiting_schema import Waiting
 from hwprof.run.manifest import ClockRecord, CollectorRecord, Machine, PassStatus, WorkloadRecord
 
 DOCUMENT_VERSION: Final = 1
@@ -314,6 +315,7 @@ class Document(msgspec.Struct, kw_only=True, frozen=True):
     traffic: list[Traffic]
     followed: list[Followed]
     sampled: Sampled | None  # where a pass took samples
+    waiting: Waiting | None  # where these tell of the thread that calls the model
     primitives: Primitives | None  # where oneDNN reported what it executed
     hottest: Hottest
 

@@ -18,6 +18,7 @@ from hwprof.report import (
     sampled_view,
     topdown,
     traffic,
+    waiting_view,
 )
 from hwprof.report.figures import Glyphs, plural
 from hwprof.report.grid import Column
@@ -57,6 +58,7 @@ class Printer:
             flops.show(self.page)
             self.layer_types()
         sampled_view.show(self.page)
+        waiting_view.show(self.page)
         if self.document.operators:
             self.operators()
         if self.document.energy:

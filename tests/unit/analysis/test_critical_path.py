@@ -187,6 +187,21 @@ def test_without_samples_of_others_in_a_call_nobody_is_accused() -> None:
     assert near(found, {(MAIN, BUSY): 10 * MS, (MAIN, UNSEEN): 10 * MS}), found
 
 
+def test_a_thread_that_is_taken_off_while_it_waits_holds_nobody_up() -> None:
+    """Neither the calling thread nor the other ones, as long as there is somebody at work."""
+    course = [(20 * MS, BUSY), (10 * MS, WAITING), (40 * MS, PREEMPTED), (10 * MS, WAITING), (20 * MS, BUSY)]
+    run = long_layer({MAIN: course, WORKER: [(80 * MS, BUSY), (20 * MS, WAITING)]})
+    assert near(run.on_path(), {(MAIN, BUSY): 40 * MS, (WORKER, BUSY): 60 * MS})
+    alone = long_layer({MAIN: course, WORKER: [(30 * MS, BUSY), (70 * MS, WAITING)]})
+    expected = {
+        (MAIN, BUSY): 40 * MS,
+        (WORKER, BUSY): 10 * MS,
+        (MAIN, HANDING_OVER): 10 * MS,
+        (MAIN, PREEMPTED): 40 * MS,
+    }
+    assert near(alone.on_path(), expected)
+
+
 def test_many_short_calls_add_up() -> None:
     """Layers far shorter than the sampling period: the calling thread's own waits are exact sums, and who is waited for
     is told by the calls in which both were seen."""
