@@ -1,7 +1,7 @@
-"""oneDNN's verbose mode, in one iteration of the trace pass that is there for it alone.
+"""oneDNN's verbose mode, in a few iterations of the trace pass that are there for it alone.
 
-A line costs the executing thread some 9 µs, 8% of yolov8n at 320 px. Which primitives are chosen does not change from
-one iteration to the next, so one is enough, and it comes when everything else has been measured.
+A line costs the executing thread some 9 µs, 8% of yolov8n at 320 px: they come when everything else has been measured.
+Which primitives are chosen does not change from one to the next; there are several for the sake of their times.
 """
 
 from __future__ import annotations
@@ -35,13 +35,14 @@ STAMPS: Final = {"ONEDNN_VERBOSE_TIMESTAMP": "1"}
 
 
 class OnednnVerboseCollector:
-    """Which implementation oneDNN chose for each primitive; silent except in an iteration of its own."""
+    """Which implementation oneDNN chose for each primitive; silent except in iterations of its own."""
 
     name = "onednn_verbose"
     summary = "oneDNN's primitives: implementation, data types, layouts (ONEDNN_VERBOSE)"
     place = Place.INSIDE
     passes = frozenset({"trace"})
     wants_idle = False
+    own_iterations = 3
 
     def __init__(self) -> None:
         self._raw: Path | None = None

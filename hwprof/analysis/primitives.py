@@ -2,8 +2,8 @@
 
 A primitive is joined to the call of a leaf layer that was open when it began. It is proven to lie there when it begins
 and ends inside by more than the error of its clock; one that does not, or that several open layers could have called
-(threads), is not joined but counted. Its time is that of the one iteration in which oneDNN reported, as a share of the
-layer's time in the same iteration. What fallbacks are is data (``primitives.toml``).
+(threads), is not joined but counted. Times are of one iteration: medians over those in which oneDNN reported; shares
+are of the layer's time in the same ones. What fallbacks are is data (``primitives.toml``).
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ BY_LAYER: Final = {
     "problem": pl.String,  # of the slowest
     "executions": pl.Int64,
     "time_ns": pl.Int64,
-    "share": pl.Float64,  # of the layer's time in that iteration, all its calls
+    "share": pl.Float64,  # of the layer's time in an iteration, all its calls
     "fallback": pl.String,  # reference, plain, generic, narrow; null: nothing to say
     "reason": pl.String,
     "remedy": pl.String,  # null: none is known
@@ -41,11 +41,14 @@ BY_LAYER: Final = {
 WITHOUT: Final = {
     "path": pl.String,
     "type": pl.String,
-    "calls": pl.Int64,  # that executed no primitive, in that iteration; other calls of the layer may have
+    "calls": pl.Int64,  # that executed no primitive, in an iteration; other calls of the layer may have
     "time_ns": pl.Int64,  # of these calls
     "reason": pl.String,  # for types that oneDNN would have primitives for; else null
     "remedy": pl.String,
 }
+
+LENGTH: Final = pl.col("end_ns") - pl.col("begin_ns")
+"""Of spans."""
 
 NOT_JOINED: Final = ("no time", "outside layers", "several layers", "across an edge")
 
@@ -54,11 +57,12 @@ NOT_JOINED: Final = ("no time", "outside layers", "several layers", "across an e
 class Primitives:
     """What one pass's primitives tell."""
 
-    calls: pl.DataFrame  # the rows of `primitives` with iteration, span, path, call, and why_not (one of NOT_JOINED)
+    calls: pl.DataFrame  # all of `primitives`, with iteration, span, path, call, and why_not (one of NOT_JOINED)
     by_layer: pl.DataFrame  # in BY_LAYER, layers in order of execution, most time first within a layer
     without: pl.DataFrame  # in WITHOUT, most time first: calls of leaf layers that executed none
     margin_ns: int | None  # the least distance of a joined primitive from its layer's edges
     whole_ns: int  # what layers are parts of, while oneDNN reported: the inference, or the iteration
+    iterations: int  # in which it reported
 
     @property
     def warnings(self) -> pl.DataFrame:
@@ -88,14 +92,15 @@ def analyse(
     located = locate(primitives, leaves, error_ns)
     located = located.with_columns(tensors(located))
     by_layer = _by_layer(located, leaves, flags, held_to)
-    wholes = whole_spans(reported)[0]
+    wholes = whole_spans(reported)[0].group_by("iteration").agg(LENGTH.sum().alias("length_ns"))
     margin = located.filter(pl.col("why_not").is_null())["margin_ns"].min()
     return Primitives(
         calls=located.drop("margin_ns"),
         by_layer=by_layer,
         without=_without(located, leaves, layers),
         margin_ns=margin if isinstance(margin, int) else None,
-        whole_ns=int((wholes["end_ns"] - wholes["begin_ns"]).sum()),
+        whole_ns=int(wholes.select(pl.col("length_ns").median().fill_null(0)).item()),
+        iterations=wholes.height,
     )
 
 
@@ -141,18 +146,19 @@ def locate(primitives: pl.DataFrame, leaves: pl.DataFrame, error_ns: int) -> pl.
 
 
 def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str], held_to: str | None) -> pl.DataFrame:
-    lengths = leaves.group_by("path").agg(
-        layer_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum(), first_ns=pl.col("begin_ns").min()
+    lengths = (
+        leaves.group_by("path", "iteration")
+        .agg(layer_ns=LENGTH.sum(), first_ns=pl.col("begin_ns").min())
+        .group_by("path")
+        .agg(pl.col("layer_ns").median(), pl.col("first_ns").min())
     )
     key = ["path", "primitive", "implementation", "data_types", "layouts", "algorithm", "tensor"]
     rows = (
         located.drop_nulls("path")
+        .group_by(*key, "iteration")
+        .agg(pl.col("problem").sort_by("time_ns").last(), executions=pl.len(), time_ns=pl.col("time_ns").sum())
         .group_by(key)
-        .agg(
-            pl.col("problem").sort_by("time_ns").last(),
-            pl.len().cast(pl.Int64).alias("executions"),
-            pl.col("time_ns").sum(),
-        )
+        .agg(pl.col("problem").sort_by("time_ns").last(), pl.col("executions", "time_ns").median().cast(pl.Int64))
         .join(lengths, on="path")
         .sort("first_ns", "time_ns", *key, descending=[False, True, *[False] * len(key)])
         .with_columns(share=pl.col("time_ns") / pl.col("layer_ns"))
@@ -175,8 +181,10 @@ def _without(located: pl.DataFrame, leaves: pl.DataFrame, layers: pl.DataFrame) 
     reasons = {name: bypass.reason for name, bypass in known.items()}
     remedies = {name: bypass.remedy for name, bypass in known.items()}
     return (
-        bare.group_by("path")
-        .agg(calls=pl.len(), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum())
+        bare.group_by("path", "iteration")
+        .agg(calls=pl.len(), time_ns=LENGTH.sum())
+        .group_by("path")
+        .agg(pl.col("calls", "time_ns").median().cast(pl.Int64))
         .join(types, on="path", how="left")
         .with_columns(
             reason=pl.col("type").replace_strict(reasons, default=None, return_dtype=pl.String),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import PurePath
 from typing import Final
 
@@ -135,7 +136,8 @@ def _pass(record: PassInfo) -> str:
     if record.status != "completed":
         return f"{record.name}: {record.status}{took}: {record.reason or 'it did not come to its end'}"
     kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "timed and counted")]
-    words = [f"{number} {kind}" for number, kind in kinds if number] + [f"1 for {name} alone" for name in record.alone]
+    words = [f"{number} {kind}" for number, kind in kinds if number]
+    words += [f"{number} for {name} alone" for name, number in Counter(record.alone).items()]
     return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
 
 

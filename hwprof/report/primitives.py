@@ -40,6 +40,7 @@ def build(run: RunDirectory) -> Primitives | None:
         version=detail.get("version"),
         instruction_set=detail.get("instruction_set"),
         vector_bits=vector_bits(detail.get("machine_flags", ())),
+        iterations=found.iterations,
         whole_ns=found.whole_ns,
         executed=found.calls.height,
         joined=found.calls.height - sum(not_joined.values()),

@@ -6,7 +6,8 @@ import msgspec
 
 
 class Primitive(msgspec.Struct, kw_only=True, frozen=True):
-    """What a layer executed alike, in the words of oneDNN; sums over the executions of one iteration."""
+    """What a layer executed alike, in the words of oneDNN; sums over the executions of one iteration
+    (medians of the iterations in which oneDNN reported)."""
 
     layer: str
     primitive: str  # convolution, matmul, reorder, ...
@@ -18,7 +19,7 @@ class Primitive(msgspec.Struct, kw_only=True, frozen=True):
     problem: str  # of the slowest
     executions: int
     time_ns: int
-    share: float  # of the layer's time in that iteration
+    share: float  # of the layer's time in an iteration
     fallback: str | None  # reference, plain, generic, narrow; null: nothing to say
     reason: str | None
     remedy: str | None
@@ -63,15 +64,16 @@ class Reorders(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Primitives(msgspec.Struct, kw_only=True, frozen=True):
-    """All of it, from the iteration in which oneDNN reported. ``whole_ns`` is the time of what layers are parts of (the
-    inference) in that iteration: reporting made it longer, the primitives' own times not."""
+    """All of it, from the iterations in which oneDNN reported. ``whole_ns`` is the time of what layers are parts of (as
+    the inference) in one of them: reporting made it longer, the primitives' own times not."""
 
     pass_name: str
     version: str | None  # oneDNN's
     instruction_set: str | None  # that it allows itself, in its words
     vector_bits: int | None  # of the processor
+    iterations: int
     whole_ns: int
-    executed: int
+    executed: int  # in all iterations
     joined: int
     not_joined: dict[str, int]  # by reason: no time, outside layers, several layers, across an edge
     clock_error_ns: int

@@ -145,12 +145,17 @@ def table(found: Primitives, page: Page) -> None:
     )
     page.notes(
         [
-            "oneDNN's own times, of one iteration of the trace pass in which it reported them; shares of the layer's"
-            " time in it",
+            f"oneDNN's own times in one iteration, {_iterations(found)} of pass {found.pass_name} in which it reported;"
+            " shares of the layer's time in the same",
+            "what writes a tensor first also takes its page faults",
             f"{NONE}: the layer executed no primitive" if None in rows else "",
             "all layers: primitives.csv, and the report with --format json",
         ]
     )
+
+
+def _iterations(found: Primitives) -> str:
+    return "the one" if found.iterations == 1 else f"medians of the {found.iterations}"
 
 
 def _data_types(told: str) -> str:

@@ -168,12 +168,15 @@ class Following(Protocol):
 
 
 @runtime_checkable
-class OwnIteration(Protocol):
+class OwnIterations(Protocol):
     """What an INSIDE collector offers beside if its looking would spoil what the others see: when they have stopped,
-    the worker does one more iteration for it. It is kept as a warm-up iteration, so no figure is made of it."""
+    the worker does more iterations for it. They are kept as warm-up iterations, so no other figure is made of them."""
+
+    own_iterations: int
+    """How many."""
 
     def own_iteration(self) -> AbstractContextManager[None]:
-        """What the iteration happens inside of."""
+        """What each of them happens inside of."""
         ...
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord
 from hwprof.session import registry
-from hwprof.session.collector import Collected, Collector, EdgeCounter, OwnIteration, PassContext
+from hwprof.session.collector import Collected, Collector, EdgeCounter, OwnIterations, PassContext
 from hwprof.session.messages import Order
 
 
@@ -46,14 +46,15 @@ class RunningCollectors:
         return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
 
     def stop(self, iterate: Callable[[str], None] = lambda name: None) -> dict[str, Collected]:
-        """Stops all; what each handed over. ``iterate`` is one more iteration, done for each collector (its name)
-        that looks only when the others have stopped."""
+        """Stops all; what each handed over. ``iterate`` is one more iteration, done for a collector (its name) that
+        looks only when the others have stopped, as often as it wants."""
         collected = {}
-        for name, collector in sorted(self.running.items(), key=lambda item: isinstance(item[1], OwnIteration)):
+        for name, collector in sorted(self.running.items(), key=lambda item: isinstance(item[1], OwnIterations)):
             with self.guard(name):
-                if isinstance(collector, OwnIteration):
-                    with collector.own_iteration():
-                        iterate(name)
+                if isinstance(collector, OwnIterations):
+                    for _ in range(collector.own_iterations):
+                        with collector.own_iteration():
+                            iterate(name)
                 collected[name] = collector.stop()
         return collected
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from hwprof.errors import HwprofError
-from hwprof.session.collector import Availability, Collected, OwnIteration, PassContext, Place
+from hwprof.session.collector import Availability, Collected, OwnIterations, PassContext, Place
 from hwprof.session.running import RunningCollectors
 
 
@@ -32,6 +32,7 @@ class Loud(Quiet):
     """Looks when the others have stopped."""
 
     name = "loud"
+    own_iterations = 1
 
     @contextmanager
     def own_iteration(self) -> Iterator[None]:
@@ -46,9 +47,19 @@ def test_it_comes_when_the_others_have_stopped() -> None:
     log: list[str] = []
     collectors = RunningCollectors()
     collectors.running = {"loud": Loud(log), "quiet": Quiet(log)}
-    assert isinstance(collectors.running["loud"], OwnIteration)
+    assert isinstance(collectors.running["loud"], OwnIterations)
     assert set(collectors.stop(lambda name: log.append(f"iteration for {name}"))) == {"quiet", "loud"}
     assert log == ["quiet stops", "loud begins", "iteration for loud", "loud ends", "loud stops"]
+
+
+def test_there_are_as_many_as_it_wants() -> None:
+    log: list[str] = []
+    loud = Loud(log)
+    loud.own_iterations = 2
+    collectors = RunningCollectors()
+    collectors.running = {"loud": loud}
+    collectors.stop(lambda name: log.append("iteration"))
+    assert log == [*["loud begins", "iteration", "loud ends"] * 2, "loud stops"]
 
 
 def test_nobody_asks_for_it_and_there_is_none() -> None:
