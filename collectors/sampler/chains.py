@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Final
 
 import numpy as np
@@ -50,16 +51,7 @@ class Chains:
         result = np.full(len(at), NO_CALLERS, dtype=np.int32)
         has = np.flatnonzero(length > 0)
         if len(has):
-            hashes = _hashes(words, at[has], length[has])
-            distinct, first, inverse = np.unique(hashes, return_index=True, return_inverse=True)
-            which = has[first]
-            numbers = [
-                self._number(known, words, begin, count)
-                for known, begin, count in zip(
-                    distinct.tolist(), at[which].tolist(), length[which].tolist(), strict=True
-                )
-            ]
-            result[has] = np.array(numbers, dtype=np.int32)[inverse]
+            result[has] = self._numbered(words, at[has], length[has])
         return result
 
     def stacks(self) -> Stacks:
@@ -77,11 +69,23 @@ class Chains:
             stacks.of_chain.append(node)
         return stacks
 
-    def _number(self, known: int, words: Words, at: int, length: int) -> int:
-        number = self._numbers.setdefault(known, len(self._chains))
-        if number == len(self._chains):
-            self._chains.append(tuple(words[at : at + length].tolist()))
-        return number
+    def _numbered(self, words: Words, at: Numbers, length: Numbers) -> Small:
+        """The numbers of chains that have at least one address each."""
+        hashes = _hashes(words, at, length)
+        numbers = self._looked_up(hashes)
+        new = np.flatnonzero(numbers == NO_CALLERS)
+        if len(new):
+            _, first = np.unique(hashes[new], return_index=True)
+            for place in new[first].tolist():
+                self._numbers[int(hashes[place])] = len(self._chains)
+                self._chains.append(tuple(words[at[place] : at[place] + length[place]].tolist()))
+            numbers[new] = self._looked_up(hashes[new])
+        return numbers
+
+    def _looked_up(self, hashes: Words) -> Small:
+        """Those that are known."""
+        found = map(self._numbers.get, hashes.tolist(), repeat(NO_CALLERS))
+        return np.fromiter(found, dtype=np.int32, count=len(hashes))
 
 
 def _without_marks(words: Words, at: Numbers, length: Numbers) -> tuple[Numbers, Numbers]:
@@ -93,12 +97,17 @@ def _without_marks(words: Words, at: Numbers, length: Numbers) -> tuple[Numbers,
 
 
 def _hashes(words: Words, at: Numbers, length: Numbers) -> Words:
-    """A number for each chain, which has at least one address."""
-    begins = np.concatenate(([0], np.cumsum(length)[:-1]))
-    position = np.arange(int(length.sum())) - np.repeat(begins, length)
-    mixed = words[np.repeat(at, length) + position] * _MIX
-    mixed ^= mixed >> _SHIFT
-    mixed *= (position.astype(np.uint64) * np.uint64(2) + np.uint64(1)) * _MIX
-    mixed ^= mixed >> _SHIFT
-    hashes: Words = np.add.reduceat(mixed, begins)
+    """A number for each chain, which has at least one address: of all chains the first addresses, then the second ones
+    of those that are longer, and so on."""
+    order = np.argsort((length.max() - length).astype(np.uint16), kind="stable")  # of 16 bits: sorted by their digits
+    begins, lengths = at[order], length[order]
+    reaching = len(order) - np.searchsorted(lengths[::-1], np.arange(lengths[0]), side="right")
+    mixed = lengths.astype(np.uint64)
+    for position, count in enumerate(reaching.tolist()):
+        part = mixed[:count]
+        part ^= words.take(begins[:count] + position)
+        part *= _MIX
+        part ^= part >> _SHIFT
+    hashes = np.empty_like(mixed)
+    hashes[order] = mixed
     return hashes

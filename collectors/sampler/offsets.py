@@ -86,4 +86,4 @@ def _starts(words: Words, stretch_words: int) -> Numbers:
 def _sizes(headers: Words) -> Numbers:
     """In words; 0 where that is impossible."""
     size = (headers >> _SIZE).astype(np.int64)
-    return np.where(size % WORD == 0, size // WORD, 0)
+    return np.where(size & 7, 0, size >> 3)

@@ -182,21 +182,22 @@ class Decoder:
 
     def _samples(self, words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Samples:
         at, misc, count, chain_at = self._whole(words, at, misc, end)
-        thread = words[at + _THREAD]
+        word = words.take  # twice as fast as words[…]
+        thread, mode = word(at + _THREAD), misc & CPUMODE_MASK
         nothing = np.zeros(len(at), dtype=np.int64)
         return Samples(
-            event=words[at + _IDENTIFIER],
-            address=words[at + _ADDRESS],
+            event=word(at + _IDENTIFIER),
+            address=word(at + _ADDRESS),
             pid=(thread & _LOW).astype(np.int32),
             tid=(thread >> _HALF).astype(np.int32),
-            time_ns=words[at + _TIME].astype(np.int64),
-            cpu=(words[at + _CPU] & _LOW).astype(np.int32),
-            period=words[at + _PERIOD].astype(np.int64),
-            mode=(misc & CPUMODE_MASK).astype(np.int32),
-            enabled_ns=words[at + _REST + 1].astype(np.int64) if self._reading else nothing,
-            running_ns=words[at + _REST + 2].astype(np.int64) if self._reading else nothing,
+            time_ns=word(at + _TIME).view(np.int64),
+            cpu=(word(at + _CPU) & _LOW).astype(np.int32),
+            period=word(at + _PERIOD).view(np.int64),
+            mode=mode.astype(np.int32),
+            enabled_ns=word(at + _REST + 1).view(np.int64) if self._reading else nothing,
+            running_ns=word(at + _REST + 2).view(np.int64) if self._reading else nothing,
             values=_values(words, at + _REST + _GROUP_TIMES, count),
-            chain=self.chains.intern(words, chain_at + 1, words[chain_at].astype(np.int64), misc & CPUMODE_MASK),
+            chain=self.chains.intern(words, chain_at + 1, word(chain_at).view(np.int64), mode),
         )
 
     def _leavings(self, words: Words, at: Numbers, end: Numbers) -> list[Leaving]:
@@ -214,13 +215,12 @@ class Decoder:
     ) -> tuple[Numbers, Numbers, Numbers, Numbers]:
         """(begin, misc, number of values, begin of the chain) of the samples whose parts fit into them; the others are
         damaged, and count as torn."""
-        last = len(words) - 1
         count = np.zeros(len(at), dtype=np.int64)
         chain_at = at + _REST
         if self._reading:
-            count = np.minimum(words[np.minimum(chain_at, last)], _MOST).astype(np.int64)
+            count = np.minimum(words.take(chain_at, mode="clip"), _MOST).astype(np.int64)
             chain_at = chain_at + _GROUP_TIMES + count
-        length = np.minimum(words[np.minimum(chain_at, last)], _MOST).astype(np.int64)
+        length = np.minimum(words.take(chain_at, mode="clip"), _MOST).astype(np.int64)
         fits = chain_at + 1 + length <= end
         self.damaged_bytes += WORD * int((end - at)[~fits].sum())
         return at[fits], misc[fits], count[fits], chain_at[fits]
@@ -230,8 +230,8 @@ def _values(words: Words, at: Numbers, count: Numbers) -> Numbers:
     width = int(count.max()) if len(count) else 0
     values = np.zeros((len(at), width), dtype=np.int64)
     for column in range(width):
-        has = count > column
-        values[has, column] = words[at[has] + column].astype(np.int64)
+        there = words.take(at + column, mode="clip").view(np.int64)
+        values[:, column] = np.where(count > column, there, 0)
     return values
 
 

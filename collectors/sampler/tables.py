@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping as Dictionary
 from collections.abc import Sequence
+from dataclasses import fields
 from typing import Final
 
 import numpy as np
@@ -14,7 +15,7 @@ from numpy.typing import NDArray
 from collectors.counting.notes import SILENT_NS
 from collectors.sampler.chains import NO_CALLERS, Stacks
 from collectors.sampler.clocks import INSTRUCTIONS, Clock
-from collectors.sampler.records import Mapping, Numbers, Samples, Switches
+from collectors.sampler.records import Mapping, Numbers, Samples, Switches, Words
 from hwprof.hardware.perf_sampling import CPUMODES, UNKNOWN_MODE
 from hwprof.run.schema import conform
 
@@ -26,10 +27,10 @@ COUNTED: Final = ("cycles", "instructions", "llc_misses")
 
 def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Clock]) -> pl.DataFrame:
     """The rows of ``samples``, by time. ``clocks`` are the sampling events by number."""
-    order = np.lexsort((samples.time_ns, samples.event))
-    previous = _previous(samples, order)
+    samples = _by_time(samples)
+    since = _Since(samples.event, clocks)
     reading = any(clock.reading for clock in clocks.values())
-    cpu_ns = samples.enabled_ns - previous.enabled_ns if reading else samples.period
+    cpu_ns = since.last(samples.enabled_ns) if reading else samples.period
     of_chain = np.array([*stacks.of_chain, 0], dtype=np.int32)
     frame = pl.DataFrame(
         {
@@ -43,7 +44,7 @@ def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Cloc
             "address": samples.address,
             "stack": of_chain[samples.chain],
             "known": samples.chain != NO_CALLERS,
-            **_deltas(samples, previous.values, clocks),
+            **_deltas(since.last(samples.values), since.kinds, list(dict.fromkeys(clocks.values()))),
         }
     )
     name = next((clock.name for clock in clocks.values()), None)
@@ -51,43 +52,57 @@ def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Cloc
     rows = frame.with_columns(
         event=pl.lit(name, dtype=pl.String), domain=domain, stack=pl.when("known").then("stack")
     ).drop("mode", "known")
-    return conform("samples", rows.sort("time_ns", maintain_order=True))
+    return conform("samples", rows)
 
 
-class _Readings:
-    """What the group had counted at another sample."""
-
-    def __init__(self, enabled_ns: Numbers, values: Numbers) -> None:
-        self.enabled_ns = enabled_ns
-        self.values = values
-
-
-def _previous(samples: Samples, order: Numbers) -> _Readings:
-    """For each sample, what its event's group had counted at the last one before it: 0 at the first."""
-    enabled_ns, values = np.zeros_like(samples.enabled_ns), np.zeros_like(samples.values)
-    same = samples.event[order[1:]] == samples.event[order[:-1]]
-    later, earlier = order[1:][same], order[:-1][same]
-    enabled_ns[later] = samples.enabled_ns[earlier]
-    values[later] = samples.values[earlier]
-    return _Readings(enabled_ns, values)
+def _by_time(samples: Samples) -> Samples:
+    """A ring's samples come in order, those of several rings one ring after the other."""
+    if (samples.time_ns[1:] >= samples.time_ns[:-1]).all():
+        return samples
+    order = np.argsort(samples.time_ns, kind="stable")
+    return Samples(**{column.name: getattr(samples, column.name).take(order, axis=0) for column in fields(Samples)})
 
 
-def _deltas(samples: Samples, previous: Numbers, clocks: Dictionary[int, Clock]) -> dict[str, pl.Series]:
+class _Since:
+    """What each event's group counted between its samples. ``kinds``: for each sample, which of the distinct clocks its
+    event is, -1 for an event that is none of them."""
+
+    def __init__(self, event: Words, clocks: Dictionary[int, Clock]) -> None:
+        """``event`` by time."""
+        distinct = {clock: place for place, clock in enumerate(dict.fromkeys(clocks.values()))}
+        known = np.array(sorted(clocks), dtype=np.uint64)
+        place = np.searchsorted(known, event).astype(np.min_scalar_type(len(known)))  # few digits sort fast
+        found = np.append(known, np.uint64(0))[place] == event
+        place[~found] = len(known)
+        self.kinds = np.array([*(distinct[clocks[number]] for number in known.tolist()), -1])[place]
+        self._order = np.argsort(place, kind="stable")
+        ordered = place[self._order]
+        self._first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
+
+    def last(self, values: Numbers) -> Numbers:
+        """Each sample's values less those of its event's last one; its own at the first."""
+        ordered = values.take(self._order, axis=0)
+        grown = ordered.copy()
+        grown[1:] -= ordered[:-1]
+        grown[self._first] = ordered[self._first]
+        result = np.empty_like(grown)
+        result[self._order] = grown
+        return result
+
+
+def _deltas(grown: Numbers, kinds: Numbers, clocks: Sequence[Clock]) -> dict[str, pl.Series]:
     """``cycles``, ``instructions`` and ``llc_misses`` since the last sample, null where its group lacks them."""
-    counted = samples.values - previous
-    found = {name: np.zeros(len(counted), dtype=np.int64) for name in COUNTED}
-    known: dict[str, Mask] = {name: np.zeros(len(counted), dtype=bool) for name in found}
-    numbers: dict[Clock, list[int]] = {}
-    for number, clock in clocks.items():
-        if clock.reading:
-            numbers.setdefault(clock, []).append(number)
-    for clock, events in numbers.items():
-        mine = np.isin(samples.event, np.array(events, dtype=np.uint64))
-        parts = {"cycles": counted[mine, 0]}
+    found = {name: np.zeros(len(grown), dtype=np.int64) for name in COUNTED}
+    known: dict[str, Mask] = {name: np.zeros(len(grown), dtype=bool) for name in found}
+    for kind, clock in enumerate(clocks):
+        if not clock.reading:
+            continue
+        mine = kinds == kind
+        parts = {"cycles": grown[mine, 0]}
         if clock.members and clock.members[0].name == INSTRUCTIONS:
-            parts["instructions"] = counted[mine, 1]
+            parts["instructions"] = grown[mine, 1]
         if clock.misses:
-            parts["llc_misses"] = counted[mine, 2 : 2 + len(clock.misses)] @ np.array(clock.misses, dtype=np.int64)
+            parts["llc_misses"] = grown[mine, 2 : 2 + len(clock.misses)] @ np.array(clock.misses, dtype=np.int64)
         for name, values in parts.items():
             found[name][mine], known[name][mine] = values, True
     return {

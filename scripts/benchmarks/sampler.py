@@ -41,6 +41,9 @@ from scripts.benchmarks.tables import Table, write
 CHAINS = 4000
 BLOCK_SAMPLES = 200_000
 EVENT = 77
+TIME_WORD = 4
+"""Of a record: samples come in order of time."""
+
 _USER = 2
 _CONTEXT_USER = 2**64 - 512
 
@@ -165,12 +168,15 @@ def _reading(samples: int) -> str:
     """How long it takes to read so many samples, in words."""
     random_numbers = np.random.default_rng(0)
     records = [_record(random_numbers, number) for number in range(CHAINS)]
-    block = np.concatenate([records[number] for number in random_numbers.integers(0, CHAINS, BLOCK_SAMPLES)]).tobytes()
+    chosen = [records[number] for number in random_numbers.integers(0, CHAINS, BLOCK_SAMPLES)]
+    block = np.concatenate(chosen)
+    times_at = np.cumsum([0, *map(len, chosen[:-1])]) + TIME_WORD
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "records.bin"
         with file.open("wb") as handle:
-            for _ in range(samples // BLOCK_SAMPLES):
-                handle.write(block)
+            for number in range(samples // BLOCK_SAMPLES):
+                block[times_at] = np.arange(number * BLOCK_SAMPLES, (number + 1) * BLOCK_SAMPLES)
+                handle.write(block.tobytes())
         begin = time.monotonic()
         recording = read_spool(file, reading=True)
         decoded = time.monotonic()
