@@ -13,10 +13,8 @@ from hwprof.report.sampled_columns import NAME
 from hwprof.report.sampled_schema import Sampled, SampledKernel
 from hwprof.report.schema import Kernel, Layer
 
-WAIT: Final = "wait"
 HOTTEST: Final = "hottest kernel"
 KERNEL_PRIORITY: Final = 3
-WAIT_PRIORITY: Final = 4
 """Among a layer's figures: after CPI and GFLOP/s."""
 
 BEHIND: Final = 10
@@ -72,35 +70,26 @@ def hottest_kernels(sampled: Sampled) -> dict[str, SampledKernel]:
 
 
 def layer_columns(layers: Sequence[Layer | None], page: Page, later: int) -> list[Column]:
-    """For tables of layers: how much of a layer's processor time is waiting, and the kernel that takes most of the
-    rest; each where samples tell it of at least half of the layers. ``later`` is added to their priorities."""
+    """For tables of layers: the kernel that takes most of a layer's processor time, waiting left out, where samples
+    tell it of at least half of the layers. ``later`` is added to its priority."""
     sampled = page.document.sampled
     if sampled is None:
         return []
-    waits = {layer.path: layer.wait_share for layer in sampled.layers if layer.wait_share is not None}
     kernels = hottest_kernels(sampled)
-    rows = [None if layer is None or layer is page.document.inference else layer.path for layer in layers]
-    wait = ["" if path is None else figures.percent(waits.get(path), page.glyphs) for path in rows]
-    hottest = ["" if path is None else _hottest(kernels.get(path), page) for path in rows]
-    columns = (
-        (waits, Column(WAIT, wait, later + WAIT_PRIORITY)),
-        (kernels, Column(HOTTEST, hottest, later + KERNEL_PRIORITY, right=False, least=NAME)),
-    )
     paths = [layer.path for layer in layers if layer is not None and layer.type is not None]
-    return [column for known, column in columns if 2 * sum(path in known for path in paths) >= len(paths) > 0]
+    if 2 * sum(path in kernels for path in paths) < max(len(paths), 1):
+        return []
+    rows = [None if layer is None or layer is page.document.inference else layer.path for layer in layers]
+    cells = ["" if path is None else _hottest(kernels.get(path), page) for path in rows]
+    return [Column(HOTTEST, cells, later + KERNEL_PRIORITY, right=False, least=NAME)]
 
 
 def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
-    """What the shown ones of ``layer_columns`` need said."""
-    headers = {column.header for column in shown}
+    """What ``layer_columns`` needs said where it is shown."""
     sampled = page.document.sampled
-    if sampled is None:
+    if sampled is None or not any(column.header == HOTTEST for column in shown):
         return []
-    told = {
-        WAIT: f"wait: of its processor time, in the OpenMP runtime ({sampled.few_for_balance} samples and more)",
-        HOTTEST: f"hottest kernel: its share of the layer's processor time ({sampled.few_samples} samples and more)",
-    }
-    return [words for name, words in told.items() if name in headers]
+    return [f"{HOTTEST}: its share of the layer's processor time ({sampled.few_samples} samples and more)"]
 
 
 def _hottest(kernel: SampledKernel | None, page: Page) -> str:
