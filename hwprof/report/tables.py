@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
+from hwprof.report import waiting_table
 from hwprof.report.choice import FOLLOWED
 from hwprof.report.primitives_schema import Primitive
 from hwprof.report.sampled_schema import Sampled, SampledFigures, SampledKernel, SampledLayer
@@ -77,8 +78,8 @@ FLOP_COLUMNS: Final = ("counted", "analytic", "ratio", "verdict", "reason")
 
 def write_csv_files(run: RunDirectory, document: Document) -> None:
     """Writes ``layers.csv``, ``layer_types.csv``, ``steps.csv`` and ``energy.csv``, each atomically; ``primitives.csv``
-    where oneDNN reported; ``sampled_layers.csv`` and ``sampled_kernels.csv`` where samples were taken; and layers and
-    kernels of passes that counted by following the code.
+    where oneDNN reported; ``sampled_layers.csv``, ``sampled_kernels.csv`` and ``waiting.csv`` where samples were taken;
+    and layers and kernels of passes that counted by following the code.
 
     Raises ``OSError`` where the directory cannot be written.
     """
@@ -97,6 +98,7 @@ def csv_frames(document: Document) -> dict[str, pl.DataFrame]:
         "steps.csv": _frame(document.stages, STAGE_COLUMNS, "call", document),
         "energy.csv": energy.rename(UNITS, strict=False),
         **_sampled_frames(document.sampled),
+        **waiting_table.frames(document.waiting),
         **_primitives_frame(document),
         **{name: frame for found in document.followed for name, frame in _followed_frames(found).items()},
     }
