@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwprof.report import choice, columns, figures
+from hwprof.report import choice, columns, figures, sampled_columns
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
 from hwprof.report.schema import Event, Followed, Kernel, Layer, MetricInfo
@@ -126,10 +126,9 @@ def _no_cpi(found: Followed, page: Page) -> str:
         return "this is not the machine's own code, which samples are of"
     if page.document.sampled is not None:
         return f"the sampled pass {page.document.sampled.name} did other work"
-    return (
-        "no pass was sampled, and layers, not kernels, are timed. Remedy: the trace pass with the"
-        " sampler (hwprof doctor says whether this machine can)"
-    )
+    missing = sampled_columns.no_samples(page.document)
+    remedy = f". Remedy: {missing.remedy}" if missing.remedy else ""
+    return f"layers are timed, kernels are not without samples: {missing.reason}{remedy}"
 
 
 def metric_columns(

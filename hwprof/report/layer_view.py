@@ -28,7 +28,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
         _operators(found, page)
         _threads(found, page)
     else:
-        page.notes([f"{page.glyphs.dash} no kernels: no completed pass took samples"])
+        page.notes([f"{page.glyphs.dash} no kernels: {sampled_columns.no_samples(page.document).reason}"])
     if found.primitives and page.document.primitives is not None:
         page.title("oneDNN primitives")
         primitives_view.table(page.document.primitives, _narrowed(found, page))

@@ -8,12 +8,13 @@ from typing import Final
 from rich.padding import Padding
 from rich.text import Text
 
+from hwprof.analysis.missing import Missing
 from hwprof.report import figures
 from hwprof.report.figures import Glyphs
 from hwprof.report.grid import Column
 from hwprof.report.page import Page
 from hwprof.report.sampled_schema import SampledFigures, SampledKernel, Sampling
-from hwprof.report.schema import Layer
+from hwprof.report.schema import Document, Layer
 
 CPI: Final = "cpi"
 LLC_MPKI: Final = "llc_mpki"
@@ -23,6 +24,9 @@ NAME: Final = 30
 
 LONGEST: Final = 60
 """How many characters of it are shown at most."""
+
+SAMPLER: Final = "sampler"
+"""The collector that takes samples."""
 
 OPENMP: Final = "openmp"
 WAITS: Final = "waits"
@@ -117,6 +121,14 @@ def _named(sampled: Sampling, between: float | None) -> str:
     if sampled.kernel_sampled is False:
         parts.append("the kernel's own code was not sampled")
     return "; ".join(parts)
+
+
+def no_samples(document: Document) -> Missing:
+    """Why a document has none: the sampler's own word, where it ran and gave nothing."""
+    told = next((gap for gap in document.not_measured if gap.what == SAMPLER), None)
+    if told is not None:
+        return Missing(SAMPLER, told.reason, told.remedy)
+    return Missing(SAMPLER, "no completed pass took samples", "hwprof collect --passes measure,trace")
 
 
 def full_names(kernels: Iterable[SampledKernel], page: Page) -> None:

@@ -12,6 +12,7 @@ from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.errors import HwprofError, UsageError
 from hwprof.report import kernel_sums
 from hwprof.report.primitives_schema import Primitive
+from hwprof.report.sampled_columns import no_samples
 from hwprof.report.sampled_schema import Sampled, SampledKernel, SampledLayer, SampledThread, Sampling
 from hwprof.report.schema import Document, Kernel, Layer
 
@@ -69,10 +70,8 @@ def hot_kernels(document: Document, top: int) -> HotKernels:
     """
     sampled = document.sampled
     if sampled is None:
-        raise HwprofError(
-            "no kernels are known of this run: no completed pass took samples",
-            "hwprof collect with the sampler in pass trace; hwprof doctor says whether this machine can",
-        )
+        missing = no_samples(document)
+        raise HwprofError(f"no kernels are known of this run: {missing.reason}", missing.remedy)
     between = [document.unattributed] if document.unattributed is not None else []
     layers = {layer.path: layer for layer in [*document.layers, *between]}
     whole = [kernel for kernel in sampled.kernels if kernel.layer is None][:top]

@@ -19,6 +19,7 @@ from hwprof.report.page import Page
 from hwprof.report.sampled_schema import Sampled, SampledKernel
 from hwprof.report.schema import Document
 from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.manifest import CollectorRecord
 from tests.synthetic_samples import PERIOD_NS
 from tests.unit.report import runs
 from tests.unit.report.test_terminal import SNAPSHOTS, UPDATE, section
@@ -135,7 +136,19 @@ def test_without_samples_the_column_is_dashes_with_the_remedy(tmp_path: Path) ->
     assert built.sampled is None
     text = " ".join(printed(built, 100).split())
     assert "Kernels by instructions" in text and "Hot kernels" not in text
-    assert "CPI of kernels: no pass was sampled" in text and "Remedy: the trace pass with the sampler" in text
+    assert "– not measured: CPI of kernels: layers are timed, kernels are not without samples: no completed" in text
+    assert "Remedy: hwprof collect --passes measure,trace" in text
+
+
+def test_a_sampler_that_failed_says_why_there_are_no_kernels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.without_pmu(tmp_path)
+    said = CollectorRecord(name="sampler", state="unavailable", reason="perf_event_paranoid is 3", remedy="lower it")
+    run.manifest.passes[1].collectors.append(said)
+    run.save_manifest()
+    assert command(run, "--kernels") == 1
+    assert "perf_event_paranoid is 3 (lower it)" in capsys.readouterr().err
 
 
 def test_few_samples_are_told_with_what_brings_more(tmp_path: Path) -> None:

@@ -74,7 +74,7 @@ def test_no_line_is_longer_than_the_width_and_no_table_row_wraps(name: str, tmp_
 def section(lines: list[str], title: str) -> list[str]:
     """The lines of a section's table and notes."""
     start = next(number for number, line in enumerate(lines) if line.startswith(title))
-    titles = ("Stages", "Hottest", "Hot kernels", "Top-down", "FLOPs:", "Time per", "Top operators", "Energy", "DRAM traffic")
+    titles = ("Stages", "Hot", "Top-down", "FLOPs:", "Time per", "Top operators", "Energy", "DRAM traffic")
     others = [number for number, line in enumerate(lines) if number > start and line.startswith(titles)]
     return lines[start + 1 : min(others, default=len(lines))]
 
