@@ -62,15 +62,17 @@ def _proven(words: Words, stretch_words: int) -> Numbers:
     """Record beginnings in order, every record up to the last of them; only the first one where nothing is proven."""
     starts = _starts(words, stretch_words)
     at, goal = starts[:-1], starts[1:]
-    steps = []
+    begins = np.zeros(len(words), dtype=bool)
+    begins[starts[-1]] = True
     while len(at):
-        steps.append(at)
-        at = at + _sizes(words[at])
+        begins[at] = True
+        sizes = _sizes(words.take(at))
+        at = at + sizes
         on_the_way = at < goal
-        if not np.array_equal(at[~on_the_way], goal[~on_the_way]) or (steps[-1] == at).any():
+        if not np.array_equal(at[~on_the_way], goal[~on_the_way]) or not sizes.all():
             return np.zeros(1, dtype=np.int64)
         at, goal = at[on_the_way], goal[on_the_way]
-    return np.sort(np.concatenate([*steps, starts[-1:]]))
+    return np.flatnonzero(begins)
 
 
 def _starts(words: Words, stretch_words: int) -> Numbers:
