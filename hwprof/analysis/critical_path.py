@@ -23,19 +23,11 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hwprof.analysis.thread_states import BLOCKED, BUSY, PREEMPTED, WAITING
+from hwprof.analysis.states import BLOCKED, BUSY, HANDING_OVER, PREEMPTED, TEAM_WAITS, UNSEEN
 
 Numbers = NDArray[np.int64]
 Strings = NDArray[np.object_]
 
-HANDING_OVER: Final = "hand-over"
-"""All threads wait, for each other: barriers that are reached and not yet left, and wake-ups."""
-
-UNSEEN: Final = "for a thread not seen"
-"""The calling thread waits, and no sample says for whom: the call was too short."""
-
-BARRIER: Final = "barrier"
-TEAM_WAITS: Final = (WAITING, BARRIER)
 MUTUAL: Final = (*TEAM_WAITS, "lock", "condition", "GIL", "semaphore", "end of thread", BLOCKED)
 """States that another thread ends."""
 

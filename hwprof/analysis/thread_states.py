@@ -17,19 +17,9 @@ from numpy.typing import NDArray
 
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import Timeline, inference_spans
+from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
 
 Numbers = NDArray[np.int64]
-
-BUSY: Final = "busy"
-WAITING: Final = "waiting"
-"""In the OpenMP runtime, on a processor."""
-PREEMPTED: Final = "preempted"
-BLOCKED: Final = "blocked"
-"""Off its processor of its own accord, nobody knows what for."""
-ABSENT: Final = "absent"
-"""Before the first that is known of a thread."""
-UNSAMPLED: Final = "unsampled"
-"""On a processor for so short a time that no sample found it."""
 
 MOMENTS: Final = pl.Schema(
     {

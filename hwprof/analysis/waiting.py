@@ -10,10 +10,9 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.critical_path import TEAM_WAITS
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import Timeline, inference_spans
-from hwprof.analysis.thread_states import ABSENT, BUSY, UNSAMPLED
+from hwprof.analysis.states import ABSENT, BUSY, TEAM_WAITS, UNSAMPLED
 
 SINGLE: Final = 0.9
 """From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""

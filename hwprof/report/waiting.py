@@ -8,11 +8,12 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.critical_path import TEAM_WAITS, path_moments
+from hwprof.analysis.critical_path import path_moments
 from hwprof.analysis.kernel_cpi import FEW
 from hwprof.analysis.missing import Missing
+from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
 from hwprof.analysis.statistics import wilson
-from hwprof.analysis.thread_states import ABSENT, BUSY, PREEMPTED, UNSAMPLED, WAITING, Inference, closed, moments
+from hwprof.analysis.thread_states import Inference, closed, moments
 from hwprof.analysis.waiting import finding
 from hwprof.report.sampled_pass import SampledPass
 from hwprof.report.waiting_schema import PathPart, ThreadTimes, Waiting, WaitingIteration, WaitingLayer

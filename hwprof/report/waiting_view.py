@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hwprof.analysis.states import BLOCKED, BUSY, HANDING_OVER, UNSEEN
 from hwprof.report import figures
 from hwprof.report.figures import milliseconds, percent
 from hwprof.report.grid import Column
@@ -13,6 +14,9 @@ from hwprof.report.sampled_schema import SampledLayer
 from hwprof.report.waiting_schema import PathPart, ThreadTimes, Waiting, WaitingLayer
 
 ROLES: Final = {"calling": "calling thread", "team": "OpenMP team", "other": "other thread"}
+
+NOBODYS: Final = {HANDING_OVER: "hand-over between threads", UNSEEN: f"waiting {UNSEEN}"}
+"""Parts of the path that are no thread's own."""
 
 PARTS: Final = 6
 """Parts of the critical path that are told."""
@@ -115,8 +119,10 @@ def _who(part: PathPart, waiting: Waiting) -> str:
 
 
 def _told(part: PathPart, waiting: Waiting, page: Page) -> str:
-    doing = "at work" if part.state == "busy" else part.state
-    return f"{_who(part, waiting)} {doing} {percent(part.share, page.glyphs)}"
+    share = percent(part.share, page.glyphs)
+    if part.state in NOBODYS:
+        return f"{NOBODYS[part.state]} {share}"
+    return f"{_who(part, waiting)} {'at work' if part.state == BUSY else part.state} {share}"
 
 
 def _efficiency(waiting: Waiting, page: Page) -> str:
@@ -140,7 +146,7 @@ def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting) -> str:
         for reason, ns in one.blocked_ns.items():
             sums[reason] = sums.get(reason, 0.0) + ns
     told = [
-        f"{'unknown' if reason == 'blocked' else reason} {milliseconds(ns)} ms"
+        f"{'unknown' if reason == BLOCKED else reason} {milliseconds(ns)} ms"
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
         if ns >= LEAST * waiting.elapsed_ns
     ]

@@ -12,18 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwprof.analysis.critical_path import HANDING_OVER, UNSEEN, path_moments
-from hwprof.analysis.thread_states import (
-    ABSENT,
-    BLOCKED,
-    BUSY,
-    MOMENTS,
-    PREEMPTED,
-    WAITING,
-    Inference,
-    closed,
-    moments,
-)
+from hwprof.analysis.critical_path import path_moments
+from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, HANDING_OVER, PREEMPTED, UNSEEN, WAITING
+from hwprof.analysis.thread_states import MOMENTS, Inference, closed, moments
 from hwprof.run.schema import conform, empty
 
 MAIN, WORKER, OTHER = 1, 2, 3

@@ -1,0 +1,31 @@
+"""What a thread can be said to do at a moment. Off its processor of its own accord, its state is what it waits for, as
+the table ``switches`` names it ("lock", "I/O", …)."""
+
+from __future__ import annotations
+
+from typing import Final
+
+BUSY: Final = "busy"
+WAITING: Final = "waiting"
+"""In the OpenMP runtime, on a processor."""
+
+PREEMPTED: Final = "preempted"
+BARRIER: Final = "barrier"
+"""In the OpenMP runtime, off its processor."""
+
+BLOCKED: Final = "blocked"
+"""Off its processor of its own accord, nobody knows what for."""
+
+ABSENT: Final = "absent"
+"""Before the first that is known of a thread."""
+
+UNSAMPLED: Final = "unsampled"
+"""On a processor for so short a time that no sample found it."""
+
+HANDING_OVER: Final = "hand-over"
+"""Of the critical path: all threads wait, for each other: barriers that are reached and not yet left, and wake-ups."""
+
+UNSEEN: Final = "for a thread not seen"
+"""Of the critical path: the calling thread waits, and no sample says for whom: the call was too short."""
+
+TEAM_WAITS: Final = (WAITING, BARRIER)
