@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where to look for the latest run when RUN is not given.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows of layers and operators.")
+@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows of each table.")
 @click.option(
     "--sort",
     default="time",
@@ -48,7 +48,8 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json", "json-schema"]),
     default="text",
     show_default=True,
-    help="json: everything, in full precision; json-schema: what that JSON looks like.",
+    help="json: everything (of --kernels or --layer: that part), in full precision; json-schema: what that JSON looks"
+    " like.",
 )
 @click.option("--kernels", is_flag=True, help="Of each hot layer its kernels, and of each hot kernel its layers.")
 @click.option(
@@ -85,18 +86,18 @@ def report_command(
       hwprof report --format json | jq '.layers[] | {path, share}'
       hwprof report --width 160 > report.txt
     """
-    if form == "json-schema":
-        _print_schema()
-        return
     if kernels and layer is not None:
         raise UsageError("--kernels and --layer are two reports", "choose one of them")
     if full_names and not kernels and layer is None:
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
+    part = Part(kernels=kernels, layer=layer, full_names=full_names)
+    if form == "json-schema":
+        _print_schema(part)
+        return
     from hwprof.run.directory import RunDirectory
 
     found = RunDirectory.latest(root) if run is None else RunDirectory.open(run)
     chosen = [item.strip().lower() for item in metrics.split(",") if item.strip()] if metrics is not None else None
-    part = Part(kernels=kernels, layer=layer, full_names=full_names)
     show(found, form=form, top=top, sort=sort, metrics=chosen, width=width, part=part)
 
 
@@ -149,9 +150,10 @@ def show(
         kernels_view.show(selected, page, full_names=full_names)
 
 
-def _print_schema() -> None:
+def _print_schema(part: Part) -> None:
     import msgspec
 
-    from hwprof.report import schema
+    from hwprof.report import schema, selection
 
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema.json_schema()), indent=1).decode() + "\n")
+    kind = selection.OneLayer if part.layer is not None else selection.HotKernels if part.kernels else schema.Document
+    sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema.json_schema(kind)), indent=1).decode() + "\n")

@@ -330,7 +330,7 @@ def decode(data: bytes) -> Document:
     return msgspec.json.decode(data, type=Document)
 
 
-def json_schema() -> dict[str, Any]:
-    """The JSON schema (2020-12) that documents fulfil."""
-    schema = msgspec.json.schema(Document)
+def json_schema(kind: type[msgspec.Struct] = Document) -> dict[str, Any]:
+    """The JSON schema (2020-12) that documents, or parts of them, fulfil."""
+    schema = msgspec.json.schema(kind)
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hwprof report", **schema}

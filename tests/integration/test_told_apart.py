@@ -124,6 +124,23 @@ def test_kernels_are_those_of_the_layers_operations(report: dict[str, Any]) -> N
     assert any(part in hottest["single_threaded"] for part in ("sigmoid", "exp")), hottest
 
 
+def test_a_kernels_cpi_by_samples_is_that_of_a_layer_which_it_makes_up(report: dict[str, Any]) -> None:
+    """The layer's is of its measured time and its busiest thread, the kernel's of sampled time and all threads: they
+    are made of nothing in common but the instructions. Other programs make times longer, processor times not."""
+    layers = {layer["path"]: layer["metrics"]["cpi"] for layer in report["layers"]}
+    (followed,) = report["followed"]
+    compared = 0
+    for kernel in report["sampled"]["kernels"]:
+        name = (kernel["layer"], kernel["kernel"], kernel["library"])
+        share = next((one["share"] for one in followed["kernels"]
+                      if (one["layer"], one["kernel"], one["library"]) == name), None)  # fmt: skip
+        if kernel["layer"] in EXPECTED and share is not None and share > 0.9:
+            compared += 1
+            assert kernel["cpi_low"] < kernel["cpi"] < kernel["cpi_high"]
+            assert 0.4 < kernel["cpi"] / layers[kernel["layer"]] < 1.3, (name, kernel["cpi"], layers)
+    assert compared
+
+
 def test_the_threads_times_and_the_critical_path_add_up(report: dict[str, Any]) -> None:
     waiting = report["waiting"]
     for one in waiting["threads"]:

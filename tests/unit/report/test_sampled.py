@@ -283,6 +283,17 @@ def test_the_command_prints_parts_with_full_names(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(
+    ("arguments", "kind"), [(("--layer", "any"), "OneLayer"), (("--kernels",), "HotKernels"), ((), "Document")]
+)
+def test_every_parts_json_has_its_schema(
+    arguments: tuple[str, ...], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(["report", *arguments, "--format", "json-schema"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["$ref"] == f"#/$defs/{kind}"
+
+
+@pytest.mark.parametrize(
     ("arguments", "code", "says"),
     [
         (("--layer", "model.7"), 2, "there is no layer 'model.7'"),
