@@ -113,7 +113,7 @@ def _cpi_notes(sampled: Sampling, page: Page) -> list[str]:
 def _named(sampled: Sampling, between: float | None) -> str:
     parts = []
     if between:
-        parts.append(f"{100 * between:.1f}% lies between layers (unattributed)")
+        parts.append(f"{100 * between:.1f}% lies between layers (unattributed): Python, and reading the counters")
     if sampled.named_share is not None and sampled.named_share < 1:
         parts.append(f"{100 * (1 - sampled.named_share):.1f}% in code without a name")
     if sampled.unknown:
