@@ -16,8 +16,8 @@ COST_SHARE: Final = 0.01
 UNSAMPLED_SHARE: Final = 0.02
 """Of what the threads did, for which no sample stands, that is worth a note."""
 
-MANY_UNSAMPLED: Final = 0.5
-"""Of the threads, that had no sample at all: then these are what is missing."""
+MANY_UNSAMPLED: Final = 20
+"""Threads that had no sample at all: then these are what is missing. Fewer of them only slept."""
 
 BUSY_SHARE: Final = 0.1
 """Of the busiest thread's samples, that a thread has which works along with it."""
@@ -88,7 +88,7 @@ def sampling_notes(plan: Plan, watch: Watch, detail: dict[str, Any]) -> list[str
 
 
 def _why_unsampled(plan: Plan, detail: dict[str, Any]) -> str:
-    if detail["unsampled_threads"] > MANY_UNSAMPLED * detail["threads"]:
+    if detail["unsampled_threads"] >= MANY_UNSAMPLED:
         return (
             f": {detail['unsampled_threads']} of {detail['threads']} threads did less than the"
             f" {1000 / plan.opening.frequency_hz:.3g} ms between samples (a higher --frequency)"

@@ -10,7 +10,7 @@ import polars as pl
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from hwprof.session.collector import Collected, Collector, EdgeCounter, KernelCounter
-from hwprof.session.plan import uncounted_sets
+from hwprof.session.plan import uncounted_notes
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.running import RunningCollectors
 
@@ -51,9 +51,7 @@ def _rows(
     if not isinstance(collector, EdgeCounter):
         return result.tables
     sets = collector.event_sets()
-    for number in uncounted_sets(record.iterations, len(sets)):
-        events = ", ".join(sets[number])
-        result.notes.append(f"too few iterations to count per layer: {events} (more with --iterations)")
+    result.notes += uncounted_notes(record.name, record.iterations, sets)
     if recorder.calling_threads() > 1:
         result.notes.append(
             f"layers were called from {recorder.calling_threads()} threads: counts of layers that overlap in time"

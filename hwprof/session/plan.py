@@ -100,3 +100,15 @@ def uncounted_sets(records: Sequence[IterationRecord], event_sets: int) -> list[
         record.event_set % event_sets for record in records if record.layers_counted and record.event_set is not None
     }
     return [number for number in range(event_sets) if number not in seen]
+
+
+def uncounted_notes(pass_name: str, records: Sequence[IterationRecord], sets: Sequence[Sequence[str]]) -> list[str]:
+    """What to say of the event ``sets`` for which no iteration of a pass counted layers. The trace pass has few
+    iterations, whatever the user asks for."""
+    missing = uncounted_sets(records, len(sets))
+    if missing and pass_name == TRACE:
+        return [f"{len(missing)} of {len(sets)} event sets had no turn: pass {MEASURE} has the iterations for counting"]
+    return [
+        f"too few iterations to count per layer: {', '.join(sets[number])} (more with --iterations)"
+        for number in missing
+    ]

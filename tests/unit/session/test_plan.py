@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hwprof.errors import UsageError
 from hwprof.session.collector import Availability, Collected, PassContext, Place
-from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_sets
+from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_notes, uncounted_sets
 from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
 from hwprof.session.registry import Surveyed
 
@@ -103,3 +103,15 @@ def test_unknown_and_repeated_passes_are_refused() -> None:
     for passes in (["mesure"], ["measure", "measure"]):
         with pytest.raises(UsageError):
             plan_passes([], passes, iterations=1, warmup=0)
+
+
+def test_sets_without_a_turn_are_told_with_what_helps() -> None:
+    records = schedule(1, 2, 3, alternate=False)
+    sets = [["cycles"], ["branches"], ["loads", "stores"]]
+    assert uncounted_notes("measure", records, sets) == [
+        "too few iterations to count per layer: loads, stores (more with --iterations)"
+    ]
+    assert uncounted_notes("trace", records, sets) == [
+        "1 of 3 event sets had no turn: pass measure has the iterations for counting"
+    ]
+    assert uncounted_notes("trace", schedule(1, 3, 3, alternate=False), sets) == []
