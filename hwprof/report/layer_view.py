@@ -165,10 +165,12 @@ def _threads(found: OneLayer, page: Page) -> None:
         "Threads, in one iteration",
     )
     balance = found.sampled[0] if len(found.sampled) == 1 else None
+    lost = found.waiting[0].finding if found.waiting else None
     page.notes(
         [
             "waits: in the OpenMP runtime; off: not on a processor; of that, preempted: others ran in its place",
             _balance(balance, page) if balance is not None else "",
+            f"loses most of its threads' time to {lost}" if balance is not None and lost else "",
         ]
     )
 

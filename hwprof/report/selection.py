@@ -15,6 +15,7 @@ from hwprof.report.primitives_schema import Primitive
 from hwprof.report.sampled_columns import no_samples
 from hwprof.report.sampled_schema import Sampled, SampledKernel, SampledLayer, SampledThread, Sampling
 from hwprof.report.schema import Document, Kernel, Layer
+from hwprof.report.waiting_schema import WaitingLayer
 
 NEAR: Final = 3
 """How many layers are named in the place of one that there is not."""
@@ -57,6 +58,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     sampling: Sampling | None
     sampled: list[SampledLayer]
     threads: list[SampledThread]  # of all together
+    waiting: list[WaitingLayer]  # the critical path through those that enough samples tell of
     kernels: list[SampledKernel]  # of all together, ``layer`` is the path asked for
     by_layer: list[LayerKernels]  # of each leaf, where there are several
     followed: dict[str, list[Kernel]]  # by pass: what following the code counted in these layers' kernels
@@ -91,10 +93,10 @@ def one_layer(document: Document, path: str) -> OneLayer:
     leaves = [layer for layer in every if layer.path == path or layer.path.startswith(f"{path}.")]
     if not leaves:
         raise UsageError(f"there is no layer {path!r} in this run", _nearest(document, path))
-    paths = [layer.path for layer in leaves]
+    paths = dict.fromkeys(layer.path for layer in leaves)
     sampled = document.sampled
-    found = [layer for layer in sampled.layers if layer.path in set(paths)] if sampled else []
-    by_layer = _by_layer(sampled, {layer.path: layer for layer in leaves}, paths) if sampled else []
+    found = [layer for layer in sampled.layers if layer.path in paths] if sampled else []
+    by_layer = _by_layer(sampled, {layer.path: layer for layer in leaves}, list(paths)) if sampled else []
     means = [layer.time.mean_ns for layer in leaves if layer.time is not None]
     shares = [layer.share for layer in leaves if layer.share is not None]
     return OneLayer(
@@ -107,14 +109,11 @@ def one_layer(document: Document, path: str) -> OneLayer:
         sampling=_sampling(sampled) if sampled else None,
         sampled=found,
         threads=kernel_sums.threads(found),
+        waiting=[layer for layer in document.waiting.layers if layer.path in paths] if document.waiting else [],
         kernels=kernel_sums.kernels(path, found, [one.kernels for one in by_layer], sampled) if sampled else [],
         by_layer=by_layer if len(leaves) > 1 else [],
-        followed={
-            one.name: [kernel for kernel in one.kernels if kernel.layer in set(paths)] for one in document.followed
-        },
-        primitives=[row for row in document.primitives.by_layer if row.layer in set(paths)]
-        if document.primitives
-        else [],
+        followed={one.name: [kernel for kernel in one.kernels if kernel.layer in paths] for one in document.followed},
+        primitives=[row for row in document.primitives.by_layer if row.layer in paths] if document.primitives else [],
     )
 
 
