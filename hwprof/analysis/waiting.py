@@ -10,15 +10,20 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.attribution import WHOLE
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import Timeline, inference_spans
-from hwprof.analysis.states import ABSENT, BUSY, TEAM_WAITS, UNSAMPLED
+from hwprof.analysis.states import ABSENT, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
 
 SINGLE: Final = 0.9
 """From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""
 
 WORTH_TELLING: Final = 0.1
 """Of the threads' time in a layer: less is not told."""
+
+MIXED: Final = 0.2
+"""From which share of waiting on a layer's counters are said to mix it with work: an instruction of a waiting loop
+takes several times the cycles of one of a good kernel, or a part of them."""
 
 NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
 
@@ -95,6 +100,16 @@ def off_cpu(
         )
         .sort("layer", "tid")
     )
+
+
+def mixed_layers(moments: pl.DataFrame, few: int) -> list[str]:
+    """The layers (and ``WHOLE``) of whose processor time so much is waiting in the OpenMP runtime that hardware
+    counters say little of their own code; of those with at least ``few`` samples. ``moments`` as ``thread_states``
+    makes them."""
+    on = moments.filter("sampled")
+    sums = (pl.len().alias("samples"), pl.col("ns").filter(pl.col("state") == WAITING).sum() / pl.col("ns").sum())
+    rows = pl.concat([on.group_by("layer").agg(*sums), on.select(pl.lit(WHOLE).alias("layer"), *sums)])
+    return sorted(rows.filter((pl.col("samples") >= few) & (pl.col("ns") >= MIXED))["layer"])
 
 
 def finding(states: pl.DataFrame, elapsed_ns: float, threads: int) -> str | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -11,7 +12,7 @@ from hwprof.report import choice, figures
 from hwprof.report.figures import Glyphs
 from hwprof.report.grid import Column
 from hwprof.report.page import Page
-from hwprof.report.schema import Document, Figures, MetricInfo, ThreadParts
+from hwprof.report.schema import Document, Figures, Layer, MetricInfo, ThreadParts
 
 SHORT: Final = {"counted_gflops": "counted"}
 """Shorter titles where the column before says the rest (``choice.PAIRS``)."""
@@ -21,6 +22,12 @@ BY_THREAD: Final = "cpi by thread"
 BY_THREAD_PRIORITY: Final = 6
 ALIKE: Final = 1.25
 """Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
+
+MIXED: Final = "w"
+"""Behind a figure of counters with much waiting in them."""
+
+INSTRUCTIONS: Final = re.compile(r'"instructions(?::u)?"')
+"""What hardware counts of a waiting loop like of work."""
 
 FULL: Final = 0.999
 """From this share of running time on, a counter counts as not multiplexed."""
@@ -36,7 +43,7 @@ def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool
             columns.append(
                 Column(
                     header=title + marks(metric, page.glyphs),
-                    cells=["" if row is None else _cell(row, metric, page.glyphs) for row in rows],
+                    cells=_cells(rows, metric, page),
                     priority=priority,
                     key=metric.name,
                 )
@@ -70,6 +77,8 @@ def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
         notes.append(
             f"DRAM traffic is the whole machine's while a layer ran; {glyphs.dash} where it is too short to be told"
         )
+    if any(cell.endswith(MIXED) for column in shown for cell in column.cells if column.key in keys):
+        notes.append(_mixed_note(document))
     notes += caveats(present) + meanings(_generic_events(present, document), document)
     hidden = [metric.title for metric in chosen if metric.name not in keys] if page.metrics is not None else []
     if hidden:
@@ -132,6 +141,34 @@ def meanings(names: set[str], document: Document) -> list[str]:
         for event in document.events
         if event.name in names and event.kind == "hardware" and event.meaning
     ]
+
+
+def _cells(rows: Sequence[Figures | None], metric: MetricInfo, page: Page) -> list[str]:
+    """Where waiting is in the counters of some rows, these are marked, and the others as wide."""
+    cells = ["" if row is None else _cell(row, metric, page.glyphs) for row in rows]
+    mixed = [
+        row is not None and row.metrics.get(metric.name) is not None and is_mixed(row, metric, page) for row in rows
+    ]
+    if not any(mixed):
+        return cells
+    return [cell + (MIXED if marked else " ") for cell, marked in zip(cells, mixed, strict=True)]
+
+
+def is_mixed(row: Figures, metric: MetricInfo, page: Page) -> bool:
+    """Whether a metric of a layer is made of hardware's count of instructions, many of which only waited."""
+    waiting = page.document.waiting
+    if waiting is None or not isinstance(row, Layer) or row.path not in waiting.mixed_layers:
+        return False
+    return metric.sources == ["measured"] and bool(INSTRUCTIONS.search(metric.formula))
+
+
+def _mixed_note(document: Document) -> str:
+    waiting = document.waiting
+    share, name = (waiting.mixed_share, waiting.name) if waiting is not None else (0, "")
+    return (
+        f"{MIXED} mixed with waiting: at least {share:.0%} of the layer's processor time lies in the OpenMP runtime"
+        f" (samples of pass {name}), whose loop hardware counts like work; the kernels' own CPI is among the samples"
+    )
 
 
 def _cell(row: Figures, metric: MetricInfo, glyphs: Glyphs) -> str:

@@ -14,10 +14,13 @@ from hwprof.analysis.missing import Missing
 from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.thread_states import Inference, closed, moments
-from hwprof.analysis.waiting import finding
+from hwprof.analysis.waiting import MIXED, finding, mixed_layers
 from hwprof.report.sampled_pass import SampledPass
 from hwprof.report.waiting_schema import PathPart, ThreadTimes, Waiting, WaitingIteration, WaitingLayer
 from hwprof.run.directory import RunDirectory
+
+FEW_FOR_SHARES: Final = 30
+"""Samples of a layer, with fewer of which no share of waiting is told."""
 
 OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, ABSENT)
 """States that have a field of their own; the others are reasons."""
@@ -81,6 +84,8 @@ def build(run: RunDirectory, taken: SampledPass) -> Waiting | None:
         elapsed_ns=threads.elapsed_ns / threads.iterations,
         efficiency=busy_ns * threads.iterations / (asked * threads.elapsed_ns) if asked else None,
         period_ns=float(taken.inside["cpu_ns"].median() or 0),  # type: ignore[arg-type]
+        mixed_share=MIXED,
+        mixed_layers=mixed_layers(threads.moments, FEW_FOR_SHARES),
         few_samples=FEW,
         reasons_missing=_reasons_missing(taken, times),
         threads=times,

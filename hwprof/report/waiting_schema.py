@@ -68,6 +68,8 @@ class Waiting(msgspec.Struct, kw_only=True, frozen=True):
     elapsed_ns: float  # of the inference
     efficiency: float | None  # busy time of the calling thread and its team over threads x elapsed time
     period_ns: float  # of processor time between samples: no single moment is known better
+    mixed_share: float  # from this share of a layer's processor time in the OpenMP runtime on, see ``mixed_layers``
+    mixed_layers: list[str]  # whose counters hold so much waiting that they say little of its code; "whole": all
     few_samples: int  # with fewer of the calling thread, a layer is not listed
     reasons_missing: Missing | None  # why nobody knows what threads waited for
     threads: list[ThreadTimes]  # the calling thread first

@@ -11,7 +11,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from hwprof.analysis.attribution import WHOLE
 from hwprof.report import document, schema, waiting_table, waiting_view
+from hwprof.report.columns import metric_columns
 from hwprof.report.page import Page
 from hwprof.report.schema import Document
 from hwprof.report.waiting_schema import Waiting
@@ -144,6 +146,17 @@ def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
     third = msgspec.structs.replace(worker, tid=4202, name=None)
     twice = msgspec.structs.replace(built, waiting=msgspec.structs.replace(of(built), threads=[calling, worker, third]))
     assert f"worker {WORKER} at work" in " ".join(printed(twice, 120).split())
+
+
+def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> None:
+    """And those of layers that work are not, nor is what does not rest on instructions."""
+    built = document.build(waits(tmp_path))
+    assert set(of(built).mixed_layers) == {"model.0.conv", CONV, WHOLE}
+    page = Page(built, Console(width=200))
+    columns = {column.key: column.cells for column in metric_columns(built.layers, page)}
+    marked = {layer.path for layer, cell in zip(built.layers, columns["cpi"], strict=True) if cell.endswith("w")}
+    assert marked == {"model.0.conv", CONV}
+    assert not any(cell.endswith("w") for cell in columns["frequency"])
 
 
 @pytest.mark.parametrize("width", [80, 120])
