@@ -23,7 +23,7 @@ WAITING_DOMAIN: Final = "openmp"
 
 IDENTITY: Final = ("kernel", "domain", "library", "name", "full_name", "pieces")
 """Which kernel: ``kernel`` is the first of the numbers with its name, ``full_name`` that of the piece with the most
-samples, ``pieces`` how many of that name were met."""
+samples in one layer, ``pieces`` how many of that name were met."""
 
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high", "instructions", "cpi", "llc_mpki")
 """What every table says of a group: its samples and processor time, its share of the table's whole with the interval,
@@ -48,14 +48,15 @@ def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[i
 
 def whole(sampled: pl.DataFrame) -> tuple[int, float]:
     """The processor time of all samples (ns), and how many equal ones they are worth."""
-    cpu_ns, draws = _weights(sampled, []).row(0)
+    cpu_ns, draws = _weights(_cells(sampled), []).row(0)
     return int(cpu_ns), float(draws or 0.0)
 
 
 def layer_table(sampled: pl.DataFrame) -> pl.DataFrame:
     """One row a layer (and ``UNATTRIBUTED``), most processor time first: ``FIGURES``, ``wait_share`` and
     ``named_share`` of its processor time (waiting in the OpenMP runtime; in code that has a name)."""
-    found = _with_shares(_figures(sampled, ["layer"]), _weights(sampled, []), [])
+    cells = _cells(sampled)
+    found = _with_shares(_figures(cells, ["layer"]), _weights(cells, []), [])
     cpu_ns = pl.col("cpu_ns").replace(0, None)
     return _ordered(
         found.with_columns(wait_share=pl.col("wait_ns") / cpu_ns, named_share=pl.col("named_ns") / cpu_ns),
@@ -65,14 +66,16 @@ def layer_table(sampled: pl.DataFrame) -> pl.DataFrame:
 
 def kernel_table(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """One row a kernel, most processor time first: ``IDENTITY``, ``FIGURES``, and in how many layers it was met."""
-    found = _with_shares(_figures(sampled, ["kernel"]), _weights(sampled, []), [])
+    cells = _cells(sampled)
+    found = _with_shares(_figures(cells, ["kernel"]), _weights(cells, []), [])
     return _ordered(_identified(found, kernels), [*IDENTITY, *FIGURES, "layers"])
 
 
 def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """One row a layer and kernel, most processor time first: ``layer``, ``IDENTITY``, ``FIGURES`` (the share is of the
     layer's processor time) and ``share_of_kernel``, which part of the kernel's processor time this layer has."""
-    found = _with_shares(_figures(sampled, ["layer", "kernel"]), _weights(sampled, ["layer"]), ["layer"])
+    cells = _cells(sampled)
+    found = _with_shares(_figures(cells, ["layer", "kernel"]), _weights(cells, ["layer"]), ["layer"])
     of_kernel = pl.col("cpu_ns") / pl.col("cpu_ns").sum().over("kernel").replace(0, None)
     found = found.with_columns(share_of_kernel=of_kernel)
     return _ordered(_identified(found, kernels), ["layer", *IDENTITY, *FIGURES, "share_of_kernel"])
@@ -81,29 +84,44 @@ def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFra
 def operators_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
     """One row a layer and operator that ran meanwhile (null: none), most processor time first: ``layer``, ``operator``,
     ``samples``, ``cpu_ns``, ``share`` (of the layer's processor time)."""
-    found = sampled.group_by(pl.col("layer", "operator").cast(pl.String)).agg(
-        pl.len().cast(pl.Int64).alias("samples"), pl.col("cpu_ns").sum()
-    )
+    found = sampled.group_by("layer", "operator").agg(pl.len().cast(pl.Int64).alias("samples"), pl.col("cpu_ns").sum())
     share = pl.col("cpu_ns") / pl.col("cpu_ns").sum().over("layer").replace(0, None)
-    return found.with_columns(share=share).sort("cpu_ns", "layer", "operator", descending=[True, False, False])
+    return found.with_columns(pl.col("layer", "operator").cast(pl.String), share=share).sort(
+        "cpu_ns", "layer", "operator", descending=[True, False, False]
+    )
 
 
-def _figures(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+def _cells(sampled: pl.DataFrame) -> pl.DataFrame:
+    """Sums by layer and piece of code: far fewer rows than samples, and every table is made of them."""
     counted = pl.col("instructions").is_not_null()
     return (
-        sampled.group_by(groups)
+        sampled.group_by("layer", "piece")
         .agg(
+            pl.col("kernel", "code", "name").first(),
             pl.len().cast(pl.Int64).alias("samples"),
             pl.col("cpu_ns").sum(),
+            squares=(pl.col("cpu_ns").cast(pl.Float64) ** 2).sum(),
+            cycles=pl.col("cycles").filter(counted).sum(),
+            cycles_of=pl.col("instructions").filter(pl.col("cycles").is_not_null()).sum(),
+            misses=pl.col("llc_misses").filter(counted).sum(),
+            misses_of=pl.col("instructions").filter(pl.col("llc_misses").is_not_null()).sum(),
+        )
+        .with_columns(pl.col("layer").cast(pl.String))
+        .sort("samples", "piece", descending=[True, False])
+    )
+
+
+def _figures(cells: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+    return (
+        cells.group_by(groups, maintain_order=True)
+        .agg(
+            pl.col("samples", "cpu_ns", "cycles", "misses").sum(),
+            pl.col("cycles_of", "misses_of").sum().replace(0, None),
             wait_ns=pl.col("cpu_ns").filter(pl.col("code") == WAITING_DOMAIN).sum(),
             named_ns=pl.col("cpu_ns").filter(pl.col("name").is_not_null()).sum(),
             layers=pl.col("layer").filter(pl.col("layer") != UNATTRIBUTED).n_unique().cast(pl.Int64),
-            piece=pl.col("piece").mode().min(),
+            piece=pl.col("piece").first(),
             pieces=pl.col("piece").n_unique().cast(pl.Int64),
-            cycles=pl.col("cycles").filter(counted).sum(),
-            cycles_of=pl.col("instructions").filter(pl.col("cycles").is_not_null()).sum().replace(0, None),
-            misses=pl.col("llc_misses").filter(counted).sum(),
-            misses_of=pl.col("instructions").filter(pl.col("llc_misses").is_not_null()).sum().replace(0, None),
         )
         .with_columns(
             cpi=pl.col("cycles") / pl.col("cycles_of"),
@@ -113,11 +131,11 @@ def _figures(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     )
 
 
-def _weights(sampled: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
+def _weights(cells: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
     """Of each group, ``whole_ns`` and how many equal samples it is worth (``draws``)."""
-    weight = pl.col("cpu_ns").cast(pl.Float64)
-    sums = (weight.sum().alias("whole_ns"), (weight.sum() ** 2 / (weight**2).sum().replace(0, None)).alias("draws"))
-    return sampled.group_by(groups).agg(*sums) if groups else sampled.select(*sums)
+    whole_ns, squares = pl.col("cpu_ns").sum(), pl.col("squares").sum().replace(0, None)
+    sums = (whole_ns.alias("whole_ns"), (whole_ns.cast(pl.Float64) ** 2 / squares).alias("draws"))
+    return cells.group_by(groups).agg(*sums) if groups else cells.select(*sums)
 
 
 def _with_shares(figures: pl.DataFrame, weights: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
@@ -136,8 +154,4 @@ def _identified(figures: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
 def _ordered(rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:
     keys = [name for name in ("layer", "kernel") if name in columns]
     descending = [True, *(False for _ in keys)]
-    return (
-        rows.with_columns(pl.col(key).cast(pl.String) for key in keys if key == "layer")
-        .sort("cpu_ns", *keys, descending=descending)
-        .select(columns)
-    )
+    return rows.sort("cpu_ns", *keys, descending=descending).select(columns)
