@@ -98,26 +98,32 @@ def _sums(page: Page) -> tuple[Layer | None, Layer | None]:
 
 def _functions(found: Followed, page: Page) -> None:
     """The kernels of the whole."""
-    glyphs = page.glyphs
-    kernels = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
-    if not kernels:
+    rows = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
+    if not rows:
         return
-    page.table(
-        [
-            Column("kernel", [_shortened(kernel.kernel, page) for kernel in kernels], right=False, least=KERNEL),
-            Column("library", [kernel.library for kernel in kernels], 3, right=False, least=12),
-            Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in kernels]),
-            Column("share", [figures.percent(kernel.share, glyphs) for kernel in kernels]),
-            Column("CPI", [glyphs.dash for _ in kernels], 2),
-            *metric_columns(found, [kernel.metrics for kernel in kernels], page),
-        ],
-        f"Kernels by instructions, pass {found.name}: what each did itself in {_extent(found, page)}",
-    )
+    title = f"Kernels by instructions, pass {found.name}: what each did itself in {_extent(found, page)}"
+    kernels(found, rows, title, page)
     page.notes(
         [
             "every layer's kernels: kernel_counts.parquet, and the report with --format json",
-            f"{glyphs.dash} not measured: CPI of kernels: {_no_cpi(found, page)}",
+            f"{page.glyphs.dash} not measured: CPI of kernels: {_no_cpi(found, page)}",
         ]
+    )
+
+
+def kernels(found: Followed, rows: Sequence[Kernel], title: str, page: Page) -> None:
+    """A table of kernels, with a column of dashes where a reader looks for their CPI."""
+    glyphs = page.glyphs
+    page.table(
+        [
+            Column("kernel", [_shortened(kernel.kernel, page) for kernel in rows], right=False, least=KERNEL),
+            Column("library", [kernel.library for kernel in rows], 3, right=False, least=12),
+            Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in rows]),
+            Column("share", [figures.percent(kernel.share, glyphs) for kernel in rows]),
+            Column("CPI", [glyphs.dash for _ in rows], 2),
+            *metric_columns(found, [kernel.metrics for kernel in rows], page),
+        ],
+        title,
     )
 
 

@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.report import choice, columns, figures, kernels_view, primitives_view, sampled_columns
+from hwprof.report import choice, columns, figures, followed_view, kernels_view, primitives_view, sampled_columns
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
 from hwprof.report.sampled_schema import SampledLayer, Sampling
@@ -28,7 +28,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
         _operators(found, page)
         _threads(found, page)
     else:
-        page.notes([f"{page.glyphs.dash} no kernels: {sampled_columns.no_samples(page.document).reason}"])
+        _by_instructions(found, page)
     if found.primitives and page.document.primitives is not None:
         page.title("oneDNN primitives")
         primitives_view.table(page.document.primitives, _narrowed(found, page))
@@ -127,6 +127,15 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
             f"Kernels of each layer: share of the {found.whole}, and of the layer",
         )
     page.notes(sampled_columns.footnotes(sampling, page))
+
+
+def _by_instructions(found: OneLayer, page: Page) -> None:
+    """Where nothing was sampled: the kernels that following the code counted in a leaf."""
+    missing = sampled_columns.no_samples(page.document).reason
+    shown = [one for one in page.document.followed if found.followed.get(one.name) and len(found.layers) == 1]
+    for one in shown:
+        followed_view.kernels(one, found.followed[one.name], f"Kernels by instructions, pass {one.name}", page)
+    page.notes([f"{page.glyphs.dash} no times of kernels: {missing}"])
 
 
 def _operators(found: OneLayer, page: Page) -> None:

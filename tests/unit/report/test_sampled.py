@@ -314,7 +314,16 @@ def test_kernels_of_a_run_without_samples(tmp_path: Path, capsys: pytest.Capture
     assert command(run, "--kernels") == 1
     assert "no completed pass took samples" in capsys.readouterr().err
     assert command(run, "--layer", CONV) == 0
-    assert "no kernels: no completed pass took samples" in capsys.readouterr().out
+    assert "no times of kernels: no completed pass took samples" in capsys.readouterr().out
+
+
+def test_a_layer_without_samples_has_the_kernels_that_were_counted(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    (run.path / "samples.parquet").unlink()
+    text = printed(document.build(run), 80, CONV)
+    (row,) = [line for line in section_of(text, "Kernels by instructions") if line.startswith(JIT)]
+    assert row.split()[1:5] == ["jit", "400", "k", "100.0%"]
+    assert "no times of kernels" in text
 
 
 def test_csv_and_json_hold_it(tmp_path: Path) -> None:
