@@ -23,9 +23,6 @@ SHOWN: Final = 6
 OF_ONE: Final = 20
 """Kernels that it shows where there is only one layer to show."""
 
-LEAST_SAMPLES: Final = 3
-"""Kernels with fewer samples are summed up: some such code is met by chance."""
-
 INDENT: Final = "  "
 
 
@@ -74,7 +71,7 @@ def kernel_columns(kernels: Sequence[SampledKernel], sampling: Sampling, page: P
 
 def _largest(kernels: Sequence[SampledKernel], most: int) -> tuple[list[SampledKernel], list[str]]:
     """The ones to show, and a line on the others, if there are any."""
-    shown = [kernel for kernel in kernels[:most] if kernel.samples >= LEAST_SAMPLES]
+    shown = [kernel for kernel in kernels[:most] if kernel.samples >= sampled_columns.LEAST_SAMPLES]
     rest = kernels[len(shown) :]
     samples = figures.plural(sum(kernel.samples for kernel in rest), "sample")
     return shown, [f"{len(rest)} more, {samples}"] if rest else []

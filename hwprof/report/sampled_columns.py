@@ -25,6 +25,9 @@ NAME: Final = 30
 LONGEST: Final = 60
 """How many characters of it are shown at most."""
 
+LEAST_SAMPLES: Final = 3
+"""Kernels with fewer samples in a layer are not named in the text: some such code is met by chance."""
+
 SAMPLER: Final = "sampler"
 """The collector that takes samples."""
 

@@ -64,7 +64,8 @@ def hottest_kernels(sampled: Sampled) -> dict[str, SampledKernel]:
     known = {layer.path for layer in sampled.layers if layer.samples >= sampled.few_samples}
     found: dict[str, SampledKernel] = {}
     for kernel in sampled.kernels:
-        if kernel.layer in known and kernel.domain != sampled_columns.OPENMP:
+        working = kernel.domain != sampled_columns.OPENMP and kernel.samples >= sampled_columns.LEAST_SAMPLES
+        if kernel.layer in known and working:
             found.setdefault(kernel.layer, kernel)
     return found
 
