@@ -188,6 +188,7 @@ def agreement(proof: Proof, rows: pl.DataFrame, what: str) -> list[str]:
     value, freedom, probability = chi_square(rows)
     beyond = large.filter(pl.col("z").abs() > 2).height
     worst = large.sort(pl.col("z").abs(), descending=True).row(0, named=True)
+    shares = large.select("ours", "perfs").to_numpy() / [proof.ours.height, proof.perfs.height]
     return [
         proof.model,
         what,
@@ -195,6 +196,7 @@ def agreement(proof: Proof, rows: pl.DataFrame, what: str) -> list[str]:
         f"{large.height}",
         f"{beyond} ({0.0455 * large.height:.1f})",
         f"{worst['z']:+.1f} {worst['label']}",
+        f"{100 * np.abs(shares[:, 0] - shares[:, 1]).max():.2f}",
         f"{value:.0f} / {freedom}",
         f"{probability:.2f}",
     ]
@@ -260,6 +262,7 @@ def report(proofs: Sequence[Proof], command: str) -> Table:
                     "compared",
                     "beyond 2 σ (by chance)",
                     "largest z",
+                    "largest difference, points",
                     "χ² / degrees",
                     "p",
                 ],
