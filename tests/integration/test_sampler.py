@@ -251,6 +251,21 @@ def test_samples_survive_a_worker_that_is_killed(worker: Worker, start: Start) -
     assert of(found, worker.process.pid).height > 0.15 * FREQUENCY_HZ
 
 
+def test_a_process_that_executes_another_program_is_sampled_and_named_on(worker: Worker, start: Start) -> None:
+    sampler = start()
+    sampler.work_begins()
+    worker.do("busy(0.1)")
+    other = "sum(i * i for i in range(3_000_000)); print('{}', flush=True); input()"
+    worker.do(f"__import__('os').execv(sys.executable, [sys.executable, '-S', '-c', {other!r}])")
+    sampler.work_ends()
+    found = sampler.stop()
+    (begun,) = found.tables["mappings"].sort("time_ns").filter(pl.col("file").str.contains("/ld-"))["time_ns"][-1:]
+    later = of(found, worker.process.pid).filter(pl.col("time_ns") > begun)
+    assert later.height > 0.05 * FREQUENCY_HZ
+    named = later.join(found.tables["kernels"], on="kernel").drop_nulls("name")
+    assert named.height > 0.95 * later.height
+
+
 def test_child_processes_are_told_and_not_sampled(worker: Worker, start: Start) -> None:
     sampler = start()
     sampler.work_begins()
