@@ -30,6 +30,9 @@ LEAST_SHARE_OF_WHOLE: Final = 0.001
 FEW_FOR_BALANCE: Final = 30
 """With fewer samples than that, each thread's part of a layer is known too badly to compare threads."""
 
+WORKS: Final = 0.01
+"""From this share of the busiest thread's processor time on, a thread counts as one that works in the inference."""
+
 FEW_IN_ALL: Final = 1000
 """With fewer samples of the inference than that, a share of 5% is known to no better than 1.5 percentage points."""
 
@@ -141,9 +144,7 @@ def _layers(run: RunDirectory, one: SampledPass) -> list[SampledLayer]:
     number = len(one.iterations)
     by_thread = waiting.threads_by_layer(one.inside)
     switches = run.scan("switches").filter(pl.col("pass") == one.record.name).collect()
-    off = waiting.off_cpu(switches, one.spans, one.layers, one.iterations).join(
-        one.inside.select("tid").unique(), on="tid", how="semi"
-    )
+    off = waiting.off_cpu(switches, one.spans, one.layers, one.iterations).join(_working(one), on="tid", how="semi")
     together = _together(one, by_thread)
     sums = off.group_by("layer").agg(pl.col("off_ns", "preempted_ns").sum() / number)
     frame = (
@@ -168,6 +169,12 @@ def _layers(run: RunDirectory, one: SampledPass) -> list[SampledLayer]:
         )
         for row in frame.iter_rows(named=True)
     ]
+
+
+def _working(one: SampledPass) -> pl.DataFrame:
+    """The threads (``tid``) that work in the inference: others sleep through it, which is no loss."""
+    each = one.inside.group_by("tid").agg(pl.col("cpu_ns").sum())
+    return each.filter(pl.col("cpu_ns") >= WORKS * pl.col("cpu_ns").max()).select("tid")
 
 
 def _together(one: SampledPass, by_thread: pl.DataFrame) -> pl.DataFrame:

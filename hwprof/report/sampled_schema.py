@@ -61,7 +61,7 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     named_share: float | None  # of its processor time: in code that has a name
     efficiency: float | None  # busy time over threads x wall time
     imbalance: float | None  # the busiest thread's busy time over the mean, minus 1
-    off_ns: float  # off a processor, over the threads that were sampled in the inference
+    off_ns: float  # off a processor, over the threads that work in the inference
     preempted_ns: float
     threads: list[SampledThread]
     operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass

@@ -81,6 +81,24 @@ def test_shares_of_the_whole_and_of_layers_add_up(tmp_path: Path) -> None:
     assert sum(parts) == pytest.approx(1)
 
 
+def test_a_thread_that_sleeps_through_the_inference_is_not_off_its_processor(tmp_path: Path) -> None:
+    """One with a single short sample, away all of the time otherwise."""
+    run = runs.sampled(tmp_path)
+    before = {layer.path: layer.off_ns for layer in samples_of(document.build(run)).layers}
+    samples, switches = run.read("samples"), run.read("switches")
+    inside = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("path") == CONV)).tail(1)
+    moment = {"tid": pl.lit(4202, pl.Int32), "time_ns": inside["begin_ns"][0] + 10, "cpu_ns": pl.lit(9_999, pl.Int64)}
+    one = samples.head(1).with_columns(**moment)
+    away = switches.tail(1).with_columns(
+        tid=pl.lit(4202, pl.Int32), out_ns=samples["time_ns"].min(), in_ns=samples["time_ns"].max()
+    )
+    write_table(run.path / "samples.parquet", "samples", pl.concat([samples, one]).sort("time_ns"))
+    write_table(run.path / "switches.parquet", "switches", pl.concat([switches, away]))
+    sampled = samples_of(document.build(run))
+    assert any(thread.tid == 4202 for layer in sampled.layers for thread in layer.threads)
+    assert {layer.path: layer.off_ns for layer in sampled.layers} == before
+
+
 def test_without_a_pmu_a_kernels_cpi_follows_from_its_sampled_time(tmp_path: Path) -> None:
     sampled = samples_of(document.build(runs.sampled_without_pmu(tmp_path)))
     assert (sampled.cpi_provenance, sampled.instructions_from) == ("instrumented", "instrumented")
