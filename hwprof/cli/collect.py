@@ -173,9 +173,11 @@ def collect_command(
     run = _create(output, spec)
     with Bars() as bars:
         failure = _measure(run, spec, plans, bars)
+        traced = ""
         if run.completed_passes():
-            failure = _write_products(run, bars) or failure
-    _show(run, form, top)
+            traced, unwritten = _write_products(run, bars)
+            failure = unwritten or failure
+    _show(run, form, top, traced)
     if failure is not None:
         raise failure
 
@@ -220,32 +222,35 @@ def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], b
     return None
 
 
-def _write_products(run: RunDirectory, bars: Bars) -> HwprofError | None:
-    """The files made from the tables: the trace and the CSV tables. A failure is returned: the report can be shown
-    all the same."""
+def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | None]:
+    """The files made from the tables: the trace and the CSV tables. What the trace holds is returned, and a failure:
+    the report can be shown all the same."""
     from polars.exceptions import PolarsError
 
     from hwprof.report import document, tables
     from hwprof.trace.tracks import write_trace
 
     bars.phase("", "writing trace.pftrace", None)
+    contents = ""
     try:
-        write_trace(run, run.path / "trace.pftrace", bars.reached)
+        contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
         bars.phase("", "writing tables", None)
         tables.write_csv_files(run, document.build(run))
     except (HwprofError, OSError, PolarsError) as error:
         if is_full_disk(error):
-            return FullDiskError(str(run.path))
-        return error if isinstance(error, HwprofError) else HwprofError(f"cannot write to {run.path}: {error}")
-    return None
+            return contents, FullDiskError(str(run.path))
+        failure = error if isinstance(error, HwprofError) else HwprofError(f"cannot write to {run.path}: {error}")
+        return contents, failure
+    return contents, None
 
 
-def _show(run: RunDirectory, form: str, top: int) -> None:
+def _show(run: RunDirectory, form: str, top: int, traced: str) -> None:
+    """``traced``: what the trace holds; empty where there is none."""
     from hwprof.cli.report import show
 
     show(run, form=form, top=top)
     if form == "text":
         name = shlex.quote(str(run.path))
         click.echo(f"\nkept in {name}: tables (Parquet, CSV), images, trace.pftrace")
-        click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev")
+        click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
         click.echo(f"  hwprof report {name}    this report again")

@@ -38,6 +38,11 @@ class TraceSummary:
     size_bytes: int
     notes: list[str] = field(default_factory=list)
 
+    def contents(self) -> str:
+        """What the trace holds, in words."""
+        counts = {"slices": self.slices + self.kernel_slices + self.primitives, "samples": self.samples}
+        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+
 
 def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None) -> TraceSummary:
     """Writes the trace of a run from its tables, atomically and without holding a whole table in memory.

@@ -169,6 +169,8 @@ def test_the_summary_counts_what_was_written(traced: Traced) -> None:
     summary = traced.summary
     assert summary.samples == len(traced.samples)
     assert summary.kernel_slices == len(traced.processor.query(SLICES))
+    (row,) = traced.processor.query("select count(*) as n from slice")
+    assert summary.contents() == f"{row['n']:,} slices, {len(traced.samples):,} samples"
 
 
 def test_flows_lead_from_a_layer_to_its_first_work_on_another_thread(traced: Traced) -> None:
