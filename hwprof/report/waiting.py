@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -89,7 +89,7 @@ def build(run: RunDirectory, taken: SampledPass) -> Waiting | None:
         few_samples=FEW,
         reasons_missing=_reasons_missing(taken, times),
         threads=times,
-        critical_path=_parts(whole, threads.iterations),
+        critical_path=_parts(whole, None, threads.iterations).get(None, []),
         layers=_layers(threads),
         by_iteration=_by_iteration(threads, whole),
     )
@@ -128,24 +128,30 @@ def _times(run: RunDirectory, threads: _Threads, whole: pl.DataFrame) -> list[Th
     return sorted(found, key=lambda one: (order[one.role], -one.busy_ns, one.tid))
 
 
-def _parts(path: pl.DataFrame, iterations: int) -> list[PathPart]:
-    """Of ``on``, ``doing``, ``ns`` and ``samples``, longest first."""
-    sums = path.group_by("on", "doing").agg(pl.col("ns", "samples").sum()).filter(pl.col("ns") > 0)
-    shares = sums.with_columns(share=pl.col("ns") / pl.col("ns").sum(), draws=pl.col("samples").sum())
+def _parts(path: pl.DataFrame, by: str | None, iterations: int) -> dict[Any, list[PathPart]]:
+    """Of ``on``, ``doing``, ``ns`` and ``samples``: the parts of each group, longest first; without ``by`` there is one
+    group, None."""
+    grouped = path.with_columns(group=pl.col(by) if by is not None else pl.lit(None))
+    sums = grouped.group_by("group", "on", "doing").agg(pl.col("ns", "samples").sum()).filter(pl.col("ns") > 0)
+    shares = sums.with_columns(
+        share=pl.col("ns") / pl.col("ns").sum().over("group"), draws=pl.col("samples").sum().over("group")
+    )
     low, high = wilson(pl.col("share"), pl.col("draws").clip(1))
     rows = shares.with_columns(low=low, high=high).sort("ns", "on", "doing", descending=[True, False, False])
-    return [
-        PathPart(
-            tid=row["on"],
-            state=row["doing"],
-            ns=row["ns"] / iterations,
-            share=row["share"],
-            share_low=row["low"],
-            share_high=row["high"],
-            samples=row["samples"],
+    found: dict[Any, list[PathPart]] = {}
+    for row in rows.iter_rows(named=True):
+        found.setdefault(row["group"], []).append(
+            PathPart(
+                tid=row["on"],
+                state=row["doing"],
+                ns=row["ns"] / iterations,
+                share=row["share"],
+                share_low=row["low"],
+                share_high=row["high"],
+                samples=row["samples"],
+            )
         )
-        for row in rows.iter_rows(named=True)
-    ]
+    return found
 
 
 def _layers(threads: _Threads) -> list[WaitingLayer]:
@@ -153,37 +159,28 @@ def _layers(threads: _Threads) -> list[WaitingLayer]:
     own = threads.moments.filter((pl.col("tid") == threads.calling_tid) & pl.col("sampled"))
     counts = dict(own.group_by("layer").agg(pl.len()).filter(pl.col("len") >= FEW).iter_rows())
     elapsed = dict(threads.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
-    path = threads.path_times("layer").filter(pl.col("layer").is_in(list(counts)))
-    states = threads.times("layer")
-    found = []
-    for (layer,), rows in path.group_by(["layer"]):
-        parts = _parts(rows, threads.iterations)
-        of_threads = states.filter((pl.col("layer") == layer) & pl.col("tid").is_in(list(_members(threads))))
-        found.append(
-            WaitingLayer(
-                path=str(layer),
-                elapsed_ns=elapsed[str(layer)] / threads.iterations,
-                samples=counts[str(layer)],
-                critical_path=parts,
-                finding=finding(of_threads, elapsed[str(layer)], threads.taken.threads or 1),
-            )
+    parts = _parts(threads.path_times("layer"), "layer", threads.iterations)
+    members = [threads.calling_tid, *threads.team()]
+    states = threads.times("layer").filter(pl.col("tid").is_in(members)).partition_by("layer", as_dict=True)
+    found = [
+        WaitingLayer(
+            path=layer,
+            elapsed_ns=elapsed[layer] / threads.iterations,
+            samples=samples,
+            critical_path=parts[layer],
+            finding=finding(states[(layer,)], elapsed[layer], threads.taken.threads or 1),
         )
+        for layer, samples in counts.items()
+    ]
     return sorted(found, key=lambda one: (-one.elapsed_ns, one.path))
 
 
-def _members(threads: _Threads) -> set[int]:
-    return {threads.calling_tid, *threads.team()}
-
-
 def _by_iteration(threads: _Threads, whole: pl.DataFrame) -> list[WaitingIteration]:
-    elapsed = dict(threads.elapsed.group_by("iteration").agg(pl.col("elapsed_ns").sum()).iter_rows())
+    elapsed = threads.elapsed.group_by("iteration").agg(pl.col("elapsed_ns").sum()).sort("iteration")
+    parts = _parts(whole, "iteration", 1)
     return [
-        WaitingIteration(
-            iteration=iteration,
-            elapsed_ns=elapsed[iteration],
-            critical_path=_parts(whole.filter(pl.col("iteration") == iteration), 1),
-        )
-        for iteration in sorted(elapsed)
+        WaitingIteration(iteration=iteration, elapsed_ns=ns, critical_path=parts[iteration])
+        for iteration, ns in elapsed.iter_rows()
     ]
 
 

@@ -21,6 +21,9 @@ NOBODYS: Final = {HANDING_OVER: "hand-over between threads", UNSEEN: f"waiting {
 PARTS: Final = 6
 """Parts of the critical path that are told."""
 
+CROWDED: Final = 0.1
+"""From which share of the threads' time in which others ran on their processors that is told."""
+
 LEAST: Final = 0.005
 """Of the path, or of a thread's time: less is not told."""
 
@@ -60,6 +63,7 @@ def _threads(waiting: Waiting, page: Page) -> None:
             _efficiency(waiting, page),
             _path(waiting.critical_path, waiting, page),
             _blocked(rows, waiting),
+            _preempted(rows, waiting, page),
             "waiting: in the OpenMP runtime, on a processor; blocked: off it of its own accord; preempted: others ran",
             f"path: what the inference could not have gone on without. Samples every {milliseconds(waiting.period_ns)}"
             " ms of processor time: sums are unbiased, single moments are not known better",
@@ -151,6 +155,18 @@ def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting) -> str:
         if ns >= LEAST * waiting.elapsed_ns
     ]
     return f"blocked for: {', '.join(told)}" if told else ""
+
+
+def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
+    """Where others had the processors, times are not the model's own."""
+    members = [one for one in rows if one.role != "other"]
+    share = sum(one.preempted_ns for one in members) / (len(members) * waiting.elapsed_ns) if members else 0.0
+    if share < CROWDED:
+        return ""
+    return (
+        f"others ran in the threads' place {percent(share, page.glyphs)} of the time, and all times have that in them."
+        " Remedy: nothing else on these processors, and no more --threads than there are"
+    )
 
 
 def _short(row: WaitingLayer, waiting: Waiting, page: Page) -> str:

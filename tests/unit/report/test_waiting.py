@@ -148,6 +148,14 @@ def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
     assert f"worker {WORKER} at work" in " ".join(printed(twice, 120).split())
 
 
+def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
+    built = document.build(waits(tmp_path))
+    assert "others ran" not in printed(built, 120).replace("preempted: others ran", "")
+    threads = [msgspec.structs.replace(one, preempted_ns=of(built).elapsed_ns / 4) for one in of(built).threads]
+    crowded = msgspec.structs.replace(built, waiting=msgspec.structs.replace(of(built), threads=threads))
+    assert "others ran in the threads' place 25.0% of the time" in " ".join(printed(crowded, 120).split())
+
+
 def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> None:
     """And those of layers that work are not, nor is what does not rest on instructions."""
     built = document.build(waits(tmp_path))
