@@ -2,8 +2,9 @@
 
 A primitive is joined to the call of a leaf layer that was open when it began. It is proven to lie there when it begins
 and ends inside by more than the error of its clock; one that does not, or that several open layers could have called
-(threads), is not joined but counted. Times are of one iteration: medians over those in which oneDNN reported; shares
-are of the layer's time in the same ones. What fallbacks are is data (``primitives.toml``).
+(threads), is not joined but counted. Times are of one iteration of those in which oneDNN reported: for each layer the
+one in which it took the median of its times, so that its parts add up; shares are of its time in the same one. What fallbacks are
+is data (``primitives.toml``).
 """
 
 from __future__ import annotations
@@ -91,13 +92,14 @@ def analyse(
     leaves = leaf_spans(reported, layers)
     located = locate(primitives, leaves, error_ns)
     located = located.with_columns(tensors(located))
-    by_layer = _by_layer(located, leaves, flags, held_to)
+    typical = _typical(leaves)
+    shown, own = (frame.join(typical, on=["path", "iteration"], how="semi") for frame in (located, leaves))
     wholes = whole_spans(reported)[0].group_by("iteration").agg(LENGTH.sum().alias("length_ns"))
     margin = located.filter(pl.col("why_not").is_null())["margin_ns"].min()
     return Primitives(
         calls=located.drop("margin_ns"),
-        by_layer=by_layer,
-        without=_without(located, leaves, layers),
+        by_layer=_by_layer(shown.sort("order"), own, flags, held_to),
+        without=_without(shown, own, layers),
         margin_ns=margin if isinstance(margin, int) else None,
         whole_ns=int(wholes.select(pl.col("length_ns").median().fill_null(0)).item()),
         iterations=wholes.height,
@@ -112,6 +114,17 @@ def _while_reporting(primitives: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFr
     # Where nothing at all was reported, the iteration made for it is the last one.
     chosen = inside["iteration"].unique() if inside.height else whole.tail(1)["iteration"]
     return spans.filter(pl.col("iteration").is_in(chosen.implode()))
+
+
+def _typical(leaves: pl.DataFrame) -> pl.DataFrame:
+    """Of each layer (``path``) the ``iteration`` in which it took the median of its times, the lower one of two."""
+    return (
+        leaves.group_by("path", "iteration")
+        .agg(layer_ns=LENGTH.sum())
+        .sort("layer_ns", "iteration")
+        .group_by("path")
+        .agg(pl.col("iteration").gather((pl.len() - 1) // 2).first())
+    )
 
 
 def locate(primitives: pl.DataFrame, leaves: pl.DataFrame, error_ns: int) -> pl.DataFrame:
@@ -146,19 +159,12 @@ def locate(primitives: pl.DataFrame, leaves: pl.DataFrame, error_ns: int) -> pl.
 
 
 def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str], held_to: str | None) -> pl.DataFrame:
-    lengths = (
-        leaves.group_by("path", "iteration")
-        .agg(layer_ns=LENGTH.sum(), first_ns=pl.col("begin_ns").min())
-        .group_by("path")
-        .agg(pl.col("layer_ns").median(), pl.col("first_ns").min())
-    )
+    lengths = leaves.group_by("path").agg(layer_ns=LENGTH.sum(), first_ns=pl.col("begin_ns").min())
     key = ["path", "primitive", "implementation", "data_types", "layouts", "algorithm", "tensor"]
     rows = (
         located.drop_nulls("path")
-        .group_by(*key, "iteration")
-        .agg(pl.col("problem").sort_by("time_ns").last(), executions=pl.len(), time_ns=pl.col("time_ns").sum())
         .group_by(key)
-        .agg(pl.col("problem").sort_by("time_ns").last(), pl.col("executions", "time_ns").median().cast(pl.Int64))
+        .agg(pl.col("problem").sort_by("time_ns").last(), executions=pl.len(), time_ns=pl.col("time_ns").sum())
         .join(lengths, on="path")
         .sort("first_ns", "time_ns", *key, descending=[False, True, *[False] * len(key)])
         .with_columns(share=pl.col("time_ns") / pl.col("layer_ns"))
@@ -181,10 +187,8 @@ def _without(located: pl.DataFrame, leaves: pl.DataFrame, layers: pl.DataFrame) 
     reasons = {name: bypass.reason for name, bypass in known.items()}
     remedies = {name: bypass.remedy for name, bypass in known.items()}
     return (
-        bare.group_by("path", "iteration")
+        bare.group_by("path")
         .agg(calls=pl.len(), time_ns=LENGTH.sum())
-        .group_by("path")
-        .agg(pl.col("calls", "time_ns").median().cast(pl.Int64))
         .join(types, on="path", how="left")
         .with_columns(
             reason=pl.col("type").replace_strict(reasons, default=None, return_dtype=pl.String),

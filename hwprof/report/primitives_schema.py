@@ -7,7 +7,7 @@ import msgspec
 
 class Primitive(msgspec.Struct, kw_only=True, frozen=True):
     """What a layer executed alike, in the words of oneDNN; sums over the executions of one iteration
-    (medians of the iterations in which oneDNN reported)."""
+    (of those in which oneDNN reported the one in which the layer took the median of its times)."""
 
     layer: str
     primitive: str  # convolution, matmul, reorder, ...

@@ -145,8 +145,8 @@ def table(found: Primitives, page: Page) -> None:
     )
     page.notes(
         [
-            f"oneDNN's own times in one iteration, {_iterations(found)} of pass {found.pass_name} in which it reported;"
-            " shares of the layer's time in the same",
+            f"oneDNN's own times in one iteration of pass {found.pass_name}{_iterations(found)}; shares of the layer's"
+            " time in the same",
             "what writes a tensor first also takes its page faults",
             f"{NONE}: the layer executed no primitive" if None in rows else "",
             "all layers: primitives.csv, and the report with --format json",
@@ -155,7 +155,7 @@ def table(found: Primitives, page: Page) -> None:
 
 
 def _iterations(found: Primitives) -> str:
-    return "the one" if found.iterations == 1 else f"medians of the {found.iterations}"
+    return "" if found.iterations < 2 else f": of {found.iterations} the one in which the layer took its median time"
 
 
 def _data_types(told: str) -> str:
