@@ -3,8 +3,8 @@
 A primitive is joined to the call of a leaf layer that was open when it began. It is proven to lie there when it begins
 and ends inside by more than the error of its clock; one that does not, or that several open layers could have called
 (threads), is not joined but counted. Times are of one iteration of those in which oneDNN reported: for each layer the
-one in which it took the median of its times, so that its parts add up; shares are of its time in the same one. What fallbacks are
-is data (``primitives.toml``).
+one in which it took the median of its times, so that its parts add up; shares are of its time in the same one. What
+fallbacks are is data (``primitives.toml``).
 """
 
 from __future__ import annotations
