@@ -35,4 +35,5 @@ def wilson(share: pl.Expr, trials: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
     squared = NORMAL_95**2
     centre = (share + squared / (2 * trials)) / (1 + squared / trials)
     spread = NORMAL_95 / (1 + squared / trials) * (share * (1 - share) / trials + squared / (4 * trials**2)).sqrt()
-    return (centre - spread).clip(0, 1), (centre + spread).clip(0, 1)
+    # a share of 0 or 1 is its interval's end, which rounding may put beside it
+    return pl.min_horizontal(centre - spread, share).clip(0, 1), pl.max_horizontal(centre + spread, share).clip(0, 1)
