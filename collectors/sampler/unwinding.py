@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 from collections.abc import Sequence
+from functools import cache
 from typing import Final
 
 import numpy as np
@@ -29,6 +30,7 @@ class Unwinder:
             np.array([mapping.start for mapping in mappings], dtype=np.uint64),
             np.array([mapping.end for mapping in mappings], dtype=np.uint64),
         )
+        self._frame_at = cache(self._frame)
         self._stack_pointer = STACK_POINTER.get(machine)
         self._instruction = INSTRUCTION.get(machine)
 
@@ -39,11 +41,11 @@ class Unwinder:
         if self._stack_pointer is None or self._instruction is None or not len(leaving.stack):
             return found
         registers = dict(leaving.registers)
-        base, stack = registers[self._stack_pointer], leaving.stack
+        base, stack = registers[self._stack_pointer], leaving.stack.tolist()
         at = registers[self._instruction]
         while len(found) < DEEPEST:
-            frame = self._frame(at)
-            known = _outer(frame, registers, base, stack.tolist()) if frame is not None else None
+            frame = self._frame_at(at)
+            known = _outer(frame, registers, base, stack) if frame is not None else None
             if frame is None or known is None:
                 break
             registers = {**registers, **known, self._stack_pointer: registers[frame.register] + frame.offset}
