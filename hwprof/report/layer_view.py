@@ -29,9 +29,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
         _threads(found, page)
     else:
         _by_instructions(found, page)
-    if found.primitives and page.document.primitives is not None:
-        page.title("oneDNN primitives")
-        primitives_view.table(page.document.primitives, _narrowed(found, page))
+    primitives_view.show_hottest(_narrowed(found, page))
     if full_names:
         sampled_columns.full_names(found.kernels, page)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
@@ -14,6 +15,7 @@ from hwprof.report.figures import plural
 from hwprof.report.grid import Column
 from hwprof.report.page import PATH, Page
 from hwprof.report.primitives_schema import Bypass, Fallback, Primitive, Primitives, Reorders
+from hwprof.report.schema import Layer
 
 NAMES: Final = 3
 """How many layers of a finding are named; JSON and CSV have all."""
@@ -21,11 +23,11 @@ NAMES: Final = 3
 SMALL: Final = 0.001
 """Findings of a smaller share of the whole are left out of the text."""
 
+TITLE: Final = "oneDNN primitives"
+
 LAYOUTS: Final = 30
 PROBLEM: Final = 30
 """To how many characters layouts and problems may be cut."""
-
-NONE: Final = "none"
 
 
 def show(page: Page) -> None:
@@ -34,7 +36,7 @@ def show(page: Page) -> None:
     if found is None or not (found.executed or found.bypasses):
         return
     version = (found.version or "").partition(" ")[0]  # the commit follows
-    page.title(f"oneDNN {version} primitives" if version else "oneDNN primitives")
+    page.title(f"oneDNN {version} primitives" if version else TITLE)
     fallbacks = [fallback for fallback in found.fallbacks if _matters(fallback)]
     for fallback in fallbacks:
         what = f"{fallback.primitive} by {fallback.implementation}, {fallback.kind}"
@@ -52,6 +54,25 @@ def show(page: Page) -> None:
     _reorders(found.reorders, page)
     _not_joined(found, page)
     page.console.print()
+    table(found, page)
+
+
+def show_hottest(page: Page) -> None:
+    """What concerns the page's hottest layers alone, where it is about these: its findings, and what they executed."""
+    found = page.document.primitives
+    if found is None:
+        return
+    paths = {layer.path for layer in page.hottest()}
+    fallbacks = [fallback for fallback in found.fallbacks if paths & set(fallback.layers)]
+    bypasses = [bypass for bypass in found.bypasses if bypass.reason is not None and paths & set(bypass.layers)]
+    if not (fallbacks or bypasses or any(row.layer in paths for row in found.by_layer)):
+        return
+    page.title(TITLE)
+    for fallback in fallbacks:
+        what = f"{fallback.primitive} by {fallback.implementation}, {fallback.kind}"
+        _item(page, "warning: ", what, f"why: {fallback.reason}", _remedy(fallback.remedy))
+    for bypass in bypasses:
+        _item(page, "", f"{bypass.type} without oneDNN", f"why: {bypass.reason}", _remedy(bypass.remedy))
     table(found, page)
 
 
@@ -108,50 +129,58 @@ def _item(page: Page, mark: str, text: str, *below: str) -> None:
 
 
 def table(found: Primitives, page: Page) -> None:
-    """One row for each primitive of the hottest layers that computes; reorders are summed beside."""
-    layers = page.hottest()
-    by_layer: dict[str, list[Primitive]] = {layer.path: [] for layer in layers}
-    moved: dict[str, float] = {}
+    """One row for each primitive of the hottest layers that computes, with its layer's reorders summed beside; those of
+    a single layer in rows of their own."""
+    layers, glyphs = page.hottest(), page.glyphs
+    executed: dict[str, list[Primitive]] = {layer.path: [] for layer in layers}
     for row in found.by_layer:
-        if row.primitive == REORDER:
-            moved[row.layer] = moved.get(row.layer, 0.0) + row.share
-        elif row.layer in by_layer:
-            by_layer[row.layer].append(row)
+        executed.get(row.layer, []).append(row)
     header, names = page.names(layers)
-    cells: list[tuple[str, str, Primitive | None]] = []
-    for path, name in zip(by_layer, names, strict=True):
-        rows: list[Primitive | None] = [*by_layer[path]]
-        cells += [(name if not number else "", path, row) for number, row in enumerate(rows or [None])]
-    if not any(row is not None for _, _, row in cells):
-        return
-    glyphs = page.glyphs
-    rows = [row for _, _, row in cells]
-    reorders = [moved.get(path) if name else None for name, path, _ in cells]
-    page.rows(
-        [
-            Column(header, [name for name, _, _ in cells], right=False, least=PATH),
-            Column("primitive", [row.primitive if row else NONE for row in rows], 1, right=False),
-            Column("implementation", [row.implementation if row else "" for row in rows], right=False),
-            Column("data", [_data_types(row.data_types) if row else "" for row in rows], 2, right=False),
-            Column(
-                "layouts: src wei dst", [_layouts(row) if row else "" for row in rows], 4, right=False, least=LAYOUTS
-            ),
-            Column("problem", [row.problem if row else "" for row in rows], 6, right=False, least=PROBLEM),
-            Column("runs", [str(row.executions) if row else "" for row in rows], 5),
-            Column("ms", [figures.milliseconds(row.time_ns) if row else "" for row in rows], 3),
-            Column("of layer", [figures.percent(row.share, glyphs) if row else "" for row in rows]),
-            Column("reorders", ["" if share is None else figures.percent(share, glyphs) for share in reorders]),
-        ]
-    )
+    shown: list[tuple[str, Primitive, str]] = []
+    for name, own in zip(names, executed.values(), strict=True):
+        computing = [row for row in own if row.primitive != REORDER]
+        moved = sum(row.share for row in own if row.primitive == REORDER)
+        for number, row in enumerate(own if len(layers) == 1 else computing or own):
+            shown.append(("" if number else name, row, "" if number else figures.percent(moved, glyphs)))
+    rows = [row for _, row, _ in shown]
+    reorders = [] if len(layers) == 1 else [Column("reorders", [moved for _, _, moved in shown])]
+    if rows:
+        page.rows(
+            [
+                Column(header, [name for name, _, _ in shown], right=False, least=PATH),
+                Column("primitive", [_kind(row) for row in rows], 1, right=False),
+                Column("implementation", [row.implementation for row in rows], right=False),
+                Column("data", [_data_types(row.data_types) for row in rows], 2, right=False),
+                Column("layouts: src wei dst", [_layouts(row) for row in rows], 4, right=False, least=LAYOUTS),
+                Column("problem", [row.problem for row in rows], 6, right=False, least=PROBLEM),
+                Column("runs", [str(row.executions) for row in rows], 5),
+                Column("ms", [figures.milliseconds(row.time_ns) for row in rows], 3),
+                Column("of layer", [figures.percent(row.share, glyphs) for row in rows]),
+                *reorders,
+            ]
+        )
     page.notes(
         [
+            _without([layer for layer in layers if not executed[layer.path]]),
             f"oneDNN's own times in one iteration of pass {found.pass_name}{_iterations(found)}; shares of the layer's"
             " time in the same",
             "what writes a tensor first also takes its page faults",
-            f"{NONE}: the layer executed no primitive" if None in rows else "",
             "all layers: primitives.csv, and the report with --format json",
         ]
     )
+
+
+def _without(layers: Sequence[Layer]) -> str:
+    """How many of these layers have no row, by type."""
+    if not layers:
+        return ""
+    types = Counter(layer.type or "of unknown type" for layer in layers)
+    named = figures.enumerate_words([f"{number} {name}" for name, number in types.most_common()])
+    return f"without a primitive: {named}"
+
+
+def _kind(row: Primitive) -> str:
+    return f"{row.primitive} ({row.tensor})" if row.tensor is not None else row.primitive
 
 
 def _iterations(found: Primitives) -> str:

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report import document, tables, terminal
+from hwprof.report import document, primitives_view, tables, terminal
+from hwprof.report.page import Page
 from hwprof.report.primitives_schema import Primitives
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
@@ -174,3 +176,30 @@ def test_the_iteration_for_it_is_named(tmp_path: Path) -> None:
     assert isinstance(console.file, io.StringIO)
     (line,) = [line for line in console.file.getvalue().splitlines() if "trace: completed" in line]
     assert line.rstrip().endswith("iterations: 1 warm-up, 1 timed, 2 timed and counted, 1 for onednn_verbose alone")
+
+
+def of_one(run: RunDirectory, path: str) -> str:
+    found = document.build(run)
+    one = msgspec.structs.replace(found, hottest=msgspec.structs.replace(found.hottest, layers=[path]))
+    console = Console(file=io.StringIO(), width=120)
+    primitives_view.show_hottest(Page(one, console))
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_of_a_single_layer_every_reorder_has_a_row_and_only_its_findings_are_told(tmp_path: Path) -> None:
+    text = of_one(reporting(tmp_path, EXECUTED), "model.0.conv")
+    kinds = ("reorder (input)", "reorder (weights)", "reorder (output)", "warning: convolution")
+    assert [text.count(kind) for kind in kinds] == [1, 1, 1, 1]
+    assert "without a primitive" not in text
+    assert "warning: convolution by jit:avx2, narrow" in text
+
+
+def test_of_a_single_layer_that_bypassed_onednn_the_reason_is_told(tmp_path: Path) -> None:
+    run = reporting(tmp_path, EXECUTED[:4])
+    assert "why: PyTorch does not give oneDNN every convolution" in of_one(run, "model.1.cv1.conv")
+    assert of_one(run, "model.0.act") == "", "oneDNN has nothing to do with it"
+
+
+def test_layers_without_a_primitive_are_counted_by_type(tmp_path: Path) -> None:
+    assert "without a primitive: 2 SiLU and 1 Detect" in said(reporting(tmp_path, EXECUTED))
