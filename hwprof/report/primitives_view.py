@@ -159,15 +159,14 @@ def table(found: Primitives, page: Page) -> None:
                 *reorders,
             ]
         )
-    page.notes(
-        [
-            _without([layer for layer in layers if not executed[layer.path]]),
-            f"oneDNN's own times in one iteration of pass {found.pass_name}{_iterations(found)}; shares of the layer's"
-            " time in the same",
-            "what writes a tensor first also takes its page faults",
-            "all layers: primitives.csv, and the report with --format json",
-        ]
-    )
+    without = _without([layer for layer in layers if not executed[layer.path]])
+    times = [
+        f"oneDNN's own times in one iteration of pass {found.pass_name}{_iterations(found)}; shares of the layer's"
+        " time in the same",
+        "what writes a tensor first also takes its page faults",
+        "all layers: primitives.csv, and the report with --format json",
+    ]
+    page.notes([without, *times] if rows else [without] if len(layers) > 1 else [])
 
 
 def _without(layers: Sequence[Layer]) -> str:

@@ -197,7 +197,9 @@ def test_of_a_single_layer_every_reorder_has_a_row_and_only_its_findings_are_tol
 
 def test_of_a_single_layer_that_bypassed_onednn_the_reason_is_told(tmp_path: Path) -> None:
     run = reporting(tmp_path, EXECUTED[:4])
-    assert "why: PyTorch does not give oneDNN every convolution" in of_one(run, "model.1.cv1.conv")
+    text = of_one(run, "model.1.cv1.conv")
+    assert "why: PyTorch does not give oneDNN every convolution" in text
+    assert "oneDNN's own times" not in text, "there are none"
     assert of_one(run, "model.0.act") == "", "oneDNN has nothing to do with it"
 
 
