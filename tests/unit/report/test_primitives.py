@@ -11,12 +11,13 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report import document, primitives_view, tables, terminal
+from hwprof.report import document, primitives_view, schema, tables, terminal
 from hwprof.report.page import Page
 from hwprof.report.primitives_schema import Primitives
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
+from tests.requirements import require_module
 from tests.synthetic_run import build
 
 FLAGS = ["sse4_1", "avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
@@ -205,3 +206,10 @@ def test_of_a_single_layer_that_bypassed_onednn_the_reason_is_told(tmp_path: Pat
 
 def test_layers_without_a_primitive_are_counted_by_type(tmp_path: Path) -> None:
     assert "without a primitive: 2 SiLU and 1 Detect" in said(reporting(tmp_path, EXECUTED))
+
+
+def test_json_round_trips_and_fulfils_its_schema(tmp_path: Path) -> None:
+    found = document.build(reporting(tmp_path, EXECUTED))
+    data = schema.encode(found)
+    assert schema.decode(data) == found
+    require_module("jsonschema").Draft202012Validator(schema.json_schema()).validate(msgspec.json.decode(data))
