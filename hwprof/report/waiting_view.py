@@ -13,9 +13,10 @@ from hwprof.report.page import PATH, Page
 from hwprof.report.sampled_schema import SampledLayer
 from hwprof.report.waiting_schema import PathPart, ThreadTimes, Waiting, WaitingLayer
 
-ROLES: Final = {"calling": "calling thread", "team": "OpenMP team", "other": "other thread"}
+ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other thread"}
+"""A worker is a thread of the OpenMP team."""
 
-NOBODYS: Final = {HANDING_OVER: "hand-over between threads", UNSEEN: f"waiting {UNSEEN}"}
+NOBODYS: Final = {HANDING_OVER: "hand-over", UNSEEN: f"waiting {UNSEEN}"}
 """Parts of the path that are no thread's own."""
 
 PARTS: Final = 6
@@ -46,8 +47,8 @@ def _threads(waiting: Waiting, page: Page) -> None:
 
     page.table(
         [
-            Column("thread", [_name(one) for one in rows], right=False, least=12),
-            Column("role", [ROLES[one.role] for one in rows], 3, right=False),
+            Column("thread", [_who(one.tid, waiting) for one in rows], right=False, least=14),
+            Column("name", [f"{one.name or ''} {one.tid}".strip() for one in rows], 3, right=False),
             Column("busy ms", ms([one.busy_ns for one in rows])),
             Column("waiting", ms([one.waiting_ns for one in rows])),
             Column("blocked", ms([sum(one.blocked_ns.values()) for one in rows])),
@@ -110,23 +111,18 @@ def _layers(waiting: Waiting, page: Page) -> None:
     )
 
 
-def _name(one: ThreadTimes) -> str:
-    return f"{one.name} {one.tid}" if one.name else str(one.tid)
-
-
-def _who(part: PathPart, waiting: Waiting) -> str:
-    role = next((one.role for one in waiting.threads if one.tid == part.tid), "other")
+def _who(tid: int, waiting: Waiting) -> str:
+    """By its role, with its number where several have the same one."""
+    role = next((one.role for one in waiting.threads if one.tid == tid), "other")
     several = sum(one.role == role for one in waiting.threads) > 1
-    return {"calling": "calling thread", "team": "worker", "other": "thread"}[role] + (
-        f" {part.tid}" if several else ""
-    )
+    return f"{ROLES[role]} {tid}" if several else ROLES[role]
 
 
 def _told(part: PathPart, waiting: Waiting, page: Page) -> str:
     share = percent(part.share, page.glyphs)
     if part.state in NOBODYS:
         return f"{NOBODYS[part.state]} {share}"
-    return f"{_who(part, waiting)} {'at work' if part.state == BUSY else part.state} {share}"
+    return f"{_who(part.tid, waiting)} {'at work' if part.state == BUSY else part.state} {share}"
 
 
 def _efficiency(waiting: Waiting, page: Page) -> str:
@@ -170,7 +166,14 @@ def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str
 
 
 def _short(row: WaitingLayer, waiting: Waiting, page: Page) -> str:
-    return ", ".join(_told(part, waiting, page) for part in row.critical_path[:2])
+    """The two longest parts, without what goes without saying: that a thread was at work."""
+    told = []
+    for part in row.critical_path[:2]:
+        what = NOBODYS[part.state] if part.state in NOBODYS else _who(part.tid, waiting).replace(" thread", "")
+        doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
+        if part.share >= LEAST:
+            told.append(f"{what}{doing} {_percent(part.share, page)}")
+    return ", ".join(told)
 
 
 def _off(one: SampledLayer | None, row: WaitingLayer, waiting: Waiting, page: Page) -> str:
