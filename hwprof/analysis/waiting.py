@@ -18,6 +18,10 @@ from hwprof.analysis.states import ABSENT, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
 SINGLE: Final = 0.9
 """From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""
 
+MOSTLY: Final = 0.5
+"""For which part of a layer's time that thread must be at work: where even that one hardly was, something else is in
+the way."""
+
 WORTH_TELLING: Final = 0.1
 """Of the threads' time in a layer: less is not told."""
 
@@ -121,7 +125,8 @@ def finding(states: pl.DataFrame, elapsed_ns: float, threads: int) -> str | None
     whole_ns = threads * elapsed_ns
     busy = states.filter(pl.col("state") == BUSY).group_by("tid").agg(pl.col("ns").sum())["ns"]
     busy_ns, most_ns = float(busy.sum()), float(busy.max() or 0)  # type: ignore[arg-type]
-    if threads > 1 and busy_ns and most_ns >= SINGLE * busy_ns and busy_ns <= (1 - WORTH_TELLING) * whole_ns:
+    alone = busy_ns and most_ns >= max(SINGLE * busy_ns, MOSTLY * elapsed_ns)
+    if threads > 1 and alone and busy_ns <= (1 - WORTH_TELLING) * whole_ns:
         return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
     lost = {
         state: float(ns)

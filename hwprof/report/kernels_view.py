@@ -12,7 +12,6 @@ from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.report import figures, sampled_columns
 from hwprof.report.grid import Column
 from hwprof.report.page import Page
-from hwprof.report.sampled_columns import NAME
 from hwprof.report.sampled_schema import SampledFigures, SampledKernel, SampledLayer, Sampling
 from hwprof.report.schema import Layer
 from hwprof.report.selection import HotKernels, KernelLayers, LayerKernels
@@ -22,6 +21,9 @@ SHOWN: Final = 6
 
 OF_ONE: Final = 20
 """Kernels that it shows where there is only one layer to show."""
+
+NAME: Final = 38
+"""Kernels are what this is about: columns go before their names are cut below that."""
 
 INDENT: Final = "  "
 

@@ -150,7 +150,7 @@ def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting) -> str:
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
         if ns >= LEAST * waiting.elapsed_ns
     ]
-    return f"blocked for: {', '.join(told)}" if told else ""
+    return f"blocked for, all threads together: {', '.join(told)}" if told else ""
 
 
 def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
