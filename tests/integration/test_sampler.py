@@ -222,7 +222,7 @@ def test_a_ring_that_overflows_tells_how_much_was_lost(
     found = sampler.stop()
     kept = of(found, worker.process.pid).height
     assert found.detail["lost"] > 1000
-    assert kept + found.detail["lost"] > 0.85 * 3200, "and records of switches"
+    assert kept + found.detail["lost"] > 0.7 * 3200, "and records of switches: some of the samples were never taken"
     assert any("records were lost: rings of 32 KiB were full" in note for note in found.notes)
     assert any("no sample stands for" in note for note in found.notes)
 

@@ -3,14 +3,37 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import pytest
 
-from tests.pmu.machine import run_in_vm
+from hwprof.run.directory import RunDirectory
+from tests.pmu.machine import guest_wheels, run_in_vm, staged
 
 Results = dict[str, dict[str, Any]]
+Runs = dict[int, RunDirectory]
+"""By number of threads."""
+
+KNOWN: Final = (
+    "what_is_there",
+    "known_loops",
+    "threads_come_and_go",
+    "many_events",
+    "a_dead_event",
+    "defaults",
+    "what_the_pmu_lacks",
+    "scarce_counters",
+    "sampled_loops",
+    "counted_and_sampled",
+    "ordinary_samplers",
+    "ordinary_user",
+    "events",
+)
+PAPI: Final = ("papi_beside_perf", "papi_in_turn", "papi_at_levels")
+WITHOUT_PMU: Final = ("what_is_there", "papi_available", "sample_a_little")
 
 
 def run_jobs(out: Path, *jobs: str, **options: Any) -> Results:
@@ -20,36 +43,61 @@ def run_jobs(out: Path, *jobs: str, **options: Any) -> Results:
     return {job: json.loads((out / f"{job}.json").read_text()) for job in jobs}
 
 
+def collect(out: Path, *threads: int) -> Runs:
+    """One boot, a run for each number of threads. An ordinary user counts user code only, so that the kernel's
+    interrupts do not count; address and hash randomisation are off, so that the same code runs in every boot."""
+    command = ["setarch", "aarch64", "-R", "python3", "-m", "tests.pmu.guest.collect", *map(str, threads)]
+    environment = {"PYTHONHASHSEED": "0"}
+    done = run_in_vm(command, out=out, torch=True, user=True, paranoid=2, timeout_s=540, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {number: RunDirectory.latest(out / str(number)) for number in threads}
+
+
+BOOTS: Final[dict[str, Callable[[Path], Any]]] = {
+    "collected": lambda out: collect(out, 1, 2),
+    "found": lambda out: run_jobs(out, *KNOWN, timeout_s=240),
+    "collected_again": lambda out: collect(out, 1),
+    "found_by_papi": lambda out: run_jobs(out, *PAPI, cpu="cortex-a57", paranoid=1),
+    "found_without_pmu": lambda out: run_jobs(out, *WITHOUT_PMU, cpu="cortex-a72,pmu=off", paranoid=1),
+}
+"""By the fixture that has what was found; those that take longest first."""
+
+
 @pytest.fixture(scope="session")
-def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def boots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Any]]]:
+    """Those that the session's tests ask for, two at once, each of which keeps one processor busy."""
+    wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
+    guest_wheels()  # before two boots want them at once
+    staged()
+    with ThreadPoolExecutor(2) as pool:
+        yield {name: pool.submit(boot, tmp_path_factory.mktemp(name)) for name, boot in BOOTS.items() if name in wanted}
+
+
+@pytest.fixture(scope="session")
+def found(boots: dict[str, Future[Results]]) -> Results:
     """A Neoverse N1, which the event catalogue knows."""
-    jobs = (
-        "what_is_there",
-        "known_loops",
-        "threads_come_and_go",
-        "many_events",
-        "a_dead_event",
-        "defaults",
-        "what_the_pmu_lacks",
-        "scarce_counters",
-        "sampled_loops",
-        "counted_and_sampled",
-        "ordinary_samplers",
-        "ordinary_user",
-        "events",
-    )
-    return run_jobs(tmp_path_factory.mktemp("found"), *jobs, timeout_s=240)
+    return boots["found"].result()
 
 
 @pytest.fixture(scope="session")
-def found_by_papi(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def found_by_papi(boots: dict[str, Future[Results]]) -> Results:
     """A Cortex A57, whose PMU the emulator has and for which PAPI 7.0 knows presets."""
-    jobs = ("papi_beside_perf", "papi_in_turn", "papi_at_levels")
-    return run_jobs(tmp_path_factory.mktemp("papi"), *jobs, cpu="cortex-a57", paranoid=1)
+    return boots["found_by_papi"].result()
 
 
 @pytest.fixture(scope="session")
-def found_without_pmu(tmp_path_factory: pytest.TempPathFactory) -> Results:
+def found_without_pmu(boots: dict[str, Future[Results]]) -> Results:
     """A Cortex A72, which PAPI 7.0 does not know, without a PMU."""
-    jobs = ("what_is_there", "papi_available", "sample_a_little")
-    return run_jobs(tmp_path_factory.mktemp("without"), *jobs, cpu="cortex-a72,pmu=off", paranoid=1)
+    return boots["found_without_pmu"].result()
+
+
+@pytest.fixture(scope="session")
+def collected(boots: dict[str, Future[Runs]]) -> Runs:
+    """``hwprof collect`` on a Neoverse N1, with one thread and with two."""
+    return boots["collected"].result()
+
+
+@pytest.fixture(scope="session")
+def collected_again(boots: dict[str, Future[Runs]]) -> Runs:
+    """The same with one thread, in a boot of its own."""
+    return boots["collected_again"].result()
