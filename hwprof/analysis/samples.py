@@ -87,14 +87,24 @@ class Timeline:
 
     def overlaps(self, begins_ns: Numbers, ends_ns: Numbers) -> tuple[Numbers, Numbers, Numbers]:
         """What intervals share with the spans that own time: (number of the interval, row of the span, nanoseconds)."""
+        interval, piece, begin, end = self.pieces(begins_ns, ends_ns)
+        return interval, self.owner[piece], end - begin
+
+    def pieces(self, begins_ns: Numbers, ends_ns: Numbers) -> tuple[Numbers, Numbers, Numbers, Numbers]:
+        """Intervals cut at the edges, where a span owns the time: (number of the interval, place of the edge before,
+        begin, end)."""
+        if not len(self.edges):
+            nothing = np.zeros(0, dtype=np.int64)
+            return nothing, nothing, nothing, nothing
         first = np.maximum(np.searchsorted(self.edges, begins_ns, side="right") - 1, 0)
         count = np.maximum(np.searchsorted(self.edges, ends_ns) - first, 0)
         interval = np.repeat(np.arange(len(count)), count)
         piece = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count) + first[interval]
         until = np.append(self.edges[1:], self.edges[-1:])
-        shared = np.minimum(until[piece], ends_ns[interval]) - np.maximum(self.edges[piece], begins_ns[interval])
-        real = (self.owner[piece] != NONE) & (shared > 0)
-        return interval[real], self.owner[piece[real]], shared[real]
+        begin = np.maximum(self.edges[piece], begins_ns[interval])
+        end = np.minimum(until[piece], ends_ns[interval])
+        real = (self.owner[piece] != NONE) & (end > begin)
+        return interval[real], piece[real], begin[real], end[real]
 
 
 def inference_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:

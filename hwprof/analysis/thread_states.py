@@ -132,19 +132,8 @@ def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:
 
 
 def _off(away: pl.DataFrame, inference: Inference) -> pl.DataFrame:
-    begins, ends = away["begin_ns"].to_numpy(), away["end_ns"].to_numpy()
-    edges, owner = inference.timeline.edges, inference.timeline.owner
-    if not len(edges):
-        return pl.DataFrame(schema=MOMENTS)
-    first = np.maximum(np.searchsorted(edges, begins, side="right") - 1, 0)
-    count = np.maximum(np.searchsorted(edges, ends) - first, 0)
-    interval = np.repeat(np.arange(len(count)), count)
-    call = np.arange(len(interval)) - np.repeat(np.cumsum(count) - count, count) + first[interval]
-    begin = np.maximum(edges[call], begins[interval])
-    end = np.minimum(np.append(edges[1:], edges[-1:])[call], ends[interval])
-    real = (owner[call] >= 0) & (end > begin)
-    interval, call, begin, end = interval[real], call[real], begin[real], end[real]
-    rows = owner[call]
+    interval, call, begin, end = inference.timeline.pieces(away["begin_ns"].to_numpy(), away["end_ns"].to_numpy())
+    rows = inference.timeline.owner[call]
     return pl.DataFrame(
         {
             "tid": away["tid"].gather(interval),

@@ -37,12 +37,13 @@ def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
     ``sampled_kernels.sampled`` makes it."""
     waits = (pl.col("code") == WAITING_DOMAIN).fill_null(False)
     return (
-        sampled.group_by(pl.col("layer").cast(pl.String), "tid")
+        sampled.group_by("layer", "tid")
         .agg(
             pl.len().cast(pl.Int64).alias("samples"),
             busy_ns=pl.col("cpu_ns").filter(~waits).sum(),
             wait_ns=pl.col("cpu_ns").filter(waits).sum(),
         )
+        .with_columns(pl.col("layer").cast(pl.String))
         .sort("layer", "tid")
     )
 

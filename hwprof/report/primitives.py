@@ -1,4 +1,4 @@
-"""oneDNN's primitives of a run, from its tables and its manifest: as analysed, and as the document's part."""
+"""oneDNN's primitives of a run, from its tables and its manifest."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Reported:
 
 def build(run: RunDirectory) -> Primitives | None:
     """The document's part; None where oneDNN did not report."""
-    reported = _reported(run)
+    reported = find(run)
     if reported is None:
         return None
     found, detail = reported.found, reported.detail
@@ -54,14 +54,9 @@ def build(run: RunDirectory) -> Primitives | None:
     )
 
 
-def of_run(run: RunDirectory) -> analysis.Primitives | None:
-    """What the first completed pass tells in which oneDNN reported; None where it did in none. The collector's record
-    says why, as for every collector."""
-    reported = _reported(run)
-    return reported.found if reported is not None else None
-
-
-def _reported(run: RunDirectory) -> Reported | None:
+def find(run: RunDirectory) -> Reported | None:
+    """The first completed pass in which oneDNN reported; None where it did in none. The collector's record says why, as
+    for every collector."""
     for record in run.completed_passes():
         collector = _collector(record)
         clock = next((clock for clock in record.clocks if clock.name == analysis.CLOCK), None)

@@ -21,7 +21,7 @@ from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
 from hwprof.errors import HwprofError
 from hwprof.report import document
-from hwprof.report.primitives import of_run
+from hwprof.report.primitives import find
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import PassContext
@@ -47,9 +47,9 @@ def collect(cwd: Path, *arguments: str, **environment: str) -> RunDirectory:
 
 
 def analysed(run: RunDirectory) -> Primitives:
-    found = of_run(run)
-    assert found is not None
-    return found
+    reported = find(run)
+    assert reported is not None
+    return reported.found
 
 
 @pytest.fixture(scope="module")
@@ -111,7 +111,7 @@ def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
 
 def test_a_run_in_which_onednn_did_not_report(tmp_path: Path) -> None:
     run = collect(tmp_path, "--model", "onednn_models:mixed", "--passes", "measure")
-    assert of_run(run) is None
+    assert find(run) is None
 
 
 def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) -> None:
