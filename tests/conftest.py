@@ -2,8 +2,66 @@
 
 from __future__ import annotations
 
+import fcntl
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Final
+
+import pytest
 from hypothesis import settings
+from xdist.remote import Producer
+from xdist.scheduler import LoadScopeScheduling
 
 # A deadline would make every property a timing test, and machines are noisy.
 settings.register_profile("hwprof", deadline=None)
 settings.load_profile("hwprof")
+
+ORDER: Final = ("pmu", "integration", "ui", "unit")
+"""What takes long begins first."""
+
+
+def _alone(item: pytest.Item) -> bool:
+    return item.get_closest_marker("alone") is not None
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Those that run beside others first, so that no process waits for one that is alone before the end."""
+    here = Path(__file__).parent
+    items.sort(key=lambda item: (_alone(item), ORDER.index(item.path.relative_to(here).parts[0])))
+
+
+class _ByWhatTheyShare(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
+    """Where processes share the tests (``pytest --numprocesses 2``), those that share what is made once stay in one:
+    the tests of a file, and all that look at emulated machines."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.partition("::")[0]
+        return "pmu" if "/pmu/" in file else file
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return _ByWhatTheyShare(config, log)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """A test marked ``alone`` has the machine to itself: no test of another process runs beside it."""
+    if not hasattr(item.config, "workerinput"):  # there is one process only
+        return (yield)
+    with _turn(item.config.cache.mkdir("turns"), alone=_alone(item)):
+        return (yield)
+
+
+@contextmanager
+def _turn(folder: Path, *, alone: bool) -> Iterator[None]:
+    """Waits for the room, in which one may be alone or several together; at the gate, so that who wants to be alone
+    need not wait until nobody else comes."""
+    with (folder / "gate").open("w") as gate, (folder / "room").open("w") as room:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(room, fcntl.LOCK_EX if alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        try:
+            yield
+        finally:
+            fcntl.flock(room, fcntl.LOCK_UN)  # whoever inherited the descriptor

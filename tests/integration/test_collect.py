@@ -18,6 +18,8 @@ from hwprof.trace.samples_kernels import IDLE
 from tests.perfetto import load
 from tests.requirements import missing, require_module, require_tool
 
+pytestmark = pytest.mark.alone
+
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1", "--no-instrumented")
 FACTORY = """
 import torch

@@ -9,9 +9,12 @@ import time
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from collectors.memory import MemoryCollector
 from hwprof.session.collector import Collected, PassContext
+
+pytestmark = pytest.mark.alone
 
 GROWTH_BYTES = 64 << 20
 SCRIPT = f"""

@@ -27,6 +27,8 @@ from hwprof.run.schema import TABLES
 from hwprof.session.collector import PassContext
 from tests.requirements import missing, require_module
 
+pytestmark = pytest.mark.alone
+
 SHORT = ("--collectors", COLLECTOR, "--iterations", "2", "--warmup", "1", "--threads", "2")
 HERE = Path(__file__).parent
 

@@ -15,6 +15,8 @@ from hwprof.hardware import catalogue, perf_event
 from tests.pmu.guest.papi_work import PAGES, ROUNDS, SOFTWARE, side_by_side, table
 from tests.requirements import missing, require_tool
 
+pytestmark = pytest.mark.alone
+
 HASHING = 100_000
 """Tens of milliseconds of work a thread: a reading is a small part of it."""
 

@@ -14,9 +14,13 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from collectors.perf import PerfCollector
 from hwprof.session.collector import CountedSpan
 from tests.requirements import missing
+
+pytestmark = pytest.mark.alone
 
 SLEEPING = 2000
 DESCRIPTORS = 9000  # four software events a thread, and some to spare

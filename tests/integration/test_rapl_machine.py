@@ -5,8 +5,12 @@ from __future__ import annotations
 import time
 from pathlib import Path
 
+import pytest
+
 from collectors.rapl import RaplCollector
 from hwprof.session.collector import PassContext
+
+pytestmark = pytest.mark.alone
 
 
 def test_energy_is_measured_or_the_reason_is_given() -> None:

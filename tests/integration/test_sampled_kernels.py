@@ -20,6 +20,8 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import empty
 from tests.requirements import missing, require_module
 
+pytestmark = pytest.mark.alone
+
 THREADS = 2
 COMMAND = (
     *("collect", "--model", "yolov8n", "--imgsz", "320", "--threads", str(THREADS)),

@@ -15,6 +15,8 @@ from collectors.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
 from tests.requirements import missing, require_module
 
+pytestmark = pytest.mark.alone
+
 SMALL = ("--model", "yolov8n", "--imgsz", "160", "--iterations", "4", "--warmup", "1", "--threads", "2")
 FREQUENCY_HZ = 2003
 

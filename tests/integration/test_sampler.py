@@ -24,6 +24,8 @@ from hwprof.run.schema import conform
 from hwprof.session.collector import Collected, PassContext
 from tests.requirements import missing, require_tool
 
+pytestmark = pytest.mark.alone
+
 FREQUENCY_HZ = 999
 BUSY_S = 0.5
 RACE_S = 0.005

@@ -14,6 +14,8 @@ from collectors.sampler import SamplerCollector
 from hwprof.session.collector import PassContext
 from tests.requirements import missing
 
+pytestmark = pytest.mark.alone
+
 ROUNDS = 20
 
 WORK = """

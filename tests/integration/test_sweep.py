@@ -20,6 +20,8 @@ from hwprof.hardware.perf_event import Attributes, group_read_bytes, open_event
 from tests.hands import Hand
 from tests.requirements import missing
 
+pytestmark = pytest.mark.alone
+
 PAGE_FAULTS, CONTEXT_SWITCHES, CPU_MIGRATIONS = 2, 3, 4
 EVENTS = (perf_event.CONFIG_TASK_CLOCK, PAGE_FAULTS, CONTEXT_SWITCHES, CPU_MIGRATIONS)
 SIZE = group_read_bytes(len(EVENTS))

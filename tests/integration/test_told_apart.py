@@ -16,7 +16,10 @@ import pytest
 from collectors.sampler import SamplerCollector
 from tests.requirements import missing, require_module
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+pytestmark = [
+    pytest.mark.alone,
+    pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64"),
+]
 
 HERE = Path(__file__).parent
 COMMAND = (

@@ -23,6 +23,8 @@ from tests import perfetto, synthetic_run, synthetic_samples
 from tests.requirements import missing, require_module
 from tests.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
 
+pytestmark = pytest.mark.alone
+
 if TYPE_CHECKING:
     from tests.perfetto.trace_processor import TraceProcessor
 

@@ -18,6 +18,8 @@ from hwprof.hardware.pmu import Code, find
 from hwprof.session.collector import PassContext
 from tests.requirements import missing
 
+pytestmark = pytest.mark.alone
+
 CONFIG_CPU_CLOCK = 0
 """PERF_COUNT_SW_CPU_CLOCK: on a processor it counts nanoseconds, whatever runs there."""
 

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final
 
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests.pmu.machine import guest_wheels, run_in_vm, staged
+from tests.pmu.machine import run_in_vm
 
 Results = dict[str, dict[str, Any]]
 Runs = dict[int, RunDirectory]
@@ -53,51 +51,31 @@ def collect(out: Path, *threads: int) -> Runs:
     return {number: RunDirectory.latest(out / str(number)) for number in threads}
 
 
-BOOTS: Final[dict[str, Callable[[Path], Any]]] = {
-    "collected": lambda out: collect(out, 1, 2),
-    "found": lambda out: run_jobs(out, *KNOWN, timeout_s=240),
-    "collected_again": lambda out: collect(out, 1),
-    "found_by_papi": lambda out: run_jobs(out, *PAPI, cpu="cortex-a57", paranoid=1),
-    "found_without_pmu": lambda out: run_jobs(out, *WITHOUT_PMU, cpu="cortex-a72,pmu=off", paranoid=1),
-}
-"""By the fixture that has what was found; those that take longest first."""
-
-
 @pytest.fixture(scope="session")
-def boots(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Future[Any]]]:
-    """Those that the session's tests ask for, two at once, each of which keeps one processor busy."""
-    wanted = {name for item in request.session.items for name in getattr(item, "fixturenames", ())}
-    guest_wheels()  # before two boots want them at once
-    staged()
-    with ThreadPoolExecutor(2) as pool:
-        yield {name: pool.submit(boot, tmp_path_factory.mktemp(name)) for name, boot in BOOTS.items() if name in wanted}
-
-
-@pytest.fixture(scope="session")
-def found(boots: dict[str, Future[Results]]) -> Results:
+def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A Neoverse N1, which the event catalogue knows."""
-    return boots["found"].result()
+    return run_jobs(tmp_path_factory.mktemp("found"), *KNOWN, timeout_s=240)
 
 
 @pytest.fixture(scope="session")
-def found_by_papi(boots: dict[str, Future[Results]]) -> Results:
+def found_by_papi(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A Cortex A57, whose PMU the emulator has and for which PAPI 7.0 knows presets."""
-    return boots["found_by_papi"].result()
+    return run_jobs(tmp_path_factory.mktemp("papi"), *PAPI, cpu="cortex-a57", paranoid=1)
 
 
 @pytest.fixture(scope="session")
-def found_without_pmu(boots: dict[str, Future[Results]]) -> Results:
+def found_without_pmu(tmp_path_factory: pytest.TempPathFactory) -> Results:
     """A Cortex A72, which PAPI 7.0 does not know, without a PMU."""
-    return boots["found_without_pmu"].result()
+    return run_jobs(tmp_path_factory.mktemp("without"), *WITHOUT_PMU, cpu="cortex-a72,pmu=off", paranoid=1)
 
 
 @pytest.fixture(scope="session")
-def collected(boots: dict[str, Future[Runs]]) -> Runs:
+def collected(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """``hwprof collect`` on a Neoverse N1, with one thread and with two."""
-    return boots["collected"].result()
+    return collect(tmp_path_factory.mktemp("collected"), 1, 2)
 
 
 @pytest.fixture(scope="session")
-def collected_again(boots: dict[str, Future[Runs]]) -> Runs:
+def collected_again(tmp_path_factory: pytest.TempPathFactory) -> Runs:
     """The same with one thread, in a boot of its own."""
-    return boots["collected_again"].result()
+    return collect(tmp_path_factory.mktemp("again"), 1)

@@ -114,9 +114,8 @@ def guest_wheels() -> Path:
     folder = CACHE / f"wheels-aarch64-{tag}"
     if folder.is_dir():
         return folder
-    part = folder.with_suffix(".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    part = folder.with_suffix(f".{os.getpid()}")  # another process may be fetching them too
+    part.mkdir(parents=True, exist_ok=True)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(part), "--only-binary=:all:"]
     for platform in PLATFORMS:
         command += ["--platform", platform]
@@ -125,5 +124,8 @@ def guest_wheels() -> Path:
     if done.returncode:
         shutil.rmtree(part)
         missing(f"aarch64 wheels for the emulated machine ({done.stderr.strip().splitlines()[-1]})")
-    part.replace(folder)
+    try:
+        part.replace(folder)
+    except OSError:
+        shutil.rmtree(part)  # the other one was faster
     return folder
