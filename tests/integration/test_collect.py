@@ -18,8 +18,6 @@ from hwprof.trace.samples_kernels import IDLE
 from tests.perfetto import load
 from tests.requirements import missing, require_module, require_tool
 
-pytestmark = pytest.mark.alone
-
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1", "--no-instrumented")
 FACTORY = """
 import torch
@@ -93,6 +91,7 @@ def test_every_leaf_layer_has_a_row_with_its_time(collected: tuple[RunDirectory,
     assert set(leaves.filter(pl.col("calls") > 0)["path"]) <= set(spans["path"])
 
 
+@pytest.mark.alone
 def test_layers_and_unattributed_add_up_to_the_process(tmp_path: Path) -> None:
     """What perf counted over all threads between the edges of the iterations is what the kernel charged the process
     with. The kernel's account of a thread that runs elsewhere lags by up to a tick, so the iterations must be long; and

@@ -16,10 +16,7 @@ from hwprof.run.manifest import decode
 from tests.following import ROOT, child
 from tests.requirements import require_module
 
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64"),
-]
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 
 FOLLOW = """
     import tempfile, warnings

@@ -18,10 +18,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from tests.requirements import require_module
 
-pytestmark = [
-    pytest.mark.alone,
-    pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64"),
-]
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 
 MODEL = """
     import ctypes, os, sys, time, torch

@@ -19,8 +19,6 @@ from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.static import describe
 from tests.requirements import require_module
 
-pytestmark = pytest.mark.alone
-
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 
 
