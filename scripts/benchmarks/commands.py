@@ -77,7 +77,6 @@ def main() -> None:
             columns=["command", "bar, s", "median, s", "least … most, s", "times"],
             rows=rows,
             note=__doc__ or "",
-            command="python -m scripts.benchmarks.commands",
         ),
         options.output,
     )

@@ -331,9 +331,7 @@ def table(rounds: dict[Configuration, list[dict[str, float]]], papi: str) -> Tab
 {papi} {number} rounds. "Times hwprof": against its adjacent layers in the same case; for performance_events in each
 case ({cases}).
 """
-    return Table(
-        "Cost of reading counters at a layer's edges", columns, rows, note, "python -m scripts.benchmarks.edges"
-    )
+    return Table("Cost of reading counters at a layer's edges", columns, rows, note)
 
 
 def _row(configuration: Configuration, rounds: dict[Configuration, list[dict[str, float]]]) -> list[str]:

@@ -259,8 +259,7 @@ def main() -> None:
 rounds, and the slowest and fastest round. The load on the machine was {os.getloadavg()[0]:.1f}.
 """
     columns = ["Events carry", "Writer", "1000 events/s", "spread", "hwprof is faster by", "bytes/event", "peak memory"]
-    command = f"python -m scripts.benchmarks.encoder --events {arguments.events} --rounds {arguments.rounds}"
-    write(Table("Writing a trace", columns, table_rows, note, command), arguments.output)
+    write(Table("Writing a trace", columns, table_rows, note), arguments.output)
 
 
 if __name__ == "__main__":

@@ -211,7 +211,6 @@ def main() -> None:
             columns=["case", "forward", "median ms", "times plain", "quartiles", "rounds"],
             rows=costs,
             note=__doc__ or "",
-            command="python -m scripts.benchmarks.instrumented",
             further=(
                 Part("What each tells", ["engine", *NAMES], what_each_tells()),
                 Part("Proofs", ["case", "what", "bar", "found"], proofs),

@@ -165,7 +165,6 @@ def main() -> None:
         columns=["model, 640", "forward", "median ms", "slower than bare", "quartiles", "rounds"],
         rows=rows,
         note=__doc__,
-        command="python -m scripts.benchmarks.observer",
     )
     write(table, options.output)
 

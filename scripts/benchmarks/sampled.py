@@ -14,9 +14,6 @@ difference of two binomial shares, and chi-square over all functions with at lea
 (the rest is one class). As both sample at even distances of the same time, they differ by less than independent draws
 would. A library that one of the two has hardly any names for is compared as a whole (libgomp is stripped: hwprof knows
 its functions by their code, perf does not), and so is a library's procedure linkage table.
-
-One function stayed apart where other work took the processors: finish_task_switch, where a thread comes back and timers
-that are due fire, had 0.1 to 0.3 points more in perf than in hwprof (z up to 4.7). Why is not known.
 """
 
 from __future__ import annotations
@@ -228,7 +225,7 @@ def _percent(found: pl.Series) -> str:
     return f"{int(found.sum()) / len(found):.2%}"
 
 
-def report(proofs: Sequence[Proof], command: str) -> Table:
+def report(proofs: Sequence[Proof]) -> Table:
     """All of it as tables."""
     by_function = [(proof, compared(proof, by_library=False)) for proof in proofs]
     by_library = [(proof, compared(proof, by_library=True)) for proof in proofs]
@@ -249,7 +246,6 @@ def report(proofs: Sequence[Proof], command: str) -> Table:
         ],
         rows=[coverage(proof) for proof in proofs],
         note=str(__doc__),
-        command=command,
         further=(
             Part(
                 "Samples without a leaf layer",
@@ -292,7 +288,7 @@ def main() -> None:
         sys.exit(f"{error.filename} is not installed")
     except subprocess.CalledProcessError as error:
         sys.exit(f"{error.cmd[0]} failed ({error.returncode})")
-    write(report(proofs, "python -m scripts.benchmarks.sampled"), arguments.output)
+    write(report(proofs), arguments.output)
 
 
 if __name__ == "__main__":

@@ -105,9 +105,8 @@ def main() -> None:
     note = f"""
 Seconds, the median of {arguments.rounds} rounds and the fastest and slowest; the load was {os.getloadavg()[0]:.1f}.
 """
-    command = f"python -m scripts.benchmarks.samples --rounds {arguments.rounds}"
     columns = ["Samples", "Spans", "s", "spread", "owned"]
-    write(Table("Samples to layers", columns, rows, note, command), arguments.output)
+    write(Table("Samples to layers", columns, rows, note), arguments.output)
 
 
 if __name__ == "__main__":

@@ -146,8 +146,7 @@ def main() -> None:
 the fastest and slowest. hwprof's are taken within a process that has its modules imported, the others' are whole
 processes. The load on the machine was {os.getloadavg()[0]:.1f}.
 """
-    command = f"python -m scripts.benchmarks.symbols --rounds {arguments.rounds}"
-    write(Table("Names for libtorch", ["What", "s", "spread", "of"], rows, note, command), arguments.output)
+    write(Table("Names for libtorch", ["What", "s", "spread", "of"], rows, note), arguments.output)
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import platform
+import shlex
+import sys
 from dataclasses import dataclass
 from datetime import date
 from importlib.metadata import PackageNotFoundError, version
@@ -30,7 +32,6 @@ class Table:
     columns: list[str]
     rows: list[list[str]]
     note: str
-    command: str
     further: tuple[Part, ...] = ()
 
 
@@ -51,7 +52,7 @@ def _markdown(table: Table) -> str:
     lines = [f"# {table.title}", "", table.note.strip(), "", *_grid(table.columns, table.rows)]
     for part in table.further:
         lines += ["", f"## {part.title}", "", *_grid(part.columns, part.rows)]
-    lines += ["", f"Made with `{table.command}` on {date.today().isoformat()}: {where}.", f"{_versions()}.", ""]
+    lines += ["", f"Made with `{_command()}` on {date.today().isoformat()}: {where}.", f"{_versions()}.", ""]
     return "\n".join(lines)
 
 
@@ -61,6 +62,11 @@ def _grid(columns: list[str], rows: list[list[str]]) -> list[str]:
 
 def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
+
+
+def _command() -> str:
+    """The one that runs, with its arguments."""
+    return shlex.join(["python", "-m", f"{__package__}.{Path(sys.argv[0]).stem}", *sys.argv[1:]])
 
 
 def _versions() -> str:

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import polars as pl
@@ -95,27 +94,17 @@ def collect(place: Path, *arguments: str, **environment: str) -> subprocess.Comp
 
 
 @pytest.fixture(scope="module")
-def at_once(place: Path) -> dict[str, tuple[RunDirectory, str]]:
-    """Two runs with what they printed, each of which keeps one processor busy: with simulated caches, and without."""
-
-    def run(name: str, *options: str) -> tuple[RunDirectory, str]:
-        done = collect(place, "--model", "nets:small", "--counters", "callgrind", *options, "--output", name)
-        assert done.returncode == 0, done.stderr
-        return RunDirectory.latest(place / name), done.stdout
-
-    with ThreadPoolExecutor(2) as pool:
-        found = {"simulated": pool.submit(run, "simulated", "--cache-sim"), "plain": pool.submit(run, "plain")}
-        return {name: done.result() for name, done in found.items()}
+def simulated(place: Path) -> tuple[RunDirectory, str]:
+    done = collect(place, "--model", "nets:small", "--counters", "callgrind", "--cache-sim", "--output", "simulated")
+    assert done.returncode == 0, done.stderr
+    return RunDirectory.latest(place / "simulated"), done.stdout
 
 
 @pytest.fixture(scope="module")
-def simulated(at_once: dict[str, tuple[RunDirectory, str]]) -> tuple[RunDirectory, str]:
-    return at_once["simulated"]
-
-
-@pytest.fixture(scope="module")
-def plain(at_once: dict[str, tuple[RunDirectory, str]]) -> RunDirectory:
-    return at_once["plain"][0]
+def plain(place: Path) -> RunDirectory:
+    done = collect(place, "--model", "nets:small", "--counters", "callgrind", "--output", "plain")
+    assert done.returncode == 0, done.stderr
+    return RunDirectory.latest(place / "plain")
 
 
 def layers(run: RunDirectory, event: str = "callgrind.instructions") -> dict[str, int]:

@@ -20,6 +20,7 @@ import pytest
 from collectors.sampler import SamplerCollector
 from collectors.symbols.jit import PERF_MAP, perf_map_of
 from hwprof.errors import HwprofError
+from hwprof.hardware import machine
 from hwprof.run.schema import conform
 from hwprof.session.collector import Collected, PassContext
 from tests.requirements import missing, require_tool
@@ -81,13 +82,6 @@ class Worker:
         self.process.stdin.close()
         self.process.wait()
 
-    def give_back(self) -> None:
-        self.process.kill()
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            assert pipe is not None
-            pipe.close()
-
     def _heard(self) -> str:
         assert self.process.stdout is not None
         return self.process.stdout.readline()
@@ -97,7 +91,11 @@ class Worker:
 def worker() -> Iterator[Worker]:
     made = Worker()
     yield made
-    made.give_back()
+    made.process.kill()
+    made.process.wait()
+    for pipe in (made.process.stdin, made.process.stdout):
+        assert pipe is not None
+        pipe.close()
 
 
 Start = Callable[..., SamplerCollector]
@@ -105,56 +103,41 @@ Start = Callable[..., SamplerCollector]
 
 @pytest.fixture
 def start(worker: Worker, tmp_path: Path) -> Start:
-    return lambda **options: sampler_of(worker, tmp_path, **options)
+    def started(**options: Any) -> SamplerCollector:
+        sampler = SamplerCollector()
+        available = sampler.availability()
+        if not available.ok:
+            missing(f"perf events ({available.reason})")
+        pid = worker.process.pid
+        sampler.start(PassContext("trace", pid, pid, tmp_path, {"frequency": FREQUENCY_HZ, **options}))
+        return sampler
 
-
-def sampler_of(worker: Worker, raw: Path, **options: Any) -> SamplerCollector:
-    sampler = SamplerCollector()
-    available = sampler.availability()
-    if not available.ok:
-        missing(f"perf events ({available.reason})")
-    pid = worker.process.pid
-    sampler.start(PassContext("trace", pid, pid, raw, {"frequency": FREQUENCY_HZ, **options}))
-    return sampler
+    return started
 
 
 def of(collected: Collected, tid: int | str) -> pl.DataFrame:
     return collected.tables["samples"].filter(pl.col("tid") == int(tid))
 
 
-def test_every_thread_is_sampled_in_proportion_to_its_processor_time(tmp_path: Path) -> None:
-    """The main thread, one that was there before, and one that is born in between. A hypervisor that gives the
-    processor to others is in the sampler's clock and not in the threads', so the closest of three goes counts."""
-    samples_off, ns_off = [], []
-    for go in range(3):
-        worker = Worker()
-        (tmp_path / str(go)).mkdir()
-        try:
-            found, told = sampled_while_busy(worker, tmp_path / str(go))
-        finally:
-            worker.give_back()
-        sampled = {tid: of(found, tid) for tid in told}
-        samples_off.append(max(abs(sampled[tid].height - told[tid][2] * FREQUENCY_HZ) for tid in told))
-        ns_off.append(max(abs(int(sampled[tid]["cpu_ns"].sum()) - told[tid][2] * 1e9) for tid in told))
-    assert min(samples_off) <= 2 + RACE_S * FREQUENCY_HZ, samples_off
-    assert min(ns_off) <= 0.02 * BUSY_S * 1e9, ns_off
-
-
-def sampled_while_busy(worker: Worker, raw: Path) -> tuple[Collected, Told]:
-    """Three threads, one after the other; what holds of their samples each time is held to."""
-    sampler = sampler_of(worker, raw)
+def test_every_thread_is_sampled_in_proportion_to_its_processor_time(worker: Worker, start: Start) -> None:
+    """The main thread, one that was there before, and one that is born in between. The sampler's clock runs on while
+    the hypervisor takes the processor, the threads' clocks do not."""
+    sampler = start()
     sampler.work_begins()
-    begin_ns = time.monotonic_ns()
+    begin_ns, stolen_before_ns = time.monotonic_ns(), machine.stolen_ns() or 0
     told = worker.do(f"early.set(), waiting.join(), busy({BUSY_S}), thread({BUSY_S}).join()")
-    end_ns = time.monotonic_ns()
+    end_ns, stolen_s = time.monotonic_ns(), ((machine.stolen_ns() or 0) - stolen_before_ns) / 1e9
     sampler.work_ends()
     worker.end()
     found = sampler.stop()
     assert len(told) == 3
-    for tid, (began_ns, ended_ns, _) in told.items():
-        its = of(found, tid)
-        while_busy = its.filter(pl.col("time_ns").is_between(began_ns, ended_ns))
-        assert while_busy.height >= its.height - 3 - RACE_S * FREQUENCY_HZ
+    for tid, (began_ns, ended_ns, cpu_s) in told.items():
+        samples = of(found, tid)
+        off = 2 + RACE_S * FREQUENCY_HZ
+        assert cpu_s * FREQUENCY_HZ - off <= samples.height <= (cpu_s + stolen_s) * FREQUENCY_HZ + off, tid
+        assert 0.98e9 * cpu_s <= samples["cpu_ns"].sum() <= 1e9 * (1.02 * cpu_s + stolen_s)
+        while_busy = samples.filter(pl.col("time_ns").is_between(began_ns, ended_ns))
+        assert while_busy.height >= samples.height - 3 - RACE_S * FREQUENCY_HZ
     samples = found.tables["samples"]
     assert samples["time_ns"].is_between(begin_ns - RACE_S * 1e9, end_ns).all()
     assert set(map(str, samples["tid"].unique())) >= set(told)
@@ -165,7 +148,6 @@ def sampled_while_busy(worker: Worker, raw: Path) -> tuple[Collected, Told]:
     assert found.detail["represented_share"] > 0.97
     for name, table in found.tables.items():
         conform(name, table)
-    return found, told
 
 
 def test_nothing_is_sampled_before_the_work_begins_and_after_it_ends(worker: Worker, start: Start) -> None:
@@ -245,7 +227,7 @@ def test_a_ring_that_overflows_tells_how_much_was_lost(
     found = sampler.stop()
     kept = of(found, worker.process.pid).height
     assert found.detail["lost"] > 1000
-    assert kept + found.detail["lost"] > 0.7 * 3200, "and records of switches: some of the samples were never taken"
+    assert kept + found.detail["lost"] > 0.85 * 3200, "and records of switches"
     assert any("records were lost: rings of 32 KiB were full" in note for note in found.notes)
     assert any("no sample stands for" in note for note in found.notes)
 

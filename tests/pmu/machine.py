@@ -114,8 +114,9 @@ def guest_wheels() -> Path:
     folder = CACHE / f"wheels-aarch64-{tag}"
     if folder.is_dir():
         return folder
-    part = folder.with_suffix(f".{os.getpid()}")  # another process may be fetching them too
-    part.mkdir(parents=True, exist_ok=True)
+    part = folder.with_suffix(".part")
+    shutil.rmtree(part, ignore_errors=True)
+    part.mkdir(parents=True)
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(part), "--only-binary=:all:"]
     for platform in PLATFORMS:
         command += ["--platform", platform]
@@ -124,8 +125,5 @@ def guest_wheels() -> Path:
     if done.returncode:
         shutil.rmtree(part)
         missing(f"aarch64 wheels for the emulated machine ({done.stderr.strip().splitlines()[-1]})")
-    try:
-        part.replace(folder)
-    except OSError:
-        shutil.rmtree(part)  # the other one was faster
+    part.replace(folder)
     return folder

@@ -5,22 +5,38 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests.pmu.conftest import Runs
+from tests.pmu.machine import run_in_vm
 
 EVENTS = ("instructions", "cycles")
 FEW = 16
 """Instructions that a layer may have more in one boot than in the other: 7 have been seen."""
 
 
-@pytest.fixture
-def runs(collected: Runs, collected_again: Runs) -> list[RunDirectory]:
-    """The same run in two boots."""
-    return [collected[1], collected_again[1]]
+def collect(out: Path, *threads: int) -> dict[int, RunDirectory]:
+    """One boot, a run for each number of threads. An ordinary user counts user code only, so that the kernel's
+    interrupts do not count; address and hash randomisation are off, so that the same code runs in every boot."""
+    command = ["setarch", "aarch64", "-R", "python3", "-m", "tests.pmu.guest.collect", *map(str, threads)]
+    environment = {"PYTHONHASHSEED": "0"}
+    done = run_in_vm(command, out=out, torch=True, user=True, paranoid=2, timeout_s=540, env=environment)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return {number: RunDirectory.latest(out / str(number)) for number in threads}
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory: pytest.TempPathFactory) -> list[dict[int, RunDirectory]]:
+    """The same run in two boots; in the first, another one with two threads after it."""
+    return [collect(tmp_path_factory.mktemp("boot"), *threads) for threads in ((1, 2), (1,))]
+
+
+@pytest.fixture(scope="module")
+def boots(runs: list[dict[int, RunDirectory]]) -> list[RunDirectory]:
+    return [run[1] for run in runs]
 
 
 def leaf_counts(run: RunDirectory) -> pl.DataFrame:
@@ -31,21 +47,21 @@ def leaf_counts(run: RunDirectory) -> pl.DataFrame:
     return counts.join(run.read("threads").select("tid", "role"), on="tid")
 
 
-def test_cpi_is_what_the_emulation_makes_it(runs: list[RunDirectory]) -> None:
-    rows = leaf_counts(runs[0]).pivot("event", index=["span", "tid", "path"], values="value")
-    counted = [iteration for iteration in runs[0].manifest.passes[0].iterations if iteration.layers_counted]
+def test_cpi_is_what_the_emulation_makes_it(boots: list[RunDirectory]) -> None:
+    rows = leaf_counts(boots[0]).pivot("event", index=["span", "tid", "path"], values="value")
+    counted = [iteration for iteration in boots[0].manifest.passes[0].iterations if iteration.layers_counted]
     assert rows.height == 5 * len(counted) > 0
     assert (rows["cycles"] == 2 * rows["instructions"]).all()
     # a run can be read on another machine than the one that it was measured on
-    command = [sys.executable, "-m", "hwprof", "report", str(runs[0].path), "--format", "json"]
+    command = [sys.executable, "-m", "hwprof", "report", str(boots[0].path), "--format", "json"]
     document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     cpi = [layer["metrics"]["cpi"] for layer in document["layers"]]
     assert cpi == [pytest.approx(2.0, rel=1e-12)] * len(cpi)
     assert len(cpi) >= 5
 
 
-def test_layers_and_unattributed_are_the_whole(runs: list[RunDirectory]) -> None:
-    for run in runs:
+def test_layers_and_unattributed_are_the_whole(boots: list[RunDirectory]) -> None:
+    for run in boots:
         spans, counts = run.read("spans"), run.read("counts")
         stages = spans.filter((pl.col("path") == "inference") & (pl.col("kind") == "stage") & ~pl.col("warmup"))
         layers = leaf_counts(run).group_by("iteration", "event").agg(pl.col("value").sum())
@@ -67,18 +83,18 @@ def main_instructions(run: RunDirectory) -> pl.DataFrame:
     return rows.select("iteration", "path", "value").sort("iteration", "path")
 
 
-def test_two_boots_count_the_same_instructions(runs: list[RunDirectory]) -> None:
+def test_two_boots_count_the_same_instructions(boots: list[RunDirectory]) -> None:
     """To the last instruction, in every layer of every counted iteration: both boots have the same clock, random
     numbers, addresses and order of files. But disks, and with them interrupts, keep their own time, so that a layer or
     two may be a handful apart."""
-    first, second = (main_instructions(run) for run in runs)
+    first, second = (main_instructions(run) for run in boots)
     both = first.join(second, on=["iteration", "path"], suffix="_again", validate="1:1")
     assert both.height == first.height == second.height == 10
     apart = both.with_columns(apart=(pl.col("value") - pl.col("value_again")).abs()).filter(pl.col("apart") > 0)
     assert apart.height <= 2 and apart.filter(pl.col("apart") > FEW).is_empty(), apart
 
 
-def test_two_threads_are_both_counted(collected: Runs) -> None:
-    instructions = leaf_counts(collected[2]).filter(pl.col("event") == "instructions")
+def test_two_threads_are_both_counted(runs: list[dict[int, RunDirectory]]) -> None:
+    instructions = leaf_counts(runs[0][2]).filter(pl.col("event") == "instructions")
     counted = dict(instructions.group_by("role").agg(pl.col("value").sum()).iter_rows())
     assert counted["worker"] > 0.1 * counted["main"]
