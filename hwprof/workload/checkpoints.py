@@ -81,7 +81,7 @@ def _read_safetensors(path: Path) -> Any:
 
 
 def _read_pickle(path: Path) -> Any:
-    """What ``torch.save`` wrote, without running code from the file: tensors only, or else inert stand-ins."""
+    """What ``torch.save`` wrote, without running code from the file: tensors only, or else inert placeholders."""
     try:
         return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:  # it names classes
@@ -98,7 +98,7 @@ def _read_pickle(path: Path) -> Any:
 
 def _find_state(content: Any) -> StateDict:
     """The state dict in what a file held; empty where there is none."""
-    if isinstance(content, unpickle.Standin):
+    if isinstance(content, unpickle.Placeholder):
         return unpickle.state_of(content)
     if not isinstance(content, dict):
         return {}

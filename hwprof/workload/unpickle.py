@@ -1,18 +1,42 @@
 """Reads pickled models whose classes are not importable, and runs nothing that a file names.
 
 Has the names that ``torch.load`` asks of a ``pickle_module``. Only the handful of functions that rebuild tensors are
-real; every other class or function becomes a ``Standin`` that keeps what was stored and does nothing.
+real, and the file gets none of them in hand: what it is given can be called and cannot be changed. Every other class or
+function becomes a ``Placeholder`` that keeps what was stored and does nothing.
 """
 
 from __future__ import annotations
 
 import collections
 import pickle
-from typing import IO, Any, TypeVar
+from collections.abc import Callable
+from typing import IO, Any, Final, TypeVar
 
 import torch
 
-_ALLOWED = {
+
+class Allowed:
+    """A function that a file may call. It has no attribute that can be set: BUILD would set those of the function
+    itself, which belongs to the process."""
+
+    __slots__ = ("__call",)
+    __call: Callable[..., Any]
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        object.__setattr__(self, "_Allowed__call", function)
+
+    def __call__(self, *arguments: Any) -> Any:
+        """As the function."""
+        return self.__call(*arguments)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise pickle.UnpicklingError(f"the file sets {name!r} of a function")
+
+    def __setstate__(self, state: Any) -> None:
+        raise pickle.UnpicklingError("the file changes a function")
+
+
+_FUNCTIONS: Final[dict[tuple[str, str], Callable[..., Any]]] = {
     ("collections", "OrderedDict"): collections.OrderedDict,
     ("builtins", "set"): set,
     ("__builtin__", "set"): set,  # as protocol 2 names it
@@ -21,16 +45,24 @@ _ALLOWED = {
     ("torch", "Size"): torch.Size,
     ("torch", "device"): torch.device,
 }
+_ALLOWED: Final = {name: Allowed(function) for name, function in _FUNCTIONS.items()}
 
-_DEEPEST = 200
+_DEEPEST: Final = 200
 
 Member = TypeVar("Member")
 
 
-class Standin:
+class _Sealed(type):
+    """Of classes that are made for a file and that it cannot change."""
+
+    def __setattr__(cls, name: str, value: Any) -> None:
+        raise pickle.UnpicklingError(f"the file sets {name!r} of a class")
+
+
+class Placeholder(metaclass=_Sealed):
     """In the place of an object of any class: its attributes, and nothing it could do."""
 
-    def __new__(cls, *arguments: Any, **keywords: Any) -> Standin:
+    def __new__(cls, *arguments: Any, **keywords: Any) -> Placeholder:
         """Takes any arguments, as the class would have."""
         return super().__new__(cls)
 
@@ -52,16 +84,32 @@ class Standin:
 
 
 class Unpickler(pickle.Unpickler):
-    """Finds only what is allowed; a stand-in class for anything else."""
+    """Finds only what is allowed; a placeholder class for anything else."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The allowed object, or a new stand-in class of that name."""
+        """What may be called, or a new placeholder class of that name. (torch itself answers for storage types.)"""
         allowed = _ALLOWED.get((module, name))
         if allowed is not None:
             return allowed
-        if module == "torch" and name.endswith("Storage"):  # the storage types of the old file format
-            return getattr(torch, name)
-        return type(name.rpartition(".")[2], (Standin,), {"__module__": f"{__name__}.{module}"})
+        return _Sealed(name.rpartition(".")[2], (Placeholder,), {"__module__": f"{__name__}.{module}"})
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        # torch puts its own function here, and would compare a module's class with the source that the file gives
+        super().__setattr__(name, _without_sources(value) if name == "persistent_load" else value)
+
+
+def _without_sources(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Of what lies outside of the pickle, storages only: of a module's class and source the class is all there is."""
+
+    def persistent_load(saved: Any) -> Any:
+        kind = saved[0] if isinstance(saved, tuple) and saved else None
+        if kind in ("storage", b"storage"):
+            return load(saved)
+        if kind in ("module", b"module") and len(saved) > 1 and isinstance(saved[1], _Sealed):
+            return saved[1]
+        raise pickle.UnpicklingError("the file refers to something that is neither a tensor's data nor a class")
+
+    return persistent_load
 
 
 UnpicklingError = pickle.UnpicklingError
@@ -72,7 +120,7 @@ def load(file: IO[bytes], **options: Any) -> Any:
     return Unpickler(file, **options).load()
 
 
-def state_of(module: Standin, prefix: str = "", depth: int = 0) -> dict[str, torch.Tensor]:
+def state_of(module: Placeholder, prefix: str = "", depth: int = 0) -> dict[str, torch.Tensor]:
     """The state dict that the module would have had: parameters and persistent buffers by dotted name."""
     if depth > _DEEPEST:
         return {}
@@ -82,12 +130,12 @@ def state_of(module: Standin, prefix: str = "", depth: int = 0) -> dict[str, tor
         for name, value in _members(module, kind, torch.Tensor):
             if name not in left_out:
                 state[f"{prefix}{name}"] = value.detach()
-    for name, child in _members(module, "_modules", Standin):
+    for name, child in _members(module, "_modules", Placeholder):
         state.update(state_of(child, f"{prefix}{name}.", depth + 1))
     return state
 
 
-def _members(module: Standin, attribute: str, kind: type[Member]) -> list[tuple[str, Member]]:
+def _members(module: Placeholder, attribute: str, kind: type[Member]) -> list[tuple[str, Member]]:
     """The entries of one of a module's dictionaries that are what they should be."""
     members = module.__dict__.get(attribute)
     if not isinstance(members, dict):
