@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from typing import Literal
 
 import msgspec
 
+from hwprof.data_files import read_toml
 from hwprof.hardware.metrics import operands
 from hwprof.run.manifest import EventInfo, MetricDefinition
 
@@ -34,8 +33,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @cache
 def _file() -> _File:
-    text = resources.files("collectors.callgrind").joinpath("events.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File)
+    return read_toml(__name__, "events.toml", _File)
 
 
 def known() -> tuple[Event, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import tomllib
-from importlib import resources
 from typing import Final
 
 import msgspec
@@ -14,6 +12,7 @@ from collectors.instrumented.cache_geometry import LEVELS, Geometry
 from collectors.instrumented.cache_memory import COUNTS
 from collectors.instrumented.events import COUNTED
 from collectors.symbols.domains import Domain
+from hwprof.data_files import read_toml
 from hwprof.run.manifest import EventInfo
 
 PREFIX: Final = "cache-model."
@@ -77,7 +76,6 @@ class CacheEvent(msgspec.Struct, frozen=True):
 
 def events(geometry: Geometry) -> tuple[CacheEvent, ...]:
     """All that a model with these caches tells, in the file's order."""
-    text = resources.files("collectors.instrumented").joinpath("cache_events.toml").read_text(encoding="utf-8")
     modelled = {None, *LEVELS[: len(geometry.levels)]}
-    entries = msgspec.convert(tomllib.loads(text), _File).event
+    entries = read_toml(__name__, "cache_events.toml", _File).event
     return tuple(CacheEvent(entry, geometry) for entry in entries if entry.level in modelled)

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tomllib
 from functools import cache
-from importlib import resources
 from typing import Final
 
 import msgspec
@@ -13,6 +11,7 @@ import numpy.typing as npt
 
 from collectors.instrumented.facts import Fact
 from collectors.symbols.domains import Domain
+from hwprof.data_files import read_toml
 from hwprof.run.manifest import EventInfo
 
 PREFIX: Final = "instrumented."
@@ -71,5 +70,4 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 @cache
 def events() -> tuple[Event, ...]:
     """All, in the file's order."""
-    text = resources.files("collectors.instrumented").joinpath("events.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File).event
+    return read_toml(__name__, "events.toml", _File).event

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import tomllib
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import msgspec
 
 from collectors.instrumented.facts import Fact
+from hwprof.data_files import read_toml
 
 
 class Line(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,8 +49,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 @cache
 def loops() -> tuple[Loop, ...]:
     """All that are known."""
-    text = resources.files("collectors.instrumented").joinpath("loops.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File).loop
+    return read_toml(__name__, "loops.toml", _File).loop
 
 
 class Function:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Collection
 from functools import cache
-from importlib import resources
 
 import msgspec
 
 from collectors.instrumented.cache_events import PREFIX
+from hwprof.data_files import read_toml
 from hwprof.hardware.metrics import operands, vocabulary
 from hwprof.run.manifest import MetricDefinition
 
@@ -30,8 +29,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 @cache
 def recipes() -> tuple[Recipe, ...]:
     """All, in the file's order."""
-    text = resources.files("collectors.instrumented").joinpath("metrics.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File).metric
+    return read_toml(__name__, "metrics.toml", _File).metric
 
 
 def definitions(reference_ghz: float, counted: Collection[str]) -> list[MetricDefinition]:

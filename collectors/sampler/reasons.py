@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Final
 
 import msgspec
@@ -21,6 +19,7 @@ from collectors.symbols.kernels import Kernel
 from collectors.symbols.mappings import Mapping as Mapped
 from collectors.symbols.process import vdso
 from collectors.symbols.resolver import Resolver
+from hwprof.data_files import read_toml
 
 _SYSTEM_CALL: Final = re.compile(r"__(?:x64|ia32|arm64|riscv|s390x)_sys_(\w+)")
 _LIBC_NAME: Final = re.compile(r"_*(?:GI_+)?(?:libc_)?([^@]+)")
@@ -53,8 +52,7 @@ class _File(msgspec.Struct, forbid_unknown_fields=True):
 
 @cache
 def _data() -> _File:
-    text = resources.files("collectors.sampler").joinpath("reasons.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File)
+    return read_toml(__name__, "reasons.toml", _File)
 
 
 @cache

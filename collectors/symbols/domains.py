@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Sequence
 from enum import StrEnum
 from functools import cache
-from importlib import resources
 
 import msgspec
+
+from hwprof.data_files import read_toml
 
 
 class Domain(StrEnum):
@@ -45,5 +45,4 @@ def domain_of(path: str) -> Domain:
 
 @cache
 def _entries() -> tuple[_Entry, ...]:
-    text = resources.files("collectors.symbols").joinpath("domains.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), _File).domain
+    return read_toml(__name__, "domains.toml", _File).domain

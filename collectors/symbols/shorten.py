@@ -8,13 +8,12 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from functools import cache
-from importlib import resources
 from typing import Final
 
 from collectors.symbols.cpp_names import take_apart
 from collectors.symbols.mangled import names_in
+from hwprof.data_files import read_toml
 
 PARALLEL: Final = " (parallel)"
 """What follows the name of a function's part that OpenMP runs on all threads."""
@@ -88,5 +87,4 @@ def _is_wrapper(path: str) -> bool:
 
 @cache
 def _wrappers() -> frozenset[str]:
-    text = resources.files("collectors.symbols").joinpath("wrappers.toml").read_text(encoding="utf-8")
-    return frozenset(tomllib.loads(text)["wrappers"])
+    return frozenset(read_toml(__name__, "wrappers.toml", dict[str, list[str]])["wrappers"])

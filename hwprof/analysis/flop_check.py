@@ -7,10 +7,8 @@ Rules and thresholds are data (``flop_check.toml``).
 from __future__ import annotations
 
 import math
-import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from functools import cache
-from importlib import resources
 from typing import Any, Final
 
 import msgspec
@@ -19,6 +17,7 @@ import polars as pl
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE
 from hwprof.analysis.convolutions import convolution
 from hwprof.analysis.layers import Figures
+from hwprof.data_files import read_toml
 
 COUNTED: Final = "counted_flops"
 """The metric that the check is about."""
@@ -66,8 +65,7 @@ class FlopCheck(msgspec.Struct, frozen=True, kw_only=True):
 @cache
 def rules() -> Rules:
     """The reasons that are known, in the order in which they are tried."""
-    text = resources.files("hwprof.analysis").joinpath("flop_check.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Rules)
+    return read_toml(__name__, "flop_check.toml", Rules)
 
 
 def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -> dict[str, FlopCheck]:

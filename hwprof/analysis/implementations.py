@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Collection, Sequence
 from functools import cache
-from importlib import resources
 from typing import NamedTuple
 
 import msgspec
+
+from hwprof.data_files import read_toml
 
 
 class Verdict(NamedTuple):
@@ -21,7 +21,7 @@ class Verdict(NamedTuple):
     remedy: str | None = None  # None: none is known
 
 
-class Fallback(msgspec.Struct, frozen=True):
+class Fallback(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What an implementation's name means."""
 
     pattern: str
@@ -36,7 +36,7 @@ class Fallback(msgspec.Struct, frozen=True):
         return named and re.fullmatch(self.pattern, implementation) is not None
 
 
-class InstructionSet(msgspec.Struct, frozen=True):
+class InstructionSet(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One family of vector instructions."""
 
     word: str
@@ -44,7 +44,7 @@ class InstructionSet(msgspec.Struct, frozen=True):
     flags: list[str]
 
 
-class Bypass(msgspec.Struct, frozen=True):
+class Bypass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Why layers of these types may execute no primitive."""
 
     types: list[str]
@@ -52,7 +52,7 @@ class Bypass(msgspec.Struct, frozen=True):
     remedy: str | None = None
 
 
-class Knowledge(msgspec.Struct, frozen=True):
+class Knowledge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file ``primitives.toml``."""
 
     reorder: dict[str, str]  # how to do without: of which tensor
@@ -91,5 +91,4 @@ def _used_bits(implementation: str) -> int | None:
 @cache
 def knowledge() -> Knowledge:
     """What names of implementations mean."""
-    text = resources.files("hwprof.analysis").joinpath("primitives.toml").read_text(encoding="utf-8")
-    return msgspec.convert(tomllib.loads(text), Knowledge)
+    return read_toml(__name__, "primitives.toml", Knowledge)

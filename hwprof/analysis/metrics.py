@@ -12,11 +12,9 @@ guess.
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +22,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis import uncore
+from hwprof.data_files import read_toml
 from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, vocabulary
 from hwprof.hardware.metrics import operands as named_operands
 from hwprof.hardware.selection import DEFAULT, select
@@ -76,8 +75,7 @@ def definitions(
 @cache
 def independent() -> tuple[MetricDefinition, ...]:
     """The metrics that do not depend on the processor."""
-    text = resources.files("hwprof.analysis").joinpath("metrics.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["metric"], list[MetricDefinition]))
+    return tuple(read_toml(__name__, "metrics.toml", dict[str, list[MetricDefinition]])["metric"])
 
 
 def of_machine(machine: Machine) -> tuple[MetricDefinition, ...]:

@@ -8,17 +8,15 @@ about eight reading intervals on; the others are null.
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
-from importlib import resources
 from typing import Final
 
-import msgspec
 import polars as pl
 
 from hwprof.analysis.attribution import WHOLE, leaf_spans, whole_spans
 from hwprof.analysis.readings import WINDOW, covered
+from hwprof.data_files import read_toml
 from hwprof.hardware.catalogue import Recipe
 from hwprof.hardware.metrics import definition, vocabulary
 from hwprof.run.manifest import MetricDefinition
@@ -56,9 +54,8 @@ class Traffic:
 @cache
 def definitions() -> tuple[MetricDefinition, ...]:
     """The metrics that follow from the traffic, by the vocabulary's names."""
-    text = resources.files("hwprof.analysis").joinpath("uncore.toml").read_text(encoding="utf-8")
     names = {name.name: name for name in vocabulary()}
-    recipes = msgspec.convert(tomllib.loads(text)["metric"], list[Recipe])
+    recipes = read_toml(__name__, "uncore.toml", dict[str, list[Recipe]])["metric"]
     return tuple(definition(names[recipe.name], [("", recipe)], frozenset()) for recipe in recipes)
 
 

@@ -6,7 +6,6 @@ processor is adding a file. This module only reads the files; ``cores`` finds th
 
 from __future__ import annotations
 
-import tomllib
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -14,6 +13,7 @@ from typing import Final, Literal
 
 import msgspec
 
+from hwprof.data_files import read_toml
 from hwprof.run.manifest import EventInfo, Machine
 
 GENERIC: Final = "kernel"
@@ -153,10 +153,10 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
 def catalogue(name: str = GENERIC) -> Catalogue:
     """The file of that name, with what it takes over from the one that it is based on; raises ``KeyError`` where there
     is none."""
-    file = resources.files("hwprof.hardware").joinpath("events", f"{name}.toml")
-    if not file.is_file():
-        raise KeyError(name)
-    own = msgspec.convert(tomllib.loads(file.read_text(encoding="utf-8")), Catalogue)
+    try:
+        own = read_toml(__name__, f"events/{name}.toml", Catalogue)
+    except FileNotFoundError:
+        raise KeyError(name) from None
     if own.based_on is None:
         return own
     base = catalogue(own.based_on)

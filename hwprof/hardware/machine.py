@@ -8,12 +8,11 @@ from __future__ import annotations
 import os
 import platform
 import shlex
-import tomllib
 from functools import cache
-from importlib import resources
 from pathlib import Path
 from typing import Any, Final
 
+from hwprof.data_files import read_toml
 from hwprof.hardware.cores import DEVICES, Identity, core_kinds, cpu_list
 from hwprof.hardware.perf_event import core_pmu_counts
 from hwprof.run.manifest import Cache, Machine
@@ -231,7 +230,7 @@ def _text(path: Path) -> str | None:
 
 @cache
 def _table(name: str) -> dict[str, Any]:
-    return tomllib.loads(resources.files("hwprof.hardware").joinpath("names", name).read_text(encoding="utf-8"))
+    return read_toml(__name__, f"names/{name}", dict[str, Any])
 
 
 def _arm_names() -> dict[str, Any]:

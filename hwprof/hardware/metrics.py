@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Sequence
 from functools import cache
-from importlib import resources
 from typing import Final
 
 import msgspec
 
+from hwprof.data_files import read_toml
 from hwprof.hardware.catalogue import GENERIC, Microarchitecture, Recipe, catalogue
 from hwprof.hardware.cores import EFFICIENT
 from hwprof.run.manifest import MetricDefinition
@@ -56,11 +55,14 @@ class MetricName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    metric: list[MetricName]
+
+
 @cache
 def vocabulary() -> tuple[MetricName, ...]:
     """Every metric that counters may give, in order of presentation."""
-    text = resources.files("hwprof.hardware").joinpath("metrics.toml").read_text(encoding="utf-8")
-    return tuple(msgspec.convert(tomllib.loads(text)["metric"], list[MetricName]))
+    return tuple(read_toml(__name__, "metrics.toml", _File).metric)
 
 
 def groups() -> tuple[str, ...]:
