@@ -12,7 +12,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.analysis.followed import UNNAMED
+from hwprof.analysis.instrumented import UNNAMED
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, whole
 from hwprof.analysis.statistics import wilson
 

@@ -227,7 +227,8 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
     the report can be shown all the same."""
     from polars.exceptions import PolarsError
 
-    from hwprof.report import document, tables
+    from hwprof.report.csv import tables
+    from hwprof.report.document import document
     from hwprof.trace.tracks import write_trace
 
     bars.phase("", "writing trace.pftrace", None)

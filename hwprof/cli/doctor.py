@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from hwprof.report.diagnosis import Finding
+    from hwprof.report.document.diagnosis import Finding
     from hwprof.session.registry import Surveyed
     from hwprof.session.requirements import Requirement
 
@@ -23,7 +23,7 @@ def doctor_command(form: str) -> None:
       hwprof doctor --format json
     """
     from hwprof.hardware import machine
-    from hwprof.report import diagnosis
+    from hwprof.report.document import diagnosis
     from hwprof.session import registry, requirements
 
     findings = [*map(_of_collector, registry.survey()), *map(_of_requirement, requirements.check())]
@@ -35,7 +35,7 @@ def doctor_command(form: str) -> None:
 
 
 def _of_collector(found: Surveyed) -> Finding:
-    from hwprof.report.diagnosis import Finding
+    from hwprof.report.document.diagnosis import Finding
 
     collector, availability = found.collector, found.availability
     return Finding(
@@ -52,7 +52,7 @@ def _of_collector(found: Surveyed) -> Finding:
 
 
 def _of_requirement(requirement: Requirement) -> Finding:
-    from hwprof.report.diagnosis import Finding
+    from hwprof.report.document.diagnosis import Finding
 
     return Finding(
         name=requirement.name,

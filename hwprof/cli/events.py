@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from hwprof.hardware.countable import Countable, Dropped
-    from hwprof.report.event_list import EventList
+    from hwprof.report.document.events import EventList
     from hwprof.run.manifest import Machine
 
 
@@ -50,13 +50,15 @@ def events_command(
     if list_processors:
         _list(form)
         return
-    from hwprof.report import event_list, event_view, terminal
+    from hwprof.report.document import events as event_list
+    from hwprof.report.text import events as event_view
+    from hwprof.report.text import report
 
     listed = _of_processor(processor, names, everything) if processor else _of_this_machine(names, everything)
     if form == "json":
         click.echo(event_list.as_json(listed))
     else:
-        event_view.show(listed, terminal.make_console(width))
+        event_view.show(listed, report.make_console(width))
 
 
 def _list(form: str) -> None:
@@ -131,7 +133,7 @@ def _listed(
 ) -> EventList:
     from hwprof.hardware.selection import every_name, kinds_of_core, select
     from hwprof.hardware.syntax import parse
-    from hwprof.report import event_list
+    from hwprof.report.document import events as event_list
 
     cores = kinds_of_core(machine, root)
     wanted = [item for text in names for item in parse(text)]

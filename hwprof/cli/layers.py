@@ -37,6 +37,6 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
     elif form == "json":
         click.echo(shown.write_json())
     else:
-        from hwprof.report import static_layers, terminal
+        from hwprof.report.text import report, static_layers
 
-        static_layers.show(shown, record, terminal.make_console())
+        static_layers.show(shown, record, report.make_console())

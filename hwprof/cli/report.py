@@ -122,7 +122,7 @@ def show(
 ) -> None:
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
     columns, None: the usual ones; ``part``: what of it, None: all."""
-    from hwprof.report import document, schema, selection
+    from hwprof.report.document import document, schema, selection
 
     built = document.build(run, top, sort)
     selected: selection.HotKernels | selection.OneLayer | None = None
@@ -133,27 +133,27 @@ def show(
     if form == "json":
         sys.stdout.write((schema.encode(built) if selected is None else selection.encode(selected)).decode())
         return
-    from hwprof.report import choice, kernels_view, layer_view, terminal
-    from hwprof.report.page import Page
+    from hwprof.report.text import choice, hot_kernels, one_layer, report
+    from hwprof.report.text.page import Page
 
     wanted = choice.expand(metrics, built) if metrics is not None else None
     if not sys.stdout.encoding.lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
-    console = terminal.make_console(width)
+    console = report.make_console(width)
     if selected is None:
-        terminal.render(built, console, wanted)
+        report.render(built, console, wanted)
         return
     page, full_names = Page(built, console, wanted), part is not None and part.full_names
     if isinstance(selected, selection.OneLayer):
-        layer_view.show(selected, page, full_names=full_names)
+        one_layer.show(selected, page, full_names=full_names)
     else:
-        kernels_view.show(selected, page, full_names=full_names)
+        hot_kernels.show(selected, page, full_names=full_names)
 
 
 def _print_schema(part: Part) -> None:
     import msgspec
 
-    from hwprof.report import schema, selection
+    from hwprof.report.document import schema, selection
 
     kind = selection.OneLayer if part.layer is not None else selection.HotKernels if part.kernels else schema.Document
     sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema.json_schema(kind)), indent=1).decode() + "\n")

@@ -7,7 +7,7 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from hwprof.analysis import followed, metrics, summary
+from hwprof.analysis import instrumented, metrics, summary
 from hwprof.analysis.attribution import owned_counts
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
@@ -78,7 +78,7 @@ def _duration() -> pl.Expr:
 
 def deriver_of(run: RunDirectory, record: PassRecord, calls: pl.DataFrame) -> Deriver:
     """That of a pass of a run; ``calls`` is the run's ``layer_calls`` table."""
-    other = followed.belonging(run.kept_passes(), record)
+    other = instrumented.belonging(run.kept_passes(), record)
     threads = run.manifest.workload.threads if run.manifest.workload else None
     joined = _joined(run, other) if other is not None else None
     return Deriver(_derivable(record, run.manifest.machine, other), calls, threads, joined)
@@ -99,4 +99,4 @@ def _joined(run: RunDirectory, record: PassRecord) -> Joined:
     mine = pl.col("pass") == record.name
     events = [event.name for event in record.events]
     counts = run.scan("counts").filter(mine & pl.col("event").is_in(events)).collect()
-    return Joined(record.name, followed.by_call(run.scan("spans").filter(mine).collect(), counts))
+    return Joined(record.name, instrumented.by_call(run.scan("spans").filter(mine).collect(), counts))

@@ -20,8 +20,8 @@ from collectors.onednn_verbose.lines import parse
 from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
 from hwprof.errors import HwprofError
-from hwprof.report import document
-from hwprof.report.primitives import find
+from hwprof.report.document import document
+from hwprof.report.document.primitives import find
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import PassContext

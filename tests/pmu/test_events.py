@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from hwprof.hardware.catalogue import microarchitecture
-from hwprof.report.event_list import EventList
+from hwprof.report.document.events import EventList
 from tests.pmu.conftest import Results
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, attribute
-from hwprof.analysis.closure import closure
+from hwprof.analysis.cpu_time import closure
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.missing import Missing, metric_missing, operand_missing
 from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.analysis.followed import KERNELS_SCHEMA, UNNAMED
+from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
 from hwprof.analysis.kernel_cpi import FEW, kernel_cpi
 from hwprof.analysis.sampled_kernels import kernels_by_layer
 from tests.unit.analysis.frames import MAIN

@@ -9,7 +9,8 @@ from hwprof.analysis import flop_check
 from hwprof.analysis.metrics import independent
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.metrics import vocabulary
-from hwprof.report import choice, columns, document, ranking, schema, topdown
+from hwprof.report.document import document, ranking, schema
+from hwprof.report.text import choice, columns, topdown
 from hwprof.run.manifest import CoreKind, IterationRecord
 from tests.requirements import require_module
 from tests.synthetic_run import build

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.report import figures
-from hwprof.report.figures import ASCII, UNICODE
-from hwprof.report.grid import GAP, Column, fit
-from hwprof.report.schema import Times
+from hwprof.report.document.schema import Times
+from hwprof.report.text import figures
+from hwprof.report.text.figures import ASCII, UNICODE
+from hwprof.report.text.grid import GAP, Column, fit
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report import document, primitives_view, schema, tables, terminal
-from hwprof.report.page import Page
-from hwprof.report.primitives_schema import Primitives
+from hwprof.report.csv import tables
+from hwprof.report.document import document, schema
+from hwprof.report.document.primitives_schema import Primitives
+from hwprof.report.text import primitives, report
+from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
@@ -77,7 +79,7 @@ def section(run: RunDirectory, width: int, encoding: str = "utf-8") -> list[str]
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
-    terminal.render(document.build(run), console)
+    report.render(document.build(run), console)
     file.flush()
     lines = [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
     start = next((number for number, line in enumerate(lines) if line.startswith("oneDNN v3.12.0 primitives")), None)
@@ -156,7 +158,7 @@ def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: P
     assert found.primitives is None
     assert "primitives.csv" not in tables.csv_frames(found)
     console = Console(file=io.StringIO(), width=120)
-    terminal.render(found, console)
+    report.render(found, console)
     assert isinstance(console.file, io.StringIO)
     assert "oneDNN" not in console.file.getvalue()
 
@@ -173,7 +175,7 @@ def test_every_row_is_in_the_csv_file(tmp_path: Path) -> None:
 def test_the_iteration_for_it_is_named(tmp_path: Path) -> None:
     """In the preamble, and not among the warm-up iterations."""
     console = Console(file=io.StringIO(), width=200)
-    terminal.render(document.build(reporting(tmp_path, EXECUTED)), console)
+    report.render(document.build(reporting(tmp_path, EXECUTED)), console)
     assert isinstance(console.file, io.StringIO)
     (line,) = [line for line in console.file.getvalue().splitlines() if "trace: completed" in line]
     assert line.rstrip().endswith("iterations: 1 warm-up, 1 timed, 2 timed and counted, 1 for onednn_verbose alone")
@@ -183,7 +185,7 @@ def of_one(run: RunDirectory, path: str) -> str:
     found = document.build(run)
     one = msgspec.structs.replace(found, hottest=msgspec.structs.replace(found.hottest, layers=[path]))
     console = Console(file=io.StringIO(), width=120)
-    primitives_view.show_hottest(Page(one, console))
+    primitives.show_hottest(Page(one, console))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 

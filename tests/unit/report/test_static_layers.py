@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from hwprof.report import static_layers
+from hwprof.report.text import static_layers
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.schema import conform
 

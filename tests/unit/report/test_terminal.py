@@ -10,8 +10,9 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.report import choice, document, terminal
-from hwprof.report.schema import Document
+from hwprof.report.document import document
+from hwprof.report.document.schema import Document
+from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory
 from tests.synthetic_run import build
 from tests.unit.report import runs
@@ -40,7 +41,7 @@ def print_document(
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False, **options)  # type: ignore[arg-type]
-    terminal.render(built, console, None if metrics is None else choice.expand(metrics, built))
+    report.render(built, console, None if metrics is None else choice.expand(metrics, built))
     file.flush()
     lines = [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
     return "\n".join(lines) + "\n"

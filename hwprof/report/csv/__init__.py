@@ -1,0 +1,1 @@
+"""The report as CSV files: one module a section."""

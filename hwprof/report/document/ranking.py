@@ -1,0 +1,53 @@
+"""By what layers can be sorted, and the sorting."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.errors import HwprofError, UsageError
+from hwprof.report.document.schema import Event, Layer, MetricInfo
+
+OWN: Final = ("time", "macs", "bytes", "parameters", "calls", "order")
+SMALLEST_FIRST: Final = (
+    "order", "ipc", "frequency", "gflops", "gbytes", "intensity", "cpus_used", "parallel_efficiency", "balance",
+    "counted_gflops", "counted_gflops_fp32", "counted_gflops_fp64", "counted_gflops_fp16", "counted_gflops_bf16",
+    "topdown_retiring", "vector_fp_share",
+)  # fmt: skip
+"""Where little is what a reader looks for; everything else is sorted with the largest first."""
+
+
+def rank(
+    layers: Sequence[Layer], sort: str, top: int | None, metrics: Sequence[MetricInfo], events: Sequence[Event]
+) -> list[str]:
+    """The paths of the ``top`` layers by ``sort``: time, a static figure, a metric or an event; those without last.
+
+    Raises ``UsageError`` for an unknown key, ``HwprofError`` for one that was not measured in this run.
+    """
+    known = [*OWN, *(metric.name for metric in metrics), *(event.name for event in events)]
+    if sort not in known:
+        near = difflib.get_close_matches(sort.lower(), known, n=3)
+        hint = f"did you mean {', '.join(near)}? " if near else ""
+        others = "or a metric or event of this run: hwprof report --format json names them"
+        raise UsageError(f"cannot sort by {sort!r}", f"{hint}there are {', '.join(OWN)}, {others}")
+    missing = next((metric.missing for metric in metrics if metric.name == sort), None)
+    if missing is not None:
+        raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)
+    sign = 1 if sort in SMALLEST_FIRST else -1
+    figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
+    ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
+    rest = [path for figure, _, path in figures if figure is None]
+    return ([path for _, _, path in ordered] + rest)[:top]
+
+
+def value(layer: Layer, key: str) -> float | None:
+    """A layer's figure by its sort key."""
+    if key == "time":
+        return layer.time.median_ns if layer.time else None
+    if key in OWN:
+        figure: float | None = getattr(layer, key)
+        return figure
+    if key in layer.metrics:
+        return layer.metrics[key]
+    return layer.counters[key].value if key in layer.counters else None

@@ -1,0 +1,215 @@
+"""The columns that stages, layers and layer types share: metrics, and the footnotes that explain them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.hardware.catalogue import GENERIC, catalogue
+from hwprof.hardware.metrics import vocabulary
+from hwprof.report.document.schema import Document, Figures, Layer, MetricInfo, ThreadParts
+from hwprof.report.text import choice, figures
+from hwprof.report.text.figures import Glyphs
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+
+SHORT: Final = {"counted_gflops": "counted"}
+"""Shorter titles where the column before says the rest (``choice.PAIRS``)."""
+
+CPI: Final = "cpi"
+BY_THREAD: Final = "cpi by thread"
+BY_THREAD_PRIORITY: Final = 6
+ALIKE: Final = 1.25
+"""Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
+
+MIXED: Final = "w"
+"""Behind a figure of counters with much waiting in them."""
+
+INSTRUCTIONS: Final = re.compile(r'"instructions(?::u)?"')
+"""What hardware counts of a waiting loop like of work."""
+
+FULL: Final = 0.999
+"""From this share of running time on, a counter counts as not multiplexed."""
+
+
+def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool = True) -> list[Column]:
+    """One column a metric that this run has, and dashes for the core ones that it has not; or those asked for."""
+    columns: list[Column] = []
+    for metric, priority in choice.choose(page.document, page.metrics):
+        if modelled or metric.provenance != "modelled":
+            paired = bool(columns) and columns[-1].key == choice.PAIRS.get(metric.name)
+            title = SHORT.get(metric.name, metric.title) if paired else metric.title
+            columns.append(
+                Column(
+                    header=title + marks(metric, page.glyphs),
+                    cells=_cells(rows, metric, page),
+                    priority=priority,
+                    key=metric.name,
+                )
+            )
+            if metric.name == CPI:
+                columns += _by_thread(rows, page)
+    return columns
+
+
+def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
+    """What a header says of how far to trust the column."""
+    return (
+        (glyphs.modelled if metric.provenance == "modelled" else "")
+        + (glyphs.followed if choice.is_followed(metric) else "")
+        + (glyphs.multiplexed if metric.missing is None and metric.running_share < FULL else "")
+        + ("" if metric.same_iterations else glyphs.apart)
+    )
+
+
+def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
+    """What the shown metric columns need said: reasons of dashes, how far to trust them, and what they mean here."""
+    document, glyphs = page.document, page.glyphs
+    keys = {column.key for column in shown}
+    chosen = [metric for metric, _ in choice.choose(document, page.metrics)]
+    metrics = [metric for metric in chosen if metric.name in keys]
+    present = [metric for metric in metrics if metric.missing is None]
+    notes = _missing(metrics, glyphs) + reliability(present, document, glyphs)
+    if BY_THREAD in keys:
+        notes.append("main|worker: CPI of the calling thread and of the others: apart where workers wait (spin)")
+    if any(metric.scope == "machine" for metric in present):
+        notes.append(
+            f"DRAM traffic is the whole machine's while a layer ran; {glyphs.dash} where it is too short to be told"
+        )
+    if any(cell.endswith(MIXED) for column in shown for cell in column.cells if column.key in keys):
+        notes.append(_mixed_note(document))
+    notes += caveats(present) + meanings(_generic_events(present, document), document)
+    hidden = [metric.title for metric in chosen if metric.name not in keys] if page.metrics is not None else []
+    if hidden:
+        notes.append(f"no room for {', '.join(hidden)}: a wider terminal, --width, or fewer --metrics")
+    return notes
+
+
+def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyphs) -> list[str]:
+    """What the marks at the titles of these (measured) metrics mean."""
+    notes = []
+    if any(metric.provenance == "modelled" for metric in metrics):
+        notes.append(
+            f"{glyphs.modelled} modelled from shapes (2 FLOPs a multiply-accumulate), over measured time;"
+            f" {glyphs.dash} where a layer has none"
+        )
+    followed = {source for metric in metrics for source in metric.sources if source in choice.FOLLOWED}
+    if followed:
+        notes.append(
+            f"{glyphs.followed} {figures.enumerate_words(sorted(followed))}, not measured by hardware counters"
+        )
+    used = {name for metric in metrics for name in event_names(metric, document)}
+    shared = [event for event in document.events if event.name in used and event.running_share < FULL]
+    if shared:
+        parts = ", ".join(f"{event.name} {event.running_share:.0%}" for event in shared)
+        notes.append(
+            f"{glyphs.multiplexed} the kernel multiplexed: counters ran part of the time ({parts} at least),"
+            " values are scaled up"
+        )
+    if any(not metric.same_iterations for metric in metrics):
+        notes.append(f"{glyphs.apart} no iteration counted all of its events: made of different iterations' medians")
+    return notes
+
+
+def caveats(metrics: Sequence[MetricInfo], *, meanings: bool = True) -> list[str]:
+    """What metrics mean on this processor, where it has a meaning of its own, and what to bear in mind (or only that).
+
+    Metrics of which the same is to be said share a line.
+    """
+    general = {metric.name: metric.meaning for metric in vocabulary()}
+    notes: dict[str, list[str]] = {}
+    for metric in metrics:
+        own = meanings and metric.name in general and metric.meaning not in (general[metric.name], metric.title)
+        words = [metric.meaning] if own else []
+        if metric.caveat:
+            words.append(f"({metric.caveat})" if own else metric.caveat)
+        if words and metric.scope == "threads":
+            notes.setdefault(" ".join(words), []).append(metric.title + (" here" if own else ""))
+    return [f"{', '.join(titles)}: {words}" for words, titles in notes.items()]
+
+
+def event_names(metric: MetricInfo, document: Document) -> list[str]:
+    """The run's events that a metric is made of."""
+    return [event.name for event in document.events if f'"{event.name}"' in _without_threads(metric.formula)]
+
+
+def meanings(names: set[str], document: Document) -> list[str]:
+    """What the names of hardware events stand for on that machine."""
+    return [
+        f"{event.name}: {event.meaning}"
+        for event in document.events
+        if event.name in names and event.kind == "hardware" and event.meaning
+    ]
+
+
+def _cells(rows: Sequence[Figures | None], metric: MetricInfo, page: Page) -> list[str]:
+    """Where waiting is in the counters of some rows, these are marked, and the others as wide."""
+    cells = ["" if row is None else _cell(row, metric, page.glyphs) for row in rows]
+    mixed = [
+        row is not None and row.metrics.get(metric.name) is not None and is_mixed(row, metric, page) for row in rows
+    ]
+    if not any(mixed):
+        return cells
+    return [cell + (MIXED if marked else " ") for cell, marked in zip(cells, mixed, strict=True)]
+
+
+def is_mixed(row: Figures, metric: MetricInfo, page: Page) -> bool:
+    """Whether a metric of a layer is made of hardware's count of instructions, many of which only waited."""
+    waiting = page.document.waiting
+    if waiting is None or not isinstance(row, Layer) or row.path not in waiting.mixed_layers:
+        return False
+    return metric.sources == ["measured"] and bool(INSTRUCTIONS.search(metric.formula))
+
+
+def _mixed_note(document: Document) -> str:
+    waiting = document.waiting
+    share, name = (waiting.mixed_share, waiting.name) if waiting is not None else (0, "")
+    return (
+        f"{MIXED} mixed with waiting: at least {share:.0%} of the layer's processor time lies in the OpenMP runtime"
+        f" (samples of pass {name}), whose loop hardware counts like work; the kernels' own CPI is among the samples"
+    )
+
+
+def _cell(row: Figures, metric: MetricInfo, glyphs: Glyphs) -> str:
+    return figures.decimal(row.metrics.get(metric.name), metric.digits, glyphs)
+
+
+def _by_thread(rows: Sequence[Figures | None], page: Page) -> list[Column]:
+    """Cycles per instruction of the calling thread and of the others, where they differ in any row."""
+    parts = [row.by_thread.get(CPI) if row is not None else None for row in rows]
+    if not any(_differs(part) for part in parts):
+        return []
+    cells = []
+    for row, part in zip(rows, parts, strict=True):
+        values = (part.main, part.workers) if part is not None else (None, None)
+        cells.append("" if row is None else "|".join(figures.decimal(value, 2, page.glyphs) for value in values))
+    return [Column("main|worker", cells, priority=BY_THREAD_PRIORITY, key=BY_THREAD)]
+
+
+def _differs(part: ThreadParts | None) -> bool:
+    if part is None or not part.main or not part.workers:
+        return False
+    return not 1 / ALIKE <= part.workers / part.main <= ALIKE
+
+
+def _missing(metrics: Sequence[MetricInfo], glyphs: Glyphs) -> list[str]:
+    """One footnote a reason; where hardware counters are missing altogether that is one."""
+    reasons: dict[tuple[str, str | None], list[str]] = {}
+    for metric in metrics:
+        if metric.missing is not None:
+            reasons.setdefault((metric.missing.reason, metric.missing.remedy), []).append(metric.title)
+    return [
+        f"{glyphs.dash} not measured: {', '.join(titles)}: {reason}" + (f". Remedy: {remedy}" if remedy else "")
+        for (reason, remedy), titles in reasons.items()
+    ]
+
+
+def _generic_events(metrics: Sequence[MetricInfo], document: Document) -> set[str]:
+    """The events of these metrics whose names are the kernel's: what they count depends on the processor."""
+    generic = catalogue(GENERIC).named()
+    return {name for metric in metrics for name in event_names(metric, document) if name in generic}
+
+
+def _without_threads(formula: str) -> str:
+    return formula.replace("@main", "").replace("@workers", "")

@@ -1,0 +1,152 @@
+"""Figures as people read them: units that fit, as many digits as mean something, a dash for what was not measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from hwprof.report.document.schema import Times
+
+SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+EIGHTHS: Final = " ▏▎▍▌▋▊▉"
+
+
+class Glyphs(NamedTuple):
+    """The characters beyond ASCII, for terminals that have them and for those that have not."""
+
+    dash: str
+    plus_minus: str
+    ellipsis: str
+    block: str
+    modelled: str
+    multiplexed: str
+    followed: str
+    apart: str
+    separator: str
+    slots: str  # parts of a stacked bar
+
+
+UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "█▓▒░·")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "!", "~", "^", ", ", "#x=.'")
+
+
+def milliseconds(ns: float) -> str:
+    """Nanoseconds as milliseconds with three digits (below 1 ms: microseconds are the last)."""
+    ms = ns / 1e6
+    return f"{ms:,.0f}" if ms >= 99.95 else f"{ms:.1f}" if ms >= 9.995 else f"{ms:.2f}" if ms >= 0.9995 else f"{ms:.3f}"
+
+
+def time_with_spread(times: Times | None, glyphs: Glyphs) -> str:
+    """The median with the median absolute deviation, in the median's own decimals: ``12.3 ±0.1``."""
+    if times is None:
+        return glyphs.dash
+    median = milliseconds(times.median_ns)
+    if times.repetitions < 2:
+        return median
+    decimals = len(median.partition(".")[2])
+    return f"{median} {glyphs.plus_minus}{times.mad_ns / 1e6:,.{decimals}f}"
+
+
+def amount(value: float | None, glyphs: Glyphs) -> str:
+    """A count with three digits and its scale: ``36.9 M``."""
+    if value is None:
+        return glyphs.dash
+    for size, unit in SCALES:
+        if abs(value) >= 0.9995 * size:
+            return f"{three_digits(value / size)} {unit}"
+    return f"{value:.3g}"
+
+
+def three_digits(value: float) -> str:
+    """Three significant digits, never an exponent."""
+    if value == 0 or not math.isfinite(value):
+        return f"{value:.0f}"
+    decimals = max(0, 2 - math.floor(math.log10(abs(float(f"{value:.2e}")))))
+    return f"{value:,.{decimals}f}"
+
+
+def percent(share: float | None, glyphs: Glyphs) -> str:
+    """A share as a percentage."""
+    return glyphs.dash if share is None else f"{100 * share:.1f}%"
+
+
+def decimal(value: float | None, digits: int, glyphs: Glyphs) -> str:
+    """A figure with a fixed number of decimals; very small ones keep one digit that is not 0."""
+    if value is None:
+        return glyphs.dash
+    text = f"{value:,.{digits}f}"
+    return f"{value:.1g}" if digits and value and not text.strip("-0.,") and abs(value) >= 1e-4 else text
+
+
+def bar(share: float | None, width: int, glyphs: Glyphs) -> str:
+    """A share of 0…1 as a bar of at most ``width`` characters."""
+    eighths = round(8 * width * min(max(share or 0.0, 0.0), 1.0))
+    if glyphs.block != "█":
+        return glyphs.block * round(eighths / 8)
+    return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def stacked_bar(shares: Sequence[float], width: int, glyphs: Glyphs) -> str:
+    """Shares of one whole, one after the other, each in a character of its own; they fill ``width`` where they add up
+    to 1. Shares below 0 take no room."""
+    text, reached = "", 0.0
+    for place, share in enumerate(shares):
+        reached += max(share, 0.0)
+        end = min(round(width * reached), width)
+        text += slot_glyph(place, glyphs) * (end - len(text))
+    return text
+
+
+def slot_glyph(place: int, glyphs: Glyphs) -> str:
+    """The character of a part of a stacked bar."""
+    return glyphs.slots[place % len(glyphs.slots)]
+
+
+def slower(ratio: float) -> str:
+    """A ratio of times in words: ``1.3% slower``."""
+    if ratio >= 2:
+        return f"{ratio:.1f} times slower"
+    change = 100 * (ratio - 1)
+    return f"{abs(change):.1f}% {'slower' if change >= 0 else 'faster'}"
+
+
+def without_shared_prefix(paths: Sequence[str], width: int) -> tuple[str, list[str]]:
+    """The first component that all dotted paths share, and the paths without it, where one is longer than ``width``;
+    else no prefix, and the paths."""
+    heads = {path.partition(".")[0] for path in paths}
+    if len(heads) != 1 or all(len(path) <= width for path in paths) or not all("." in path for path in paths):
+        return "", list(paths)
+    return heads.pop(), [path.partition(".")[2] for path in paths]
+
+
+def shorten(text: str, width: int, ellipsis: str) -> str:
+    """The text in at most ``width`` characters: cut in the middle, where paths say least."""
+    if len(text) <= width:
+        return text
+    if width <= len(ellipsis):
+        return text[:width]
+    kept = width - len(ellipsis)
+    head = kept // 3
+    return text[:head] + ellipsis + text[len(text) - (kept - head) :]
+
+
+def plural(number: int, noun: str, plural_form: str | None = None) -> str:
+    """``1 layer``, ``2 layers``."""
+    return f"{number:,} {noun if number == 1 else plural_form or noun + 's'}"
+
+
+def enumerate_words(words: Sequence[str]) -> str:
+    """``a``, ``a and b``, ``a, b and c``."""
+    return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def ranges(numbers: Sequence[int]) -> str:
+    """Processor numbers as the kernel lists them: ``CPUs 0-3,8``."""
+    parts: list[list[int]] = []
+    for number in sorted(numbers):
+        if parts and number == parts[-1][-1] + 1:
+            parts[-1] = [parts[-1][0], number]
+        else:
+            parts.append([number])
+    return "CPUs " + ",".join("-".join(map(str, part)) for part in parts)

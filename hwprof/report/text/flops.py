@@ -1,0 +1,83 @@
+"""The section on FLOPs: what was counted against what the layers' shapes ask for."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.flop_check import AGREES, COUNTED, FlopCheck
+from hwprof.report.document.schema import Layer
+from hwprof.report.text import columns, figures
+from hwprof.report.text.figures import plural
+from hwprof.report.text.grid import Column, fits_whole
+from hwprof.report.text.page import PATH, Page
+
+ELEMENTWISE: Final = "elementwise"
+
+
+def show(page: Page) -> None:
+    """The layers whose figures are apart, the furthest first, and the sum; nothing without counted FLOPs."""
+    checked = [(layer, layer.flops) for layer in page.document.layers if layer.flops is not None]
+    if not checked:
+        return
+    off = [(layer, flops) for layer, flops in checked if flops.verdict not in (AGREES, ELEMENTWISE)]
+    off.sort(key=lambda pair: -abs(pair[1].counted - pair[1].analytic))
+    top = page.document.hottest.top
+    title = "FLOPs: counted against analytic (2 x MACs)"
+    reasons = _table(page, off[:top], title) if off else []
+    if not off:
+        page.title(title)
+    page.notes([*reasons, *_sums(page, [flops for _, flops in checked]), *_more(len(off), top), *_reliability(page)])
+
+
+def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[str]:
+    """Prints it; where the reasons have no room beside the figures, they are returned to stand below them."""
+    glyphs = page.glyphs
+    header, names = page.names([layer for layer, _ in rows])
+    why = Column("why", [flops.reason or "" for _, flops in rows], 2, right=False)
+    figures_of = [
+        Column(header, names, right=False, least=PATH),
+        Column("counted", [figures.amount(flops.counted, glyphs) for _, flops in rows]),
+        Column("analytic", [figures.amount(flops.analytic, glyphs) for _, flops in rows]),
+        Column("ratio", [figures.decimal(flops.ratio, 2, glyphs) for _, flops in rows]),
+        Column("", ["" if flops.expected else "!" for _, flops in rows], 1),
+    ]
+    beside = fits_whole([*figures_of, why], page.console.width)
+    kind = Column("type", [layer.type or "" for layer, _ in rows], 3, right=False, least=9)
+    page.table([figures_of[0], kind, *figures_of[1:], *([why] if beside else [])], title)
+    reasons: dict[str, list[str]] = {}
+    for name, reason in zip(names, why.cells, strict=True):
+        reasons.setdefault(reason, []).append(name)
+    return [] if beside else [f"{', '.join(named)}: {reason}" for reason, named in reasons.items() if reason]
+
+
+def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
+    """One line on all layers, and what the marks mean."""
+    compared = [flops for flops in checks if flops.ratio is not None]
+    elementwise = [flops for flops in checks if flops.verdict == ELEMENTWISE]
+    lines = []
+    total = page.document.inference.flops if page.document.inference is not None else None
+    if total is not None and total.ratio is not None:
+        agreeing = sum(flops.verdict == AGREES for flops in compared)
+        lines.append(
+            f"all layers with MACs: {figures.amount(total.counted, page.glyphs)} counted,"
+            f" {figures.amount(total.analytic, page.glyphs)} analytic, ratio {total.ratio:.3f};"
+            f" {agreeing} of {len(compared)} agree"
+        )
+    if elementwise:
+        counted = figures.amount(sum(flops.counted for flops in elementwise), page.glyphs)
+        lines.append(
+            f"elementwise work only, nothing to compare: {plural(len(elementwise), 'layer')}, {counted} counted"
+        )
+    if any(not flops.expected for flops in compared):
+        lines.append("! not explained by what the layer is")
+    return lines
+
+
+def _more(number: int, top: int | None) -> list[str]:
+    hidden = number - top if top is not None else 0
+    return [f"{plural(hidden, 'further layer')} differ: --top {number}, or layers.csv"] if hidden > 0 else []
+
+
+def _reliability(page: Page) -> list[str]:
+    counted = [metric for metric in page.document.metrics if metric.name == COUNTED]
+    return [*columns.reliability(counted, page.document, page.glyphs), *columns.caveats(counted)]

@@ -1,0 +1,179 @@
+"""The head of the terminal report: what ran where, what could not be measured, and how far to trust the figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from pathlib import PurePath
+from typing import Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from hwprof.report.document.schema import Document, Effect, PassInfo
+from hwprof.report.text import figures
+from hwprof.report.text.figures import Glyphs, plural, slower
+
+NAMES: Final = 6
+"""How many names of what was not measured stand in the report; JSON has all."""
+
+
+def show(document: Document, console: Console, glyphs: Glyphs) -> None:
+    """Prints everything above the tables."""
+    facts = Table.grid(padding=(0, 2, 0, 0))
+    facts.add_column(no_wrap=True)
+    facts.add_column(overflow="fold")
+    for name, value in _facts(document, glyphs):
+        facts.add_row(Text(name, style="bold"), Text(value))
+    console.print(facts)
+    if document.not_measured:
+        _title(console, "Not measured")
+    for gap in document.not_measured:
+        passes = figures.enumerate_words(gap.passes)
+        state = f"; {gap.state}" if gap.state != "ran" else ""
+        _item(
+            console,
+            f"{_briefly(gap.what)} ({'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}): {gap.reason}",
+        )
+        if gap.remedy:
+            _item(console, f"remedy: {gap.remedy}", indent=4)
+    if document.notes:
+        _title(console, "Notes")
+    for note in document.notes:
+        _item(console, note)
+
+
+def _briefly(names: str) -> str:
+    """A list of names; of a long one its beginning and its length."""
+    several = names.split(", ")
+    hidden = len(several) - NAMES
+    return names if hidden < 2 else f"{', '.join(several[:NAMES])} and {hidden} more"
+
+
+def _title(console: Console, text: str) -> None:
+    console.print()
+    console.print(Text(text, style="bold"))
+
+
+def _item(console: Console, text: str, indent: int = 2) -> None:
+    console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, indent)))
+
+
+def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
+    facts = [("run", f"{document.run.name}, {document.run.created}")]
+    facts += _workload(document, glyphs)
+    facts.append(("machine", glyphs.separator.join(_machine(document))))
+    facts += _cores(document)
+    versions = [f"{name} {number}" for name, number in document.run.versions.items()]
+    facts.append(("software", glyphs.separator.join([f"hwprof {document.run.hwprof_version}", *versions])))
+    for number, record in enumerate(document.passes):
+        facts.append(("" if number else "passes", _pass(record)))
+    effects = _effects(document)
+    facts += [("" if number else "observer", text) for number, text in enumerate(effects)]
+    if document.closure is not None:
+        facts.append(("closure", _closure(document, glyphs)))
+    return facts
+
+
+def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
+    workload = document.workload
+    if workload is None:
+        return [("workload", "not known: no pass got as far as building it")]
+    words = [
+        workload.name,
+        f"{figures.amount(workload.parameters, glyphs)} parameters{' (fused)' if workload.fused else ''}",
+        f"weights: {workload.weights}",
+        f"batch {workload.batch}",
+        plural(workload.threads, "thread"),
+    ]
+    facts = [("workload", glyphs.separator.join(words))]
+    if workload.sources:
+        shapes = f" as {', '.join(workload.input_shapes)}" if workload.input_shapes else ""
+        names = ", ".join(PurePath(source).name for source in workload.sources[:3])
+        facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}"))
+    if workload.results:
+        facts.append(("results", "; ".join(workload.results[:3]) + _more(workload.results)))
+    return facts
+
+
+def _more(items: list[str]) -> str:
+    return f" and {len(items) - 3} more" if len(items) > 3 else ""
+
+
+def _machine(document: Document) -> list[str]:
+    machine = document.machine
+    cores = f" ({plural(machine.physical_cores, 'core')})" if machine.physical_cores else ""
+    words = [
+        machine.processor,
+        f"{plural(machine.logical_processors, 'CPU')}{cores}",
+        f"{machine.memory_bytes / (1 << 30):.1f} GiB",
+        machine.system,
+        f"Linux {machine.kernel}",
+    ]
+    if machine.hypervisor:
+        words.append(f"virtual ({machine.hypervisor})")
+    if machine.governor:
+        words.append(f"governor {machine.governor}")
+    if not machine.has_core_pmu:
+        words.append("no hardware counters")
+    return words
+
+
+def _cores(document: Document) -> list[tuple[str, str]]:
+    """The kinds of core where there are several; which processor's events were counted with; that it is unknown."""
+    kinds = document.cores
+    if len(kinds) > 1:
+        words = [f"{kind.name or 'unknown'} ({kind.pmu}): {figures.ranges(kind.cpus)}" for kind in kinds]
+        return [("" if number else "cores", text) for number, text in enumerate(words)]
+    if any(kind.name is None for kind in kinds):
+        return [("cores", "not in the event catalogue: the kernel's general events only")]
+    return [("cores", kind.name) for kind in kinds if kind.name is not None]
+
+
+def _pass(record: PassInfo) -> str:
+    took = f" in {record.seconds:.1f} s" if record.seconds is not None else ""
+    if record.status != "completed":
+        return f"{record.name}: {record.status}{took}: {record.reason or 'it did not come to its end'}"
+    kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "timed and counted")]
+    words = [f"{number} {kind}" for number, kind in kinds if number]
+    words += [f"{number} for {name} alone" for name, number in Counter(record.alone).items()]
+    return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
+
+
+def _effects(document: Document) -> list[str]:
+    effect = document.observer_effect
+    found = []
+    if effect.counting is not None:
+        found.append(
+            f"counting layers makes the {document.whole} {_slower(effect.counting, of='layers with the reading')}"
+        )
+    if effect.trace is not None:
+        found.append(f"the trace pass is {_slower(effect.trace, f' than the {document.figures_from} pass')}")
+    return found
+
+
+def _slower(effect: Effect, than: str = "", of: str = "layers") -> str:
+    layers = ""
+    if effect.layers_median is not None and effect.layers_p25 is not None and effect.layers_p75 is not None:
+        low, middle, high = (
+            f"{100 * (part - 1):+.1f}%" for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
+        )
+        layers = f" ({of}: median {middle}, quartiles {low} and {high})"
+    many = f", {plural(effect.observed_iterations, 'iteration')} against {effect.base_iterations}"
+    return slower(effect.ratio) + than + many + layers
+
+
+def _closure(document: Document, glyphs: Glyphs) -> str:
+    closure = document.closure
+    assert closure is not None
+    parts = [
+        f"layers {100 * closure.layers:.1f}%",
+        f"rest of the inference {100 * closure.rest_of_inference:.1f}%",
+        f"rest of the iteration {100 * closure.rest_of_iteration:.1f}%",
+    ]
+    return (
+        f"{100 * closure.closure:.1f}% of the process's CPU time"
+        f" ({figures.milliseconds(closure.process_cpu_time_ns)} ms an iteration) was counted by thread:"
+        f" {', '.join(parts)}"
+    )

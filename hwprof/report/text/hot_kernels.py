@@ -1,0 +1,141 @@
+"""What ``hwprof report --kernels`` prints: of each hot layer its kernels, and of each hot kernel its layers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from rich.text import Text
+
+from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.report.document.kernels_schema import SampledFigures, SampledKernel, SampledLayer, Sampling
+from hwprof.report.document.schema import Layer
+from hwprof.report.document.selection import HotKernels, KernelLayers, LayerKernels
+from hwprof.report.text import figures, kernel_cells
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+
+SHOWN: Final = 6
+"""Kernels of a layer, and layers of a kernel, that the text shows; JSON has all."""
+
+OF_ONE: Final = 20
+"""Kernels that it shows where there is only one layer to show."""
+
+NAME: Final = 38
+"""Kernels are what this is about: columns go before their names are cut below that."""
+
+INDENT: Final = "  "
+
+
+def show(found: HotKernels, page: Page, *, full_names: bool = False) -> None:
+    """Both tables, what is to be known of them, and on demand the kernels' full names."""
+    page.console.print(Text(f"run {found.run}, pass {found.sampling.name}"))
+    page.table(
+        of_layers(found.layers, found.sampling, page),
+        f"Kernels of the hottest layers: share of the {found.whole}, and of the layer",
+    )
+    page.table(
+        _of_kernels(found.kernels, found.sampling, page),
+        f"Layers of the hottest kernels: share of the {found.whole}, and of the kernel",
+    )
+    page.notes([*kernel_cells.footnotes(found.sampling, page), *_cut(found)])
+    if full_names:
+        below = [kernel for one in found.layers for kernel in one.kernels[:SHOWN]]
+        kernel_cells.full_names([*(one.kernel for one in found.kernels), *below], page)
+
+
+def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) -> list[Column]:
+    """A row a layer, and below it one for each of its largest kernels."""
+    names: list[str] = []
+    rows: list[SampledFigures | None] = []
+    cycles: list[SampledFigures | Layer | None] = []
+    for one in layers:
+        names.append(one.sampled.path)
+        rows.append(one.sampled)
+        counted = one.layer is not None and one.layer.metrics.get(kernel_cells.CPI) is not None
+        cycles.append(one.layer if counted else one.sampled)
+        shown, rest = _largest(one.kernels, SHOWN)
+        names += [INDENT + kernel_cells.name(kernel, page.glyphs) for kernel in shown]
+        names += [INDENT + words for words in rest]
+        rows += [*shown, *(None for _ in rest)]
+        cycles += [*shown, *(None for _ in rest)]
+    return _columns("layer, its kernels", names, rows, cycles, sampling, page)
+
+
+def kernel_columns(kernels: Sequence[SampledKernel], sampling: Sampling, page: Page) -> list[Column]:
+    """A row a kernel of one layer."""
+    shown, rest = _largest(kernels, OF_ONE)
+    names = [*(kernel_cells.name(kernel, page.glyphs) for kernel in shown), *rest]
+    rows: list[SampledKernel | None] = [*shown, *(None for _ in rest)]
+    return _columns("kernel", names, rows, rows, sampling, page)
+
+
+def _largest(kernels: Sequence[SampledKernel], most: int) -> tuple[list[SampledKernel], list[str]]:
+    """The ones to show, and a line on the others, if there are any."""
+    shown = [kernel for kernel in kernels[:most] if kernel.samples >= kernel_cells.LEAST_SAMPLES]
+    rest = kernels[len(shown) :]
+    samples = figures.plural(sum(kernel.samples for kernel in rest), "sample")
+    return shown, [f"{len(rest)} more, {samples}"] if rest else []
+
+
+def _of_kernels(kernels: Sequence[KernelLayers], sampling: Sampling, page: Page) -> list[Column]:
+    """A row a kernel, and below it one for each layer that has much of it."""
+    glyphs = page.glyphs
+    names: list[str] = []
+    rows: list[SampledKernel | None] = []
+    shares: list[str] = []
+    for one in kernels:
+        shown = one.layers[:SHOWN]
+        names += [kernel_cells.name(one.kernel, glyphs), *(f"{INDENT}{row.layer}" for row in shown)]
+        rows += [one.kernel, *shown]
+        shares += [
+            kernel_cells.share(one.kernel, glyphs),
+            *(figures.percent(row.share_of_kernel, glyphs) for row in shown),
+        ]
+        rest = (one.kernel.layers or 0) - sum(row.layer != UNATTRIBUTED for row in shown)
+        if rest > 0:
+            names.append(f"{INDENT}{figures.plural(rest, 'other layer')}")
+            rows.append(None)
+            shares.append("")
+    libraries = [row.library if row is not None and row.layer is None else "" for row in rows]
+    own = {"share": shares, "library": libraries}
+    columns = _columns("kernel, its layers", names, rows, rows, sampling, page)
+    return [replace(one, cells=own.get(one.header, one.cells)) for one in columns]
+
+
+def _columns(
+    header: str,
+    names: list[str],
+    rows: Sequence[SampledFigures | None],
+    cycles: Sequence[SampledFigures | Layer | None],
+    sampling: Sampling,
+    page: Page,
+) -> list[Column]:
+    glyphs = page.glyphs
+    kernels = [row if isinstance(row, SampledKernel) else None for row in rows]
+    layers = [row if isinstance(row, SampledLayer) else None for row in rows]
+    mark = glyphs.followed if sampling.instructions_from else ""
+    columns = [
+        Column(header, names, right=False, least=NAME),
+        Column("library", [row.library if row else "" for row in kernels], 6, right=False, least=12),
+        Column("share", [kernel_cells.share(row, glyphs) for row in rows]),
+        Column("samples", ["" if row is None else f"{row.samples:,}" for row in rows], 3),
+        *kernel_cells.cpi_column(cycles, sampling, page),
+        *kernel_cells.misses_column(rows, page),
+        Column("instr." + mark, [figures.amount(row.instructions, glyphs) if row else "" for row in kernels], 5),
+    ]
+    if any(layers):
+        wait = [figures.percent(row.wait_share, glyphs) if row else "" for row in layers]
+        balance = [figures.percent(row.efficiency, glyphs) if row else "" for row in layers]
+        columns += [Column("wait", wait, 2), Column("efficiency", balance, 4)]
+    return columns
+
+
+def _cut(found: HotKernels) -> list[str]:
+    least = f"{100 * found.sampling.least_share:g}%"
+    return [
+        f"wait: of a layer's processor time, in the OpenMP runtime; efficiency: the rest over {found.sampling.threads}"
+        f" threads' wall time; both from {found.sampling.few_for_balance} samples on",
+        f"kernels below {least} of a layer are not listed; more of one layer: hwprof report --layer PATH",
+    ]

@@ -1,0 +1,201 @@
+"""The sections on passes that counted by following the code: their layers, and their kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hwprof.report.document.schema import Event, Followed, Kernel, Layer, MetricInfo
+from hwprof.report.text import choice, columns, figures, kernel_cells
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+CPI: Final = "cpi"
+RATIO: Final = "instruction_ratio"
+KERNEL: Final = 30
+"""To how many characters a kernel's name may be cut."""
+
+LONGEST: Final = 60
+"""How many characters of it are shown at most."""
+
+INSTRUCTIONS: Final = ".instructions"
+FEW: Final = 6
+"""Up to so many events are named below the table."""
+
+IN_OTHER_TABLES: Final = ("ipc", "counted_flops", "counted_gflops", "instruction_ratio")
+"""Metrics that the tables of layers show, or that are another one's inverse."""
+
+
+def show(page: Page) -> None:
+    """The sections: the layers of each such pass, then its kernels, where the samples' section has not named them."""
+    sampled = page.document.sampled
+    for found in page.document.followed:
+        _layers(found, page)
+        if sampled is None or sampled.instructions_from != found.name:
+            _functions(found, page)
+
+
+def _layers(found: Followed, page: Page) -> None:
+    """The layers with the most instructions."""
+    glyphs = page.glyphs
+    event = _ranked_by(found)
+    if event is None:
+        return
+    top = page.document.hottest.top
+    ranked = sorted((layer for layer in found.layers if _value(layer, event)), key=lambda layer: -_value(layer, event))
+    shown = ranked[:top]
+    sums = [layer for layer in (found.unattributed, found.inference) if layer is not None and event in layer.counters]
+    header, names = page.names(shown)
+    every: list[Layer] = [*shown, *sums]
+    whole = _value(found.inference, event) if found.inference is not None else 0.0
+    names += [page.document.whole if layer is found.inference else layer.path for layer in sums]
+    hottest = {kernel.layer: kernel for kernel in reversed(found.kernels) if kernel.layer is not None}
+    title = f"Layers by instructions, pass {found.name}"
+    if found.instruction_set:
+        title += f": {found.instruction_set}, not this machine's own instruction set"
+    page.table(
+        [
+            Column(header, names, right=False, least=PATH),
+            Column("instr." + glyphs.followed, [figures.amount(_value(row, event), glyphs) for row in every]),
+            Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
+            Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in every], 3),
+            *_by_hardware(found, every, page),
+            *metric_columns(found, [row.metrics for row in every], page),
+            Column(
+                "most of them in", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
+            ),
+        ],
+        f"{title} ({len(shown)} of {len(ranked)})",
+        footer_rows=len(sums),
+    )
+    page.notes([*_provenance(found, page), *found.notes])
+
+
+def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Column]:
+    """What hardware counters say of the same layers, where there are such."""
+    measured = {
+        metric.name: metric
+        for metric in page.document.metrics
+        if metric.missing is None and (metric.name == RATIO or not choice.is_followed(metric))
+    }
+    if CPI not in measured or found.instruction_set:
+        return []
+    others = {layer.path: layer.metrics for layer in (*page.document.layers, *_sums(page)) if layer is not None}
+    return [
+        Column(
+            title,
+            [figures.decimal(others.get(row.path, {}).get(name), measured[name].digits, page.glyphs) for row in every],
+            2,
+        )
+        for name, title in ((CPI, "CPI, hardware"), (RATIO, "instr., hw/~"))
+        if name in measured
+    ]
+
+
+def _sums(page: Page) -> tuple[Layer | None, Layer | None]:
+    return page.document.unattributed, page.document.inference
+
+
+def _functions(found: Followed, page: Page) -> None:
+    """The kernels of the whole."""
+    rows = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
+    if not rows:
+        return
+    title = f"Kernels by instructions, pass {found.name}: what each did itself in {_extent(found, page)}"
+    kernels(found, rows, title, page)
+    page.notes(
+        [
+            "every layer's kernels: kernel_counts.parquet, and the report with --format json",
+            f"{page.glyphs.dash} not measured: CPI of kernels: {_no_cpi(found, page)}",
+        ]
+    )
+
+
+def kernels(found: Followed, rows: Sequence[Kernel], title: str, page: Page) -> None:
+    """A table of kernels, with a column of dashes where a reader looks for their CPI."""
+    glyphs = page.glyphs
+    page.table(
+        [
+            Column("kernel", [_shortened(kernel.kernel, page) for kernel in rows], right=False, least=KERNEL),
+            Column("library", [kernel.library for kernel in rows], 3, right=False, least=12),
+            Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in rows]),
+            Column("share", [figures.percent(kernel.share, glyphs) for kernel in rows]),
+            Column("CPI", [glyphs.dash for _ in rows], 2),
+            *metric_columns(found, [kernel.metrics for kernel in rows], page),
+        ],
+        title,
+    )
+
+
+def _no_cpi(found: Followed, page: Page) -> str:
+    if found.instruction_set:
+        return "this is not the machine's own code, which samples are of"
+    if page.document.sampled is not None:
+        return f"the sampled pass {page.document.sampled.name} did other work"
+    missing = kernel_cells.no_samples(page.document)
+    remedy = f". Remedy: {missing.remedy}" if missing.remedy else ""
+    return f"layers are timed, kernels are not without samples: {missing.reason}{remedy}"
+
+
+def metric_columns(
+    found: Followed, rows: Sequence[Mapping[str, float | None]], page: Page, first: int = 4
+) -> list[Column]:
+    """The pass's metrics that have something to say of these rows; CPI before the others, whose priorities begin with
+    ``first``."""
+    made = []
+    for number, metric in enumerate(metric for metric in found.metrics if metric.name not in IN_OTHER_TABLES):
+        values = [row.get(metric.name) for row in rows]
+        if any(values):
+            made.append(_metric_column(metric, values, 2 if metric.name == CPI else first + number, page))
+    return made
+
+
+def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority: int, page: Page) -> Column:
+    cells = [figures.decimal(value, metric.digits, page.glyphs) for value in values]
+    return Column(metric.title + columns.marks(metric, page.glyphs), cells, priority, key=metric.name)
+
+
+def _extent(found: Followed, page: Page) -> str:
+    return f"one {page.document.whole}" if found.status == "completed" else "the layers that were done"
+
+
+def _shortened(name: str, page: Page) -> str:
+    """C++ names are long, and their middle says least."""
+    return figures.shorten(name, LONGEST, page.glyphs.ellipsis)
+
+
+def _ranked_by(found: Followed) -> str | None:
+    return next((event.name for event in found.events if event.name.endswith(INSTRUCTIONS)), None)
+
+
+def _value(layer: Layer, event: str) -> float:
+    counter = layer.counters.get(event)
+    return counter.value or 0.0 if counter is not None else 0.0
+
+
+def _kernel(kernel: Kernel | None, page: Page) -> str:
+    if kernel is None or kernel.share is None:
+        return ""
+    return f"{100 * kernel.share:.0f}% {_shortened(kernel.kernel, page)}"
+
+
+def _provenance(found: Followed, page: Page) -> list[str]:
+    """Where the figures come from, and what they are not."""
+    by_kind: dict[str, list[Event]] = {}
+    for event in found.events:
+        by_kind.setdefault(event.provenance, []).append(event)
+    words = [f"{kind}: {_named(events)}" for kind, events in by_kind.items()]
+    held = ""
+    if found.instruction_set:
+        held = (
+            f"both passes were held to {found.instruction_set} and {figures.plural(found.threads or 1, 'thread')}: not"
+            " the code that the other tables are about"
+        )
+    times = f"time: pass {found.times_from}, the same work unfollowed" if found.apart is None else found.apart
+    return [f"{page.glyphs.followed} {'; '.join(words)}", held, times]
+
+
+def _named(events: Sequence[Event]) -> str:
+    if len(events) > FEW:
+        return f"{len(events)} events, which --format json explains"
+    return figures.enumerate_words([event.name.rpartition(".")[2] for event in events])

@@ -1,0 +1,146 @@
+"""What tables of sampled layers and kernels share: columns, names, and the footnotes that explain them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hwprof.analysis.missing import Missing
+from hwprof.report.document.kernels_schema import SampledFigures, SampledKernel, Sampling
+from hwprof.report.document.schema import Document, Layer
+from hwprof.report.text import figures
+from hwprof.report.text.figures import Glyphs
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+
+CPI: Final = "cpi"
+LLC_MPKI: Final = "llc_mpki"
+
+NAME: Final = 30
+"""To how many characters a kernel's name may be cut."""
+
+LONGEST: Final = 60
+"""How many characters of it are shown at most."""
+
+LEAST_SAMPLES: Final = 3
+"""Kernels with fewer samples in a layer are not named in the text: some such code is met by chance."""
+
+SAMPLER: Final = "sampler"
+"""The collector that takes samples."""
+
+OPENMP: Final = "openmp"
+WAITS: Final = "waits"
+"""What stands in the place of the CPI of code that waits for other threads: it says nothing."""
+
+
+def name(kernel: SampledKernel, glyphs: Glyphs) -> str:
+    """A kernel's short name; C++ names are long, and their middle says least."""
+    return figures.shorten(kernel.kernel, LONGEST, glyphs.ellipsis)
+
+
+def share(row: SampledFigures | None, glyphs: Glyphs) -> str:
+    """The share with half of its interval, in percent: ``35.2% ±0.8``."""
+    if row is None or row.share is None:
+        return ""
+    if row.share_low is None or row.share_high is None:
+        return figures.percent(row.share, glyphs)
+    return f"{100 * row.share:.1f}% {glyphs.plus_minus}{50 * (row.share_high - row.share_low):.1f}"
+
+
+def cpi(row: SampledFigures | Layer | None, glyphs: Glyphs) -> str:
+    """Cycles an instruction, with half of their interval where the samples make one; a layer's as it was counted."""
+    if row is None:
+        return ""
+    if isinstance(row, SampledKernel) and row.domain == OPENMP:
+        return WAITS
+    value = row.metrics.get(CPI) if isinstance(row, Layer) else row.cpi
+    text = figures.decimal(value, 2, glyphs)
+    if value is None or not isinstance(row, SampledKernel) or row.cpi_low is None or row.cpi_high is None:
+        return text
+    return f"{text} {glyphs.plus_minus}{(row.cpi_high - row.cpi_low) / 2:.2f}"
+
+
+def cpi_column(rows: Sequence[SampledFigures | Layer | None], sampled: Sampling, page: Page) -> list[Column]:
+    """Cycles an instruction; where nothing tells them a column of dashes, so that a reader sees it."""
+    mark = "" if sampled.cpi_provenance == "measured" else page.glyphs.followed
+    title = f"CPI{mark}" if sampled.cpi_provenance else "CPI"
+    return [Column(title, [cpi(row, page.glyphs) for row in rows], 1, key=CPI)]
+
+
+def misses_column(rows: Sequence[SampledFigures | None], page: Page) -> list[Column]:
+    """Misses of the last-level cache, where they were counted."""
+    if not any(row is not None and row.llc_mpki is not None for row in rows):
+        return []
+    cells = ["" if row is None else figures.decimal(row.llc_mpki, 2, page.glyphs) for row in rows]
+    return [Column("LLC MPKI", cells, 2, key=LLC_MPKI)]
+
+
+def footnotes(sampled: Sampling, page: Page) -> list[str]:
+    """How the figures came about, and how far to trust them."""
+    where = {row.where: row for row in sampled.coverage}
+    between = where.get("unattributed")
+    frequency = f" at {sampled.frequency_hz:,} Hz" if sampled.frequency_hz else ""
+    notes = [
+        f"share of the processor time of all threads, {page.glyphs.plus_minus} half of the 95% interval:"
+        f" {sampled.samples:,} samples ({sampled.event}{frequency}) of"
+        f" {figures.plural(sampled.iterations, 'iteration')} of pass {sampled.name}",
+        *_cpi_notes(sampled, page),
+        f"{WAITS}: the OpenMP runtime, which waits for other threads and wakes them:"
+        f" {figures.percent(sampled.wait_share, page.glyphs)} of all",
+        _named(sampled, between.share if between else 0.0),
+        *sampled.notes,
+    ]
+    troubles = [
+        (sampled.lost, "records were lost"),
+        (sampled.throttled, "times the kernel throttled sampling"),
+        (sampled.threads_missed, "threads ended before they could be sampled"),
+    ]
+    return notes + [f"{number:,} {what}" for number, what in troubles if number]
+
+
+def _cpi_notes(sampled: Sampling, page: Page) -> list[str]:
+    dash = page.glyphs.dash
+    if sampled.cpi_missing is not None:
+        remedy = f". Remedy: {sampled.cpi_missing.remedy}" if sampled.cpi_missing.remedy else ""
+        return [f"{dash} not measured: CPI of kernels: {sampled.cpi_missing.reason}{remedy}"]
+    few = f"{dash} fewer than {sampled.few_samples} samples in layers"
+    if sampled.cpi_provenance == "measured":
+        return [f"CPI, LLC MPKI: {sampled.cpi_meaning}; {few}"]
+    uncounted = ", or code that is not followed (the kernel's)"
+    return [f"{page.glyphs.followed} CPI of a kernel: {sampled.cpi_meaning}; {few}{uncounted}"]
+
+
+def _named(sampled: Sampling, between: float | None) -> str:
+    parts = []
+    if between:
+        parts.append(f"{100 * between:.1f}% lies between layers (unattributed): Python, and reading the counters")
+    if sampled.named_share is not None and sampled.named_share < 1:
+        parts.append(f"{100 * (1 - sampled.named_share):.1f}% in code without a name")
+    if sampled.unknown:
+        parts.append(f"{sampled.unknown:,} samples lie in memory of no known file")
+    if sampled.kernel_sampled is False:
+        parts.append("the kernel's own code was not sampled")
+    return "; ".join(parts)
+
+
+def no_samples(document: Document) -> Missing:
+    """Why a document has none: the sampler's own word, where it ran and gave nothing."""
+    told = next((gap for gap in document.not_measured if gap.what == SAMPLER), None)
+    if told is not None:
+        return Missing(SAMPLER, told.reason, told.remedy)
+    return Missing(SAMPLER, "no completed pass took samples", "hwprof collect --passes measure,trace")
+
+
+def full_names(kernels: Iterable[SampledKernel], page: Page) -> None:
+    """The names of these kernels with template arguments and parameters, where they say more, each once."""
+    found = {(kernel.kernel, kernel.library): kernel for kernel in kernels if kernel.full_name is not None}
+    if not found:
+        return
+    page.title("Full names")
+    for kernel in found.values():
+        others = f" (and {figures.plural(kernel.pieces - 1, 'other')} of that name)" if kernel.pieces > 1 else ""
+        page.console.print(Padding(Text(f"{kernel.kernel}{others}", overflow="fold"), (0, 0, 0, 2)))
+        page.console.print(Padding(Text(kernel.full_name or "", style="dim", overflow="fold"), (0, 0, 0, 4)))

@@ -1,0 +1,132 @@
+"""The section on sampled kernels: which code took the processor time, and in which layers most of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.report.document.kernels_schema import Sampled, SampledKernel
+from hwprof.report.document.schema import Kernel, Layer
+from hwprof.report.text import figures, instrumented, kernel_cells
+from hwprof.report.text.grid import Column
+from hwprof.report.text.kernel_cells import NAME
+from hwprof.report.text.page import PATH, Page
+
+HOTTEST: Final = "hottest kernel"
+KERNEL_PRIORITY: Final = 3
+"""Among a layer's figures: after CPI and GFLOP/s."""
+
+BEHIND: Final = 10
+"""From which priority on columns of other passes come: after all that samples tell."""
+
+
+def show(page: Page) -> None:
+    """The section, where a pass took samples."""
+    sampled = page.document.sampled
+    if sampled is None:
+        return
+    kernels = [kernel for kernel in sampled.kernels if kernel.layer is None]
+    shown = kernels[: page.document.hottest.top]
+    glyphs = page.glyphs
+    mostly = most_of(sampled)
+    columns = [
+        Column("kernel", [kernel_cells.name(kernel, glyphs) for kernel in shown], right=False, least=NAME),
+        Column("library", [kernel.library for kernel in shown], 4, right=False, least=12),
+        Column("share", [kernel_cells.share(kernel, glyphs) for kernel in shown]),
+        *kernel_cells.cpi_column(shown, sampled, page),
+        *kernel_cells.misses_column(shown, page),
+        *_instructions(shown, sampled, page),
+        Column("layers", [str(kernel.layers or "") for kernel in shown], 5),
+        Column(
+            "most of it in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH
+        ),
+        *_followed_columns(shown, sampled, page),
+    ]
+    page.table(columns, f"Hot kernels, sampled ({len(shown)} of {len(kernels)})")
+    page.notes([*kernel_cells.footnotes(sampled, page), _hint(sampled)])
+
+
+def most_of(sampled: Sampled) -> dict[tuple[str, str], SampledKernel]:
+    """Of each kernel the layer that has most of it."""
+    found: dict[tuple[str, str], SampledKernel] = {}
+    for kernel in sampled.kernels:
+        if kernel.layer is None:
+            continue
+        known = found.get(_key(kernel))
+        if known is None or (kernel.share_of_kernel or 0) > (known.share_of_kernel or 0):
+            found[_key(kernel)] = kernel
+    return found
+
+
+def hottest_kernels(sampled: Sampled) -> dict[str, SampledKernel]:
+    """Of each layer with enough samples the kernel that took most of its processor time, waiting left out."""
+    known = {layer.path for layer in sampled.layers if layer.samples >= sampled.few_samples}
+    found: dict[str, SampledKernel] = {}
+    for kernel in sampled.kernels:
+        working = kernel.domain != kernel_cells.OPENMP and kernel.samples >= kernel_cells.LEAST_SAMPLES
+        if kernel.layer in known and working:
+            found.setdefault(kernel.layer, kernel)
+    return found
+
+
+def layer_columns(layers: Sequence[Layer | None], page: Page, later: int) -> list[Column]:
+    """For tables of layers: the kernel that takes most of a layer's processor time, waiting left out, where samples
+    tell it of at least half of the layers. ``later`` is added to its priority."""
+    sampled = page.document.sampled
+    if sampled is None:
+        return []
+    kernels = hottest_kernels(sampled)
+    paths = [layer.path for layer in layers if layer is not None and layer.type is not None]
+    if 2 * sum(path in kernels for path in paths) < max(len(paths), 1):
+        return []
+    rows = [None if layer is None or layer is page.document.inference else layer.path for layer in layers]
+    cells = ["" if path is None else _hottest(kernels.get(path), page) for path in rows]
+    return [Column(HOTTEST, cells, later + KERNEL_PRIORITY, right=False, least=NAME)]
+
+
+def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
+    """What ``layer_columns`` needs said where it is shown."""
+    sampled = page.document.sampled
+    if sampled is None or not any(column.header == HOTTEST for column in shown):
+        return []
+    return [f"{HOTTEST}: its share of the layer's processor time ({sampled.few_samples} samples and more)"]
+
+
+def _hottest(kernel: SampledKernel | None, page: Page) -> str:
+    if kernel is None or kernel.share is None:
+        return page.glyphs.dash
+    return f"{100 * kernel.share:3.0f}% {kernel_cells.name(kernel, page.glyphs)}"
+
+
+def _key(kernel: SampledKernel | Kernel) -> tuple[str, str]:
+    return kernel.kernel, kernel.library
+
+
+def _mostly(kernel: SampledKernel | None, page: Page) -> str:
+    if kernel is None or kernel.layer is None or kernel.share_of_kernel is None:
+        return ""
+    return f"{100 * kernel.share_of_kernel:3.0f}% {kernel.layer}"
+
+
+def _instructions(shown: Sequence[SampledKernel], sampled: Sampled, page: Page) -> list[Column]:
+    if not any(kernel.instructions for kernel in shown):
+        return []
+    mark = page.glyphs.followed if sampled.instructions_from else ""
+    return [Column(f"instr.{mark}", [figures.amount(kernel.instructions, page.glyphs) for kernel in shown], 6)]
+
+
+def _followed_columns(shown: Sequence[SampledKernel], sampled: Sampled, page: Page) -> list[Column]:
+    """What following the code tells of the same kernels."""
+    found = next((one for one in page.document.followed if one.name == sampled.instructions_from), None)
+    if found is None:
+        return []
+    told: Mapping[tuple[str, str], Kernel] = {_key(one): one for one in found.kernels if one.layer is None}
+    rows = [told[_key(kernel)].metrics if _key(kernel) in told else {} for kernel in shown]
+    return instrumented.metric_columns(found, rows, page, BEHIND)
+
+
+def _hint(sampled: Sampled) -> str:
+    layer = next((layer.path for layer in sampled.layers if layer.path != UNATTRIBUTED), None)
+    one = f"; all of one layer: hwprof report --layer {layer}" if layer else ""
+    return f"every hot layer's kernels: hwprof report --kernels{one}"

@@ -1,0 +1,198 @@
+"""What ``hwprof report --layer`` prints: all that is known of a layer, or of the layers within a module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from rich.table import Table
+from rich.text import Text
+
+from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.report.document.kernels_schema import SampledLayer, Sampling
+from hwprof.report.document.schema import Hottest, Layer
+from hwprof.report.document.selection import OneLayer
+from hwprof.report.text import choice, columns, figures, hot_kernels, instrumented, kernel_cells, primitives
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+
+def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
+    """Section by section what there is."""
+    page.console.print(Text(found.path, style="bold"))
+    _facts(found, page)
+    if len(found.layers) > 1:
+        _layers(found, page)
+    if found.sampling is not None:
+        _kernels(found, found.sampling, page)
+        _operators(found, page)
+        _threads(found, page)
+    else:
+        _by_instructions(found, page)
+    primitives.show_hottest(_narrowed(found, page))
+    if full_names:
+        kernel_cells.full_names(found.kernels, page)
+
+
+def _facts(found: OneLayer, page: Page) -> None:
+    """What the layer is, and what was measured of it as a whole."""
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(no_wrap=True)
+    grid.add_column(overflow="fold")
+    separator = page.glyphs.separator
+    facts = _of_one(found.layers[0], page) if len(found.layers) == 1 else _of_several(found, page)
+    for name, words in [("run", [found.run]), *facts]:
+        if words:
+            grid.add_row(Text(name, style="bold"), Text(separator.join(words)))
+    page.console.print(grid)
+
+
+def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
+    glyphs = page.glyphs
+    static = {"parameters": layer.parameters, "MACs": layer.macs, "bytes": layer.bytes}
+    more = [f"{figures.plural(layer.more_shapes, 'other input shape')}"] if layer.more_shapes else []
+    time = [f"{figures.time_with_spread(layer.time, glyphs)} ms", *_share(layer.share, page)] if layer.time else []
+    calls = [figures.plural(round(layer.calls), "call") + " an iteration"] if layer.calls else ["never called"]
+    if layer.path == UNATTRIBUTED:
+        what = ["what lies between the layers: Python, operators outside of modules, reading the counters"]
+        return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
+    return [
+        ("type", [layer.type or "not known", *calls]),
+        ("shapes", [f"{layer.input_shapes or '?'} to {layer.output_shapes or '?'}", *more]),
+        ("model", [f"{figures.amount(value, glyphs)} {name}" for name, value in static.items() if value]),
+        ("time", time),
+        ("metrics", _metrics(layer, page)),
+        ("FLOPs", [layer.flops.reason] if layer.flops is not None and layer.flops.reason else []),
+    ]
+
+
+def _of_several(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
+    types: dict[str, int] = {}
+    for layer in found.layers:
+        types[layer.type or "not known"] = types.get(layer.type or "not known", 0) + 1
+    time = [] if found.mean_ns is None else [f"{figures.milliseconds(found.mean_ns)} ms (mean)"]
+    macs = sum(layer.macs or 0 for layer in found.layers)
+    parameters = sum(layer.parameters or 0 for layer in found.layers)
+    model = {"parameters": parameters, "MACs": macs}
+    return [
+        ("layers", [f"{number} {name}" for name, number in types.items()]),
+        ("model", [f"{figures.amount(value, page.glyphs)} {name}" for name, value in model.items() if value]),
+        ("time", [*time, *_share(found.share, page)] if time else []),
+    ]
+
+
+def _share(share: float | None, page: Page) -> list[str]:
+    return [] if share is None else [f"{figures.percent(share, page.glyphs)} of the {page.document.whole}"]
+
+
+def _metrics(layer: Layer, page: Page) -> list[str]:
+    """Those that have a value, with the marks of their provenance."""
+    return [
+        f"{metric.title}{columns.marks(metric, page.glyphs)} {figures.decimal(value, metric.digits, page.glyphs)}"
+        for metric, _ in choice.choose(page.document, page.metrics)
+        if (value := layer.metrics.get(metric.name)) is not None
+    ]
+
+
+def _layers(found: OneLayer, page: Page) -> None:
+    """The leaves, in order of execution."""
+    glyphs = page.glyphs
+    rows = found.layers
+    page.table(
+        [
+            Column("layer", [layer.path for layer in rows], right=False, least=PATH),
+            Column("type", [layer.type or "" for layer in rows], 3, right=False, least=9),
+            Column("time ms", [figures.time_with_spread(layer.time, glyphs) for layer in rows]),
+            Column("share", [figures.percent(layer.share, glyphs) for layer in rows]),
+            Column("MACs", [figures.amount(layer.macs or None, glyphs) for layer in rows], 1),
+            *columns.metric_columns(rows, page),
+        ],
+        "Layers, in order of execution",
+    )
+
+
+def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
+    """Of all together, and of each leaf where there are several."""
+    if not found.kernels:
+        page.title("Kernels, sampled")
+        page.notes(["no sample fell into it"])
+        return
+    shares = ": share of these layers together" if len(found.layers) > 1 else ""
+    page.table(hot_kernels.kernel_columns(found.kernels, sampling, page), f"Kernels, sampled{shares}")
+    if found.by_layer:
+        page.table(
+            hot_kernels.of_layers(found.by_layer, sampling, page),
+            f"Kernels of each layer: share of the {found.whole}, and of the layer",
+        )
+    page.notes(kernel_cells.footnotes(sampling, page))
+
+
+def _by_instructions(found: OneLayer, page: Page) -> None:
+    """Where nothing was sampled: the kernels that following the code counted in a leaf."""
+    missing = kernel_cells.no_samples(page.document).reason
+    shown = [one for one in page.document.followed if found.followed.get(one.name) and len(found.layers) == 1]
+    for one in shown:
+        instrumented.kernels(one, found.followed[one.name], f"Kernels by instructions, pass {one.name}", page)
+    page.notes([f"{page.glyphs.dash} no times of kernels: {missing}"])
+
+
+def _operators(found: OneLayer, page: Page) -> None:
+    """What the framework ran meanwhile, of one leaf."""
+    operators = found.sampled[0].operators if len(found.sampled) == 1 else []
+    if not operators:
+        return
+    page.table(
+        [
+            Column("operator", [row.operator or "none" for row in operators], right=False, least=26),
+            Column("share", [figures.percent(row.share, page.glyphs) for row in operators]),
+            Column("samples", [f"{row.samples:,}" for row in operators]),
+        ],
+        "Operators that ran meanwhile: share of its processor time",
+    )
+
+
+def _threads(found: OneLayer, page: Page) -> None:
+    """What each thread did in it."""
+    if not found.threads:
+        return
+
+    def ms(name: str) -> list[str]:
+        return [figures.milliseconds(getattr(thread, name)) for thread in found.threads]
+
+    names = [f"{thread.name or thread.tid} ({thread.role or 'thread'})" for thread in found.threads]
+    page.table(
+        [
+            Column("thread", names, right=False, least=12),
+            Column("samples", [f"{thread.samples:,}" for thread in found.threads], 1),
+            Column("busy ms", ms("busy_ns")),
+            Column("waits ms", ms("wait_ns")),
+            Column("off ms", ms("off_ns")),
+            Column("preempted ms", ms("preempted_ns")),
+        ],
+        "Threads, in one iteration",
+    )
+    balance = found.sampled[0] if len(found.sampled) == 1 else None
+    lost = found.waiting[0].finding if found.waiting else None
+    page.notes(
+        [
+            "waits: in the OpenMP runtime; off: not on a processor; of that, preempted: others ran in its place",
+            _balance(balance, page) if balance is not None else "",
+            f"loses most of its threads' time to {lost}" if balance is not None and lost else "",
+        ]
+    )
+
+
+def _balance(layer: SampledLayer, page: Page) -> str:
+    if layer.efficiency is None or layer.imbalance is None:
+        return ""
+    return (
+        f"parallel efficiency {figures.percent(layer.efficiency, page.glyphs)} (busy time over threads x wall time);"
+        f" the busiest thread did {100 * layer.imbalance:.0f}% more than the mean"
+    )
+
+
+def _narrowed(found: OneLayer, page: Page) -> Page:
+    """The page for sections that are about a document's hottest layers: these are."""
+    paths: Sequence[str] = [layer.path for layer in found.layers]
+    hottest = Hottest(sort="order", top=len(paths), layers=list(paths))
+    return Page(msgspec.structs.replace(page.document, hottest=hottest), page.console, page.metrics)

@@ -1,0 +1,68 @@
+"""What the sections of the terminal report share: the document, the console, and how tables and notes are printed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from hwprof.report.document.schema import Document, Layer
+from hwprof.report.text import figures
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.grid import Column, fit, table
+
+PATH: Final = 24
+"""To how many characters a layer's path may be cut before a column goes instead."""
+
+WIDE: Final = 120
+"""Characters from which on there is room for more than figures."""
+
+
+class Page:
+    """Prints tables and notes of a document. ``metrics``: those that were asked for, None: the usual ones."""
+
+    def __init__(self, document: Document, console: Console, metrics: Sequence[str] | None = None) -> None:
+        self.document = document
+        self.console = console
+        self.metrics = metrics
+        self.glyphs: Glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is room for more than figures."""
+        return self.console.width >= WIDE
+
+    def hottest(self) -> list[Layer]:
+        """The layers that the report is about."""
+        by_path = {layer.path: layer for layer in self.document.layers}
+        return [by_path[path] for path in self.document.hottest.layers]
+
+    def names(self, layers: Sequence[Layer]) -> tuple[str, list[str]]:
+        """The header of a column of layers' paths, and its cells."""
+        prefix, names = figures.without_shared_prefix([layer.path for layer in layers], PATH)
+        return (f"layer of {prefix}" if prefix else "layer"), names
+
+    def table(self, candidates: list[Column], title: str, footer_rows: int = 0) -> list[Column]:
+        """Prints the columns that fit below a title, and returns them."""
+        self.title(title)
+        return self.rows(candidates, footer_rows)
+
+    def rows(self, candidates: list[Column], footer_rows: int = 0) -> list[Column]:
+        """Prints the columns that fit, and returns them."""
+        shown = fit(candidates, self.console.width)
+        self.console.print(table(shown, self.glyphs, footer_rows))
+        return shown
+
+    def title(self, text: str) -> None:
+        """Prints a section's title."""
+        self.console.print()
+        self.console.print(Text(text, style="bold"))
+
+    def notes(self, notes: Sequence[str]) -> None:
+        """Prints footnotes; empty ones are left out."""
+        for note in notes:
+            if note:
+                self.console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))

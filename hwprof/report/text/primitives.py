@@ -1,0 +1,198 @@
+"""The section on oneDNN's primitives: where it fell back, what bypassed it, layout changes, and what hot layers ran."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
+from rich.padding import Padding
+from rich.text import Text
+
+from hwprof.analysis.reorders import REORDER
+from hwprof.report.document.primitives_schema import Bypass, Fallback, Primitive, Primitives, Reorders
+from hwprof.report.document.schema import Layer
+from hwprof.report.text import figures
+from hwprof.report.text.figures import plural
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+NAMES: Final = 3
+"""How many layers of a finding are named; JSON and CSV have all."""
+
+SMALL: Final = 0.001
+"""Findings of a smaller share of the whole are left out of the text."""
+
+TITLE: Final = "oneDNN primitives"
+
+LAYOUTS: Final = 30
+PROBLEM: Final = 30
+"""To how many characters layouts and problems may be cut."""
+
+
+def show(page: Page) -> None:
+    """The section, where oneDNN reported."""
+    found = page.document.primitives
+    if found is None or not (found.executed or found.bypasses):
+        return
+    version = (found.version or "").partition(" ")[0]  # the commit follows
+    page.title(f"oneDNN {version} primitives" if version else TITLE)
+    fallbacks = [fallback for fallback in found.fallbacks if _matters(fallback)]
+    for fallback in fallbacks:
+        what = f"{fallback.primitive} by {fallback.implementation}, {fallback.kind}"
+        why = f"why: {fallback.reason}"
+        _item(page, "warning: ", f"{what}: {_extent(fallback, page)}", why, _remedy(fallback.remedy))
+    if not fallbacks and found.executed:
+        narrower = (
+            f", nor to vectors narrower than the processor's {found.vector_bits} bits" if found.vector_bits else ""
+        )
+        _item(page, "", f"no primitive fell back to reference, plain or generic code{narrower}")
+    for bypass in found.bypasses:
+        if bypass.reason is not None and _matters(bypass):
+            why = f"why: {bypass.reason}"
+            _item(page, "", f"{bypass.type} without oneDNN: {_extent(bypass, page)}", why, _remedy(bypass.remedy))
+    _reorders(found.reorders, page)
+    _not_joined(found, page)
+    page.console.print()
+    table(found, page)
+
+
+def show_hottest(page: Page) -> None:
+    """What concerns the page's hottest layers alone, where it is about these: its findings, and what they executed."""
+    found = page.document.primitives
+    if found is None:
+        return
+    paths = {layer.path for layer in page.hottest()}
+    fallbacks = [fallback for fallback in found.fallbacks if paths & set(fallback.layers)]
+    bypasses = [bypass for bypass in found.bypasses if bypass.reason is not None and paths & set(bypass.layers)]
+    if not (fallbacks or bypasses or any(row.layer in paths for row in found.by_layer)):
+        return
+    page.title(TITLE)
+    for fallback in fallbacks:
+        what = f"{fallback.primitive} by {fallback.implementation}, {fallback.kind}"
+        _item(page, "warning: ", what, f"why: {fallback.reason}", _remedy(fallback.remedy))
+    for bypass in bypasses:
+        _item(page, "", f"{bypass.type} without oneDNN", f"why: {bypass.reason}", _remedy(bypass.remedy))
+    table(found, page)
+
+
+def _matters(found: Fallback | Bypass | Reorders) -> bool:
+    return found.share is None or found.share >= SMALL
+
+
+def _extent(found: Fallback | Bypass, page: Page) -> str:
+    """How much it is, and in which layers most."""
+    layers = found.layers
+    more = f" and {len(layers) - NAMES} more" if len(layers) > NAMES else ""
+    names = f"{', '.join(layers[:NAMES])}{more}"
+    return f"{_of_whole(found.time_ns, found.share, page)} in {plural(len(layers), 'layer')} ({names})"
+
+
+def _of_whole(time_ns: int, share: float | None, page: Page) -> str:
+    part = "" if share is None else f", {figures.percent(share, page.glyphs)} of the {page.document.whole},"
+    return f"{figures.milliseconds(time_ns)} ms{part}"
+
+
+def _reorders(found: Sequence[Reorders], page: Page) -> None:
+    """The time that went into changing layouts, by tensor."""
+    if not found:
+        return
+    share = None if any(row.share is None for row in found) else sum(row.share or 0.0 for row in found)
+    whole = _of_whole(sum(row.time_ns for row in found), share, page)
+    parts = [f"{row.tensor or 'other tensors'} {figures.milliseconds(row.time_ns)} ms" for row in found]
+    executions = plural(sum(row.executions for row in found), "reorder")
+    by_remedy: dict[str, list[str]] = {}
+    for row in found:
+        if row.remedy is not None and row.tensor is not None and _matters(row):
+            by_remedy.setdefault(row.remedy, []).append(row.tensor)
+    remedies = [f"remedy for {figures.enumerate_words(names)}: {remedy}" for remedy, names in by_remedy.items()]
+    _item(page, "", f"changes of layout: {whole} in {executions}: {', '.join(parts)}", *remedies)
+
+
+def _not_joined(found: Primitives, page: Page) -> None:
+    left = found.executed - found.joined
+    if left:
+        reasons = ", ".join(f"{number} {reason}" for reason, number in found.not_joined.items())
+        _item(page, "", f"{left} of {plural(found.executed, 'primitive')} belong to no layer for certain: {reasons}")
+
+
+def _remedy(remedy: str | None) -> str:
+    return f"remedy: {remedy}" if remedy is not None else ""
+
+
+def _item(page: Page, mark: str, text: str, *below: str) -> None:
+    """A finding, and what is said below it; empty ones of that are left out."""
+    page.console.print(Padding(Text.assemble((mark, "bold red"), text, overflow="fold"), (0, 0, 0, 2)))
+    for line in below:
+        if line:
+            page.console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 4)))
+
+
+def table(found: Primitives, page: Page) -> None:
+    """One row for each primitive of the hottest layers that computes, with its layer's reorders summed beside; those of
+    a single layer in rows of their own."""
+    layers, glyphs = page.hottest(), page.glyphs
+    executed: dict[str, list[Primitive]] = {layer.path: [] for layer in layers}
+    for row in found.by_layer:
+        executed.get(row.layer, []).append(row)
+    header, names = page.names(layers)
+    shown: list[tuple[str, Primitive, str]] = []
+    for name, own in zip(names, executed.values(), strict=True):
+        computing = [row for row in own if row.primitive != REORDER]
+        moved = sum(row.share for row in own if row.primitive == REORDER)
+        for number, row in enumerate(own if len(layers) == 1 else computing or own):
+            shown.append(("" if number else name, row, "" if number else figures.percent(moved, glyphs)))
+    rows = [row for _, row, _ in shown]
+    reorders = [] if len(layers) == 1 else [Column("reorders", [moved for _, _, moved in shown])]
+    if rows:
+        page.rows(
+            [
+                Column(header, [name for name, _, _ in shown], right=False, least=PATH),
+                Column("primitive", [_kind(row) for row in rows], 1, right=False),
+                Column("implementation", [row.implementation for row in rows], right=False),
+                Column("data", [_data_types(row.data_types) for row in rows], 2, right=False),
+                Column("layouts: src wei dst", [_layouts(row) for row in rows], 4, right=False, least=LAYOUTS),
+                Column("problem", [row.problem for row in rows], 6, right=False, least=PROBLEM),
+                Column("runs", [str(row.executions) for row in rows], 5),
+                Column("ms", [figures.milliseconds(row.time_ns) for row in rows], 3),
+                Column("of layer", [figures.percent(row.share, glyphs) for row in rows]),
+                *reorders,
+            ]
+        )
+    without = _without([layer for layer in layers if not executed[layer.path]])
+    times = [
+        f"oneDNN's own times in one iteration of pass {found.pass_name}{_iterations(found)}; shares of the layer's"
+        " time in the same",
+        "what writes a tensor first also takes its page faults",
+        "all layers: primitives.csv, and the report with --format json",
+    ]
+    page.notes([without, *times] if rows else [without] if len(layers) > 1 else [])
+
+
+def _without(layers: Sequence[Layer]) -> str:
+    """How many of these layers have no row, by type."""
+    if not layers:
+        return ""
+    types = Counter(layer.type or "of unknown type" for layer in layers)
+    named = figures.enumerate_words([f"{number} {name}" for name, number in types.most_common()])
+    return f"without a primitive: {named}"
+
+
+def _kind(row: Primitive) -> str:
+    return f"{row.primitive} ({row.tensor})" if row.tensor is not None else row.primitive
+
+
+def _iterations(found: Primitives) -> str:
+    return "" if found.iterations < 2 else f": of {found.iterations} the one in which the layer took its median time"
+
+
+def _data_types(told: str) -> str:
+    """One type for all tensors, or each with its tensor."""
+    by_tensor = dict(part.split(":", 1) for part in told.split() if ":" in part)
+    return next(iter(by_tensor.values())) if len(set(by_tensor.values())) == 1 else told
+
+
+def _layouts(row: Primitive) -> str:
+    """Those of what goes in, of the weights and of what comes out."""
+    by_tensor = dict(part.split(":", 1) for part in row.layouts.split() if ":" in part)
+    return " ".join(by_tensor[name] for name in ("src", "wei", "dst") if name in by_tensor)

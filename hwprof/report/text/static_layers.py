@@ -1,0 +1,48 @@
+"""The static layer table on the terminal: what a model is made of, before anything is measured."""
+
+from __future__ import annotations
+
+import polars as pl
+from rich.console import Console
+
+from hwprof.report.text import figures, grid
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.grid import Column
+from hwprof.run.manifest import WorkloadRecord
+
+LEAST_PATH = 16
+LEAST_SHAPE = 18
+
+
+def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> None:
+    """Prints the rows of the ``layers`` table in the console's width, with totals of parameters and MACs below."""
+    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    rows = layers.to_dicts()
+    columns = [
+        Column("#", ["" if row["index"] is None else str(row["index"]) for row in rows]),
+        Column("layer", [row["path"] for row in rows], right=False, least=LEAST_PATH),
+        Column("type", [row["type"] for row in rows], right=False),
+        Column("parameters", [f"{row['parameters']:,}" if row["parameters"] else "" for row in rows]),
+        Column("MACs", [_macs(row["macs"], glyphs) for row in rows]),
+        Column("calls", [str(row["calls"]) for row in rows], 4),
+        Column("input", [_shapes(row) for row in rows], 1, right=False, least=LEAST_SHAPE),
+        Column("output", [row["output_shapes"] or "" for row in rows], 2, right=False, least=LEAST_SHAPE),
+    ]
+    console.print(grid.table(grid.fit(columns, console.width), glyphs))
+    leaves = layers.filter(pl.col("leaf"))
+    console.print(
+        f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
+        f" {_macs(int(leaves['macs'].sum()), glyphs)} MACs in {leaves.height} leaf layers,"
+        f" weights: {workload.weights}"
+    )
+
+
+def _macs(macs: int, glyphs: Glyphs) -> str:
+    """Nothing where a layer has none."""
+    return figures.amount(macs, glyphs) if macs else ""
+
+
+def _shapes(row: dict[str, object]) -> str:
+    """The first call's input shapes, and how many other ones an iteration has."""
+    shapes = str(row["input_shapes"] or "")
+    return f"{shapes} +{row['more_shapes']}" if row["more_shapes"] else shapes

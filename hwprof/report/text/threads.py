@@ -1,0 +1,193 @@
+"""The section on threads and waiting: what each thread did, what the inference waited for, and where threads idle."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.analysis.states import BLOCKED, BUSY, HANDING_OVER, UNSEEN
+from hwprof.report.document.kernels_schema import SampledLayer
+from hwprof.report.document.threads_schema import PathPart, ThreadTimes, Waiting, WaitingLayer
+from hwprof.report.text import figures
+from hwprof.report.text.figures import milliseconds, percent
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other thread"}
+"""A worker is a thread of the OpenMP team."""
+
+NOBODYS: Final = {HANDING_OVER: "hand-over", UNSEEN: f"waiting {UNSEEN}"}
+"""Parts of the path that are no thread's own."""
+
+PARTS: Final = 6
+"""Parts of the critical path that are told."""
+
+CROWDED: Final = 0.1
+"""From which share of the threads' time in which others ran on their processors that is told."""
+
+LEAST: Final = 0.005
+"""Of the path, or of a thread's time: less is not told."""
+
+
+def show(page: Page) -> None:
+    """The section, where a pass took samples of its calling thread."""
+    waiting = page.document.waiting
+    if waiting is None:
+        return
+    _threads(waiting, page)
+    _layers(waiting, page)
+
+
+def _threads(waiting: Waiting, page: Page) -> None:
+    rows = [one for one in waiting.threads if one.role != "other" or one.busy_ns + one.path_ns > 0]
+    glyphs = page.glyphs
+
+    def ms(values: Sequence[float]) -> list[str]:
+        return [milliseconds(ns) if ns else "0" for ns in values]
+
+    page.table(
+        [
+            Column("thread", [_who(one.tid, waiting) for one in rows], right=False, least=14),
+            Column("name", [f"{one.name or ''} {one.tid}".strip() for one in rows], 3, right=False),
+            Column("busy ms", ms([one.busy_ns for one in rows])),
+            Column("waiting", ms([one.waiting_ns for one in rows])),
+            Column("blocked", ms([sum(one.blocked_ns.values()) for one in rows])),
+            Column("preempted", ms([one.preempted_ns for one in rows])),
+            Column("busy", [percent(one.busy_ns / waiting.elapsed_ns, glyphs) for one in rows], 4),
+            Column("on path ms", ms([one.path_ns for one in rows])),
+            Column("path", [percent(one.path_share, glyphs) for one in rows], 1),
+        ],
+        f"Threads and waiting, pass {waiting.name}: {milliseconds(waiting.elapsed_ns)} ms of inference an iteration",
+    )
+    page.notes(
+        [
+            _efficiency(waiting, page),
+            _path(waiting.critical_path, waiting, page),
+            _blocked(rows, waiting),
+            _preempted(rows, waiting, page),
+            "waiting: in the OpenMP runtime, on a processor; blocked: off it of its own accord; preempted: others ran",
+            f"path: what the inference could not have gone on without. Samples every {milliseconds(waiting.period_ns)}"
+            " ms of processor time: sums are unbiased, single moments are not known better",
+        ]
+    )
+
+
+def _layers(waiting: Waiting, page: Page) -> None:
+    """The hottest layers that enough samples tell of."""
+    known = {layer.path: layer for layer in waiting.layers}
+    sampled = {layer.path: layer for layer in page.document.sampled.layers} if page.document.sampled else {}
+    hottest = [layer for layer in page.hottest() if layer.path in known]
+    if not hottest:
+        page.notes([_too_few(waiting, page)])
+        return
+    header, names = page.names(hottest)
+    rows = [known[layer.path] for layer in hottest]
+    balance = [sampled.get(row.path) for row in rows]
+    glyphs = page.glyphs
+
+    def share(name: str) -> list[str]:
+        return [_percent(getattr(one, name, None), page) for one in balance]
+
+    page.table(
+        [
+            Column(header, names, right=False, least=PATH),
+            Column("ms", [milliseconds(row.elapsed_ns) for row in rows], 1),
+            Column("effic.", share("efficiency")),
+            Column("imbal.", share("imbalance"), 2),
+            Column("wait", share("wait_share"), 3),
+            Column("off CPU", [_off(one, row, waiting, page) for one, row in zip(balance, rows, strict=True)], 4),
+            Column("loses most to", [row.finding or glyphs.dash for row in rows], right=False),
+            Column("critical path", [_short(row, waiting, page) for row in rows], 6, right=False, least=30),
+        ],
+        f"Threads in the hottest layers ({len(rows)} of {len(page.document.layers)})",
+    )
+    page.notes(
+        [
+            "effic.: busy over threads x time; imbal.: the busiest thread's busy time over the mean, less 1; wait: of"
+            " the processor time, in the OpenMP runtime; off CPU and losses: of the threads' time",
+            f"{glyphs.dash} nothing worth telling, or too few samples",
+            _too_few(waiting, page) if len(hottest) < len(page.document.hottest.layers) else "",
+        ]
+    )
+
+
+def _who(tid: int, waiting: Waiting) -> str:
+    """By its role, with its number where several have the same one."""
+    role = next((one.role for one in waiting.threads if one.tid == tid), "other")
+    several = sum(one.role == role for one in waiting.threads) > 1
+    return f"{ROLES[role]} {tid}" if several else ROLES[role]
+
+
+def _told(part: PathPart, waiting: Waiting, page: Page) -> str:
+    share = percent(part.share, page.glyphs)
+    if part.state in NOBODYS:
+        return f"{NOBODYS[part.state]} {share}"
+    return f"{_who(part.tid, waiting)} {'at work' if part.state == BUSY else part.state} {share}"
+
+
+def _efficiency(waiting: Waiting, page: Page) -> str:
+    if waiting.efficiency is None or waiting.threads_asked is None:
+        return ""
+    threads = figures.plural(waiting.threads_asked, "thread")
+    return f"parallel efficiency {percent(waiting.efficiency, page.glyphs)}: busy time over {threads} x elapsed time"
+
+
+def _path(parts: Sequence[PathPart], waiting: Waiting, page: Page) -> str:
+    told = [_told(part, waiting, page) for part in parts[:PARTS] if part.share >= LEAST]
+    return f"critical path: {figures.enumerate_words(told)}" if told else ""
+
+
+def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting) -> str:
+    if waiting.reasons_missing is not None:
+        missing = waiting.reasons_missing
+        return f"blocked for what is not known: {missing.reason}. Remedy: {missing.remedy}"
+    sums: dict[str, float] = {}
+    for one in rows:
+        for reason, ns in one.blocked_ns.items():
+            sums[reason] = sums.get(reason, 0.0) + ns
+    told = [
+        f"{'unknown' if reason == BLOCKED else reason} {milliseconds(ns)} ms"
+        for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
+        if ns >= LEAST * waiting.elapsed_ns
+    ]
+    return f"blocked for, all threads together: {', '.join(told)}" if told else ""
+
+
+def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
+    """Where others had the processors, times are not the model's own."""
+    members = [one for one in rows if one.role != "other"]
+    share = sum(one.preempted_ns for one in members) / (len(members) * waiting.elapsed_ns) if members else 0.0
+    if share < CROWDED:
+        return ""
+    return (
+        f"others ran in the threads' place {percent(share, page.glyphs)} of the time, and all times have that in them."
+        " Remedy: nothing else on these processors, and no more --threads than there are"
+    )
+
+
+def _short(row: WaitingLayer, waiting: Waiting, page: Page) -> str:
+    """The two longest parts, without what goes without saying: that a thread was at work."""
+    told = []
+    for part in row.critical_path[:2]:
+        what = NOBODYS[part.state] if part.state in NOBODYS else _who(part.tid, waiting).replace(" thread", "")
+        doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
+        if part.share >= LEAST:
+            told.append(f"{what}{doing} {_percent(part.share, page)}")
+    return ", ".join(told)
+
+
+def _off(one: SampledLayer | None, row: WaitingLayer, waiting: Waiting, page: Page) -> str:
+    if one is None or not waiting.threads_asked or not row.elapsed_ns:
+        return page.glyphs.dash
+    return _percent(one.off_ns / (waiting.threads_asked * row.elapsed_ns), page)
+
+
+def _percent(share: float | None, page: Page) -> str:
+    return page.glyphs.dash if share is None else f"{100 * share:.0f}%"
+
+
+def _too_few(waiting: Waiting, page: Page) -> str:
+    return (
+        f"layers in which the calling thread was sampled less than {waiting.few_samples} times are left out. Remedy: a"
+        " higher --frequency, or --sample-passes measure with more --iterations"
+    )

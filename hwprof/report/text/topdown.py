@@ -1,0 +1,109 @@
+"""Top-down: where the issue slots of the hottest layers went."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.report.document.schema import Layer, MetricInfo
+from hwprof.report.text import columns, figures
+from hwprof.report.text.grid import Column, fits_whole
+from hwprof.report.text.page import PATH, Page
+
+LEVELS: Final = {
+    "topdown_retiring": ("topdown_light", "topdown_heavy"),
+    "topdown_bad_speculation": ("topdown_branch_mispredict", "topdown_machine_clears"),
+    "topdown_frontend": ("topdown_fetch_latency", "topdown_fetch_bandwidth"),
+    "topdown_backend": ("topdown_memory", "topdown_core"),
+    "topdown_smt": (),
+}
+"""The first level with its parts on the second."""
+
+OPTIONAL: Final = "topdown_smt"
+"""Only some processors tell it; the others' slots are whole without it."""
+
+BAR: Final = 36
+"""Characters of the bar of all slots."""
+
+SECOND: Final = "  of which"
+"""What stands at the head of a layer's second line."""
+
+
+def show(page: Page) -> None:
+    """The section; nothing where no such metric was measured. Where there is room, a bar of all slots, and the second
+    level below the first."""
+    found = {metric.name: metric for metric in page.document.metrics if metric.missing is None}
+    first = [found[name] for name in LEVELS if name in found]
+    layers = [layer for layer in page.hottest() if any(layer.metrics.get(metric.name) is not None for metric in first)]
+    if not layers:
+        return
+    sums = [page.document.inference] if page.document.inference is not None else []
+    rows = [*layers, *sums]
+    header, names = page.names(layers)
+    names += [page.document.whole for _ in sums]
+    parts = {metric.name: [found[part] for part in LEVELS[metric.name] if part in found] for metric in first}
+
+    def candidates_of(lines: int) -> list[Column]:
+        found = [Column(header, _lines(names, [SECOND for _ in rows], lines), right=False, least=PATH)]
+        for metric in first:
+            cells = [_figure(row, metric, page) for row in rows]
+            below = [" / ".join(_figure(row, part, page) for part in parts[metric.name]) for row in rows]
+            marked = metric.title + columns.marks(metric, page.glyphs)
+            found.append(Column(marked, _lines(cells, below, lines), key=metric.name))
+        return found
+
+    candidates, lines = candidates_of(2), 2
+    if not any(parts.values()) or not fits_whole(candidates, page.console.width):
+        candidates, lines = candidates_of(1), 1
+    bars = [_bar(row, first, page) for row in rows] if page.wide else []
+    if any(bars):
+        candidates.append(Column("all slots", _lines(bars, ["" for _ in rows], lines), right=False))
+    shown = page.table(
+        candidates,
+        "Top-down: where the issue slots of the hottest layers went",
+        footer_rows=lines * len(sums),
+    )
+    visible = [metric for metric in first if any(column.key == metric.name for column in shown)]
+    if lines > 1:
+        visible += [part for metric in list(visible) for part in parts[metric.name]]
+    page.notes(
+        [
+            "percent of the issue slots of all threads: those of waiting (spinning) workers are in it",
+            "  ".join(_legend(first, page)) if any(bars) else "",
+            f"{SECOND.strip()}: {page.glyphs.separator.join(_headings(parts))}" if lines > 1 else "",
+            *columns.reliability(visible, page.document, page.glyphs),
+            *columns.caveats(visible, meanings=False),
+        ]
+    )
+
+
+def _lines(cells: Sequence[str], below: Sequence[str], lines: int) -> list[str]:
+    """The cells of a column, with another one below each where rows have two lines."""
+    return [text for pair in zip(cells, below, strict=True) for text in pair[:lines]]
+
+
+def _figure(row: Layer, metric: MetricInfo, page: Page) -> str:
+    return figures.decimal(row.metrics.get(metric.name), metric.digits, page.glyphs)
+
+
+def _bar(row: Layer, first: Sequence[MetricInfo], page: Page) -> str:
+    """The slots as a bar; nothing where one part is not known."""
+    values = [row.metrics.get(metric.name) for metric in first]
+    known = [value for value in values if value is not None]
+    names = {metric.name for metric in first}
+    if len(known) < len(values) or not names >= LEVELS.keys() - {OPTIONAL}:
+        return ""
+    return figures.stacked_bar([value / 100 for value in known], BAR, page.glyphs)
+
+
+def _legend(first: Sequence[MetricInfo], page: Page) -> list[str]:
+    return [f"{figures.slot_glyph(place, page.glyphs)} {_word(metric)}" for place, metric in enumerate(first)]
+
+
+def _headings(parts: dict[str, list[MetricInfo]]) -> list[str]:
+    """What the figures of the second line are, column by column."""
+    return [" / ".join(_word(part) for part in members) for members in parts.values() if members]
+
+
+def _word(metric: MetricInfo) -> str:
+    return metric.title.removesuffix(" %")

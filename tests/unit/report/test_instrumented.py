@@ -1,0 +1,193 @@
+"""Counts of a followed pass with the times of its companion: joined, refused, cut short, and shown."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+from rich.console import Console
+
+from hwprof.report.csv import tables
+from hwprof.report.document import document, schema
+from hwprof.report.text import report
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
+from tests.synthetic_run import MODULES, build, is_leaf
+
+INSTRUCTIONS, MISSES = "engine.instructions", "engine.l1d-misses"
+PER_NS = MetricDefinition(
+    name="engine_per_ns", title="ins/ns", unit="instructions/ns", digits=2, formula=f'"{INSTRUCTIONS}" / "time"',
+    meaning="made up",
+)  # fmt: skip
+LEAVES = [module.path for module in MODULES if is_leaf(module.path)]
+REST = 1000  # instructions of the inference outside of layers
+ENVIRONMENT = {"ISA": "OLD"}
+FINGERPRINT = {"inputs": "1234", "instruction set": "OLD"}
+
+
+def followed(root: Path) -> RunDirectory:
+    """A run whose measure pass has been done again as companion, and again by an engine: layer n has n million."""
+    run = build(root, iterations=4)
+    measure = run.manifest.passes[0]
+    spans = run.read("spans").filter(pl.col("pass") == "measure")
+    last = spans["iteration"].max()
+    copies = [spans.with_columns(pl.lit(name).alias("pass")) for name in ("again", "engine")]
+    copies[1] = copies[1].filter(pl.col("iteration") == last).with_columns(end_ns=pl.col("end_ns") + 10**9)
+    write_table(run.path / "spans.parquet", "spans", pl.concat([run.read("spans"), *copies]))
+    amounts = {path: (1 + number) * 1_000_000 for number, path in enumerate(LEAVES)}
+    whole = sum(amounts.values()) + REST
+    mine = spans.filter(pl.col("iteration") == last)
+    rows, kernels = [], []
+    for span, path, kind in mine.select("span", "path", "kind").iter_rows():
+        amount = amounts.get(path) if kind == "layer" else whole if path == "inference" else None
+        if amount is None:
+            continue
+        rows += [(span, INSTRUCTIONS, amount, "instrumented"), (span, MISSES, amount // 100, "simulated")]
+        parts = (amount * 3 // 4, amount - amount * 3 // 4)
+        kernels += [(span, number, INSTRUCTIONS, value, "instrumented") for number, value in enumerate(parts)]
+    fixed = {"pass": "engine", "iteration": last, "tid": measure.main_tid}
+    counts = pl.DataFrame(rows, schema=["span", "event", "value", "provenance"], orient="row").with_columns(
+        **{name: pl.lit(value) for name, value in fixed.items()}, enabled_ns=pl.lit(0), running_ns=pl.lit(0)
+    )
+    names = ["span", "kernel", "event", "value", "provenance"]
+    table = pl.DataFrame(kernels, schema=names, orient="row").with_columns(
+        **{name: pl.lit(value) for name, value in fixed.items()}
+    )
+    before = run.read("counts")
+    write_table(
+        run.path / "counts.parquet", "counts", pl.concat([before, counts.select(before.columns).cast(before.schema)])
+    )
+    write_table(run.path / "kernel_counts.parquet", "kernel_counts", table)
+    known = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", None]})
+    write_table(run.path / "kernels.parquet", "kernels", known.with_columns(pl.lit("engine").alias("pass")))
+    companion = msgspec.structs.replace(
+        measure, name="again", environment=ENVIRONMENT, fingerprint=FINGERPRINT, threads=1
+    )
+    companion.collectors = []
+    own = PassRecord(
+        name="engine", status="completed", pid=measure.pid, main_tid=measure.main_tid, threads=1,
+        environment=ENVIRONMENT, fingerprint=FINGERPRINT, instruction_set="Old", times_from="again", metrics=[PER_NS],
+        events=[EventInfo(INSTRUCTIONS, "made up", "1", "software"), EventInfo(MISSES, "made up", "1", "software")],
+        event_sets=[[INSTRUCTIONS, MISSES]],
+        iterations=[
+            msgspec.structs.replace(entry, event_set=0, layers_counted=True)
+            for entry in measure.iterations
+            if entry.index == last
+        ],
+    )  # fmt: skip
+    run.manifest.passes += [companion, own]
+    run.save_manifest()
+    return run
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return followed(tmp_path)
+
+
+def printed(run: RunDirectory, width: int = 140) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    report.render(document.build(run), console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue()
+
+
+def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) -> None:
+    found = document.build(run)
+    (pass_,) = found.followed
+    by_path = {layer.path: layer for layer in found.layers}
+    for number, path in enumerate(LEAVES):
+        layer = next(layer for layer in pass_.layers if layer.path == path)
+        assert layer.counters[INSTRUCTIONS].value == (1 + number) * 1_000_000
+        assert layer.time == by_path[path].time, "the companion's, which is a copy of the measure pass"
+        assert layer.time is not None
+        assert layer.metrics["engine_per_ns"] == pytest.approx((1 + number) * 1_000_000 / layer.time.median_ns)
+    assert pass_.unattributed is not None
+    assert pass_.unattributed.counters[INSTRUCTIONS].value == REST
+    assert {event.name: event.provenance for event in pass_.events} == {
+        INSTRUCTIONS: "instrumented",
+        MISSES: "simulated",
+    }
+
+
+def test_the_other_figures_do_not_know_of_them(run: RunDirectory, tmp_path: Path) -> None:
+    without = document.build(build(tmp_path / "plain", iterations=4))
+    found = document.build(run)
+    assert found.layers == without.layers
+    assert found.events == without.events
+    assert found.metrics == without.metrics
+    assert found.figures_from == "measure"
+
+
+def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -> None:
+    (pass_,) = document.build(run).followed
+    whole = [kernel for kernel in pass_.kernels if kernel.layer is None]
+    assert [kernel.kernel for kernel in whole] == ["gemm", "(unnamed)"]
+    assert sum(kernel.share or 0 for kernel in whole) == pytest.approx(1)
+    assert sum(kernel.value for kernel in whole) == sum((1 + n) * 1_000_000 for n in range(len(LEAVES))) + REST
+    rest = [kernel.value for kernel in pass_.kernels if kernel.layer == "unattributed"]
+    assert sum(rest) == REST
+    first = [kernel for kernel in pass_.kernels if kernel.layer == LEAVES[0]]
+    assert [(kernel.kernel, kernel.value, kernel.share) for kernel in first] == [
+        ("gemm", 750_000, 0.75),
+        ("(unnamed)", 250_000, 0.25),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "says"),
+    [
+        ("fingerprint", FINGERPRINT | {"inputs": "4321"}, "pass again did other work: it differs in inputs"),
+        ("status", "failed", "was not completed"),
+    ],
+)
+def test_times_of_other_work_are_not_joined(run: RunDirectory, field: str, value: object, says: str) -> None:
+    companion = next(record for record in run.manifest.passes if record.name == "again")
+    setattr(companion, field, value)
+    (pass_,) = document.build(run).followed
+    assert says in (pass_.apart or "")
+    assert all(layer.time is None and layer.metrics["engine_per_ns"] is None for layer in pass_.layers)
+    assert pass_.layers[0].counters[INSTRUCTIONS].value == 1_000_000
+    assert says in printed(run)
+
+
+def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirectory) -> None:
+    record = run.manifest.passes[-1]
+    record.status, record.kept, record.reason = "interrupted", True, "interrupted by the user after 3 of 5 calls"
+    keep = ~((pl.col("pass") == "engine") & (pl.col("kind") == "layer") & pl.col("path").is_in(LEAVES[3:]))
+    write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(keep))
+    (pass_,) = document.build(run).followed
+    counted = [layer.path for layer in pass_.layers if INSTRUCTIONS in layer.counters]
+    assert counted == LEAVES[:3]
+    for row in (pass_.unattributed, pass_.inference):
+        assert row is None or row.counters == {}
+    assert "3 layers have counts, and nothing has sums" in " ".join(pass_.notes)
+    text = printed(run)
+    assert "interrupted by the user after 3 of 5 calls" in " ".join(text.split())
+    assert "unattributed" not in text[text.index("Layers by instructions, pass engine") :], "no sums, not even zeros"
+    record.kept = False
+    assert document.build(run).followed == []
+
+
+def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirectory) -> None:
+    text = printed(run)
+    assert "Layers by instructions, pass engine: Old, not this machine's own instruction set (5 of 5)" in text
+    assert "instrumented: instructions; simulated: l1d-misses" in text
+    assert "time: pass again, the same work unfollowed" in text
+    assert "Kernels by instructions, pass engine" in text
+    assert max(map(len, printed(run, 80).splitlines())) <= 80
+
+
+def test_json_and_csv_hold_it(run: RunDirectory) -> None:
+    found = document.build(run)
+    assert schema.decode(schema.encode(found)) == found
+    frames = tables.csv_frames(found)
+    layers = frames["layers_engine.csv"]
+    assert layers.filter(path=LEAVES[1])[INSTRUCTIONS].item() == 2_000_000
+    assert set(layers["engine.l1d_misses_provenance"].drop_nulls()) == {"simulated"}
+    kernels = frames["kernels_engine.csv"]
+    assert kernels.filter(layer=LEAVES[0], kernel="gemm")[INSTRUCTIONS].item() == 750_000
+    assert kernels["layer"].null_count() == 2

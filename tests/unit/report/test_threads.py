@@ -1,0 +1,180 @@
+"""Threads and waiting in the report: who waited, for whom, and what could not have gone on without."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from hwprof.analysis.attribution import WHOLE
+from hwprof.report.csv import threads as waiting_table
+from hwprof.report.document import document, schema
+from hwprof.report.document.schema import Document
+from hwprof.report.document.threads_schema import Waiting
+from hwprof.report.text import threads as waiting_view
+from hwprof.report.text.columns import metric_columns
+from hwprof.report.text.page import Page
+from hwprof.run.directory import RunDirectory, write_table
+from tests.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
+from tests.unit.report import runs
+from tests.unit.report.test_terminal import SNAPSHOTS, UPDATE
+
+CONV = "model.1.cv1.conv"
+READ_NS = 40_000
+
+
+def waits(root: Path, *, reasons: bool = True) -> RunDirectory:
+    """In convolutions the calling thread waits for the worker from the middle on; everywhere else it reads a file for
+    a while. ``reasons``: whether it is known what threads wait for."""
+    run = runs.sampled(root)
+    calls = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("kind") == "layer"))
+    convs = calls.filter(pl.col("path").str.ends_with(".conv")).sort("begin_ns")
+    samples = run.read("samples").sort("time_ns")
+    middle = convs.select("begin_ns", "end_ns", middle_ns=(pl.col("begin_ns") + pl.col("end_ns")) // 2)
+    placed = samples.join_asof(middle, left_on="time_ns", right_on="begin_ns", strategy="backward")
+    in_conv, late = pl.col("time_ns") < pl.col("end_ns"), pl.col("time_ns") >= pl.col("middle_ns")
+    calling = pl.col("tid") == MAIN
+    kernel = pl.when(in_conv & calling & late).then(BARRIER).when(in_conv & ~calling).then(JIT).otherwise("kernel")
+    write_table(run.path / "samples.parquet", "samples", placed.with_columns(kernel=kernel).select(samples.columns))
+    acts = calls.filter(pl.col("path").str.ends_with(".act"))
+    read = acts.select(
+        "pass",
+        "pid",
+        "tid",
+        out_ns="begin_ns",
+        in_ns=pl.col("begin_ns") + READ_NS,
+        out_cpu=pl.lit(0, pl.Int32),
+        in_cpu=pl.lit(0, pl.Int32),
+        preempted=pl.lit(False),
+        reason=pl.lit("I/O"),
+        function=pl.lit("read"),
+    )
+    switches = pl.concat([run.read("switches").cast({"reason": pl.String, "function": pl.String}), read])
+    if not reasons:
+        switches = switches.with_columns(reason=pl.lit(None, pl.String), function=pl.lit(None, pl.String))
+        run.manifest.passes[1].collectors[-1].detail["reasons"] = False
+        run.save_manifest()
+    write_table(run.path / "switches.parquet", "switches", switches)
+    return run
+
+
+def of(built: Document) -> Waiting:
+    assert built.waiting is not None
+    return built.waiting
+
+
+def printed(built: Document, width: int) -> str:
+    console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
+    waiting_view.show(Page(built, console))
+    assert isinstance(console.file, io.StringIO)
+    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
+
+
+def test_the_path_lies_on_the_worker_where_the_calling_thread_waits(tmp_path: Path) -> None:
+    waiting = of(document.build(waits(tmp_path)))
+    calling, worker = waiting.threads
+    assert (calling.tid, calling.role, worker.tid, worker.role) == (MAIN, "calling", WORKER, "team")
+    assert calling.waiting_ns > 0.2 * waiting.elapsed_ns
+    assert worker.path_ns == pytest.approx(calling.waiting_ns, rel=0.01)
+    assert calling.path_ns + worker.path_ns == pytest.approx(waiting.elapsed_ns)
+    (layer,) = [layer for layer in waiting.layers if layer.path == CONV]
+    shares = {(part.tid, part.state): part.share for part in layer.critical_path}
+    assert shares == pytest.approx({(MAIN, "busy"): 0.5, (WORKER, "busy"): 0.5}, abs=0.03)
+    for part in layer.critical_path:
+        assert part.share_low < part.share < part.share_high
+
+
+def test_times_are_exact_where_switches_tell_them(tmp_path: Path) -> None:
+    run = waits(tmp_path)
+    waiting = of(document.build(run))
+    acts = run.read("spans").filter((pl.col("pass") == "trace") & pl.col("path").str.ends_with(".act"))
+    last = acts.filter(pl.col("iteration") == acts["iteration"].max())
+    assert waiting.threads[0].blocked_ns == {"I/O": last.height * READ_NS}
+    assert [part.ns for part in waiting.critical_path if part.state == "I/O"] == [last.height * READ_NS]
+
+
+def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
+    built = document.build(waits(tmp_path))
+    assert schema.decode(schema.encode(built)).waiting == built.waiting
+    waiting = of(built)
+    for one in waiting.threads:
+        assert sum(waiting_table.states(one).values()) == pytest.approx(waiting.elapsed_ns)
+    frame = waiting_table.frames(waiting)[waiting_table.FILE]
+    whole = frame.filter(pl.col("iteration").is_null() & pl.col("layer").is_null())
+    sums = whole.group_by("what", "tid").agg(pl.col("time_ns").sum(), pl.col("share_ratio").sum())
+    by_what = dict(sums.group_by("what").agg(pl.col("share_ratio").sum()).iter_rows())
+    assert by_what == pytest.approx({"thread": len(waiting.threads), "path": 1})
+    for (number,), rows in frame.drop_nulls("iteration").group_by(["iteration"]):
+        (iteration,) = [one for one in waiting.by_iteration if one.iteration == number]
+        assert rows["time_ns"].sum() == pytest.approx(iteration.elapsed_ns)
+    assert waiting_table.frames(None) == {}
+
+
+def test_what_nobody_could_know_is_said_with_its_remedy(tmp_path: Path) -> None:
+    built = document.build(waits(tmp_path, reasons=False))
+    missing = of(built).reasons_missing
+    assert missing is not None and missing.remedy == "sudo sysctl kernel.perf_event_paranoid=1"
+    text = " ".join(printed(built, 120).split())
+    assert "blocked for what is not known: threads leave their processors in the kernel" in text
+    assert of(document.build(waits(tmp_path / "known"))).reasons_missing is None
+
+
+def test_without_samples_there_is_no_section(tmp_path: Path) -> None:
+    built = document.build(runs.xeon(tmp_path))
+    assert built.waiting is None
+    assert printed(built, 80) == ""
+
+
+def test_without_enough_samples_no_layer_is_judged(tmp_path: Path) -> None:
+    run = waits(tmp_path)
+    samples = run.read("samples").sort("tid", "time_ns")
+    few = samples.gather_every(7).with_columns(cpu_ns=pl.lit(7 * PERIOD_NS, pl.Int64))
+    write_table(run.path / "samples.parquet", "samples", few)
+    built = document.build(run)
+    assert of(built).layers == []
+    text = printed(built, 80)
+    assert "Threads in the hottest layers" not in text
+    assert "sampled less than 10 times are left out" in " ".join(text.split())
+
+
+def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
+    built = document.build(waits(tmp_path))
+    calling, worker = of(built).threads
+    third = msgspec.structs.replace(worker, tid=4202, name=None)
+    twice = msgspec.structs.replace(built, waiting=msgspec.structs.replace(of(built), threads=[calling, worker, third]))
+    assert f"worker {WORKER} at work" in " ".join(printed(twice, 120).split())
+
+
+def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
+    built = document.build(waits(tmp_path))
+    assert "others ran" not in printed(built, 120).replace("preempted: others ran", "")
+    threads = [msgspec.structs.replace(one, preempted_ns=of(built).elapsed_ns / 4) for one in of(built).threads]
+    crowded = msgspec.structs.replace(built, waiting=msgspec.structs.replace(of(built), threads=threads))
+    assert "others ran in the threads' place 25.0% of the time" in " ".join(printed(crowded, 120).split())
+
+
+def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> None:
+    """And those of layers that work are not, nor is what does not rest on instructions."""
+    built = document.build(waits(tmp_path))
+    assert set(of(built).mixed_layers) == {"model.0.conv", CONV, WHOLE}
+    page = Page(built, Console(width=200))
+    columns = {column.key: column.cells for column in metric_columns(built.layers, page)}
+    marked = {layer.path for layer, cell in zip(built.layers, columns["cpi"], strict=True) if cell.endswith("w")}
+    assert marked == {"model.0.conv", CONV}
+    assert not any(cell.endswith("w") for cell in columns["frequency"])
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_text_snapshots(tmp_path: Path, width: int) -> None:
+    """HWPROF_UPDATE_SNAPSHOTS=1 writes them anew: read the difference before committing it."""
+    text = printed(document.build(waits(tmp_path)), width)
+    assert max(map(cell_len, text.splitlines())) <= width
+    snapshot = SNAPSHOTS / f"waiting-{width}.txt"
+    if UPDATE:
+        snapshot.write_text(text, encoding="utf-8")
+    assert text == snapshot.read_text(encoding="utf-8")
