@@ -30,14 +30,14 @@ def _report(run: RunDirectory, target: Path) -> None:
 
 
 def _user_interface(run: RunDirectory, target: Path) -> None:
-    from hwprof.trace import opening, viewer
+    from hwprof.trace import initial_view, viewer
     from tests.perfetto import ui
 
     chromium = shutil.which("chromium")
     if chromium is None:
         sys.exit("needs chromium")
     with viewer.TraceServer(run.path / "trace.pftrace", offline=True) as server:
-        shown = ui.look(chromium, server.url(opening.parameters(run)), target)
+        shown = ui.look(chromium, server.url(initial_view.parameters(run)), target)
     print(f"{shown.slices} slices, pinned: {', '.join(shown.pinned)}")
 
 

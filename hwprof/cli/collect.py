@@ -229,7 +229,7 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
 
     from hwprof.report.csv import tables
     from hwprof.report.document import document
-    from hwprof.trace.tracks import write_trace
+    from hwprof.trace.writer import write_trace
 
     bars.phase("", "writing trace.pftrace", None)
     contents = ""

@@ -26,11 +26,12 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
     spec = workload_spec(**options)
     check_model(spec)
 
-    from hwprof.workload import factory, static
+    from hwprof.workload import factory
+    from hwprof.workload.layer_tables import layer_tables
 
     workload = factory.build(spec)
     record = workload.prepare()
-    table, _ = static.describe(workload, workload.forwards()[:1])
+    table, _ = layer_tables(workload, workload.forwards()[:1])
     shown = table if everything else table.filter(pl.col("leaf"))
     if form == "csv":
         click.echo(shown.write_csv(), nl=False)

@@ -77,7 +77,7 @@ def workload_spec(
 def check_model(spec: WorkloadSpec) -> None:
     """Refuses a model that does not exist before anything slow begins; raises ``UsageError``."""
     if ":" not in spec.model:
-        from hwprof.workload.registry import find_model
+        from hwprof.workload.model_registry import find_model
 
         find_model(spec.model)
 

@@ -16,7 +16,7 @@ def models_command(form: str) -> None:
     """
     import orjson
 
-    from hwprof.workload.registry import known_models
+    from hwprof.workload.model_registry import known_models
 
     names = known_models()
     click.echo(orjson.dumps(names).decode() if form == "json" else "\n".join(names))

@@ -33,9 +33,9 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
       hwprof open --no-browser                      only print the address
     """
     from hwprof.run.directory import RunDirectory
-    from hwprof.trace.opening import parameters
-    from hwprof.trace.tracks import TRACE_FILE, write_trace
+    from hwprof.trace.initial_view import parameters
     from hwprof.trace.viewer import serve
+    from hwprof.trace.writer import TRACE_FILE, write_trace
 
     if run is None:
         directory = RunDirectory.latest(root)

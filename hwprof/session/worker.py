@@ -115,7 +115,7 @@ class _Worker:
 
             from hwprof.workload import factory
             from hwprof.workload.fingerprint import fingerprint
-            from hwprof.workload.spans import LayerWatch
+            from hwprof.workload.layer_hooks import LayerHooks
         if self._order.workload.threads:
             torch.set_num_threads(self._order.workload.threads)
         self._reporter.send(Phase("building the model"))
@@ -123,7 +123,7 @@ class _Worker:
             self._workload = factory.build(self._order.workload)
             self._reporter.send(Built(self._workload.prepare(), _versions()))
             self._record.fingerprint = fingerprint(self._workload)
-        self._watch = LayerWatch(self._workload.modules, self._recorder)
+        self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
 
     def _measure(self) -> None:
@@ -205,10 +205,10 @@ class _Worker:
         tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
         self._need_its_collector()
         if self._order.describe:
-            from hwprof.workload import static
+            from hwprof.workload.layer_tables import layer_tables
 
             self._reporter.send(Phase("describing layers"))
-            tables["layers"], tables["layer_calls"] = static.describe(self._workload)
+            tables["layers"], tables["layer_calls"] = layer_tables(self._workload)
         for name, frame in tables.items():
             write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)
         self._reporter.send(Finished(self._record, list(tables), self._workload.results(), self._interrupted))

@@ -1,4 +1,4 @@
-"""Debug annotations of any shape: what a slice says about itself when it is selected."""
+"""Perfetto's debug annotations (TrackEvent.debug_annotations): nested values of a slice."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ENTRY: Final = packets.tag(packets.ANNOTATION_DICT, packets.LENGTH)
 _ITEM: Final = packets.tag(packets.ANNOTATION_ARRAY, packets.LENGTH)
 
 
-class Lasting(dict[str, Any]):
+class SharedAnnotations(dict[str, Any]):
     """A mapping that many slices carry and that never changes: it is encoded once a sequence."""
 
 
@@ -27,7 +27,9 @@ class Annotations:
 
     def __init__(self, interned: Interned) -> None:
         self._interned = interned
-        self._lasting: dict[int, tuple[Lasting, bytes]] = {}  # by identity; the mapping is kept, so that it stays one
+        self._shared: dict[
+            int, tuple[SharedAnnotations, bytes]
+        ] = {}  # by identity; the mapping is kept, so that it stays one
 
     def encode(self, annotations: Mapping[str, Any]) -> bytes:
         """TrackEvent.debug_annotations; entries that are ``None`` are left out.
@@ -55,7 +57,7 @@ class Annotations:
             return packets.double(packets.ANNOTATION_DOUBLE, value)
         if isinstance(value, str):
             return _STRING + varint(self._interned.number(Table.STRINGS, value))
-        if isinstance(value, Lasting):
+        if isinstance(value, SharedAnnotations):
             return self._once(value)
         if isinstance(value, Mapping):
             return self._fields(_ENTRY, value)
@@ -64,7 +66,7 @@ class Annotations:
             return b"".join(_ITEM + varint(len(item)) + item for item in items)
         raise TypeError(f"cannot annotate a slice with {type(value).__name__}: {value!r}")
 
-    def _once(self, value: Lasting) -> bytes:
-        if id(value) not in self._lasting:
-            self._lasting[id(value)] = value, self._fields(_ENTRY, value)
-        return self._lasting[id(value)][1]
+    def _once(self, value: SharedAnnotations) -> bytes:
+        if id(value) not in self._shared:
+            self._shared[id(value)] = value, self._fields(_ENTRY, value)
+        return self._shared[id(value)][1]

@@ -12,8 +12,8 @@ import polars as pl
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_EVENTS
 from hwprof.trace.encoder import Events, EventSequence
+from hwprof.trace.packet_sequence import Ints
 from hwprof.trace.packets import EventType
-from hwprof.trace.sequences import Ints
 
 Floats = npt.NDArray[np.float64]
 
@@ -27,7 +27,7 @@ def write_values(sequence: EventSequence, time_ns: Ints, values: Floats) -> None
     sequence.write(Events(time_ns, kinds, value=np.ascontiguousarray(values)))
 
 
-class Growth:
+class RateOfChange:
     """What a cumulative series grows by each second: watts from joules, GB/s from bytes (with a ``scale`` of 1e-9).
 
     Each value holds from one reading to the next; it is zero after the last.
@@ -53,7 +53,7 @@ class Growth:
 
 
 class Rate:
-    """An event's rate over the leaf layers; zero where the next one does not follow at once."""
+    """An event's rate over the leaf layers; zero where the next one does not begin at once."""
 
     def __init__(self, sequence: EventSequence) -> None:
         self._sequence = sequence
@@ -85,7 +85,7 @@ class Rates:
 
     def add(self, leaves: pl.DataFrame, counts: pl.DataFrame) -> None:
         """The counts of further leaf layers, which begin after all before. What was counted for a part of the time is
-        scaled to the whole of it; what was never counted has no rate."""
+        scaled to all of it; what was never counted has no rate."""
         windows = counts.filter(pl.col("event") == COUNTED_WINDOW).select("span", window_ns="value")
         rates = (
             counts.filter((pl.col("running_ns") > 0) & ~pl.col("event").is_in(PROCESS_EVENTS))

@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING, Any, BinaryIO, Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hwprof.trace import columns, packets
+from hwprof.trace import packets, protobuf_columns
 from hwprof.trace.annotations import Annotations
-from hwprof.trace.columns import Column, Constant, Fixed64, Varint
 from hwprof.trace.interning import Table
+from hwprof.trace.packet_sequence import Ints, PacketSequence
 from hwprof.trace.packets import EventType
-from hwprof.trace.samples_sequence import SampleSequence
-from hwprof.trace.sequences import Ints, PacketSequence
+from hwprof.trace.perf_samples import SampleSequence
+from hwprof.trace.protobuf_columns import Column, Constant, Fixed64, Varint
 from hwprof.trace.varint import varint
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ class Events:
         )
 
 
-class TraceWriter:
+class TraceEncoder:
     """A Perfetto trace on its way into a file object; the file is the caller's to open and close."""
 
     def __init__(self, file: BinaryIO, clock: ClockSnapshot) -> None:
@@ -230,7 +230,7 @@ class EventSequence(PacketSequence):
     def _annotation(self, name: str, value: Column, present: npt.NDArray[np.bool_]) -> list[Column]:
         key = packets.number(packets.ANNOTATION_NAME, self._interned.number(Table.ANNOTATION_NAMES, name))
         inner: list[Column] = [Constant(key, present), value]
-        return columns.message(packets.EVENT_ANNOTATION, inner, len(present), present)
+        return protobuf_columns.message(packets.EVENT_ANNOTATION, inner, len(present), present)
 
 
 def _figure(figures: npt.NDArray[np.int64] | npt.NDArray[np.float64], present: npt.NDArray[np.bool_]) -> Column:

@@ -19,17 +19,17 @@ EDGES_PER_NS: Final = 4
 END_OF_TIME: Final = np.iinfo(np.int64).max
 
 
-def edges(begin_ns: Ints, end_ns: Ints, clings: Mask | None = None) -> tuple[Ints, Ints]:
+def edges(begin_ns: Ints, end_ns: Ints, ends_parent: Mask | None = None) -> tuple[Ints, Ints]:
     """The edges of slices: 4 to the nanosecond, and a slice without length ends one after its begin.
 
-    A slice without length that stands where its parent ends would come after it; ``clings`` marks those that are to
-    stay inside. A slice that ends before it begins counts as one without length.
+    A slice without length that stands where its parent ends would come after it; ``ends_parent`` marks those that
+    are to stay inside. A slice that ends before it begins counts as one without length.
     """
     begin = begin_ns * EDGES_PER_NS
     end = np.maximum(end_ns * EDGES_PER_NS, begin + 1)
-    if clings is not None:
-        begin = np.where(clings, begin - 2, begin)
-        end = np.where(clings, begin + 1, end)
+    if ends_parent is not None:
+        begin = np.where(ends_parent, begin - 2, begin)
+        end = np.where(ends_parent, begin + 1, end)
     return begin, end
 
 
@@ -39,7 +39,7 @@ def outer_first(begin: Ints, end: Ints, *ties: npt.NDArray[np.generic]) -> Ints:
 
 
 @dataclass(frozen=True)
-class Tour:
+class NestedEvents:
     """Begin and end events in order. ``row`` is the slice's place among those given, ``edge`` when it happens."""
 
     row: Ints
@@ -51,7 +51,7 @@ class Tour:
     """Of every slice given: whether its end closes the slice that was opened last."""
 
 
-def tour(begin: Ints, end: Ints) -> Tour:
+def nested_events(begin: Ints, end: Ints) -> NestedEvents:
     """The events of slices that are given in the order of ``outer_first``.
 
     Where all are ``well_nested`` each end event closes the innermost open slice; otherwise the order is of no use.
@@ -70,7 +70,7 @@ def tour(begin: Ints, end: Ints) -> Tour:
     row[rank + opened_before] = index
     depth = index - closed_before
     well_nested = opened_before - (rank + 1) == depth
-    return Tour(row, is_begin, np.where(is_begin, begin[row], end[row]), depth, well_nested)
+    return NestedEvents(row, is_begin, np.where(is_begin, begin[row], end[row]), depth, well_nested)
 
 
 def parents(depth: Ints) -> Ints:
@@ -86,7 +86,7 @@ def parents(depth: Ints) -> Ints:
 
 def innermost(begin: Ints, end: Ints, at: Ints) -> Ints:
     """Which of the well-nested slices (in ``outer_first`` order) is the innermost one open at each edge; -1: none."""
-    events = tour(begin, end)
+    events = nested_events(begin, end)
     around = parents(events.depth)
     open_after = np.concatenate([[-1], np.where(events.is_begin, events.row, around[events.row])])
     return open_after[np.searchsorted(events.edge, at, "right")]
@@ -104,7 +104,7 @@ class Lane:
         count = len(self.open_begin)
         begin, end = np.concatenate([self.open_begin, begin]), np.concatenate([self.open_end, end])
         admitted = np.ones(len(begin), np.bool_)
-        well_nested = tour(begin, end).well_nested
+        well_nested = nested_events(begin, end).well_nested
         if not well_nested.all():
             # Slices that touch no slice before them start a cluster; only clusters with an overlap are walked.
             latest = np.maximum.accumulate(end)
@@ -114,16 +114,16 @@ class Lane:
                 admitted[first:last] = _walk(begin[first:last].tolist(), end[first:last].tolist())
         return admitted[count:]
 
-    def events(self, begin: Ints, end: Ints, until: int) -> Tour:
+    def events(self, begin: Ints, end: Ints, until: int) -> NestedEvents:
         """The events before edge ``until`` of slices that were admitted. A ``row`` below zero is a slice of an earlier
         call, whose begin was handed out then; ``depth`` counts these as well. What ends later comes later."""
         count = len(self.open_begin)
         begin, end = np.concatenate([self.open_begin, begin]), np.concatenate([self.open_end, end])
-        whole = tour(begin, end)
+        whole = nested_events(begin, end)
         now = (whole.edge < until) & ~(whole.is_begin & (whole.row < count))
         still_open = end >= until
         self.open_begin, self.open_end = begin[still_open], end[still_open]
-        return Tour(
+        return NestedEvents(
             whole.row[now] - count, whole.is_begin[now], whole.edge[now], whole.depth[count:], whole.well_nested
         )
 

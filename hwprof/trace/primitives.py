@@ -1,5 +1,5 @@
 """oneDNN's primitives in the trace: slices below the layers, in the iteration in which oneDNN reported them, and what
-each layer executes, told by its slices of every pass."""
+each layer executes, an annotation of its slices in every pass."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from hwprof.analysis.attribution import leaf_spans
 from hwprof.analysis.primitives import CLOCK, locate
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
-from hwprof.trace.layout import PRIMITIVE, Layout
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.slices import write_columns
+from hwprof.trace.tracks import PRIMITIVE, Tracks
 
 Executed = Mapping[str, Sequence[str]]
 """By a layer's path: its primitives, most time first."""
 
 TEXTS = ("implementation", "problem", "data_types", "layouts", "algorithm", "attributes", "propagation")
-"""Columns that a slice tells beside its name."""
+"""Columns that become annotations of a slice."""
 
 
-def write_primitives(primitives: pl.DataFrame, record: PassRecord, layout: Layout) -> int:
+def write_primitives(primitives: pl.DataFrame, record: PassRecord, tracks: Tracks) -> int:
     """Writes a pass's rows of that table, and returns how many have a time."""
     rows = primitives.drop_nulls("begin_ns").select(
         "begin_ns",
@@ -35,7 +35,7 @@ def write_primitives(primitives: pl.DataFrame, record: PassRecord, layout: Layou
     )
     if rows.is_empty():
         return 0
-    for placed in layout.slices(PRIMITIVE, record.main_tid or record.pid or 0).place(rows, END_OF_TIME):
+    for placed in tracks.slices(PRIMITIVE, record.main_tid or record.pid or 0).place(rows, END_OF_TIME):
         write_columns(placed, rows, np.empty(0, np.uint64), TEXTS)
     return rows.height
 

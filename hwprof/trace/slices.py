@@ -10,9 +10,9 @@ import numpy as np
 import polars as pl
 
 from hwprof.trace.encoder import Events, EventSequence, Flows, Numbers
-from hwprof.trace.facts import Facts, Known
-from hwprof.trace.nesting import EDGES_PER_NS, END_OF_TIME, Ints, Lane, Tour, edges, outer_first, parents
+from hwprof.trace.nesting import EDGES_PER_NS, END_OF_TIME, Ints, Lane, NestedEvents, edges, outer_first, parents
 from hwprof.trace.packets import EventType
+from hwprof.trace.slice_annotations import Known, SliceAnnotations
 
 NAMELESS: Final = "(root)"
 """The name of the module that has none: the model itself."""
@@ -20,17 +20,17 @@ NAMELESS: Final = "(root)"
 
 @dataclass(frozen=True)
 class Placed:
-    """The events of some spans on one track. ``tour.row`` and ``parent`` count within ``rows``."""
+    """The events of some spans on one track. ``events.row`` and ``parent`` count within ``rows``."""
 
     sequence: EventSequence
     rows: Ints
     """Which rows of the spans; in the order in which they open."""
-    tour: Tour
+    events: NestedEvents
     parent: Ints
 
     def times_ns(self) -> Ints:
         """When each event happens; edges that were moved inside of a nanosecond come back to it."""
-        return (self.tour.edge + EDGES_PER_NS // 2) // EDGES_PER_NS
+        return (self.events.edge + EDGES_PER_NS // 2) // EDGES_PER_NS
 
 
 class SliceTrack:
@@ -53,7 +53,9 @@ class SliceTrack:
         that are later follow with the next call, or with ``finish``.
         """
         begin_ns, end_ns = spans["begin_ns"].to_numpy(), spans["end_ns"].to_numpy()
-        begin, end = edges(begin_ns, end_ns, spans["clings"].to_numpy() if "clings" in spans.columns else None)
+        begin, end = edges(
+            begin_ns, end_ns, spans["ends_parent"].to_numpy() if "ends_parent" in spans.columns else None
+        )
         ties = [spans[column].to_numpy() for column in ("depth", "span") if column in spans.columns]
         rows = outer_first(begin, end, *ties)
         placed, number = [], 0
@@ -63,8 +65,8 @@ class SliceTrack:
             lane, sequence = self._lanes[number]
             admitted = lane.admit(begin[rows], end[rows])
             here = rows[admitted]
-            tour = lane.events(begin[here], end[here], until_ns * EDGES_PER_NS)
-            placed.append(Placed(sequence, here, tour, parents(tour.depth)))
+            events = lane.events(begin[here], end[here], until_ns * EDGES_PER_NS)
+            placed.append(Placed(sequence, here, events, parents(events.depth)))
             rows, number = rows[~admitted], number + 1
         return placed
 
@@ -75,7 +77,12 @@ class SliceTrack:
 
 
 def write_annotated(
-    placed: Placed, spans: pl.DataFrame, facts: Facts, known: Known, flows: dict[int, list[int]], target: bool
+    placed: Placed,
+    spans: pl.DataFrame,
+    facts: SliceAnnotations,
+    known: Known,
+    flows: dict[int, list[int]],
+    target: bool,
 ) -> None:
     """Writes spans one by one, each with all that is known of it.
 
@@ -83,7 +90,7 @@ def write_annotated(
     """
     rows = spans[placed.rows].to_dicts()
     for row, is_begin, time_ns in zip(
-        placed.tour.row.tolist(), placed.tour.is_begin.tolist(), placed.times_ns().tolist(), strict=True
+        placed.events.row.tolist(), placed.events.is_begin.tolist(), placed.times_ns().tolist(), strict=True
     ):
         if not is_begin:
             placed.sequence.end(time_ns)
@@ -103,7 +110,7 @@ def write_annotated(
 def write_columns(placed: Placed, spans: pl.DataFrame, flows: Flows, texts: Sequence[str] = ("input_shapes",)) -> None:
     """Writes spans by the column: path, kind as category, the columns ``texts``, and the flow that ends at a row (0:
     none)."""
-    sequence, events = placed.sequence, placed.tour
+    sequence, events = placed.sequence, placed.events
     is_begin = events.is_begin
     row = np.zeros(len(is_begin), np.int64)
     row[is_begin] = placed.rows[events.row[is_begin]]

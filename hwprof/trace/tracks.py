@@ -1,108 +1,104 @@
-"""A run's tables as one Perfetto trace: a process for each pass, its spans, operators and counters below it."""
+"""The tracks of a pass in the trace: their names, groups and order. Names contain the pass, for pinned tracks."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-from pathlib import Path
+from functools import partial
 from typing import Final
 
 import polars as pl
 
-from hwprof.errors import HwprofError
-from hwprof.run.directory import RunDirectory, atomic
-from hwprof.trace.encoder import TraceWriter
-from hwprof.trace.flows import FlowNumbers
-from hwprof.trace.passes import PassTracks
-from hwprof.trace.primitives import executed
+from hwprof.run.manifest import PassRecord
+from hwprof.trace.encoder import EventSequence, TraceEncoder
+from hwprof.trace.slices import SliceTrack
 
-TRACE_FILE: Final = "trace.pftrace"
-_BUFFER_BYTES: Final = 1 << 20
+LAYER: Final = "layer"
+PRIMITIVE: Final = "primitive"
+OPERATOR: Final = "op"
+KERNEL: Final = "kernel"
+RATES: Final = "event rates"
+ORDER: Final = ("iteration", "region", "stage", LAYER, PRIMITIVE, OPERATOR, KERNEL, RATES)
+"""What stands on a pass's tracks, from top to bottom; the groups of series follow."""
 
-
-@dataclass(frozen=True)
-class TraceSummary:
-    """What was written."""
-
-    passes: int
-    slices: int
-    """Of spans: iterations, stages, layers, operators."""
-    samples: int
-    kernel_slices: int
-    """What threads ran by their samples, and when they were off a processor."""
-    primitives: int
-    """Of oneDNN."""
-    values: int
-    """Of series; the rates of events come on top."""
-    flows: int
-    size_bytes: int
-    notes: list[str] = field(default_factory=list)
-
-    def contents(self) -> str:
-        """What the trace holds, in words."""
-        counts = {"slices": self.slices + self.kernel_slices + self.primitives, "samples": self.samples}
-        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+TITLES: Final = {
+    "iteration": "iterations",
+    "region": "regions",
+    "stage": "stages",
+    LAYER: "layers",
+    PRIMITIVE: "oneDNN primitives",
+    OPERATOR: "operators",
+    KERNEL: "kernels",
+}
+_LANES: Final = 1000  # ranks between two kinds of tracks
 
 
-def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None) -> TraceSummary:
-    """Writes the trace of a run from its tables, atomically and without holding a whole table in memory.
+class Tracks:
+    """The tracks of one pass, which is a process of the trace."""
 
-    ``progress`` is called with the rows written so far and the rows there are. Raises ``HwprofError`` where the run
-    has no completed pass, or ``target`` cannot be written.
-    """
-    records = run.completed_passes()
-    if not records:
-        raise HwprofError(f"{run.path} has no completed pass, so there is nothing to trace", "measure again")
-    total = sum(run.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
-    done = 0
+    def __init__(
+        self, record: PassRecord, pid: int, workload: str, threads: pl.DataFrame, writer: TraceEncoder
+    ) -> None:
+        """``pid`` is the process's number in the trace; ``threads`` are the pass's rows of that table."""
+        self._record, self._writer = record, writer
+        process = writer.process(pid, f"{record.name} pass - {workload} (pid {record.pid or '?'})")
+        self._group = writer.track(f"{record.name} pass", process, ordered=True)
+        self._thread_names = dict(threads.select("tid", "name").iter_rows())
+        for tid, name in self._thread_names.items():
+            writer.thread(pid, tid, name)
+        self._slices: dict[tuple[str, int], SliceTrack] = {}
+        self._groups: dict[str, int] = {}
+        self._counters = self._kernels = 0
 
-    def advance(rows: int) -> None:
-        nonlocal done
-        done += rows
-        if progress:
-            progress(done, total)
+    @property
+    def extra_tracks(self) -> int:
+        """How many tracks there are only because slices overlap."""
+        return sum(track.lanes - 1 for track in self._slices.values())
 
-    numbers = FlowNumbers()
-    written: list[PassTracks] = []
-    try:
-        with atomic(target) as part:
-            with part.open("wb", buffering=_BUFFER_BYTES) as file:
-                does = executed(run)
-                writer = TraceWriter(file, run.manifest.clock)
-                for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
-                    written.append(PassTracks(run, record, pid, writer, does, advance))
-                    written[-1].write(numbers)
-            size_bytes = part.stat().st_size
-    except OSError as error:
-        raise HwprofError(
-            f"cannot write {target}: {error.strerror or error}", "free some space, or choose another place"
-        ) from error
-    return TraceSummary(
-        passes=len(records),
-        slices=sum(tracks.slices for tracks in written),
-        samples=sum(tracks.samples for tracks in written),
-        kernel_slices=sum(tracks.kernel_slices for tracks in written),
-        primitives=sum(tracks.primitives for tracks in written),
-        values=sum(tracks.values for tracks in written),
-        flows=numbers.used,
-        size_bytes=size_bytes,
-        notes=[
-            f"pass {record.name}: slices overlap on one thread; {tracks.extra_tracks} further tracks hold them"
-            for record, tracks in zip(records, written, strict=True)
-            if tracks.extra_tracks
-        ],
-    )
+    def slices(self, kind: str, tid: int) -> SliceTrack:
+        """The track of one kind of spans on a thread; the same for the same thread."""
+        if (kind, tid) not in self._slices:
+            self._slices[kind, tid] = SliceTrack(partial(self._lane, kind, tid))
+        return self._slices[kind, tid]
+
+    def open_slices(self) -> list[tuple[str, SliceTrack]]:
+        """Every such track that there is, with its kind."""
+        return [(kind, track) for (kind, _), track in self._slices.items()]
+
+    def kernels(self, tid: int) -> EventSequence:
+        """A new track for what a thread ran: below the operators, the main thread's first."""
+        self._kernels += 1
+        return self._lane(KERNEL, tid, 0, 0 if tid == self._record.main_tid else self._kernels)
+
+    def counter(
+        self, group: str, name: str, unit: str, *, share_axis: str | None = None, description: str = ""
+    ) -> EventSequence:
+        """A new track for values, in a group of that name."""
+        self._counters += 1
+        parent, title = self._subgroup(group), named(name, self._record)
+        track = self._writer.counter(
+            title, parent, unit=unit, rank=self._counters, share_axis=share_axis, description=description
+        )
+        return self._writer.sequence(track)
+
+    def _subgroup(self, name: str) -> int:
+        if name not in self._groups:
+            rank = _rank(name) if name == RATES else _rank("") + len(self._groups)
+            self._groups[name] = self._writer.track(name, self._group, rank=rank, ordered=True)
+        return self._groups[name]
+
+    def _lane(self, kind: str, tid: int, number: int, place: int | None = None) -> EventSequence:
+        title = TITLES.get(kind, kind)
+        if kind == OPERATOR or tid != self._record.main_tid:
+            title += f" of {self._thread_names.get(tid) or 'thread'} {tid}"
+        if number:
+            title += f" (overlap {number})"
+        rank = _rank(kind) + (number if place is None else place)
+        return self._writer.sequence(self._writer.track(named(title, self._record), self._group, rank=rank))
 
 
-def _distinct(pids: list[int | None]) -> list[int]:
-    """The passes' process ids; where one is unknown or used again, the next number that no pass has."""
-    taken = {pid for pid in pids if pid}
-    free = max(taken, default=0) + 1
-    result: list[int] = []
-    for pid in pids:
-        if pid and pid not in result:
-            result.append(pid)
-        else:
-            result.append(free)
-            free += 1
-    return result
+def named(title: str, record: PassRecord) -> str:
+    """A track's whole name: a pinned one does not show which process it belongs to."""
+    return f"{title} ({record.name})"
+
+
+def _rank(kind: str) -> int:
+    return (ORDER.index(kind) if kind in ORDER else len(ORDER)) * _LANES

@@ -14,7 +14,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import unpickle
-from hwprof.workload.describe import first_line
+from hwprof.workload.tensors import first_line
 
 StateDict = dict[str, torch.Tensor]
 

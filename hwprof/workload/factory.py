@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from hwprof.workload.base import Workload
+from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
 
 
 def build(spec: WorkloadSpec) -> Workload:
     """The workload, not yet prepared. Raises ``UsageError`` for a model that does not exist."""
     if ":" in spec.model:
-        from hwprof.workload.module import ModuleWorkload
+        from hwprof.workload.user_module import ModuleWorkload
 
         return ModuleWorkload(spec)
     from hwprof.workload.yolo import YoloWorkload

@@ -9,8 +9,8 @@ from typing import Any, Final
 
 import torch
 
-from hwprof.workload.base import Workload
-from hwprof.workload.describe import tensors_in
+from hwprof.workload.protocol import Workload
+from hwprof.workload.tensors import tensors_in
 
 HOLD_KERNELS: Final = (
     "ATEN_CPU_CAPABILITY",

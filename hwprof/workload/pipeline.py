@@ -14,12 +14,12 @@ import numpy as np
 import torch
 
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
-from hwprof.workload import detections
-from hwprof.workload.base import Stages
-from hwprof.workload.describe import refused
+from hwprof.workload import postprocessing
+from hwprof.workload.detector import Detector
 from hwprof.workload.images import Image, read_image
 from hwprof.workload.libraries import require_cv2, require_ultralytics
-from hwprof.workload.models import Detector
+from hwprof.workload.protocol import Stages
+from hwprof.workload.tensors import refused
 
 
 class Pipeline:
@@ -43,9 +43,9 @@ class Pipeline:
             output = self._infer(batch)
         with stages("postprocess"):
             with stages("nms"):
-                boxes = detections.suppress(self._detector, output, self._conf, self._iou)
+                boxes = postprocessing.suppress(self._detector, output, self._conf, self._iou)
             height, width = batch.shape[-2:]
-            detections.to_image_pixels(boxes, (height, width), images)
+            postprocessing.to_image_pixels(boxes, (height, width), images)
         with stages("save"):
             self._save(images, boxes, targets)
         return boxes
@@ -71,7 +71,7 @@ class Pipeline:
     def _save(self, images: Sequence[Image], boxes: Sequence[torch.Tensor], targets: Sequence[Path] | None) -> None:
         cv2 = require_cv2()
         for index, (image, found) in enumerate(zip(images, boxes, strict=True)):
-            _, encoded = cv2.imencode(".jpg", detections.draw(image, found, self._detector.names))
+            _, encoded = cv2.imencode(".jpg", postprocessing.draw(image, found, self._detector.names))
             if targets is None:
                 continue
             try:

@@ -11,16 +11,16 @@ import torch
 
 from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload.base import Stages
+from hwprof.workload.calibration import MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.describe import refused, shape_text
-from hwprof.workload.detections import tally
+from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.images import find_images, read_image
-from hwprof.workload.initialise import MOST_IMAGES, calibrate
-from hwprof.workload.models import Detector, build_detector
+from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
-from hwprof.workload.registry import find_model
+from hwprof.workload.postprocessing import tally
+from hwprof.workload.protocol import Stages
 from hwprof.workload.spec import WorkloadSpec
+from hwprof.workload.tensors import refused, shape_text
 
 
 class YoloWorkload:

@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from hwprof.run.manifest import ClockSnapshot
-from hwprof.trace.encoder import Events, EventSequence, TraceWriter
+from hwprof.trace.encoder import Events, EventSequence, TraceEncoder
 from hwprof.trace.packets import EventType
 from scripts.benchmarks.tables import Table, write
 
@@ -69,7 +69,7 @@ class Columns:
     title = "hwprof"
 
     def __init__(self, file: BinaryIO, detailed: bool) -> None:
-        trace = TraceWriter(file, CLOCK)
+        trace = TraceEncoder(file, CLOCK)
         self._sequence: EventSequence = trace.sequence(trace.track("operators", trace.process(PID, "benchmark")))
         self._names = self._sequence.names(NAMES)
         self._detailed = detailed

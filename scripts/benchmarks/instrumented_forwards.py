@@ -54,8 +54,8 @@ def measure(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.selftest import self_test
     from hwprof.workload import factory
-    from hwprof.workload.describe import tensors_in
     from hwprof.workload.spec import WorkloadSpec
+    from hwprof.workload.tensors import tensors_in
 
     torch.set_num_threads(threads)
     workload = factory.build(WorkloadSpec(model=model, imgsz=imgsz))

@@ -28,8 +28,8 @@ from hwprof.session.collector import PassContext
 from hwprof.session.plan import COUNTED_SHARE
 from hwprof.session.recorder import SpanRecorder
 from hwprof.workload import factory
-from hwprof.workload.base import Workload
-from hwprof.workload.spans import LayerWatch
+from hwprof.workload.layer_hooks import LayerHooks
+from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
 from scripts.benchmarks.tables import Table, write
 
@@ -44,7 +44,7 @@ class Watched:
     def __init__(self, workload: Workload, forward: Forward, raw: Path) -> None:
         self._forward = forward
         self._recorder = SpanRecorder()
-        self._watch = LayerWatch(workload.modules, self._recorder)
+        self._watch = LayerHooks(workload.modules, self._recorder)
         self._counters = PerfCollector()
         self._counters.start(PassContext("measure", os.getpid(), os.getpid(), raw, {}))
         self._recorder.count_with([self._counters])

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from hwprof.trace.samples_kernels import IDLE
+from hwprof.trace.kernel_slices import IDLE
 from tests.perfetto import load
 from tests.requirements import missing, require_module, require_tool
 
@@ -309,7 +309,7 @@ def test_the_measured_process_has_no_table_library_in_it() -> None:
     """Its threads would stand among the workload's; so nothing that runs before measuring is over may import it."""
     code = (
         "import sys, hwprof.session.worker, collectors.perf, collectors.torch_profiler\n"
-        "from hwprof.workload import factory, spans\n"
+        "from hwprof.workload import factory, layer_hooks\n"
         "from hwprof.workload.spec import WorkloadSpec\n"
         "factory.build(WorkloadSpec(model='yolov8n', imgsz=64)).prepare()\n"
         "assert collectors.perf.PerfCollector().availability() is not None\n"

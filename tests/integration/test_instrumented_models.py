@@ -23,7 +23,7 @@ FOLLOW = """
     warnings.filterwarnings("ignore")
     from collectors.instrumented import InstrumentedCollector
     from hwprof.session.collector import CountedSpan, PassContext
-    from hwprof.workload.describe import tensors_in
+    from hwprof.workload.tensors import tensors_in
     from tests import followed_models
 
     CALLS = 3

@@ -148,7 +148,7 @@ def test_time_tells_what_the_order_of_the_output_tells(tmp_path: Path, request: 
     import torch
 
     from hwprof.session.recorder import SpanRecorder
-    from hwprof.workload.spans import LayerWatch
+    from hwprof.workload.layer_hooks import LayerHooks
     from tests.integration.onednn_models import mixed
 
     model, example = mixed()
@@ -165,7 +165,7 @@ def test_time_tells_what_the_order_of_the_output_tells(tmp_path: Path, request: 
         module.register_forward_pre_hook(says(f"begin {path}"))
         module.register_forward_hook(says("end"))
     recorder = SpanRecorder()
-    LayerWatch({"": model}, recorder).time_only()
+    LayerHooks({"": model}, recorder).time_only()
     with torch.no_grad():
         model(example)
         collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))

@@ -15,9 +15,9 @@ import pytest
 from hwprof.errors import HwprofError
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.schema import WHOLE_PROCESS_TID, conform
-from hwprof.trace import passes
-from hwprof.trace.tracks import TraceSummary, write_trace
-from hwprof.trace.windows import windows
+from hwprof.trace import pass_writer
+from hwprof.trace.time_windows import windows
+from hwprof.trace.writer import TraceSummary, write_trace
 from tests import perfetto, synthetic_run
 
 if TYPE_CHECKING:
@@ -243,7 +243,7 @@ def test_a_pass_is_a_process_with_its_threads(traced: Traced) -> None:
 def test_windows_of_any_size_make_the_same_trace(
     traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(passes, "windows", functools.partial(windows, rows=9))
+    monkeypatch.setattr(pass_writer, "windows", functools.partial(windows, rows=9))
     again = Traced(traced.run, tmp_path / "again.pftrace")
     assert again.processor.complaints() == []
     assert again.found() == traced.found()

@@ -19,7 +19,7 @@ PROGRAM: Final = """
 import sys
 from pathlib import Path
 from hwprof.run.directory import RunDirectory
-from hwprof.trace.tracks import write_trace
+from hwprof.trace.writer import write_trace
 run = RunDirectory.open(Path(sys.argv[1]))
 assert write_trace(run, run.path / "trace.pftrace").slices > int(sys.argv[2])
 print(next(line.split()[1] for line in Path("/proc/self/status").read_text().splitlines() if line[:5] == "VmHWM"))

@@ -16,9 +16,9 @@ import pytest
 
 from collectors.sampler import SamplerCollector
 from hwprof.run.directory import RunDirectory
-from hwprof.trace import passes, samples
-from hwprof.trace.tracks import write_trace
-from hwprof.trace.windows import windows
+from hwprof.trace import pass_writer, sample_tracks
+from hwprof.trace.time_windows import windows
+from hwprof.trace.writer import write_trace
 from tests import perfetto, synthetic_run, synthetic_samples
 from tests.requirements import missing, require_module
 from tests.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
@@ -188,7 +188,7 @@ def test_flows_lead_from_a_layer_to_its_first_work_on_another_thread(traced: Tra
 def test_windows_of_any_size_make_the_same_slices(
     traced: Traced, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (passes, samples):
+    for module in (pass_writer, sample_tracks):
         monkeypatch.setattr(module, "windows", functools.partial(windows, rows=9))
     again = Traced(traced.run, tmp_path / "again.pftrace")
     assert again.processor.complaints() == []

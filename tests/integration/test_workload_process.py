@@ -25,7 +25,7 @@ for name in list(os.environ):
     if name.startswith(("YOLO_", "XDG_")):
         del os.environ[name]
 
-from hwprof.workload.registry import known_models
+from hwprof.workload.model_registry import known_models
 light = sorted({"torch", "ultralytics", "cv2", "yaml", "polars"} & set(sys.modules)) if known_models() else None
 
 from hwprof.workload.spec import WorkloadSpec

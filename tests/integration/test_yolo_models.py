@@ -12,11 +12,11 @@ import pytest
 import torch
 from torch import nn
 
-from hwprof.workload.base import Workload
 from hwprof.workload.factory import build
 from hwprof.workload.images import find_images, read_image
+from hwprof.workload.layer_tables import layer_tables
+from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
-from hwprof.workload.static import describe
 from tests.requirements import require_module
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
@@ -51,7 +51,7 @@ def square(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_arithmetic_is_the_published_one(model: str, gflops: float, modules: int, square: Path) -> None:
     workload = build(WorkloadSpec(model=model, source=str(square)))
     assert workload.prepare().input_shapes == ["1x3x640x640"]
-    table = describe(workload)[0]
+    table = layer_tables(workload)[0]
     top = table.filter(pl.col("path").str.contains(r"^model\.\d+$"))
     assert top["index"].sort().to_list() == list(range(modules))
     total = int(top["macs"].sum())
@@ -115,8 +115,8 @@ def test_both_photographs_give_boxes_that_are_drawn(model: str, tmp_path: Path) 
 
 def test_the_original_state_dict_fits_strictly(tmp_path: Path) -> None:
     """Through a file, as a user gives it: another seed's weights in the original's names, unfused, then fused."""
-    from hwprof.workload.models import build_detector
-    from hwprof.workload.registry import find_model
+    from hwprof.workload.detector import build_detector
+    from hwprof.workload.model_registry import find_model
 
     source = build_detector(find_model("yolov7"), seed=3)
     torch.save({"model": source.module.half().state_dict()}, tmp_path / "yolov7.pt")

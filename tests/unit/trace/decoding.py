@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from hwprof.run.manifest import ClockSnapshot
-from hwprof.trace.encoder import EventSequence, TraceWriter
+from hwprof.trace.encoder import EventSequence, TraceEncoder
 from tests.requirements import require_module
 
 CLOCK = ClockSnapshot(
@@ -31,10 +31,10 @@ class Event:
     value: int | float | None = None
 
 
-def writer() -> tuple[io.BytesIO, TraceWriter]:
+def writer() -> tuple[io.BytesIO, TraceEncoder]:
     """A trace that is written into memory."""
     file = io.BytesIO()
-    return file, TraceWriter(file, CLOCK)
+    return file, TraceEncoder(file, CLOCK)
 
 
 def sequence() -> tuple[io.BytesIO, EventSequence]:

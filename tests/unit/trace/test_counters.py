@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.manifest import EventInfo, PassRecord
-from hwprof.trace.counters import ADJACENT_NS, Growth, Rates
+from hwprof.trace.counters import ADJACENT_NS, RateOfChange, Rates
 from hwprof.trace.encoder import EventSequence
 from tests.unit.trace import decoding
 
@@ -46,24 +46,24 @@ def tracks() -> tuple[dict[str, io.BytesIO], Callable[[str, str], EventSequence]
 
 def test_watts_hold_from_one_reading_to_the_next_and_end() -> None:
     file, sequence = decoding.sequence()
-    growth = Growth(sequence)
-    growth.add(np.array([0, 1_000_000, 3_000_000, 3_000_000]), np.array([0.0, 0.01, 0.01, 0.02]))
-    growth.add(np.array([4_000_000]), np.array([0.05]))
-    growth.finish()
+    rate_of_change = RateOfChange(sequence)
+    rate_of_change.add(np.array([0, 1_000_000, 3_000_000, 3_000_000]), np.array([0.0, 0.01, 0.01, 0.02]))
+    rate_of_change.add(np.array([4_000_000]), np.array([0.05]))
+    rate_of_change.finish()
     assert values(file) == [(0, 10.0), (1_000_000, 5.0), (3_000_000, 30.0), (4_000_000, 0.0)]
 
 
 def test_bytes_are_gigabytes_a_second() -> None:
     file, sequence = decoding.sequence()
-    growth = Growth(sequence, 1e-9)
-    growth.add(np.array([0, 1_000_000, 3_000_000]), np.array([0.0, 4e6, 4e6]))
-    growth.finish()
+    rate_of_change = RateOfChange(sequence, 1e-9)
+    rate_of_change.add(np.array([0, 1_000_000, 3_000_000]), np.array([0.0, 4e6, 4e6]))
+    rate_of_change.finish()
     assert values(file) == [(0, 4.0), (1_000_000, 0.0), (3_000_000, 0.0)]
 
 
 def test_without_readings_nothing_grows() -> None:
     file, sequence = decoding.sequence()
-    Growth(sequence).finish()
+    RateOfChange(sequence).finish()
     assert values(file) == []
 
 

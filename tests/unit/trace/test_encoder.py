@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.trace import encoder
-from hwprof.trace.annotations import Lasting
+from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.encoder import Events
 from hwprof.trace.packets import EventType
 from tests.unit.trace import decoding
@@ -132,7 +132,7 @@ def test_what_annotations_cannot_say_as_it_is() -> None:
 
 def test_a_lasting_mapping_is_the_same_each_time() -> None:
     file, sequence = decoding.sequence()
-    layer, other = Lasting(type="Conv2d", index=3), Lasting(type="SiLU", index=4)
+    layer, other = SharedAnnotations(type="Conv2d", index=3), SharedAnnotations(type="SiLU", index=4)
     for facts in (layer, other, layer):
         sequence.begin(START_NS, "slice", annotations={"layer": facts})
     assert [event.annotations["layer"] for event in decoding.events(file)] == [layer, other, layer]

@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwprof.trace.nesting import END_OF_TIME, Ints, Lane, edges, innermost, outer_first, parents, tour
+from hwprof.trace.nesting import END_OF_TIME, Ints, Lane, edges, innermost, nested_events, outer_first, parents
 
 intervals = st.lists(st.tuples(st.integers(0, 15), st.integers(0, 6)), max_size=14)
 
@@ -84,7 +84,7 @@ def test_parents_and_innermost_are_what_contains(slices: list[tuple[int, int]], 
     begin, end = prepare(slices)
     admitted = Lane().admit(begin, end)
     begin, end = begin[admitted], end[admitted]
-    around = parents(tour(begin, end).depth)
+    around = parents(nested_events(begin, end).depth)
     for row, parent in enumerate(around):
         containing = [other for other in range(row) if end[other] >= end[row]]
         assert parent == max(containing, default=-1)
@@ -97,7 +97,7 @@ def test_equal_times() -> None:
     """[0,5] [5,5] [5,9]: the end of the first, then the third, with the one without length inside of it."""
     begin, end = prepare([(0, 5), (5, 0), (5, 4)])
     assert Lane().admit(begin, end).all()
-    events = tour(begin, end)
+    events = nested_events(begin, end)
     assert [(int(row), bool(kind)) for row, kind in zip(events.row, events.is_begin, strict=True)] == [
         (0, True),
         (0, False),
@@ -112,7 +112,7 @@ def test_a_slice_without_length_stays_in_the_parent_that_ends_there() -> None:
     begin_ns, end_ns = np.array([0, 5, 5]), np.array([5, 5, 8])
     begin, end = edges(begin_ns, end_ns, np.array([False, True, False]))
     order = outer_first(begin, end)
-    assert tour(begin[order], end[order]).depth.tolist() == [0, 1, 0]
+    assert nested_events(begin[order], end[order]).depth.tolist() == [0, 1, 0]
     assert order.tolist() == [0, 1, 2]
 
 

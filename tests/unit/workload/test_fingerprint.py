@@ -11,8 +11,8 @@ import torch
 from torch import nn
 
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload.base import Stages
 from hwprof.workload.fingerprint import fingerprint
+from hwprof.workload.protocol import Stages
 
 
 class Work:

@@ -9,12 +9,12 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import yolo
-from hwprof.workload.base import Workload
+from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.factory import build
 from hwprof.workload.images import read_image
-from hwprof.workload.models import Detector, build_detector
+from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
-from hwprof.workload.registry import find_model
+from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
 from tests.unit.workload.conftest import RecordedStages
 

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from hwprof.workload.models import Detector, build_detector
-from hwprof.workload.registry import find_model
+from hwprof.workload.detector import Detector, build_detector
+from hwprof.workload.model_registry import find_model
 
 BUILT_PARAMETERS = 37_620_125
 """What the original counts for its deploy layout."""
@@ -129,7 +129,7 @@ def test_fusing_leaves_the_output_alone(yolov7: Detector, fused: Detector) -> No
 
 @pytest.mark.parametrize(("inputs", "outputs", "stride"), [(8, 8, 1), (8, 16, 1), (8, 8, 2)])
 def test_repconv_is_one_convolution_after_fusing(inputs: int, outputs: int, stride: int) -> None:
-    from hwprof.workload.blocks import RepConv
+    from hwprof.workload.yolov7_blocks import RepConv
 
     block = RepConv(inputs, outputs, 3, stride).eval()
     assert (block.rbr_identity is not None) == (inputs == outputs and stride == 1)
@@ -143,7 +143,7 @@ def test_repconv_is_one_convolution_after_fusing(inputs: int, outputs: int, stri
 
 
 def test_decodes_as_the_paper_has_it() -> None:
-    from hwprof.workload.blocks import Detect
+    from hwprof.workload.yolov7_blocks import Detect
 
     anchors, stride = [[10, 20, 30, 40]], 16
     head = Detect(2, anchors, [stride], [4])
@@ -164,7 +164,7 @@ def test_decodes_as_the_paper_has_it() -> None:
 
 
 def test_makes_a_grid_once_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
-    from hwprof.workload import blocks
+    from hwprof.workload import yolov7_blocks
 
     made: list[tuple[int, ...]] = []
     original: Callable[..., Any] = torch.meshgrid
@@ -174,7 +174,7 @@ def test_makes_a_grid_once_a_shape(monkeypatch: pytest.MonkeyPatch) -> None:
         return original(*tensors, **options)
 
     monkeypatch.setattr(torch, "meshgrid", counting)
-    head = blocks.Detect(2, [[10, 20]], [8], [4])
+    head = yolov7_blocks.Detect(2, [[10, 20]], [8], [4])
     for height, width in ((3, 5), (5, 3), (3, 5), (3, 5)):
         head([torch.zeros(1, 4, height, width)])
     assert made == [(3, 5), (5, 3)]

@@ -1,4 +1,4 @@
-"""How a trace opens: which tracks are unfolded and pinned, and which stretch of time is in view."""
+"""How a trace opens: which tracks are unfolded and pinned, and which time range is visible."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import polars as pl
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
-from hwprof.trace.layout import KERNEL, TITLES, named
+from hwprof.trace.tracks import KERNEL, TITLES, named
 
 MEASURE: Final = "measure"
 _PINNED: Final = (r"stages", r"layers", r"CPUs busy", r"instructions/s", r"power/\S+")
@@ -20,14 +20,14 @@ THREADS: Final = 4
 
 
 def parameters(run: RunDirectory) -> dict[str, str]:
-    """The Perfetto UI's address parameters for a run's trace: the most telling pass's tracks pinned, one of its
+    """The Perfetto UI's address parameters for a run's trace: the tracks of one pass pinned, one of its
     iterations in view.
 
     That is the measured pass, unless only another one was sampled: then layers stand above the kernels that they ran.
     The iteration is the first measured one whose layers were counted, or else the first measured one.
     """
     sampled = run.scan("samples").group_by("pass", "tid").agg(samples=pl.len()).collect()
-    record = _most_telling(run, sampled["pass"].unique().to_list())
+    record = _pass_to_show(run, sampled["pass"].unique().to_list())
     if record is None:
         return {}
     kernels = _kernels(sampled.filter(pl.col("pass") == record.name), record)
@@ -39,7 +39,7 @@ def parameters(run: RunDirectory) -> dict[str, str]:
     return {"startupCommands": json.dumps(commands, separators=(",", ":"))} | _view(run, record)
 
 
-def _most_telling(run: RunDirectory, sampled: list[str]) -> PassRecord | None:
+def _pass_to_show(run: RunDirectory, sampled: list[str]) -> PassRecord | None:
     completed = run.completed_passes()
     with_samples = [record for record in completed if record.name in sampled]
     candidates = with_samples or completed

@@ -13,13 +13,13 @@ import torch
 from torch import nn
 from ultralytics.nn import modules as ultralytics_modules
 
-from hwprof.workload.blocks import MP, SPPCSPC, Conv, Detect, RepConv, folded
-from hwprof.workload.registry import read_yaml
+from hwprof.workload.model_registry import read_yaml
+from hwprof.workload.yolov7_blocks import MP, SPPCSPC, Conv, Detect, RepConv, folded
 
 Concat: Any = ultralytics_modules.Concat  # untyped there
 
 
-class LayoutModel(nn.Module):
+class ArchitectureModel(nn.Module):
     """The modules of a layout in order; outputs that a later module reads are kept until the end of the call."""
 
     def __init__(self, modules: Sequence[nn.Module], sources: Sequence[int | tuple[int, ...]]) -> None:
@@ -49,7 +49,7 @@ class LayoutModel(nn.Module):
         self.requires_grad_(False)
 
 
-def build_layout(file: Path) -> LayoutModel:
+def build_architecture(file: Path) -> ArchitectureModel:
     """The model of a layout file, not fused, weights as PyTorch draws them."""
     layout = read_yaml(file)
     channels: list[int] = []
@@ -62,7 +62,7 @@ def build_layout(file: Path) -> LayoutModel:
         modules.append(module)
         channels.append(out)
         sources.append(places if isinstance(source, list) else places[0])
-    model = LayoutModel(modules, sources)
+    model = ArchitectureModel(modules, sources)
     for module in model.modules():
         if isinstance(module, nn.BatchNorm2d):  # YOLO's own values, not PyTorch's
             module.eps, module.momentum = 1e-3, 0.03

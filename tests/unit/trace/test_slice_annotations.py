@@ -6,7 +6,7 @@ import polars as pl
 
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID, conform
-from hwprof.trace.facts import Count, Facts, by_span, running_shares
+from hwprof.trace.slice_annotations import Count, SliceAnnotations, by_span, running_shares
 
 MAIN, WORKER, OTHER = 10, 11, 12
 PASS = PassRecord(
@@ -51,7 +51,7 @@ def of(counts: list[Count], derived: dict[str, float] | None = None, **span: Any
         "call": 0,
     }
     calls = conform("layer_calls", pl.DataFrame(CALLS))
-    return Facts(PASS, threads, layers, calls).of(row | span, counts, derived or {})
+    return SliceAnnotations(PASS, threads, layers, calls).of(row | span, counts, derived or {})
 
 
 def test_counts_are_summed_and_kept_apart_by_role_and_worker() -> None:

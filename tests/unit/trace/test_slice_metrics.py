@@ -10,7 +10,7 @@ import pytest
 from hwprof.analysis.metrics import definitions
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
-from hwprof.trace.derived import Deriver, Joined
+from hwprof.trace.slice_metrics import InstrumentedCounts, SliceMetrics
 from tests.synthetic_run import Processor, _machine
 
 MAIN, WORKER = 10, 11
@@ -31,8 +31,8 @@ def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, span: 
 
 def derive(*counts: dict[str, Any], metrics: tuple[MetricDefinition, ...] = METRICS, **span: Any) -> dict[str, float]:
     row = {"span": 7, "tid": MAIN, "kind": "layer", "path": "model.0", "call": 0, "begin_ns": 1_000, "end_ns": 1_100}
-    deriver = Deriver(metrics, conform("layer_calls", pl.DataFrame(CALLS)), 2)
-    found = deriver.derive(
+    slice_metrics = SliceMetrics(metrics, conform("layer_calls", pl.DataFrame(CALLS)), 2)
+    found = slice_metrics.derive(
         conform("spans", pl.DataFrame([row | span])), conform("counts", pl.DataFrame(list(counts) or None))
     )
     return dict(found.get(7, {}))
@@ -89,21 +89,21 @@ def test_every_metric_of_a_processor_is_on_a_slice_that_counted_all_events(name:
     assert set(found) == {metric.title for metric in known.metrics}
 
 
-def test_counts_of_the_same_call_in_a_followed_pass_are_joined_with_this_ones_time() -> None:
+def test_counts_of_the_same_call_in_an_instrumented_pass_are_joined_with_this_ones_time() -> None:
     """The second call of the layer has its own count, and the title says whose it is."""
     cpi = MetricDefinition(
         name="cpi", title="CPI", unit="1", digits=2, formula='2.5 * "time" / "followed.instructions"', meaning=""
     )
     other = pl.DataFrame({"path": ["model.0"] * 2, "call": [0, 1], "followed.instructions": [50.0, 500.0]})
-    deriver = Deriver(
+    slice_metrics = SliceMetrics(
         (cpi,), conform("layer_calls", pl.DataFrame(CALLS)), 2,
-        Joined("followed", other.cast({"call": pl.Int32})),
+        InstrumentedCounts("followed", other.cast({"call": pl.Int32})),
     )  # fmt: skip
     spans = [
         {"span": span, "tid": MAIN, "kind": "layer", "path": path, "call": call, "begin_ns": 1_000, "end_ns": 1_100}
         for span, (path, call) in enumerate([("model.0", 0), ("model.0", 1), ("model.1", 0)])
     ]
-    found = deriver.derive(conform("spans", pl.DataFrame(spans)), conform("counts", pl.DataFrame()))
+    found = slice_metrics.derive(conform("spans", pl.DataFrame(spans)), conform("counts", pl.DataFrame()))
     title = "CPI (counts: pass followed)"
     assert found[0] == {title: 2.5 * 100 / 50}
     assert found[1] == {title: 2.5 * 100 / 500}

@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
-from hwprof.workload import detections, initialise
-from hwprof.workload.models import Detector, build_detector
-from hwprof.workload.registry import find_model
+from hwprof.workload import calibration, postprocessing
+from hwprof.workload.detector import Detector, build_detector
+from hwprof.workload.model_registry import find_model
 
 
 def test_batch_norm_gets_the_inputs_own_statistics() -> None:
@@ -14,7 +14,7 @@ def test_batch_norm_gets_the_inputs_own_statistics() -> None:
     model = nn.Sequential(nn.Conv2d(3, 4, 1, bias=False), nn.BatchNorm2d(4, momentum=0.03)).eval()
     inputs = [torch.randn(1, 3, 8, 8) * 5 + 2, torch.randn(1, 3, 4, 4) * 5 + 2]
     with torch.inference_mode():
-        initialise.calibrate_batch_norm(model, inputs)
+        calibration.calibrate_batch_norm(model, inputs)
         convolved = [model[0](x) for x in inputs]
     norm = model[1]
     assert isinstance(norm, nn.BatchNorm2d)
@@ -23,7 +23,7 @@ def test_batch_norm_gets_the_inputs_own_statistics() -> None:
     expected_var = torch.stack([y.var(dim=(0, 2, 3)) for y in convolved]).mean(dim=0)
     torch.testing.assert_close(norm.running_mean, expected_mean)
     torch.testing.assert_close(norm.running_var, expected_var)
-    assert norm.bias.tolist() == [initialise.NORM_SHIFT] * 4
+    assert norm.bias.tolist() == [calibration.NORM_SHIFT] * 4
     assert (norm.momentum, norm.training) == (0.03, False)
 
 
@@ -43,30 +43,30 @@ def name(request: pytest.FixtureRequest) -> str:
 def _candidates(detector: Detector, batch: torch.Tensor, conf: float) -> int:
     """How many boxes pass the threshold: suppression that never suppresses."""
     with torch.inference_mode():
-        return len(detections.suppress(detector, detector.module(batch), conf, 1.0)[0])
+        return len(postprocessing.suppress(detector, detector.module(batch), conf, 1.0)[0])
 
 
 @pytest.mark.parametrize("conf", [0.05, 0.25, 0.9])
 def test_every_image_has_a_realistic_number_of_candidates(name: str, conf: float) -> None:
     detector, batches = build_detector(find_model(name), seed=0), _pictures(3)
-    initialise.calibrate(detector, batches, conf)
+    calibration.calibrate(detector, batches, conf)
     detector.fuse()
     counts = [_candidates(detector, batch, conf) for batch in batches]
     assert min(counts) >= 10
-    assert 0.5 * initialise.CANDIDATES_PER_IMAGE <= sum(counts) / 3 <= 1.5 * initialise.CANDIDATES_PER_IMAGE
+    assert 0.5 * calibration.CANDIDATES_PER_IMAGE <= sum(counts) / 3 <= 1.5 * calibration.CANDIDATES_PER_IMAGE
 
 
 def test_both_branches_of_a_dual_head_are_set() -> None:
     detector, batches = build_detector(find_model("yolov10n"), seed=0), _pictures(2)
-    initialise.calibrate(detector, batches, 0.25)
+    calibration.calibrate(detector, batches, 0.25)
     detector.module.end2end = True  # type: ignore[assignment]
     detector.end_to_end = True
     counts = [_candidates(detector, batch, 0.25) for batch in batches]
-    assert min(counts) >= 10 and sum(counts) <= 3 * initialise.CANDIDATES_PER_IMAGE
+    assert min(counts) >= 10 and sum(counts) <= 3 * calibration.CANDIDATES_PER_IMAGE
 
 
 def test_objectness_and_class_share_the_work() -> None:
-    from hwprof.workload.blocks import Detect
+    from hwprof.workload.yolov7_blocks import Detect
 
     torch.manual_seed(0)
     head = Detect(80, [[10, 13, 16, 30, 33, 23]], [8], [16])
@@ -82,18 +82,18 @@ def test_objectness_and_class_share_the_work() -> None:
 
     detector = Detector(Model().eval().requires_grad_(False), 8, {}, objectness=True, end_to_end=False)
     batches = [torch.rand(1, 3, 128, 128)]
-    initialise.calibrate(detector, batches, 0.25)
+    calibration.calibrate(detector, batches, 0.25)
     with torch.inference_mode():
         decoded, _ = detector.module(batches[0])
     best = decoded[0, :, 5:].amax(dim=1)
     score = decoded[0, :, 4] * best
-    assert float(best.median()) == pytest.approx(initialise.LIKELY_CLASS, abs=0.02)
+    assert float(best.median()) == pytest.approx(calibration.LIKELY_CLASS, abs=0.02)
     assert int((score > 0.25).sum()) == pytest.approx(76, abs=1)  # a tenth of the 3·16·16 anchors
 
 
 def test_calibrates_on_a_bounded_number_of_images(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[int] = []
-    monkeypatch.setattr(initialise, "calibrate_batch_norm", lambda model, inputs: seen.append(len(inputs)))
+    monkeypatch.setattr(calibration, "calibrate_batch_norm", lambda model, inputs: seen.append(len(inputs)))
     detector = build_detector(find_model("yolov8n"), seed=0)
-    initialise.calibrate(detector, [torch.rand(5, 3, 64, 64)] * 3, 0.25)
-    assert seen == [initialise.MOST_IMAGES]
+    calibration.calibrate(detector, [torch.rand(5, 3, 64, 64)] * 3, 0.25)
+    assert seen == [calibration.MOST_IMAGES]

@@ -6,7 +6,7 @@ import polars as pl
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwprof.trace.windows import windows
+from hwprof.trace.time_windows import windows
 
 times = st.lists(st.integers(0, 2_000), max_size=60)
 intervals = st.lists(st.tuples(st.integers(0, 2_000), st.integers(0, 300)), max_size=8)

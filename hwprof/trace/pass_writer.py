@@ -11,17 +11,17 @@ import polars as pl
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.counters import Rates
-from hwprof.trace.derived import deriver_of
-from hwprof.trace.encoder import EventSequence, Flows, TraceWriter
-from hwprof.trace.facts import Facts, Known, by_span
+from hwprof.trace.encoder import EventSequence, Flows, TraceEncoder
 from hwprof.trace.flows import FlowNumbers, connect, started_in
-from hwprof.trace.layout import LAYER, OPERATOR, RATES, Layout
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.primitives import Executed, write_primitives
-from hwprof.trace.samples import SampleTracks
+from hwprof.trace.sample_tracks import SampleTracks
 from hwprof.trace.series import write_series
+from hwprof.trace.slice_annotations import Known, SliceAnnotations, by_span
+from hwprof.trace.slice_metrics import slice_metrics_of
 from hwprof.trace.slices import Placed, write_annotated, write_columns
-from hwprof.trace.windows import Window, windows
+from hwprof.trace.time_windows import Window, windows
+from hwprof.trace.tracks import LAYER, OPERATOR, RATES, Tracks
 
 NOT_COUNTED: Final = "while leaf layers ran that counted this event; 0 is shown where it was not counted"
 """What a track of rates says of itself: a counter track has no gaps."""
@@ -29,7 +29,7 @@ NOT_COUNTED: Final = "while leaf layers ran that counted this event; 0 is shown 
 _LEAVES: Final = {"span": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64}
 
 
-class PassTracks:
+class PassWriter:
     """Writes one pass."""
 
     def __init__(
@@ -37,7 +37,7 @@ class PassTracks:
         run: RunDirectory,
         record: PassRecord,
         pid: int,
-        writer: TraceWriter,
+        writer: TraceEncoder,
         executed: Executed,
         advance: Callable[[int], None],
     ) -> None:
@@ -51,19 +51,19 @@ class PassTracks:
         threads = run.scan("threads").filter(mine).collect()
         self._layers = run.read("layers")
         calls = run.read("layer_calls")
-        self._facts = Facts(record, threads, self._layers, calls, executed)
+        self._facts = SliceAnnotations(record, threads, self._layers, calls, executed)
         self._primitives = run.scan("primitives").filter(mine).collect()
-        self._deriver = deriver_of(run, record, calls)
+        self._slice_metrics = slice_metrics_of(run, record, calls)
         workload = run.manifest.workload
         name = workload.name if workload else run.manifest.name
-        self._layout = Layout(record, pid, name, threads, writer)
-        self._samples = SampleTracks(run, record, pid, writer, self._layout.kernels)
+        self._tracks = Tracks(record, pid, name, threads, writer)
+        self._samples = SampleTracks(run, record, pid, writer, self._tracks.kernels)
         self.slices = self.values = self.primitives = 0
 
     @property
     def extra_tracks(self) -> int:
         """How many tracks there are only because slices overlap."""
-        return self._layout.extra_tracks
+        return self._tracks.extra_tracks
 
     @property
     def samples(self) -> int:
@@ -90,22 +90,22 @@ class PassTracks:
         if not parts:
             self._samples.write(pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
-        self.primitives = write_primitives(self._primitives, self._record, self._layout)
-        for kind, track in self._layout.open_slices():
+        self.primitives = write_primitives(self._primitives, self._record, self._tracks)
+        for kind, track in self._tracks.open_slices():
             for placed in track.finish():
                 if kind == OPERATOR:
                     write_columns(placed, pl.DataFrame(schema=self._spans.collect_schema()), np.empty(0, np.uint64))
                 else:
                     write_annotated(placed, pl.DataFrame(), self._facts, Known({}, {}), {}, target=False)
         rates.finish()
-        self.values = write_series(self._series, self._layout, self._advance)
+        self.values = write_series(self._series, self._tracks, self._advance)
 
     def _prepare(self, spans: pl.DataFrame) -> pl.DataFrame:
-        """With ``depth`` in the module tree, and ``clings``: no length, and the parent ends there."""
+        """With ``depth`` in the module tree, and ``ends_parent``: no length, and the parent ends there."""
         outer = spans.select(parent="span", outer_begin_ns="begin_ns", outer_end_ns="end_ns")
         return spans.join(outer, on="parent", how="left", maintain_order="left").with_columns(
             depth=pl.when(pl.col("path") == "").then(-1).otherwise(pl.col("path").str.count_matches(".", literal=True)),
-            clings=(
+            ends_parent=(
                 (pl.col("end_ns") <= pl.col("begin_ns"))
                 & (pl.col("outer_end_ns") == pl.col("begin_ns"))
                 & (pl.col("outer_begin_ns") < pl.col("begin_ns"))
@@ -122,19 +122,19 @@ class PassTracks:
             .join(spans.lazy().select("span"), on="span", how="semi")
             .collect(engine="streaming")
         )
-        known = Known(by_span(counts), self._deriver.derive(spans, counts))
+        known = Known(by_span(counts), self._slice_metrics.derive(spans, counts))
         parts = {(kind, tid): rows for (kind, tid), rows in spans.partition_by("kind", "tid", as_dict=True).items()}
         sources: dict[int, dict[int, list[int]]] = {}
         operators: list[tuple[pl.DataFrame, list[Placed], Flows]] = []
         for tid in sorted(tid for kind, tid in parts if kind == OPERATOR):
             rows = parts[OPERATOR, tid]
-            placed = self._layout.slices(OPERATOR, tid).place(rows, until_ns)
+            placed = self._tracks.slices(OPERATOR, tid).place(rows, until_ns)
             attached, sources[tid] = connect(placed, started_in(parts.get((LAYER, tid), spans.clear()), rows), flows)
             operators.append((rows, placed, attached))
         for kind, tid in sorted(key for key in parts if key[0] != OPERATOR):
             rows = parts[kind, tid]
             begin = _with_workers(sources.get(tid, {}), rows, workers) if kind == LAYER else {}
-            for track in self._layout.slices(kind, tid).place(rows, until_ns):
+            for track in self._tracks.slices(kind, tid).place(rows, until_ns):
                 write_annotated(track, rows, self._facts, known, begin, target=False)
         for rows, placed, attached in operators:
             self._write_operators(rows, placed, attached, known)
@@ -161,7 +161,7 @@ class PassTracks:
         return leaves.select("span", "begin_ns", "end_ns")
 
     def _rate_track(self, name: str, unit: str) -> EventSequence:
-        return self._layout.counter(RATES, name, unit, description=NOT_COUNTED)
+        return self._tracks.counter(RATES, name, unit, description=NOT_COUNTED)
 
 
 def _endless(parts: list[Window]) -> list[Window]:

@@ -15,10 +15,10 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload.base import Stages
 from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.describe import first_line, refused, shape_text, tensors_in
+from hwprof.workload.protocol import Stages
 from hwprof.workload.spec import WorkloadSpec
+from hwprof.workload.tensors import first_line, refused, shape_text, tensors_in
 
 
 class ModuleWorkload:

@@ -12,9 +12,9 @@ from typing import BinaryIO, Final
 import numpy as np
 
 from hwprof.trace import packets
-from hwprof.trace.columns import Column, Varint
 from hwprof.trace.interning import Interned
-from hwprof.trace.sequences import Ints, PacketSequence
+from hwprof.trace.packet_sequence import Ints, PacketSequence
+from hwprof.trace.protobuf_columns import Column, Varint
 
 BATCH_ROWS: Final = 16_384
 

@@ -48,7 +48,7 @@ class _Watched:
     counted: Forward | None = None  # made at its first use: the counters are known only after warm-up
 
 
-class LayerWatch:
+class LayerHooks:
     """The watched modules of a workload: ``time_only`` and ``count`` choose what the next calls record.
 
     ``counts_alone`` (to be set before the first ``count``): other iterations take the times, so that counting need not

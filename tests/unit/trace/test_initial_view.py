@@ -6,7 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from hwprof.trace.opening import parameters
+from hwprof.trace.initial_view import parameters
 from tests import synthetic_run, synthetic_samples
 
 

@@ -8,9 +8,9 @@ from typing import BinaryIO, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from hwprof.trace import columns, packets
-from hwprof.trace.columns import Column, Varint
+from hwprof.trace import packets, protobuf_columns
 from hwprof.trace.interning import Interned
+from hwprof.trace.protobuf_columns import Column, Varint
 from hwprof.trace.varint import varint
 
 Ints: TypeAlias = npt.NDArray[np.int64]
@@ -54,8 +54,8 @@ class PacketSequence:
         if int(deltas.min()) < 0:
             raise ValueError("events out of order: a time is smaller than the one before")
         inner: list[Column] = [Varint(self._start + packets.TIMESTAMP, deltas)]
-        inner += columns.message(field, body, rows)
-        encoded = columns.join(columns.message(packets.PACKET, inner, rows), rows)
+        inner += protobuf_columns.message(field, body, rows)
+        encoded = protobuf_columns.join(protobuf_columns.message(packets.PACKET, inner, rows), rows)
         if new := self._interned.take():
             self._file.write(packets.packet(self._start, new))
         self._file.write(encoded.data)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from hwprof.trace import packets
+from hwprof.trace.frames import UNKNOWN, Code, File, Key, Place
 from hwprof.trace.interning import Interned, Table
-from hwprof.trace.samples_code import UNKNOWN, Code, File, Key, Place
 
 
 class CallStacks:

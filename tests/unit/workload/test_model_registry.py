@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from hwprof.errors import UsageError
-from hwprof.workload.models import build_detector, class_names, separate_activations
-from hwprof.workload.registry import find_model, known_models
+from hwprof.workload.detector import build_detector, class_names, separate_activations
+from hwprof.workload.model_registry import find_model, known_models
 
 
 def test_knows_ours_first_and_every_size_of_ultralytics() -> None:

@@ -1,4 +1,4 @@
-"""Stretches of time that hold a bounded number of rows each, so that a table is never in memory as a whole."""
+"""Time windows of a bounded number of rows each, so that no table is ever completely in memory."""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ from torch import nn
 
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.schema import TABLES
-from hwprof.workload.base import Stages, Workload
-from hwprof.workload.static import describe
+from hwprof.workload.layer_tables import layer_tables
+from hwprof.workload.protocol import Stages, Workload
 
 
 class Join(nn.Module):
@@ -75,7 +75,7 @@ def _row(table: pl.DataFrame, path: str) -> dict[str, Any]:
 
 
 def test_has_the_tables_columns_and_every_module_in_execution_order(workload: Workload) -> None:
-    table = describe(workload)[0]
+    table = layer_tables(workload)[0]
     assert table.schema == TABLES["layers"]
     assert table["path"].to_list() == [
         "net",
@@ -93,7 +93,7 @@ def test_has_the_tables_columns_and_every_module_in_execution_order(workload: Wo
 
 
 def test_a_convolutions_arithmetic(workload: Workload) -> None:
-    row = _row(describe(workload)[0], "net.model.0")
+    row = _row(layer_tables(workload)[0], "net.model.0")
     pixels = 1 * 6 * 10 + 2 * 4 * 4
     parameters = 4 * 3 * 3 * 3 + 4
     assert row == {
@@ -114,7 +114,7 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
 
 
 def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
-    table = describe(workload)[0]
+    table = layer_tables(workload)[0]
     whole, twice = _row(table, "net"), _row(table, "net.twice")
     pixels = 1 * 6 * 10 + 2 * 4 * 4
     assert (twice["macs"], twice["bytes"], twice["leaf"]) == (2 * pixels * 8 * 8, None, False)
@@ -123,7 +123,7 @@ def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
 
 
 def test_finds_tensors_in_nested_arguments(workload: Workload) -> None:
-    row = _row(describe(workload)[0], "net.model.2")
+    row = _row(layer_tables(workload)[0], "net.model.2")
     assert (row["input_shapes"], row["output_shapes"]) == ("[1,4,6,10] [1,4,6,10] [1]", "[1,8,6,10] [1,4,6,10]")
     assert row["macs"] == 0
 
@@ -142,7 +142,7 @@ def test_equal_calls_run_once_and_count_each() -> None:
             return result
 
     shared, other = torch.zeros(3, 4), torch.zeros(1, 4)
-    row = _row(describe(Calls(Counted(), [(shared,), (other,), (shared,), (shared,)]))[0], "linear")
+    row = _row(layer_tables(Calls(Counted(), [(shared,), (other,), (shared,), (shared,)]))[0], "linear")
     assert ran == [3, 1]
     assert (row["calls"], row["macs"], row["more_shapes"]) == (4, (3 * 3 + 1) * 8, 1)
     assert row["bytes"] == 4 * ((3 * 3 + 1) * (4 + 2) + 4 * 10)
@@ -150,7 +150,7 @@ def test_equal_calls_run_once_and_count_each() -> None:
 
 def test_each_call_has_its_own_shapes_and_macs_in_the_iteration_s_order() -> None:
     shared, other = torch.zeros(3, 4), torch.zeros(1, 4)
-    layers, calls = describe(Calls(nn.Sequential(nn.Linear(4, 2)), [(shared,), (other,), (shared,)]))
+    layers, calls = layer_tables(Calls(nn.Sequential(nn.Linear(4, 2)), [(shared,), (other,), (shared,)]))
     assert calls.schema == TABLES["layer_calls"]
     assert calls.select("path", "call", "macs").rows() == [("0", 0, 24), ("0", 1, 8), ("0", 2, 24)]
     assert calls["input_shapes"].n_unique() == 2
@@ -160,7 +160,7 @@ def test_each_call_has_its_own_shapes_and_macs_in_the_iteration_s_order() -> Non
 
 def test_element_sizes_are_the_real_ones() -> None:
     model = nn.Sequential(nn.Linear(4, 2).double())
-    row = _row(describe(Calls(model, [(torch.zeros(3, 4, dtype=torch.float64),)]))[0], "0")
+    row = _row(layer_tables(Calls(model, [(torch.zeros(3, 4, dtype=torch.float64),)]))[0], "0")
     assert row["bytes"] == 8 * (12 + 6 + 10)
 
 
@@ -169,14 +169,14 @@ def test_attention_on_cpus_counts() -> None:
         def forward(self, x: torch.Tensor) -> torch.Tensor:
             return nn.functional.scaled_dot_product_attention(x, x, x)
 
-    row = _row(describe(Calls(nn.Sequential(Attention()), [(torch.rand(2, 3, 16, 8),)]))[0], "0")
+    row = _row(layer_tables(Calls(nn.Sequential(Attention()), [(torch.rand(2, 3, 16, 8),)]))[0], "0")
     assert row["macs"] == 2 * (2 * 3 * 16 * 16 * 8)
 
 
 def test_leaves_nothing_behind(workload: Workload) -> None:
     modules = list(workload.modules[""].modules())
     before = [{key: value for key, value in vars(module).items() if "hook" not in key} for module in modules]
-    describe(workload)[0]
+    layer_tables(workload)[0]
     for module, kept in zip(modules, before, strict=True):
         assert not [key for key, value in vars(module).items() if "hook" in key and value]
         assert {key: value for key, value in vars(module).items() if "hook" not in key} == kept
@@ -185,11 +185,11 @@ def test_leaves_nothing_behind(workload: Workload) -> None:
 def test_leaves_nothing_behind_when_the_model_fails() -> None:
     model = nn.Sequential(nn.Linear(4, 2), nn.Linear(3, 1))
     with pytest.raises(RuntimeError):
-        describe(Calls(model, [(torch.zeros(1, 4),)]))[0]
+        layer_tables(Calls(model, [(torch.zeros(1, 4),)]))[0]
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
     assert model[0](torch.zeros(1, 4)).shape == (1, 2)
 
 
 def test_a_model_of_one_module_is_its_own_layer() -> None:
-    table = describe(Calls(nn.Linear(4, 2), [(torch.zeros(1, 4),)]))[0]
+    table = layer_tables(Calls(nn.Linear(4, 2), [(torch.zeros(1, 4),)]))[0]
     assert table.select("path", "index", "macs").rows() == [("Linear", None, 8)]

@@ -15,7 +15,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from hwprof.workload.models import Detector
+from hwprof.workload.detector import Detector
 
 CANDIDATES_PER_IMAGE = 100
 """Boxes above the threshold before suppression: the order of what a trained detector has on a street scene."""

@@ -1,4 +1,4 @@
-"""What a slice says about itself when it is selected: its layer, its counts by thread, and what follows from them."""
+"""Annotations of slices: layer, counts by thread, and derived metrics; shown by the UI when a slice is selected."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ import polars as pl
 
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
-from hwprof.trace.annotations import Lasting
-from hwprof.trace.derived import Figures
+from hwprof.trace.annotations import SharedAnnotations
+from hwprof.trace.slice_metrics import MetricValues
 
 _LAYER_FACTS: Final = ("index", "type", "parameters", "calls")
 """Columns of the layers table; ``calls`` are those of one iteration."""
@@ -39,7 +39,7 @@ class Known(NamedTuple):
     """What is known of spans beside their own rows, by span."""
 
     counts: SpanCounts
-    derived: Mapping[int, Figures]
+    derived: Mapping[int, MetricValues]
 
 
 def by_span(counts: pl.DataFrame) -> SpanCounts:
@@ -50,7 +50,7 @@ def by_span(counts: pl.DataFrame) -> SpanCounts:
     return found
 
 
-class Facts:
+class SliceAnnotations:
     """Annotations of the spans of one pass."""
 
     def __init__(
@@ -68,10 +68,10 @@ class Facts:
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
         self._calls = {(row["path"], row["call"]): row for row in calls.iter_rows(named=True)}
         self._executed = executed
-        self._layer_facts: dict[tuple[str, int | None], Lasting] = {}
-        self._provenances: dict[tuple[tuple[str, str], ...], Lasting] = {}
+        self._layer_facts: dict[tuple[str, int | None], SharedAnnotations] = {}
+        self._provenances: dict[tuple[tuple[str, str], ...], SharedAnnotations] = {}
 
-    def of(self, span: Mapping[str, Any], counts: list[Count], derived: Figures) -> dict[str, Any]:
+    def of(self, span: Mapping[str, Any], counts: list[Count], derived: MetricValues) -> dict[str, Any]:
         """The annotations of one row of the spans table, with what follows from its counts."""
         facts: dict[str, Any] = {"span": span["span"], "iteration": span["iteration"], "warmup": span["warmup"]}
         if span["kind"] == "layer" and span["path"] in self._layers:
@@ -86,12 +86,12 @@ class Facts:
             facts["derived"] = derived
         return facts
 
-    def _layer(self, path: str, call: int | None) -> Lasting:
+    def _layer(self, path: str, call: int | None) -> SharedAnnotations:
         """What is known of a layer and of this call of it; the same object for the same call."""
         if (path, call) not in self._layer_facts:
             layer, asked = self._layers[path], self._calls.get((path, call), {})
             known = {column: layer[column] for column in _LAYER_FACTS} | {name: asked.get(name) for name in _CALL_FACTS}
-            self._layer_facts[path, call] = Lasting(known | {"onednn": self._executed.get(path)})
+            self._layer_facts[path, call] = SharedAnnotations(known | {"onednn": self._executed.get(path)})
         return self._layer_facts[path, call]
 
     def _iteration(self, record: IterationRecord) -> dict[str, Any]:
@@ -123,10 +123,10 @@ class Facts:
         }
         return {name: group for name, group in groups.items() if group}
 
-    def _provenance(self, sources: Mapping[str, set[str]]) -> Lasting:
+    def _provenance(self, sources: Mapping[str, set[str]]) -> SharedAnnotations:
         """How each event was counted; the same object for the same answer."""
         entries = tuple((event, ", ".join(sorted(kinds))) for event, kinds in sources.items())
-        return self._provenances.setdefault(entries, Lasting(entries))
+        return self._provenances.setdefault(entries, SharedAnnotations(entries))
 
 
 def running_shares(counts: list[Count]) -> dict[str, float]:

@@ -13,12 +13,12 @@ from torch import nn
 from torch.utils import flop_counter
 
 from hwprof.run.schema import TABLES, conform
-from hwprof.workload.base import Workload
-from hwprof.workload.describe import shapes_text, tensors_in
-from hwprof.workload.spans import is_leaf, layers
+from hwprof.workload.layer_hooks import is_leaf, layers
+from hwprof.workload.protocol import Workload
+from hwprof.workload.tensors import shapes_text, tensors_in
 
 
-def describe(
+def layer_tables(
     workload: Workload, forwards: list[tuple[nn.Module, tuple[Any, ...]]] | None = None
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The tables ``layers`` and ``layer_calls`` of one iteration, or of the given forwards instead; each distinct one
@@ -29,18 +29,18 @@ def describe(
     """
     facts = [_Facts(path, module) for prefix, root in workload.modules.items() for path, module in layers(prefix, root)]
     with _counting_flops() as flops:
-        observer = _Observer(facts, flops)
+        recorder = _CallRecorder(facts, flops)
         try:
             with torch.no_grad():
                 for module, arguments, positions in _distinct(workload.forwards() if forwards is None else forwards):
-                    observer.begin_forward(positions)
+                    recorder.begin_forward(positions)
                     module(*arguments)
         finally:
-            observer.remove()
+            recorder.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
     ordered = called + [fact for fact in facts if not fact.calls]
     rows = [fact.row(order) for order, fact in enumerate(ordered)]
-    return conform("layers", pl.DataFrame(rows)), conform("layer_calls", observer.calls())
+    return conform("layers", pl.DataFrame(rows)), conform("layer_calls", recorder.calls())
 
 
 @dataclass
@@ -87,7 +87,7 @@ def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[n
     return [(*forwards[positions[0]], positions) for positions in groups.values()]
 
 
-class _Observer:
+class _CallRecorder:
     """Gathers the facts of every module while the model runs, in its ``forward``'s place: TorchScript has no hooks."""
 
     def __init__(self, facts: list[_Facts], flops: flop_counter.FlopCounterMode) -> None:
@@ -97,7 +97,7 @@ class _Observer:
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
         self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
         for fact in facts:
-            fact.module.__dict__["forward"] = self._observed(fact, fact.module.forward)
+            fact.module.__dict__["forward"] = self._recorded(fact, fact.module.forward)
 
     def begin_forward(self, positions: list[int]) -> None:
         """What runs next stands at these positions of the iteration."""
@@ -120,15 +120,15 @@ class _Observer:
             if own is not None:
                 module.__dict__["forward"] = own
 
-    def _observed(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
-        def observed(*arguments: Any, **keywords: Any) -> Any:
+    def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
+        def recorded(*arguments: Any, **keywords: Any) -> Any:
             call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
             flops_before = self._flops.get_total_flops()
             output = forward(*arguments, **keywords)
             self._end(fact, call, list(tensors_in(output)), self._flops.get_total_flops() - flops_before)
             return output
 
-        return observed
+        return recorded
 
     def _begin(self, fact: _Facts, inputs: list[torch.Tensor]) -> dict[str, Any]:
         """The call's row, as far as it is known."""

@@ -1,4 +1,4 @@
-"""What follows from a span's own counts: the report's metrics, for every slice that was counted."""
+"""The report's metrics of each slice, from the counts of its own span."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW
 
-Figures: TypeAlias = Mapping[str, float]
+MetricValues: TypeAlias = Mapping[str, float]
 
 _CALL: Final = ["path", "call"]
 
 
-class Joined(NamedTuple):
-    """Counts of a pass that followed the code of the very same calls."""
+class InstrumentedCounts(NamedTuple):
+    """Counts of the instrumented pass of the very same calls."""
 
     name: str  # of the pass
     operands: pl.DataFrame  # path, call and a column an operand
 
 
-class Deriver:
+class SliceMetrics:
     """Computes the metrics of spans. ``calls`` is the run's ``layer_calls`` table; ``threads``: the workload's."""
 
     def __init__(
@@ -33,11 +33,11 @@ class Deriver:
         definitions: tuple[MetricDefinition, ...],
         calls: pl.DataFrame,
         threads: int | None = None,
-        joined: Joined | None = None,
+        exact: InstrumentedCounts | None = None,
     ) -> None:
         self._calls = calls.select(*_CALL, *(pl.col(name).cast(pl.Float64) for name in ("macs", "bytes")))
         self._threads = threads
-        self._joined = joined
+        self._exact = exact
         self._titles = {metric.name: self._title(metric) for metric in definitions}
         self._definitions = definitions
 
@@ -45,11 +45,11 @@ class Deriver:
         """With what a reader must know of where it comes from."""
         if metrics.is_modelled(metric):
             return f"{metric.title} (modelled)"
-        if self._joined is not None and set(metrics.operands_of(metric)).intersection(self._joined.operands.columns):
-            return f"{metric.title} (counts: pass {self._joined.name})"
+        if self._exact is not None and set(metrics.operands_of(metric)).intersection(self._exact.operands.columns):
+            return f"{metric.title} (counts: pass {self._exact.name})"
         return metric.title
 
-    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> dict[int, Figures]:
+    def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> dict[int, MetricValues]:
         """By span: title -> value, of the metrics whose operands its own counts and its own call have."""
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
@@ -60,8 +60,8 @@ class Deriver:
         frame = frame.with_columns(pl.lit(self._threads, dtype=pl.Float64).alias("threads"))
         if COUNTED_WINDOW in frame.columns:
             frame = frame.rename({COUNTED_WINDOW: "counted-time"})
-        if self._joined is not None:
-            frame = frame.join(self._joined.operands, on=_CALL, how="left")
+        if self._exact is not None:
+            frame = frame.join(self._exact.operands, on=_CALL, how="left")
         values = metrics.values(frame, self._definitions)
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
         return {
@@ -76,27 +76,28 @@ def _duration() -> pl.Expr:
     return pl.when(length > 0).then(length).cast(pl.Float64)
 
 
-def deriver_of(run: RunDirectory, record: PassRecord, calls: pl.DataFrame) -> Deriver:
+def slice_metrics_of(run: RunDirectory, record: PassRecord, calls: pl.DataFrame) -> SliceMetrics:
     """That of a pass of a run; ``calls`` is the run's ``layer_calls`` table."""
     other = instrumented.belonging(run.kept_passes(), record)
     threads = run.manifest.workload.threads if run.manifest.workload else None
-    joined = _joined(run, other) if other is not None else None
-    return Deriver(_derivable(record, run.manifest.machine, other), calls, threads, joined)
+    exact = _exact_counts(run, other) if other is not None else None
+    return SliceMetrics(_derivable(record, run.manifest.machine, other), calls, threads, exact)
 
 
-def _derivable(record: PassRecord, machine: Machine, joined: PassRecord | None) -> tuple[MetricDefinition, ...]:
-    """The metrics of a pass's slices: where its work took long because the code was followed, none that a time goes
-    into; of what is ``joined`` with its times, only such: the others stand in that pass's own slices."""
-    found = metrics.definitions(record, machine, joined)
+def _derivable(record: PassRecord, machine: Machine, other: PassRecord | None) -> tuple[MetricDefinition, ...]:
+    """The metrics of a pass's slices: in an instrumented pass, whose times are not comparable, none that depends on
+    a time; where ``other``, an instrumented pass, belongs to its times, only such: the others stand in that
+    pass's own slices."""
+    found = metrics.definitions(record, machine, other)
     clocked = [metric for metric in found if metrics.CLOCKED.intersection(metrics.operands_of(metric))]
     if record.times_from is not None:
         return tuple(metric for metric in found if metric not in clocked)
-    elsewhere = joined.metrics if joined is not None else []
+    elsewhere = other.metrics if other is not None else []
     return tuple(metric for metric in found if metric in clocked or metric not in elsewhere)
 
 
-def _joined(run: RunDirectory, record: PassRecord) -> Joined:
+def _exact_counts(run: RunDirectory, record: PassRecord) -> InstrumentedCounts:
     mine = pl.col("pass") == record.name
     events = [event.name for event in record.events]
     counts = run.scan("counts").filter(mine & pl.col("event").is_in(events)).collect()
-    return Joined(record.name, instrumented.by_call(run.scan("spans").filter(mine).collect(), counts))
+    return InstrumentedCounts(record.name, instrumented.by_call(run.scan("spans").filter(mine).collect(), counts))

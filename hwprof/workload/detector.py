@@ -12,7 +12,7 @@ from torch import nn
 from torch.nn.modules import activation
 
 from hwprof.workload.libraries import require_ultralytics, ultralytics_folder
-from hwprof.workload.registry import ModelEntry, read_yaml
+from hwprof.workload.model_registry import ModelEntry, read_yaml
 
 
 @dataclass
@@ -45,9 +45,9 @@ def build_detector(entry: ModelEntry, seed: int) -> Detector:
     tasks = require_ultralytics("nn.tasks")
     torch.manual_seed(seed)
     if entry.origin == "hwprof":
-        from hwprof.workload.layout import build_layout
+        from hwprof.workload.architecture import build_architecture
 
-        module: Any = build_layout(entry.file)
+        module: Any = build_architecture(entry.file)
         stride, end_to_end = max(module.model[-1].strides), False
     else:
         layout = {**read_yaml(entry.file), "scale": entry.scale or "", "yaml_file": entry.file.name}

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.trace.flows import FlowNumbers
-from hwprof.trace.samples_kernels import OFF_CPU, SLICES, edges_of, link, slices
+from hwprof.trace.kernel_slices import OFF_CPU, SLICES, edges_of, link, slices
 
 NAMES = ("jit_conv", "silu", "waiting (OpenMP)")
 NOTHING = pl.DataFrame(schema=SLICES)

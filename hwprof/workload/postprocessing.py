@@ -8,9 +8,9 @@ from typing import Any
 
 import torch
 
+from hwprof.workload.detector import Detector
 from hwprof.workload.images import Image
 from hwprof.workload.libraries import require_ultralytics
-from hwprof.workload.models import Detector
 
 
 def suppress(detector: Detector, output: Any, conf: float, iou: float) -> list[torch.Tensor]:

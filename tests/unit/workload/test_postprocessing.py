@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from hwprof.workload import detections
-from hwprof.workload.models import Detector, build_detector
-from hwprof.workload.registry import find_model
+from hwprof.workload import postprocessing
+from hwprof.workload.detector import Detector, build_detector
+from hwprof.workload.model_registry import find_model
 
 NAMES = {0: "cat", 1: "dog"}
 
@@ -31,7 +31,7 @@ ROWS = [
 
 def test_objectness_times_class_decides() -> None:
     output: Any = (torch.tensor([ROWS, [[0.0] * 7] * 5]), [])
-    first, second = detections.suppress(_detector(objectness=True), output, 0.25, 0.45)
+    first, second = postprocessing.suppress(_detector(objectness=True), output, 0.25, 0.45)
     assert second.shape == (0, 6)
     torch.testing.assert_close(
         first, torch.tensor([[40, 40, 60, 60, 0.81, 0], [40, 40, 60, 60, 0.63, 1]]), rtol=1e-5, atol=1e-5
@@ -42,16 +42,16 @@ def test_agrees_with_multiplying_everything() -> None:
     generator = torch.Generator().manual_seed(0)
     rows = torch.rand(1, 400, 7, generator=generator)
     rows[..., :4] *= 200
-    (found,) = detections.suppress(_detector(objectness=True), (rows, []), 0.3, 0.5)
+    (found,) = postprocessing.suppress(_detector(objectness=True), (rows, []), 0.3, 0.5)
     scored = torch.cat((rows[..., :4], rows[..., 5:] * rows[..., 4:5]), dim=2).transpose(1, 2)
-    (expected,) = detections.suppress(_detector(objectness=False), scored, 0.3, 0.5)
+    (expected,) = postprocessing.suppress(_detector(objectness=False), scored, 0.3, 0.5)
     assert len(expected) > 10
     torch.testing.assert_close(found, expected)
 
 
 def test_class_scores_alone_in_ultralytics_layout() -> None:
     rows = torch.tensor([[*row[:4], row[4] * row[5], row[4] * row[6]] for row in ROWS])
-    (found,) = detections.suppress(_detector(objectness=False), (rows.T.unsqueeze(0), {}), 0.25, 0.45)
+    (found,) = postprocessing.suppress(_detector(objectness=False), (rows.T.unsqueeze(0), {}), 0.25, 0.45)
     assert found[:, 4:].round(decimals=2).tolist() == [
         [pytest.approx(0.81), 0.0],
         [pytest.approx(0.63), 1.0],
@@ -60,7 +60,7 @@ def test_class_scores_alone_in_ultralytics_layout() -> None:
 
 def test_an_end_to_end_head_is_only_thresholded() -> None:
     rows = torch.tensor([[[0, 0, 9, 9, 0.9, 1], [0, 0, 9, 9, 0.8, 1], [0, 0, 9, 9, 0.1, 0]]])
-    (found,) = detections.suppress(_detector(objectness=False, end_to_end=True), rows, 0.25, 0.45)
+    (found,) = postprocessing.suppress(_detector(objectness=False, end_to_end=True), rows, 0.25, 0.45)
     assert found[:, 4].tolist() == [pytest.approx(0.9), pytest.approx(0.8)]
 
 
@@ -70,7 +70,7 @@ def test_a_real_end_to_end_head_puts_out_that_form() -> None:
     detector.end_to_end = True
     detector.fuse()
     with torch.inference_mode():
-        found = detections.suppress(detector, detector.module(torch.rand(2, 3, 96, 96)), 0.0, 0.45)
+        found = postprocessing.suppress(detector, detector.module(torch.rand(2, 3, 96, 96)), 0.0, 0.45)
     assert [tuple(boxes.shape) for boxes in found] == [(189, 6), (189, 6)]
 
 
@@ -79,25 +79,25 @@ def test_the_clock_has_no_say(monkeypatch: pytest.MonkeyPatch) -> None:
     ticks = iter(range(0, 10**9, 10**6))
     monkeypatch.setattr(time, "time", lambda: next(ticks))
     rows = torch.tensor([[*row[:4], row[4] * row[5], row[4] * row[6]] for row in ROWS]).T
-    found = detections.suppress(_detector(objectness=False), torch.stack([rows, rows, rows]), 0.25, 0.45)
+    found = postprocessing.suppress(_detector(objectness=False), torch.stack([rows, rows, rows]), 0.25, 0.45)
     assert [len(boxes) for boxes in found] == [2, 2, 2]
 
 
 def test_boxes_go_back_to_the_images_own_pixels() -> None:
     image = np.zeros((200, 400, 3), dtype=np.uint8)  # letterboxed to 320x320: half size, 80 rows of grey above
     boxes = torch.tensor([[0.0, 80.0, 160.0, 160.0, 0.9, 1.0], [100.0, 100.0, 500.0, 400.0, 0.8, 0.0]])
-    detections.to_image_pixels([boxes], (320, 320), [image])
+    postprocessing.to_image_pixels([boxes], (320, 320), [image])
     torch.testing.assert_close(boxes[0, :4], torch.tensor([0.0, 0.0, 200.0, 100.0]))
     assert boxes[1, 2:4].tolist() == [400.0, 200.0]  # cut to the image
 
 
 def test_drawing_leaves_the_image_alone_and_marks_the_box() -> None:
     image = np.full((100, 100, 3), 255, dtype=np.uint8)
-    drawn = detections.draw(image, torch.tensor([[20.0, 30.0, 80.0, 90.0, 0.5, 1.0]]), NAMES)
+    drawn = postprocessing.draw(image, torch.tensor([[20.0, 30.0, 80.0, 90.0, 0.5, 1.0]]), NAMES)
     assert image.min() == 255
     assert drawn[90, 50].tolist() != [255, 255, 255] and drawn[60, 50].tolist() == [255, 255, 255]
 
 
 def test_tally_has_the_frequent_first() -> None:
     boxes = torch.tensor([[0, 0, 1, 1, 0.9, 1], [0, 0, 1, 1, 0.9, 0], [0, 0, 1, 1, 0.9, 1]])
-    assert detections.tally(boxes, NAMES) == "2 dog, 1 cat"
+    assert postprocessing.tally(boxes, NAMES) == "2 dog, 1 cat"

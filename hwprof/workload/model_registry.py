@@ -1,4 +1,4 @@
-"""Models by name: layouts of ours, then the detection layouts that ultralytics brings.
+"""Models by name: our architectures, then the detection models that ultralytics brings.
 
 Cheap: neither torch nor ultralytics is imported.
 """
@@ -57,18 +57,18 @@ def find_model(name: str) -> ModelEntry:
 
 @cache
 def _entries() -> dict[str, ModelEntry]:
-    entries = {entry.name: entry for entry in _own_layouts()}
-    for entry in _ultralytics_layouts():
+    entries = {entry.name: entry for entry in _own_architectures()}
+    for entry in _ultralytics_models():
         entries.setdefault(entry.name, entry)
     return entries
 
 
-def _own_layouts() -> list[ModelEntry]:
-    with resources.as_file(resources.files("hwprof.workload") / "layouts") as folder:
+def _own_architectures() -> list[ModelEntry]:
+    with resources.as_file(resources.files("hwprof.workload") / "architectures") as folder:
         return [ModelEntry(name=file.stem, origin="hwprof", file=file) for file in sorted(folder.glob("*.yaml"))]
 
 
-def _ultralytics_layouts() -> list[ModelEntry]:
+def _ultralytics_models() -> list[ModelEntry]:
     folder = ultralytics_folder()
     if folder is None:
         return []

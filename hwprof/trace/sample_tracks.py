@@ -11,14 +11,14 @@ import polars as pl
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import TABLES
-from hwprof.trace import samples_kernels
-from hwprof.trace.encoder import EventSequence, TraceWriter
+from hwprof.trace import kernel_slices
+from hwprof.trace.call_stacks import CallStacks
+from hwprof.trace.encoder import EventSequence, TraceEncoder
 from hwprof.trace.flows import FlowNumbers
-from hwprof.trace.samples_code import UNKNOWN, Code, Key
-from hwprof.trace.samples_kernels import OPENMP, SLICES, WAITING
-from hwprof.trace.samples_sequence import MODES, Samples, SampleSequence, cumulative
-from hwprof.trace.samples_stacks import CallStacks
-from hwprof.trace.windows import Window, windows
+from hwprof.trace.frames import UNKNOWN, Code, Key
+from hwprof.trace.kernel_slices import OPENMP, SLICES, WAITING
+from hwprof.trace.perf_samples import MODES, Samples, SampleSequence, cumulative
+from hwprof.trace.time_windows import Window, windows
 
 SAMPLER: Final = "sampler"
 """The collector whose record says how often was sampled, and how many records were lost."""
@@ -35,7 +35,7 @@ class SampleTracks:
         run: RunDirectory,
         record: PassRecord,
         pid: int,
-        writer: TraceWriter,
+        writer: TraceEncoder,
         add_track: Callable[[int], EventSequence],
     ) -> None:
         """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
@@ -57,15 +57,15 @@ class SampleTracks:
 
         ``leaves`` are the leaf layers that begin in it (``span``, ``begin_ns``, ``end_ns``); they end in it, too.
         """
-        edges = pl.concat([self._edge, samples_kernels.edges_of(leaves)])
+        edges = pl.concat([self._edge, kernel_slices.edges_of(leaves)])
         self._edge = edges.tail(1)
         sources: dict[int, list[int]] = {}
         for part in self._parts(window, leaves):
             samples = self._within(self._samples, pl.col("time_ns"), part).sort("time_ns", maintain_order=True)
             switches = self._within(self._switches, pl.coalesce("out_ns", "in_ns"), part)
             self._write_samples(samples)
-            found = samples_kernels.slices(self._described(samples), switches, edges, self._open)
-            found, begun = samples_kernels.link(found, self._record.main_tid, flows)
+            found = kernel_slices.slices(self._described(samples), switches, edges, self._open)
+            found, begun = kernel_slices.link(found, self._record.main_tid, flows)
             for layer, numbers in begun.items():
                 sources.setdefault(layer, []).extend(numbers)
             last = pl.col("tid").is_last_distinct()
@@ -129,7 +129,7 @@ class SampleTracks:
         for (tid,), rows in sorted(found.partition_by("tid", as_dict=True).items()):
             if tid not in self._tracks:
                 self._tracks[tid] = self._add_track(tid)
-            samples_kernels.write(self._tracks[tid], rows)
+            kernel_slices.write(self._tracks[tid], rows)
         self.slices += len(found)
 
     def _counted(self) -> dict[str, str]:

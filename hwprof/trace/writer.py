@@ -1,0 +1,108 @@
+"""A run's tables as one Perfetto trace: a process for each pass, its spans, operators and counters below it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+import polars as pl
+
+from hwprof.errors import HwprofError
+from hwprof.run.directory import RunDirectory, atomic
+from hwprof.trace.encoder import TraceEncoder
+from hwprof.trace.flows import FlowNumbers
+from hwprof.trace.pass_writer import PassWriter
+from hwprof.trace.primitives import executed
+
+TRACE_FILE: Final = "trace.pftrace"
+_BUFFER_BYTES: Final = 1 << 20
+
+
+@dataclass(frozen=True)
+class TraceSummary:
+    """What was written."""
+
+    passes: int
+    slices: int
+    """Of spans: iterations, stages, layers, operators."""
+    samples: int
+    kernel_slices: int
+    """What threads ran by their samples, and when they were off a processor."""
+    primitives: int
+    """Of oneDNN."""
+    values: int
+    """Of series; the rates of events come on top."""
+    flows: int
+    size_bytes: int
+    notes: list[str] = field(default_factory=list)
+
+    def contents(self) -> str:
+        """What the trace holds, in words."""
+        counts = {"slices": self.slices + self.kernel_slices + self.primitives, "samples": self.samples}
+        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+
+
+def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None) -> TraceSummary:
+    """Writes the trace of a run from its tables, atomically and without holding a whole table in memory.
+
+    ``progress`` is called with the rows written so far and the rows there are. Raises ``HwprofError`` where the run
+    has no completed pass, or ``target`` cannot be written.
+    """
+    records = run.completed_passes()
+    if not records:
+        raise HwprofError(f"{run.path} has no completed pass, so there is nothing to trace", "measure again")
+    total = sum(run.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
+    done = 0
+
+    def advance(rows: int) -> None:
+        nonlocal done
+        done += rows
+        if progress:
+            progress(done, total)
+
+    numbers = FlowNumbers()
+    written: list[PassWriter] = []
+    try:
+        with atomic(target) as part:
+            with part.open("wb", buffering=_BUFFER_BYTES) as file:
+                does = executed(run)
+                writer = TraceEncoder(file, run.manifest.clock)
+                for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
+                    written.append(PassWriter(run, record, pid, writer, does, advance))
+                    written[-1].write(numbers)
+            size_bytes = part.stat().st_size
+    except OSError as error:
+        raise HwprofError(
+            f"cannot write {target}: {error.strerror or error}", "free some space, or choose another place"
+        ) from error
+    return TraceSummary(
+        passes=len(records),
+        slices=sum(pass_.slices for pass_ in written),
+        samples=sum(pass_.samples for pass_ in written),
+        kernel_slices=sum(pass_.kernel_slices for pass_ in written),
+        primitives=sum(pass_.primitives for pass_ in written),
+        values=sum(pass_.values for pass_ in written),
+        flows=numbers.used,
+        size_bytes=size_bytes,
+        notes=[
+            f"pass {record.name}: slices overlap on one thread; {pass_.extra_tracks} further tracks hold them"
+            for record, pass_ in zip(records, written, strict=True)
+            if pass_.extra_tracks
+        ],
+    )
+
+
+def _distinct(pids: list[int | None]) -> list[int]:
+    """The passes' process ids; where one is unknown or used again, the next number that no pass has."""
+    taken = {pid for pid in pids if pid}
+    free = max(taken, default=0) + 1
+    result: list[int] = []
+    for pid in pids:
+        if pid and pid not in result:
+            result.append(pid)
+        else:
+            result.append(free)
+            free += 1
+    return result
