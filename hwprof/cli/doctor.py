@@ -31,7 +31,9 @@ def doctor_command(form: str) -> None:
     if form == "json":
         click.echo(diagnosis.as_json(found))
     else:
-        diagnosis.show(found)
+        from hwprof.report.text.diagnosis import show
+
+        show(found)
 
 
 def _of_collector(found: Surveyed) -> Finding:

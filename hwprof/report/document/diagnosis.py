@@ -1,14 +1,10 @@
-"""What ``hwprof doctor`` found, as a document, on the terminal and as JSON."""
+"""What ``hwprof doctor`` found, as a document and as JSON."""
 
 from __future__ import annotations
 
 from typing import Any, Final
 
 import msgspec
-from rich.console import Console
-from rich.padding import Padding
-from rich.table import Table
-from rich.text import Text
 
 from hwprof import __version__
 from hwprof.run.manifest import Machine
@@ -43,29 +39,3 @@ class Diagnosis(msgspec.Struct, kw_only=True):
 def as_json(diagnosis: Diagnosis) -> str:
     """The document as indented JSON."""
     return msgspec.json.format(msgspec.json.encode(diagnosis), indent=1).decode()
-
-
-def show(diagnosis: Diagnosis) -> None:
-    """Prints it: one line each, and below it why not, and the command that would change it."""
-    console = Console()
-    machine = diagnosis.machine
-    console.print(f"[bold]{machine.processor}[/], {machine.logical_processors} processors, {machine.kernel}")
-    for kind, title in (("collector", "Collectors"), ("package", "What commands need")):
-        console.print(f"\n[bold]{title}[/]")
-        for finding in diagnosis.findings:
-            if finding.kind == kind:
-                _show_finding(console, finding)
-
-
-def _show_finding(console: Console, finding: Finding) -> None:
-    grid = Table(box=None, show_header=False, pad_edge=False, padding=(0, 1))
-    grid.add_column(width=3)
-    grid.add_column(width=16)
-    grid.add_column()
-    mark = Text("yes", "green") if finding.available else Text("no", "bold red")
-    what = finding.what_for + (f" ({finding.version})" if finding.version else "")
-    grid.add_row(mark, Text(finding.name, "bold"), what)
-    for label, text in (("", finding.reason), ("try:", finding.remedy), *(("", note) for note in finding.notes)):
-        if text:
-            grid.add_row("", Text(label, "dim", justify="right"), Text(text))
-    console.print(Padding(grid, (0, 0, 0, 1)))

@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 from hwprof.report.document.schema import Times
 
 SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+BAR: Final = 8
+"""Characters of a share's bar in a table."""
+
 EIGHTHS: Final = " ▏▎▍▌▋▊▉"
 
 
@@ -58,6 +61,16 @@ def amount(value: float | None, glyphs: Glyphs) -> str:
     return f"{value:.3g}"
 
 
+def macs(number: int | None, glyphs: Glyphs) -> str:
+    """Multiply-accumulates; a dash where a layer has none."""
+    return amount(number or None, glyphs)
+
+
+def calls(number: float | None, glyphs: Glyphs) -> str:
+    """How often something is called in an iteration."""
+    return glyphs.dash if number is None else f"{number:g}"
+
+
 def three_digits(value: float) -> str:
     """Three significant digits, never an exponent."""
     if value == 0 or not math.isfinite(value):
@@ -85,6 +98,12 @@ def bar(share: float | None, width: int, glyphs: Glyphs) -> str:
     if glyphs.block != "█":
         return glyphs.block * round(eighths / 8)
     return "█" * (eighths // 8) + EIGHTHS[eighths % 8].strip()
+
+
+def bars(shares: Sequence[float | None], glyphs: Glyphs, width: int = BAR) -> list[str]:
+    """Bars in proportion to the largest share, which fills the ``width``."""
+    largest = max((share for share in shares if share is not None), default=0.0)
+    return [bar(share / largest if share and largest else 0.0, width, glyphs) for share in shares]
 
 
 def stacked_bar(shares: Sequence[float], width: int, glyphs: Glyphs) -> str:

@@ -14,13 +14,15 @@ from rich.text import Text
 from hwprof.report.document.schema import Document, Effect, PassInfo
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs, plural, slower
+from hwprof.report.text.page import Page
 
 NAMES: Final = 6
 """How many names of what was not measured stand in the report; JSON has all."""
 
 
-def show(document: Document, console: Console, glyphs: Glyphs) -> None:
+def show(page: Page) -> None:
     """Prints everything above the tables."""
+    document, console, glyphs = page.document, page.console, page.glyphs
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")

@@ -1,0 +1,52 @@
+"""The section on energy."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hwprof.report.document.schema import Energy
+from hwprof.report.text import figures
+from hwprof.report.text.figures import Glyphs
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+
+
+def show(page: Page) -> None:
+    """Joules and watts of the stages; dashes where the window is shorter than the meter can tell."""
+    if not page.document.energy:
+        return
+    rows: list[Energy] = page.document.energy
+    glyphs = page.glyphs
+    vague = [row.joules_error is None or row.joules_error >= row.joules for row in rows]
+
+    def known(texts: Sequence[str]) -> list[str]:
+        return [glyphs.dash if hidden else text for text, hidden in zip(texts, vague, strict=True)]
+
+    page.table(
+        [
+            Column("zone", [row.zone for row in rows], right=False, least=8),
+            Column("stage", [row.stage for row in rows], right=False, least=11),
+            Column("J", known([_with_error(row.joules, row.joules_error, glyphs) for row in rows])),
+            Column("W", known([_with_error(row.watts, row.watts_error, glyphs) for row in rows])),
+            Column("J/iteration", known([figures.three_digits(row.joules_per_iteration) for row in rows]), 1),
+            Column("J above idle", known([_optional(row.joules_above_idle, glyphs) for row in rows]), 2),
+            Column("idle W", [_optional(row.idle_watts, glyphs) for row in rows], 3),
+        ],
+        "Energy of the whole machine",
+    )
+    notes = ["the error bounds the meter's refresh and reading interval at every stage edge"]
+    if any(vague):
+        notes.append(f"{glyphs.dash} not resolved: the error is larger than the value. Remedy: more iterations")
+    if all(row.idle_watts is None for row in rows):
+        notes.append("no idle baseline: the idle machine's power is in the figures")
+    page.notes(notes)
+
+
+def _optional(value: float | None, glyphs: Glyphs) -> str:
+    return glyphs.dash if value is None else figures.three_digits(value)
+
+
+def _with_error(value: float | None, error: float | None, glyphs: Glyphs) -> str:
+    if value is None or error is None:
+        return glyphs.dash
+    return f"{figures.three_digits(value)} {glyphs.plus_minus}{figures.three_digits(error)}"

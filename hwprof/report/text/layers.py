@@ -1,0 +1,76 @@
+"""The section on layers: the hottest ones, what the others took, and the whole."""
+
+from __future__ import annotations
+
+from hwprof.report.document.schema import Layer
+from hwprof.report.text import choice, columns, figures, kernels
+from hwprof.report.text.figures import plural
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+
+def show(page: Page) -> None:
+    """The hottest layers, what the others took, and the whole."""
+    if not page.document.layers:
+        return
+    document, glyphs = page.document, page.glyphs
+    rows = page.hottest()
+    rest = [layer for layer in document.layers if layer.path not in set(document.hottest.layers)]
+    sums = [layer for layer in (document.unattributed, document.inference) if layer is not None]
+    header, names = page.names(rows)
+    below: list[Layer | None] = [*sums]
+    below_names = [document.whole if layer is document.inference else layer.path for layer in sums]
+    if rest:
+        below, below_names = [None, *below], [f"{plural(len(rest), 'other layer')}", *below_names]
+    every: list[Layer | None] = [*rows, *below]
+    rest_share = sum(layer.share or 0 for layer in rest)
+    shares = [rest_share if row is None else row.share for row in every]
+    bars = [*figures.bars([row.share for row in rows], glyphs), *("" for _ in below)]
+    later = 0 if page.metrics is None else choice.AFTER_CHOSEN
+    metrics = columns.metric_columns(every, page)
+
+    def layer() -> Column:
+        return Column(header, [*names, *below_names], right=False, least=PATH)
+
+    shown = page.table(
+        [
+            layer(),
+            Column("type", [row.type or "" if row else "" for row in every], later + 3, right=False, least=9),
+            Column("calls", ["" if row is None else figures.calls(row.calls, glyphs) for row in every], later + 13),
+            Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),
+            Column("share", [figures.percent(share, glyphs) for share in shares], later),
+            Column("", bars, later + 8, right=False),
+            Column("MACs", ["" if row is None else figures.macs(row.macs, glyphs) for row in every], later + 1),
+            *metrics,
+            *kernels.layer_columns(every, page, later),
+            Column(
+                "output",
+                [row.output_shapes or "" if row else "" for row in every],
+                later + 15,
+                right=False,
+                least=12,
+            ),
+        ],
+        f"Hottest layers by {document.hottest.sort} ({len(rows)} of {len(document.layers)})",
+        footer_rows=len(below),
+    )
+    if page.metrics is not None:
+        while left := [column for column in metrics if column not in shown]:
+            further = page.table([layer(), *left], "The same layers: further metrics", footer_rows=len(below))
+            if len(further) < 2:
+                break
+            shown += further
+    page.notes([_repetitions(page), *columns.footnotes(shown, page), *kernels.layer_notes(shown, page)])
+
+
+def _repetitions(page: Page) -> str:
+    record = next((found for found in page.document.passes if found.name == page.document.figures_from), None)
+    if record is None:
+        return ""
+    spread = f"time: median {page.glyphs.plus_minus} median absolute deviation"
+    if not record.timed:
+        return f"{spread} of {plural(record.counted, 'iteration')} that count layers"
+    sets = len(record.event_sets)
+    turns = f", {sets} event sets in turn" if sets > 1 else ""
+    counts = f"; counts: median of {record.counted} that count them{turns}" if record.counted else ""
+    return f"{spread} of {plural(record.timed, 'iteration')} that only time layers{counts}"

@@ -1,0 +1,34 @@
+"""The section on the framework's operators."""
+
+from __future__ import annotations
+
+from hwprof.report.document.schema import Operator
+from hwprof.report.text import figures
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+
+
+def show(page: Page) -> None:
+    """The top operators of the trace pass."""
+    if not page.document.operators:
+        return
+    top = page.document.hottest.top
+    rows: list[Operator] = page.document.operators[:top]
+    glyphs = page.glyphs
+    whole = sum(row.self_ns for row in page.document.operators)
+    inclusive = [figures.percent(row.inclusive_ns / whole if whole else None, glyphs) for row in rows]
+    page.table(
+        [
+            Column("operator", [row.name for row in rows], right=False, least=26),
+            Column("input shapes", [row.input_shapes or "" for row in rows], right=False, least=32),
+            Column("calls", [str(row.count) for row in rows]),
+            Column("self", [figures.percent(row.share, glyphs) for row in rows]),
+            Column("", figures.bars([row.share for row in rows], glyphs), 2, right=False),
+            Column("inclusive", inclusive, 1),
+            Column("self ms", [figures.milliseconds(row.self_ns) for row in rows], 4),
+        ],
+        f"Top operators by input shapes ({len(rows)} of {len(page.document.operators)})",
+    )
+    coverage = page.document.operators_coverage
+    within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
+    page.notes([f"share of all operators' self time in the trace pass, which is slower{within}"])
