@@ -31,7 +31,7 @@ def _report(run: RunDirectory, target: Path) -> None:
 
 def _user_interface(run: RunDirectory, target: Path) -> None:
     from hwprof.trace import initial_view, viewer
-    from tests.perfetto import ui
+    from tests.support.perfetto import ui
 
     chromium = shutil.which("chromium")
     if chromium is None:

@@ -11,7 +11,7 @@ import pytest
 
 from collectors.perf import PerfCollector
 from hwprof.session.collector import PassContext
-from tests.requirements import missing
+from tests.support.requirements import missing
 
 SOFTWARE = ["task-clock", "page-faults", "context-switches", "cpu-migrations"]
 

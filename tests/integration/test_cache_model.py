@@ -16,8 +16,8 @@ import pytest
 
 from collectors.instrumented.engine import processor_flags
 from hwprof.run.manifest import decode
-from tests.following import child
-from tests.requirements import require_module
+from tests.support.instrumented_process import child
+from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 

@@ -22,7 +22,7 @@ from collectors.symbols.jit import keep_perf_map
 from collectors.symbols.resolver import Resolver
 from hwprof.hardware import machine
 from hwprof.run.directory import RunDirectory
-from tests.requirements import require_module, require_tool
+from tests.support.requirements import require_module, require_tool
 
 FACTORY = """
 import torch

@@ -15,8 +15,8 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.trace.kernel_slices import IDLE
-from tests.perfetto import load
-from tests.requirements import missing, require_module, require_tool
+from tests.support.perfetto import load
+from tests.support.requirements import missing, require_module, require_tool
 
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1", "--no-instrumented")
 FACTORY = """

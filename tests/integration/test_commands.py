@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -11,19 +10,8 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli.app import COMMANDS
-from tests.requirements import require_module
-
-
-def hwprof(*arguments: str, cwd: Path, columns: int = 80) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hwprof", *arguments],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": str(columns)},
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
+from tests.support.command import hwprof
+from tests.support.requirements import require_module
 
 
 @pytest.mark.parametrize("command", [[], *([name] for name in COMMANDS)])

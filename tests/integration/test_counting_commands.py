@@ -10,8 +10,8 @@ import pytest
 from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.machine import describe
 from hwprof.run.directory import RunDirectory
-from tests.integration.test_commands import hwprof
-from tests.requirements import missing, require_module
+from tests.support.command import hwprof
+from tests.support.requirements import missing, require_module
 
 SMALL = ("collect", "--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--warmup", "1", "--passes", "measure",
          "--no-instrumented")  # fmt: skip

@@ -19,7 +19,7 @@ from scripts.benchmarks.instrumented_proofs import (
     convolutions,
     instructions,
 )
-from tests.requirements import require_module, require_tool
+from tests.support.requirements import require_module, require_tool
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 

@@ -10,7 +10,7 @@ import pytest
 
 from collectors.instrumented.engine import processor_flags
 from collectors.instrumented.frequency import reference_ghz
-from tests.following import child
+from tests.support.instrumented_process import child
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 

@@ -13,8 +13,8 @@ import pytest
 
 from collectors.instrumented.engine import processor_flags
 from hwprof.run.manifest import decode
-from tests.following import ROOT, child
-from tests.requirements import require_module
+from tests.support.instrumented_process import ROOT, child
+from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 
@@ -24,7 +24,7 @@ FOLLOW = """
     from collectors.instrumented import InstrumentedCollector
     from hwprof.session.collector import CountedSpan, PassContext
     from hwprof.workload.tensors import tensors_in
-    from tests import followed_models
+    from tests.support.models import instrumented as followed_models
 
     CALLS = 3
 
@@ -134,7 +134,7 @@ def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str)
 def collect(model: str, folder: Path) -> tuple[Any, pl.DataFrame]:
     """A run's record, and what was counted in its leaf layers by following them: path, event, value."""
     require_module("frida")
-    command = [sys.executable, "-m", "hwprof", "collect", "--model", f"tests.followed_models:{model}"]
+    command = [sys.executable, "-m", "hwprof", "collect", "--model", f"tests.support.models.instrumented:{model}"]
     command += ["--iterations", "3", "--threads", "2", "--passes", "measure", "--counters", "instrumented"]
     done = subprocess.run(
         [*command, "--output", str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False

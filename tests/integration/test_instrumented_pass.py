@@ -16,7 +16,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 

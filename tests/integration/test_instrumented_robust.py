@@ -6,7 +6,7 @@ import platform
 
 import pytest
 
-from tests.following import child
+from tests.support.instrumented_process import child
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
 

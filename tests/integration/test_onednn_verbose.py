@@ -25,12 +25,12 @@ from hwprof.report.document.primitives import find
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import PassContext
-from tests.requirements import missing, require_module
+from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 
 SHORT = ("--collectors", COLLECTOR, "--iterations", "2", "--warmup", "1", "--threads", "2")
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -42,7 +42,7 @@ def _needs() -> None:
 
 def collect(cwd: Path, *arguments: str, **environment: str) -> RunDirectory:
     command = [sys.executable, "-m", "hwprof", "collect", *SHORT, *arguments]
-    variables = {**os.environ, "PYTHONPATH": str(HERE), **environment}
+    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
     done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stderr
     return RunDirectory.latest(cwd / "results")
@@ -112,12 +112,12 @@ def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
 
 
 def test_a_run_in_which_onednn_did_not_report(tmp_path: Path) -> None:
-    run = collect(tmp_path, "--model", "onednn_models:mixed", "--passes", "measure")
+    run = collect(tmp_path, "--model", "tests.support.models.onednn:mixed", "--passes", "measure")
     assert find(run) is None
 
 
 def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) -> None:
-    run = collect(tmp_path, "--model", "onednn_models:mixed", ONEDNN_MAX_CPU_ISA="SSE41")
+    run = collect(tmp_path, "--model", "tests.support.models.onednn:mixed", ONEDNN_MAX_CPU_ISA="SSE41")
     found = analysed(run)
     assert found.not_joined() == {}
     kinds = {(row["path"], row["primitive"]): row["fallback"] for row in found.warnings.iter_rows(named=True)}
@@ -149,7 +149,7 @@ def test_time_tells_what_the_order_of_the_output_tells(tmp_path: Path, request: 
 
     from hwprof.session.recorder import SpanRecorder
     from hwprof.workload.layer_hooks import LayerHooks
-    from tests.integration.onednn_models import mixed
+    from tests.support.models.onednn import mixed
 
     model, example = mixed()
     flush = ctypes.CDLL(None).fflush

@@ -12,8 +12,8 @@ import pytest
 
 from collectors.papi import PapiCollector
 from hwprof.hardware import catalogue, perf_event
-from tests.pmu.guest.papi_work import PAGES, ROUNDS, SOFTWARE, side_by_side, table
-from tests.requirements import missing, require_tool
+from tests.support.papi_beside_perf import PAGES, ROUNDS, SOFTWARE, side_by_side, table
+from tests.support.requirements import missing, require_tool
 
 pytestmark = pytest.mark.alone
 

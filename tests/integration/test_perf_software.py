@@ -19,7 +19,7 @@ import pytest
 from collectors.perf import PerfCollector
 from hwprof.hardware import machine
 from hwprof.session.collector import CountedSpan
-from tests.hands import Hand
+from tests.support.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.alone
 
@@ -42,7 +42,7 @@ def value(counts: pl.DataFrame, span: int, tid: int | None, event: str) -> int:
 
 @pytest.mark.parametrize("where", ["main", "worker"])
 def test_every_touched_page_is_a_page_fault_of_its_thread(collector: Callable[[], PerfCollector], where: str) -> None:
-    hand = Hand()
+    hand = WorkerThread()
     perf = collector()
     read = perf.full_reader()
     perf.begin_iteration(0)
@@ -75,7 +75,7 @@ def test_task_clock_of_all_threads_is_the_process_cpu_time(collector: Callable[[
     def busy() -> bytes:
         return hashlib.pbkdf2_hmac("sha256", b"x", b"y", 1_600_000)  # without the interpreter lock
 
-    hands = [Hand(), Hand()]
+    hands = [WorkerThread(), WorkerThread()]
     perf = collector()
     perf.begin_iteration(0)
     read = perf.full_reader()
@@ -101,7 +101,7 @@ def test_an_idle_thread_that_wakes_up_is_in_the_whole_and_then_in_the_layers(
     def busy() -> bytes:
         return hashlib.pbkdf2_hmac("sha256", b"x", b"y", 20_000)
 
-    hand = Hand()
+    hand = WorkerThread()
     perf = collector()
     sweep, full = perf.leave_reader(), perf.full_reader()
     spans: list[CountedSpan] = []

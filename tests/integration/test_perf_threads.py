@@ -18,7 +18,7 @@ import pytest
 
 from collectors.perf import PerfCollector
 from hwprof.session.collector import CountedSpan
-from tests.requirements import missing
+from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
 

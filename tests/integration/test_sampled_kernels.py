@@ -18,7 +18,7 @@ from hwprof.analysis.samples import attribute_samples, coverage
 from hwprof.analysis.waiting import off_cpu, parallelism, threads_by_layer
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import empty
-from tests.requirements import missing, require_module
+from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 

@@ -13,7 +13,7 @@ import pytest
 from collectors.sampler import SamplerCollector
 from collectors.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
-from tests.requirements import missing, require_module
+from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 

@@ -23,7 +23,7 @@ from hwprof.errors import HwprofError
 from hwprof.hardware import machine
 from hwprof.run.schema import conform
 from hwprof.session.collector import Collected, PassContext
-from tests.requirements import missing, require_tool
+from tests.support.requirements import missing, require_tool
 
 pytestmark = pytest.mark.alone
 

@@ -12,7 +12,7 @@ import pytest
 
 from collectors.sampler import SamplerCollector
 from hwprof.session.collector import PassContext
-from tests.requirements import missing
+from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
 

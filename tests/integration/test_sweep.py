@@ -17,8 +17,8 @@ from collectors.counting.sweep import NativeSweep, PythonSweep, make_sweep, ring
 from collectors.counting.sweep_library import NoLibraryError, library
 from hwprof.hardware import perf_event
 from hwprof.hardware.perf_event import Attributes, group_read_bytes, open_event
-from tests.hands import Hand
-from tests.requirements import missing
+from tests.support.requirements import missing
+from tests.support.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.alone
 
@@ -64,7 +64,7 @@ def touch(pages: int) -> None:
     ctypes.memset(ctypes.addressof(ctypes.c_char.from_buffer(memory)), 1, len(memory))
 
 
-def settle(hands: list[Hand], reads: Callable[[int], bytes], fds: list[int]) -> None:
+def settle(hands: list[WorkerThread], reads: Callable[[int], bytes], fds: list[int]) -> None:
     """Waits until all of them sleep."""
     before: list[bytes] = []
     while (now := [reads(fd) for fd in fds]) != before:
@@ -81,7 +81,7 @@ def test_whoever_worked_is_seen_and_whoever_slept_has_not_changed(
 ) -> None:
     """Over hundreds of edges at which some of eight threads have worked, each row is the one that a read of that thread
     gives, while they all sleep again."""
-    hands = [Hand() for _ in range(8)]
+    hands = [WorkerThread() for _ in range(8)]
     time.sleep(0.01)
     tids = [hand.native_id or 0 for hand in hands]
     fds = [groups(tid) for tid in tids]
@@ -111,7 +111,7 @@ def test_whoever_worked_is_seen_and_whoever_slept_has_not_changed(
 
 
 def test_a_thread_that_runs_is_read_at_every_edge(groups: Callable[[int], int], native: NativeSweep) -> None:
-    hand = Hand()
+    hand = WorkerThread()
     time.sleep(0.01)
     tid = hand.native_id or 0
     native.begin([groups(tid)], [SIZE], [tid], {SOME: [0]})
@@ -132,7 +132,7 @@ def test_a_thread_that_runs_is_read_at_every_edge(groups: Callable[[int], int], 
 
 
 def test_a_sleeper_is_not_read(groups: Callable[[int], int], native: NativeSweep) -> None:
-    hand = Hand()
+    hand = WorkerThread()
     time.sleep(0.01)
     tid = hand.native_id or 0
     fd = groups(tid)
@@ -168,7 +168,7 @@ def test_edges_touch_no_new_memory(groups: Callable[[int], int], native: NativeS
 
 def test_a_child_of_the_process_can_pass_an_edge(groups: Callable[[int], int], native: NativeSweep) -> None:
     """The kernel does not give a forked child the pages of the doorbells."""
-    hand = Hand()
+    hand = WorkerThread()
     time.sleep(0.01)
     tid = hand.native_id or 0
     native.begin([groups(tid)], [SIZE], [tid], {SOME: [0]})
@@ -182,7 +182,7 @@ def test_a_child_of_the_process_can_pass_an_edge(groups: Callable[[int], int], n
 
 
 def test_python_reads_the_same_of_a_sleeper(groups: Callable[[int], int], native: NativeSweep) -> None:
-    hand = Hand()
+    hand = WorkerThread()
     time.sleep(0.01)
     tid = hand.native_id or 0
     fd = groups(tid)

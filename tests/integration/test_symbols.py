@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from collectors.symbols.library import open_library
-from tests.following import child
-from tests.requirements import require_module, require_tool
+from tests.support.instrumented_process import child
+from tests.support.requirements import require_module, require_tool
 
 NETWORK = """
     import torch

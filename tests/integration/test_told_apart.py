@@ -14,16 +14,26 @@ from typing import Any
 import pytest
 
 from collectors.sampler import SamplerCollector
-from tests.requirements import missing, require_module
+from tests.support.requirements import missing, require_module
 
 pytestmark = [
     pytest.mark.alone,
     pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64"),
 ]
 
-HERE = Path(__file__).parent
+ROOT = Path(__file__).parents[2]
 COMMAND = (
-    *("collect", "--model", "told_apart_models:factory", "--threads", "2", "--iterations", "5", "--warmup", "1"),
+    *(
+        "collect",
+        "--model",
+        "tests.support.models.wasteful:factory",
+        "--threads",
+        "2",
+        "--iterations",
+        "5",
+        "--warmup",
+        "1",
+    ),
     *("--collectors", "perf,sampler,instrumented", "--frequency", "1999", "--cache-model"),
 )
 
@@ -46,7 +56,7 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     if not available.ok:
         missing(f"perf events ({available.reason})")
     place = tmp_path_factory.mktemp("apart")
-    environment = os.environ | {"PYTHONPATH": str(HERE)}
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
 
     def hwprof(*arguments: str) -> str:
         command = [sys.executable, "-m", "hwprof", *arguments]

@@ -10,7 +10,7 @@ import polars as pl
 
 from collectors.torch_profiler import RAW_FILE, TorchProfilerCollector
 from hwprof.session.collector import PassContext
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 
 def test_operators_lie_where_they_ran(tmp_path: Path) -> None:

@@ -18,10 +18,10 @@ from hwprof.run.schema import WHOLE_PROCESS_TID, conform
 from hwprof.trace import pass_writer
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import TraceSummary, write_trace
-from tests import perfetto, synthetic_run
+from tests.support import perfetto, synthetic_run
 
 if TYPE_CHECKING:
-    from tests.perfetto.trace_processor import TraceProcessor
+    from tests.support.perfetto.trace_processor import TraceProcessor
 
 SLICES = """select s.id, o.name as parent, s.name, s.category, s.ts, s.dur, s.depth, s.arg_set_id, t.name as track
             from slice s join track t on s.track_id = t.id left join slice o on s.parent_id = o.id"""

@@ -12,7 +12,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.schema import conform
-from tests import synthetic_run
+from tests.support import synthetic_run
 
 OPERATORS: Final = 300_000
 PROGRAM: Final = """

@@ -19,14 +19,14 @@ from hwprof.run.directory import RunDirectory
 from hwprof.trace import pass_writer, sample_tracks
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace
-from tests import perfetto, synthetic_run, synthetic_samples
-from tests.requirements import missing, require_module
-from tests.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
+from tests.support import perfetto, synthetic_run, synthetic_samples
+from tests.support.requirements import missing, require_module
+from tests.support.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
 
 pytestmark = pytest.mark.alone
 
 if TYPE_CHECKING:
-    from tests.perfetto.trace_processor import TraceProcessor
+    from tests.support.perfetto.trace_processor import TraceProcessor
 
 STACKS = """select s.ts, t.tid, s.cpu, c.depth, f.name, o.name as caller, m.name as file, f.rel_pc from perf_sample s
             join thread t using (utid) join stack_profile_callsite c on s.callsite_id = c.id

@@ -16,7 +16,7 @@ from collectors.uncore.traffic import TrafficLog
 from hwprof.hardware import machine, perf_event
 from hwprof.hardware.pmu import Code, find
 from hwprof.session.collector import PassContext
-from tests.requirements import missing
+from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
 

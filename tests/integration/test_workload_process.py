@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 TOUCH = """
 import json, os, socket, sys

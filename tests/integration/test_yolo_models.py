@@ -17,7 +17,7 @@ from hwprof.workload.images import find_images, read_image
 from hwprof.workload.layer_tables import layer_tables
 from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 SMALLEST_NORMAL = torch.finfo(torch.float32).tiny
 

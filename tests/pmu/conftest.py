@@ -8,9 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pmu.machine import run_in_vm
-
-Results = dict[str, dict[str, Any]]
+from tests.pmu.machine import Results, run_in_vm
 
 
 def run_jobs(out: Path, *jobs: str, **options: Any) -> Results:

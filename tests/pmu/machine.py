@@ -13,9 +13,9 @@ import tempfile
 from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
-from tests.requirements import missing, require_tool
+from tests.support.requirements import missing, require_tool
 
 REPOSITORY: Final = Path(__file__).resolve().parents[2]
 PMU_VM: Final = REPOSITORY / "scripts/pmu_vm/pmu_vm.sh"
@@ -25,8 +25,10 @@ SOURCES: Final = (
     "hwprof",
     "collectors",
     "tests/__init__.py",
-    "tests/hands.py",
-    "tests/requirements.py",
+    "tests/support/__init__.py",
+    "tests/support/papi_beside_perf.py",
+    "tests/support/requirements.py",
+    "tests/support/worker_thread.py",
     "tests/pmu",
     "pyproject.toml",
 )
@@ -42,6 +44,10 @@ PLATFORMS: Final = (
 )
 
 TIMEOUT_S: Final = 120
+
+
+Results = dict[str, dict[str, Any]]
+"""What jobs of the guest found, by their names."""
 
 
 def run_in_vm(

@@ -7,7 +7,7 @@ import pytest
 
 from hwprof.hardware.catalogue import microarchitecture
 from hwprof.report.document.events import EventList
-from tests.pmu.conftest import Results
+from tests.pmu.machine import Results
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 
 from tests.pmu.machine import PMU_VM
-from tests.requirements import require_tool
+from tests.support.requirements import require_tool
 
 
 def test_the_emulated_pmu_counts_what_it_should() -> None:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tests.pmu.conftest import Results
-from tests.pmu.guest.papi_work import HARDWARE, MANY, PAGES, ROUNDS, SILENT, SOFTWARE, table
+from tests.pmu.guest.papi_work import HARDWARE, MANY, SILENT
+from tests.pmu.machine import Results
+from tests.support.papi_beside_perf import PAGES, ROUNDS, SOFTWARE, table
 
 
 def test_papi_and_perf_count_the_same_on_every_thread(found_by_papi: Results) -> None:

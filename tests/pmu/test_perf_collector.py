@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.pmu.conftest import Results
+from tests.pmu.machine import Results
 
 
 def table(result: dict[str, Any], rows: str = "rows") -> dict[tuple[int, int, str], dict[str, Any]]:

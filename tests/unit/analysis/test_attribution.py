@@ -10,7 +10,7 @@ from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, UNATTRIBUTE
 from hwprof.analysis.iterations import select
 from hwprof.run.manifest import IterationRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
-from tests.unit.analysis.frames import MAIN, WORKER, Example, counts, layers, record, spans
+from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
 
 
 def test_times_of_every_iteration_after_warm_up_add_up_to_the_inference() -> None:

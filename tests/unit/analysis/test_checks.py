@@ -11,8 +11,8 @@ from hwprof.analysis.missing import Missing, metric_missing, operand_missing
 from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
 from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
-from tests.synthetic_run import _machine
-from tests.unit.analysis.frames import MAIN, WORKER, Example, counts, layers, record, spans
+from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
+from tests.support.synthetic_run import _machine
 
 MACHINE = _machine()
 

@@ -4,18 +4,7 @@ import polars as pl
 import pytest
 
 from hwprof.analysis.energy import SCHEMA, energy_table
-from hwprof.run.schema import TABLES
-from tests.unit.analysis.frames import spans
-
-MS = 1_000_000
-
-
-def series(points: list[tuple[int, float]], name: str = "energy/package-0", unit: str = "J") -> pl.DataFrame:
-    return pl.DataFrame(
-        [{"pass": "measure", "time_ns": at, "name": name, "unit": unit, "value": value} for at, value in points],
-        schema=TABLES["series"],
-    )
-
+from tests.support.small_tables import MS, series, spans
 
 # 10 W until 100 ms, then 30 W; read every 10 ms.
 METER = series([(at * MS, 0.010 * min(at, 100) + 0.030 * max(at - 100, 0)) for at in range(0, 301, 10)])

@@ -13,8 +13,8 @@ from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
 from hwprof.analysis.kernel_cpi import FEW, kernel_cpi
 from hwprof.analysis.sampled_kernels import kernels_by_layer
-from tests.unit.analysis.frames import MAIN
-from tests.unit.analysis.test_sampled_kernels import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
+from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
+from tests.support.small_tables import MAIN
 
 GHZ = 2.5
 NAMES = {SILU: ("silu", "libtorch_cpu.so", "torch"), WAIT: ("gomp_barrier_wait", "libgomp.so.1", "openmp"),

@@ -22,7 +22,7 @@ from hwprof.analysis.metrics import (
 from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.metrics import vocabulary
 from hwprof.run.manifest import CoreKind, EventInfo, MetricDefinition, PassRecord
-from tests.synthetic_run import Processor, _machine
+from tests.support.synthetic_run import Processor, _machine
 
 MACHINE = _machine()
 DEFINITIONS = definitions(None, MACHINE)

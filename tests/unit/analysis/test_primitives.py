@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hwprof.analysis.implementations import Verdict, fallback, vector_bits
 from hwprof.analysis.primitives import analyse, locate
 from hwprof.run.schema import TABLES
-from tests.unit.analysis import frames
+from tests.support import small_tables
 
 AVX512 = ["avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl", "sse4_1"]
 ERROR_NS = 10
@@ -45,7 +45,7 @@ def layers(paths: Sequence[str]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=TABLES["layers"])
 
 
-SPANS = frames.spans(
+SPANS = small_tables.spans(
     [
         (0, None, 3, "iteration", "iteration 3", 0, 10_000),
         (1, 0, 3, "layer", "model", 500, 9_000),
@@ -141,7 +141,7 @@ INTERVALS = st.lists(st.tuples(st.integers(0, 300), st.integers(0, 120)), max_si
 
 @given(INTERVALS, st.lists(st.tuples(st.integers(0, 400), st.integers(0, 60)), max_size=20))
 def test_joined_as_by_looking_at_every_span(spans: list[tuple[int, int]], executed: list[tuple[int, int]]) -> None:
-    leaves = frames.spans([(n, None, 0, "layer", f"l{n}", low, high) for n, (low, high) in enumerate(spans)])
+    leaves = small_tables.spans([(n, None, 0, "layer", f"l{n}", low, high) for n, (low, high) in enumerate(spans)])
     leaves = leaves.with_columns(call=pl.lit(0, dtype=pl.Int32))
     rows = primitives([(begin, time, "sum", "jit") for begin, time in executed])
     located = locate(rows, leaves, ERROR_NS)
@@ -160,7 +160,7 @@ def test_in_layers_that_do_not_overlap_every_primitive_well_inside_is_joined(
 ) -> None:
     edges = [sum(lengths[:n]) for n in range(len(lengths) + 1)]
     spans = list(pairwise(edges))
-    leaves = frames.spans([(n, None, 0, "layer", f"l{n}", low, high) for n, (low, high) in enumerate(spans)])
+    leaves = small_tables.spans([(n, None, 0, "layer", f"l{n}", low, high) for n, (low, high) in enumerate(spans)])
     leaves = leaves.with_columns(call=pl.lit(0, dtype=pl.Int32))
     wide = [n for n, length in enumerate(lengths) if length > 2 * ERROR_NS + 2]
     chosen = data.draw(st.lists(st.sampled_from(wide), max_size=10)) if wide else []
@@ -258,7 +258,7 @@ def test_reorders_of_different_tensors_are_not_mixed() -> None:
 def test_times_are_of_the_iteration_in_which_the_layer_took_its_median() -> None:
     """It took 2000, 2500 and 2200 ns: the third's parts, though its first primitive was never faster."""
     ends = (3_000, 13_500, 23_200)
-    spans = frames.spans(
+    spans = small_tables.spans(
         [
             row
             for number, end in enumerate(ends)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.samples import NONE, OWNERS, Timeline, attribute_samples, coverage
 from hwprof.run.schema import TABLES
-from tests.unit.analysis.frames import MAIN, WORKER, Example, spans
+from tests.support.small_tables import MAIN, WORKER, Example, spans
 
 MOMENTS = st.integers(0, 30)
 INTERVALS = st.lists(st.tuples(MOMENTS, MOMENTS).map(lambda pair: (min(pair), max(pair))), max_size=12)

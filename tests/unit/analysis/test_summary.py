@@ -13,7 +13,7 @@ from hwprof.analysis import summary
 from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, UNATTRIBUTED
 from hwprof.analysis.metrics import Operands, definitions, evaluate
 from hwprof.run.schema import COUNTED_WINDOW
-from tests.synthetic_run import _machine
+from tests.support.synthetic_run import _machine
 
 CPI = next(metric for metric in definitions(None, _machine()) if metric.name == "cpi")
 

@@ -14,8 +14,8 @@ from hwprof.analysis.layers import layer_table
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.operators import coverage, operator_calls, operator_table
 from hwprof.analysis.stages import stage_table
-from tests.synthetic_run import _machine
-from tests.unit.analysis.frames import Example, counts, record, spans
+from tests.support.small_tables import Example, counts, record, spans
+from tests.support.synthetic_run import _machine
 
 DEFINITIONS = definitions(None, _machine())
 

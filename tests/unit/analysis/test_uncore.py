@@ -13,8 +13,7 @@ from hwprof.analysis.attribution import WHOLE
 from hwprof.analysis.metrics import Operands, evaluate
 from hwprof.analysis.readings import covered
 from hwprof.analysis.uncore import OPEN, SCHEMA, by_owner, definitions, operands, traffic
-from tests.unit.analysis.frames import layers, spans
-from tests.unit.analysis.test_energy import MS, series
+from tests.support.small_tables import MS, layers, series, spans
 
 READS = "uncore/dram-read"
 

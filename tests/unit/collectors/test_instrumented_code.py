@@ -12,7 +12,7 @@ from collectors.instrumented.facts import Fact
 from collectors.instrumented.machine_code import Loop, keep_registers, loops
 from collectors.instrumented.source import module_source
 from collectors.symbols.domains import Domain
-from tests.requirements import require_tool
+from tests.support.requirements import require_tool
 
 
 def assembled(text: str, folder: Path) -> bytes:

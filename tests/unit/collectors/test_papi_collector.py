@@ -13,7 +13,7 @@ from collectors.counting.notes import SILENT_NS
 from collectors.papi import PapiCollector
 from hwprof.errors import HwprofError
 from hwprof.session.collector import CountedSpan, PassContext
-from tests.unit.collectors.fake_papi import SOFTWARE, FakePapi
+from tests.support.fake_papi import SOFTWARE, FakePapi
 
 MAIN, WORKER, LATE = 100, 101, 102
 CORE = ["PAPI_TOT_CYC", "PAPI_TOT_INS"]

@@ -13,7 +13,7 @@ from collectors.papi.plan import Plan, make_plan
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.permission import why_no_hardware
 from hwprof.session.collector import PassContext
-from tests.unit.collectors.fake_papi import SOFTWARE, FakePapi
+from tests.support.fake_papi import SOFTWARE, FakePapi
 
 MAIN = 7
 

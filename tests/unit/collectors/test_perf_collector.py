@@ -26,7 +26,7 @@ from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes
 from hwprof.run.manifest import MetricDefinition
 from hwprof.session.collector import CountedSpan, PassContext
-from tests.unit.collectors.counting_kernel import HYBRID, Kernel, countable, machine, raw, selection
+from tests.support.fake_perf import HYBRID, Kernel, countable, machine, raw, selection
 
 MAIN, WORKER, LATE = 11, 12, 13
 CLOCK = ("task-clock",)

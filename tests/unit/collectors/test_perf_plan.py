@@ -17,7 +17,7 @@ from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.packing import Budget
 from hwprof.hardware.pmu import Code
 from hwprof.run.manifest import CoreKind, MetricDefinition
-from tests.unit.collectors.counting_kernel import (
+from tests.support.fake_perf import (
     HARDWARE,
     HYBRID,
     SOFTWARE,

@@ -22,7 +22,7 @@ from collectors.symbols.frames import Frame, open_call_frames
 from collectors.symbols.kernels import Kernel
 from collectors.symbols.mappings import Mapping, executable_mappings
 from hwprof.run.schema import conform
-from tests.unit.collectors.sampler_records import Sample, record, switch
+from tests.support.sampler_records import Sample, record, switch
 
 CONTEXT_KERNEL = 2**64 - 128
 EVENT = 99

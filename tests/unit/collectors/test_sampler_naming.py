@@ -16,7 +16,7 @@ from collectors.symbols.jit import Known, jit_code
 from collectors.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
 from hwprof.hardware.perf_sampling import PROT_EXEC
 from hwprof.run.schema import conform
-from tests.elf_files import TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, Symbol, elf
+from tests.support.elf_files import TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, Symbol, elf
 
 BASE = 0x7F00_0000_0000
 SIZE = 0x1000

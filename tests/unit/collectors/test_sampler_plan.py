@@ -19,7 +19,7 @@ from hwprof.hardware import perf_sampling
 from hwprof.hardware.catalogue import microarchitecture
 from hwprof.hardware.cores import machine_of
 from hwprof.hardware.selection import kinds_of_core
-from tests.unit.collectors.counting_kernel import HYBRID, UNIFORM, machine
+from tests.support.fake_perf import HYBRID, UNIFORM, machine
 
 
 def clocks_of(name: str) -> list[Clock]:

@@ -15,7 +15,7 @@ from collectors.sampler.offsets import record_offsets, walk
 from collectors.sampler.records import Decoder, Samples, Switches
 from collectors.sampler.spool import Recording, decode_all
 from hwprof.hardware import perf_sampling
-from tests.unit.collectors.sampler_records import (
+from tests.support.sampler_records import (
     CONTEXT_USER,
     KERNEL,
     USER,

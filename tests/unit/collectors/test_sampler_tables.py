@@ -16,8 +16,8 @@ from collectors.sampler.records import Mapping
 from collectors.sampler.spool import Recording, decode_all
 from hwprof.hardware.pmu import Code
 from hwprof.run.schema import TABLES
-from tests.unit.collectors.counting_kernel import countable
-from tests.unit.collectors.sampler_records import CONTEXT_USER, KERNEL, Other, Sample, switch
+from tests.support.fake_perf import countable
+from tests.support.sampler_records import CONTEXT_USER, KERNEL, Other, Sample, switch
 
 MEMBERS = (countable("instructions"), countable("fills"), countable("own-fills"))
 BIG = Clock("cycles", Code(0, 0), "cpu_core", MEMBERS, (1, -1))

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from collectors.counting import sweep, sweep_library
 from collectors.counting.sweep import NativeSweep, PythonSweep, Sweep, make_sweep
 from collectors.counting.sweep_library import NoLibraryError, status
-from tests.requirements import require_tool
+from tests.support.requirements import require_tool
 
 Files = Callable[[bytes], int]
 

@@ -16,7 +16,19 @@ from collectors.symbols.elf import Elf, NotElfError
 from collectors.symbols.library import Library, image_library, open_library
 from collectors.symbols.ranges import NONE
 from collectors.symbols.table import SymbolTable
-from tests.elf_files import FUNC, GLOBAL, IFUNC, LOCAL, OBJECT, TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, WEAK, Symbol, elf
+from tests.support.elf_files import (
+    FUNC,
+    GLOBAL,
+    IFUNC,
+    LOCAL,
+    OBJECT,
+    TEXT_ADDRESS,
+    TEXT_OFFSET,
+    TEXT_SIZE,
+    WEAK,
+    Symbol,
+    elf,
+)
 
 END = TEXT_ADDRESS + TEXT_SIZE
 

@@ -22,7 +22,7 @@ from collectors.symbols.ranges import NONE, Ranges
 from collectors.symbols.resolver import Resolver
 from collectors.symbols.tables import kernels_table
 from hwprof.run.schema import conform
-from tests.elf_files import TEXT_OFFSET, Symbol, elf
+from tests.support.elf_files import TEXT_OFFSET, Symbol, elf
 
 MAPS = """\
 00400000-00500000 r-xp 00000000 fe:00 1    /usr/bin/python3.11

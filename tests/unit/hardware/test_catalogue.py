@@ -7,7 +7,7 @@ import pytest
 from hwprof.hardware.catalogue import catalogue, microarchitecture, microarchitectures
 from hwprof.hardware.machine import read_machine
 from hwprof.run.manifest import Machine
-from tests.unit.hardware.recorded import plant
+from tests.support.recorded_machines import plant
 
 AMD, INTEL, ARM = "amd-zen4-firecracker", "intel-alder-lake", "arm-neoverse-n1-qemu"
 

@@ -16,7 +16,7 @@ from hwprof.hardware.packing import Budget, pack
 from hwprof.hardware.pmu import Code, find
 from hwprof.hardware.selection import select
 from hwprof.run.manifest import CoreKind, Machine
-from tests.unit.hardware.recorded import TREES, plant
+from tests.support.recorded_machines import TREES, plant
 
 HYBRIDS = {
     "intel-golden-cove": "intel-alder-lake",

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hwprof.hardware import cores, machine
 from hwprof.run.manifest import Cache
-from tests.unit.hardware.recorded import plant
+from tests.support.recorded_machines import plant
 
 
 def test_amd_virtual_machine(tmp_path: Path) -> None:

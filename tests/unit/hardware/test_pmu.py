@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from hwprof.hardware.cores import DEVICES
 from hwprof.hardware.pmu import Code, EncodingError, Pmu, find
-from tests.unit.hardware.recorded import TREES, plant
+from tests.support.recorded_machines import TREES, plant
 
 
 def a_pmu(root: Path, **files: str) -> Pmu:

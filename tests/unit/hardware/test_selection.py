@@ -20,7 +20,7 @@ from hwprof.hardware.metrics import vocabulary
 from hwprof.hardware.pmu import Code, EncodingError
 from hwprof.hardware.resolution import ON_PAPER
 from hwprof.hardware.selection import select
-from tests.unit.hardware.recorded import plant
+from tests.support.recorded_machines import plant
 
 ALDER_LAKE, ZEN2, ZEN4, SPR, N2 = "intel-alder-lake", "amd-zen2", "amd-zen4", "intel-sapphire-rapids", "arm-neoverse-n2"
 NO_PMU = "amd-zen4-firecracker"

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli import app
-from tests.synthetic_run import build
-from tests.unit.report import runs
+from tests.support import synthetic_variants as runs
+from tests.support.synthetic_run import build
 
 
 def test_the_latest_run_below_root(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -7,8 +7,8 @@ import pytest
 
 from hwprof.report.csv import tables
 from hwprof.report.document import document
-from tests.synthetic_run import build
-from tests.unit.report import runs
+from tests.support import synthetic_variants as runs
+from tests.support.synthetic_run import build
 
 NAMES = {"layers.csv", "layer_types.csv", "steps.csv", "energy.csv"}
 

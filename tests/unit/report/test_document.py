@@ -12,9 +12,9 @@ from hwprof.hardware.metrics import vocabulary
 from hwprof.report.document import document, ranking, schema
 from hwprof.report.text import choice, columns, topdown
 from hwprof.run.manifest import CoreKind, IterationRecord
-from tests.requirements import require_module
-from tests.synthetic_run import build
-from tests.unit.report import runs
+from tests.support import synthetic_variants as runs
+from tests.support.requirements import require_module
+from tests.support.synthetic_run import build
 
 BUILDERS = [
     build,

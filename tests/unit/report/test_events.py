@@ -15,7 +15,7 @@ from hwprof.hardware.selection import every_name, kinds_of_core, select
 from hwprof.report.document import events as event_list
 from hwprof.report.document.events import EventList, Unavailable
 from hwprof.report.text import events as event_view
-from tests.unit.hardware.recorded import plant
+from tests.support.recorded_machines import plant
 
 
 def listed(

@@ -15,7 +15,7 @@ from hwprof.report.document import document, schema
 from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
-from tests.synthetic_run import MODULES, build, is_leaf
+from tests.support.synthetic_run import MODULES, build, is_leaf
 
 INSTRUCTIONS, MISSES = "engine.instructions", "engine.l1d-misses"
 PER_NS = MetricDefinition(

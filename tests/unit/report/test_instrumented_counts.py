@@ -14,7 +14,7 @@ from hwprof.report.document import document
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
-from tests.synthetic_run import MODULES, build, is_leaf
+from tests.support.synthetic_run import MODULES, build, is_leaf
 
 INSTRUCTIONS, CRITICAL = "instrumented.instructions", "instrumented.critical-instructions"
 GHZ = 2.5

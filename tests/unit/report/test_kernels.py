@@ -22,9 +22,9 @@ from hwprof.report.text import hot_kernels, one_layer, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
-from tests.synthetic_samples import PERIOD_NS
-from tests.unit.report import runs
-from tests.unit.report.test_terminal import SNAPSHOTS, UPDATE, section
+from tests.support import synthetic_variants as runs
+from tests.support.snapshots import SNAPSHOTS, UPDATE, section
+from tests.support.synthetic_samples import PERIOD_NS
 
 CONV, OTHER_CONV, ACT = "model.1.cv1.conv", "model.0.conv", "model.1.cv1.act"
 JIT, SILU, BARRIER = "jit_conv_fwd", "at::native::silu_kernel", "gomp_barrier_wait"

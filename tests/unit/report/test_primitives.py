@@ -19,8 +19,8 @@ from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
-from tests.requirements import require_module
-from tests.synthetic_run import build
+from tests.support.requirements import require_module
+from tests.support.synthetic_run import build
 
 FLAGS = ["sse4_1", "avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
 ERROR_NS = 1_000

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import io
-import os
 from pathlib import Path
 
 import msgspec
@@ -14,11 +13,10 @@ from hwprof.report.document import document
 from hwprof.report.document.schema import Document
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory
-from tests.synthetic_run import build
-from tests.unit.report import runs
+from tests.support import synthetic_variants as runs
+from tests.support.snapshots import SNAPSHOTS, UPDATE, section
+from tests.support.synthetic_run import build
 
-SNAPSHOTS = Path(__file__).parent / "snapshots"
-UPDATE = bool(os.environ.get("HWPROF_UPDATE_SNAPSHOTS"))
 BUILDERS = {
     "complete": build,
     "without_pmu": runs.without_pmu,
@@ -70,14 +68,6 @@ def test_no_line_is_longer_than_the_width_and_no_table_row_wraps(name: str, tmp_
             stages, hottest = section(lines, "Stages"), section(lines, "Hottest layers")
             assert sum(line.startswith(("model.", "mod")) for line in hottest) == 3, width
             assert sum("inference" in line and "%" in line for line in [*stages, *hottest]) == 2, width
-
-
-def section(lines: list[str], title: str) -> list[str]:
-    """The lines of a section's table and notes."""
-    start = next(number for number, line in enumerate(lines) if line.startswith(title))
-    titles = ("Stages", "Hot", "Top-down", "FLOPs:", "Time per", "Top operators", "Energy", "DRAM traffic")
-    others = [number for number, line in enumerate(lines) if number > start and line.startswith(titles)]
-    return lines[start + 1 : min(others, default=len(lines))]
 
 
 def cell(lines: list[str], row: str, header: str) -> str:

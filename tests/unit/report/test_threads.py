@@ -20,9 +20,9 @@ from hwprof.report.text import threads as waiting_view
 from hwprof.report.text.columns import metric_columns
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
-from tests.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
-from tests.unit.report import runs
-from tests.unit.report.test_terminal import SNAPSHOTS, UPDATE
+from tests.support import synthetic_variants as runs
+from tests.support.snapshots import SNAPSHOTS, UPDATE
+from tests.support.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
 
 CONV = "model.1.cv1.conv"
 READ_NS = 40_000

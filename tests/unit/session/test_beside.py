@@ -16,7 +16,7 @@ from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.registry import Surveyed
 from hwprof.session.supervisor import _Beside
-from tests.unit.session.test_planner_counting import Bystander, Counter
+from tests.support.fake_collectors import Bystander, Counter
 
 
 class Watcher(Bystander):

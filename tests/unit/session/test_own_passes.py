@@ -17,8 +17,8 @@ from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.prediction import prediction, words
 from hwprof.session.registry import Surveyed
-from tests.synthetic_run import build
-from tests.unit.session.test_planner_counting import Counter, survey
+from tests.support.fake_collectors import Counter, survey
+from tests.support.synthetic_run import build
 
 
 class Slow(Counter):

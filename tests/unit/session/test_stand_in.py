@@ -13,7 +13,7 @@ from hwprof.session.counters import Counting
 from hwprof.session.plan import PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.registry import Surveyed
-from tests.unit.session.test_planner_counting import Counter, survey
+from tests.support.fake_collectors import Counter, survey
 
 LACKING = Availability(True, lacks="hardware events")
 

@@ -8,8 +8,8 @@ import json
 import pytest
 
 from scripts.benchmarks import encoder
-from tests.requirements import require_module
-from tests.unit.trace import decoding
+from tests.support import trace_decoding as decoding
+from tests.support.requirements import require_module
 
 Plain = list[tuple[float, str, str | None, str | None, str | None]]
 LETTER = {1: "B", 2: "E"}

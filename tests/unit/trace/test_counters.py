@@ -11,7 +11,7 @@ import pytest
 from hwprof.run.manifest import EventInfo, PassRecord
 from hwprof.trace.counters import ADJACENT_NS, RateOfChange, Rates
 from hwprof.trace.encoder import EventSequence
-from tests.unit.trace import decoding
+from tests.support import trace_decoding as decoding
 
 PASS = PassRecord(
     name="measure", events=[EventInfo("task-clock", "", "ns", "software"), EventInfo("cycles", "", "1", "hardware")]

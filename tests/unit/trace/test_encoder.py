@@ -11,8 +11,8 @@ from hwprof.trace import encoder
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.encoder import Events
 from hwprof.trace.packets import EventType
-from tests.unit.trace import decoding
-from tests.unit.trace.decoding import CLOCK, Event
+from tests.support import trace_decoding as decoding
+from tests.support.trace_decoding import CLOCK, Event
 
 START_NS = CLOCK.monotonic_ns
 TRACK = 2

@@ -4,7 +4,7 @@ import polars as pl
 
 from hwprof.trace.flows import FlowNumbers, connect, started_in
 from hwprof.trace.slices import SliceTrack
-from tests.unit.trace import decoding
+from tests.support import trace_decoding as decoding
 
 Rows = list[tuple[int, int, int]]
 

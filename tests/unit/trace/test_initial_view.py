@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 
 from hwprof.trace.initial_view import parameters
-from tests import synthetic_run, synthetic_samples
+from tests.support import synthetic_run, synthetic_samples
 
 
 def test_pins_the_measured_pass_and_shows_one_counted_iteration(tmp_path: Path) -> None:

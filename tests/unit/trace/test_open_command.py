@@ -7,7 +7,7 @@ import pytest
 
 from hwprof.cli.app import run as run_command
 from hwprof.trace import viewer
-from tests import synthetic_run
+from tests.support import synthetic_run
 
 
 @pytest.fixture

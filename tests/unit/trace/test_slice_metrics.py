@@ -11,7 +11,7 @@ from hwprof.analysis.metrics import definitions
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
 from hwprof.trace.slice_metrics import InstrumentedCounts, SliceMetrics
-from tests.synthetic_run import Processor, _machine
+from tests.support.synthetic_run import Processor, _machine
 
 MAIN, WORKER = 10, 11
 CALLS = [

@@ -15,7 +15,7 @@ import pytest
 from hwprof.errors import HwprofError
 from hwprof.trace import viewer
 from hwprof.trace.viewer import PUBLIC_UI, TraceServer, serve
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 CONTENT = bytes(range(256)) * 5_000
 

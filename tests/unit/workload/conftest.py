@@ -1,12 +1,11 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from tests.requirements import require_module
+from tests.support.recorded_stages import RecordedStages
+from tests.support.requirements import require_module
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -17,21 +16,6 @@ def _libraries() -> None:
     from hwprof.workload.libraries import require_ultralytics
 
     require_ultralytics()
-
-
-class RecordedStages:
-    """Stands in for the span recorder: the stages in order of their begin, as ``postprocess/nms`` where nested."""
-
-    def __init__(self) -> None:
-        self.begun: list[str] = []
-        self._open: list[str] = []
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        self._open.append(name)
-        self.begun.append("/".join(self._open))
-        yield
-        assert self._open.pop() == name
 
 
 @pytest.fixture

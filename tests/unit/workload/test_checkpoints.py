@@ -13,7 +13,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.checkpoints import load_weights, read_state
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 
 def _net() -> nn.Sequential:

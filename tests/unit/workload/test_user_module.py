@@ -10,7 +10,7 @@ import torch
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.factory import build
 from hwprof.workload.spec import WorkloadSpec
-from tests.unit.workload.conftest import RecordedStages
+from tests.support.recorded_stages import RecordedStages
 
 MODELS = """
 import torch

@@ -16,7 +16,7 @@ from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
-from tests.unit.workload.conftest import RecordedStages
+from tests.support.recorded_stages import RecordedStages
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,7 @@ from typing import Any
 
 from hwprof.run.manifest import ClockSnapshot
 from hwprof.trace.encoder import EventSequence, TraceEncoder
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 CLOCK = ClockSnapshot(
     boottime_ns=9_000_000_000, monotonic_ns=2_000_000_000, monotonic_raw_ns=1_999_000_000, realtime_ns=10**18

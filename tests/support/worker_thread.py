@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 
 
-class Hand(threading.Thread):
+class WorkerThread(threading.Thread):
     """A thread that does what it is handed, and sleeps otherwise."""
 
     def __init__(self) -> None:

@@ -13,9 +13,9 @@ from hwprof.hardware.selection import select
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, CoreKind, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.schema import conform
-from tests import synthetic_samples
-from tests.synthetic_run import MODULES, build, is_leaf
-from tests.synthetic_samples import JIT, TORCH
+from tests.support import synthetic_samples
+from tests.support.synthetic_run import MODULES, build, is_leaf
+from tests.support.synthetic_samples import JIT, TORCH
 
 Builder: TypeAlias = Callable[[Path], RunDirectory]
 

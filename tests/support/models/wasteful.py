@@ -1,4 +1,4 @@
-"""A model with three layers that waste the processor in three ways: through ``told_apart_models:factory``."""
+"""A model with three layers that waste the processor in three ways: ``tests.support.models.wasteful:factory``."""
 
 from __future__ import annotations
 

@@ -10,9 +10,9 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
-from tests.requirements import require_module
+from tests.support.requirements import require_module
 
-ROOT = Path(__file__).parents[1]
+ROOT = Path(__file__).parents[2]
 
 BEGIN = """
     import ctypes, json, os, sys, threading

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-TREES = Path(__file__).parent / "trees"
+TREES = Path(__file__).parents[1] / "fixtures/machines"
 
 
 def plant(name: str, root: Path) -> Path:

@@ -11,6 +11,7 @@ from hwprof.run.schema import TABLES
 
 MAIN = 10
 WORKER = 11
+MS = 1_000_000
 
 
 def spans(rows: Iterable[tuple[int, int | None, int, str, str, int, int]]) -> pl.DataFrame:
@@ -80,6 +81,13 @@ def layers(rows: Iterable[tuple[str, str, bool]]) -> pl.DataFrame:
             for order, (path, kind, leaf) in enumerate(rows)
         ],
         schema=TABLES["layers"],
+    )
+
+
+def series(points: list[tuple[int, float]], name: str = "energy/package-0", unit: str = "J") -> pl.DataFrame:
+    return pl.DataFrame(
+        [{"pass": "measure", "time_ns": at, "name": name, "unit": unit, "value": value} for at, value in points],
+        schema=TABLES["series"],
     )
 
 

@@ -195,7 +195,7 @@ def _unsupported(results: int) -> Callable[..., int | None]:
     return lambda *_: _ENOSYS if results else None
 
 
-if __name__ == "__main__":  # python -m tests.perfetto.trace_processor TRACE "select count(*) from slice" ...
+if __name__ == "__main__":  # python -m tests.support.perfetto.trace_processor TRACE "select count(*) from slice" ...
     processor = TraceProcessor(Path(sys.argv[1]))
     for statement in sys.argv[2:]:
         for record in processor.query(statement):
