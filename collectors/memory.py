@@ -15,7 +15,7 @@ from typing import Final
 
 import polars as pl
 
-from collectors.sampling import SamplingThread
+from collectors.shared.periodic_sampling import SamplingThread
 from hwprof.run.schema import conform
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import polars as pl
 
-from collectors.sampling import SamplingThread
+from collectors.shared.periodic_sampling import SamplingThread
 from hwprof.hardware import machine
 from hwprof.run.schema import conform
 from hwprof.session.collector import Availability, Collected, PassContext, Place

@@ -125,8 +125,8 @@ class CallgrindCollector:
         from collectors.callgrind.edges import Edges
         from collectors.callgrind.events import metrics
         from collectors.callgrind.tables import Tables
-        from collectors.symbols.jit import keep_perf_map
-        from collectors.symbols.resolver import Resolver
+        from collectors.shared.symbols.jit import keep_perf_map
+        from collectors.shared.symbols.resolver import Resolver
 
         tables = Tables(Edges.read(raw), Resolver([], keep_perf_map(pid, raw)))
         tables.take(profile.read(raw / PROFILE))

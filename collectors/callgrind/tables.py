@@ -10,10 +10,10 @@ import polars as pl
 from collectors.callgrind.edges import Edges
 from collectors.callgrind.events import Event, counted
 from collectors.callgrind.profile import NO_FILE, Function, Part
-from collectors.symbols.domains import Domain, domain_of
-from collectors.symbols.kernels import UNKNOWN, UNKNOWN_LIBRARY, Kernel
-from collectors.symbols.resolver import Resolver, named
-from collectors.symbols.tables import kernels_table
+from collectors.shared.symbols.domains import Domain, domain_of
+from collectors.shared.symbols.kernels import UNKNOWN, UNKNOWN_LIBRARY, Kernel
+from collectors.shared.symbols.resolver import Resolver, named
+from collectors.shared.symbols.tables import kernels_table
 from hwprof.run.schema import empty
 from hwprof.session.collector import CountedSpan
 

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.memory import Entries
-from collectors.symbols.domains import Domain
-from collectors.symbols.kernels import Kernel
+from collectors.shared.symbols.domains import Domain
+from collectors.shared.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
 
 Amounts = Callable[[int], tuple[Integers, Integers]]

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from collectors.instrumented.cache_geometry import LEVELS, Geometry
 from collectors.instrumented.cache_memory import COUNTS
 from collectors.instrumented.events import COUNTED
-from collectors.symbols.domains import Domain
+from collectors.shared.symbols.domains import Domain
 from hwprof.data_files import read_toml
 from hwprof.run.manifest import EventInfo
 

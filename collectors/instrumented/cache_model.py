@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collectors.instrumented.cache_simulator import Simulator
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.log import Integers, Log
-    from collectors.symbols.kernels import Kernel
+    from collectors.shared.symbols.kernels import Kernel
 
 
 def wanted(options: Mapping[str, Any]) -> Geometry | None:

@@ -7,9 +7,9 @@ import ctypes
 from dataclasses import dataclass
 from typing import Final
 
-from collectors.compiled import NoLibraryError, compiled
 from collectors.instrumented.engine import Engine, function_address
 from collectors.instrumented.source import simulator_source
+from collectors.shared.c_compiler import NoLibraryError, compiled
 
 FUNCTION: Final = "cache_consume"
 

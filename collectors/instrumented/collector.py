@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.selftest import SelfTest
     from collectors.instrumented.tables import Tables
-    from collectors.instrumented.unfollowed import Unfollowed
+    from collectors.instrumented.uninstrumented import Unfollowed
     from hwprof.run.manifest import EventInfo
 
 PASS: Final = "instrumented"
@@ -101,7 +101,7 @@ class InstrumentedCollector:
         from collectors.instrumented.engine import Engine
         from collectors.instrumented.machine_code import loops
         from collectors.instrumented.selftest import self_test
-        from collectors.instrumented.unfollowed import Unfollowed, thread_ids
+        from collectors.instrumented.uninstrumented import Unfollowed, thread_ids
 
         began_s = time.monotonic()
         self._context = context
@@ -130,17 +130,17 @@ class InstrumentedCollector:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
         engine.unfollow()
-        from collectors.instrumented import telling
         from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
         from collectors.instrumented.metrics import definitions
+        from collectors.instrumented.notes import check_complete, engine_detail, engine_notes, threads_table
         from collectors.instrumented.tables import Tables
 
         ghz = reference_ghz()
         log = Log.of(engine.memory)
-        telling.check_complete(engine)
-        notes = telling.notes(engine, log, unfollowed, cpu_ns)
-        detail = telling.detail(engine, log, self_test)
+        check_complete(engine)
+        notes = engine_notes(engine, log, unfollowed, cpu_ns)
+        detail = engine_detail(engine, log, self_test)
         detail |= {
             "reference_ghz": round(ghz, 5),
             "start_s": round(self._start_s, 3),
@@ -153,7 +153,7 @@ class InstrumentedCollector:
         self._tables = Tables(log, context, engine.own_code, self._first_edge, self._told, self._caches)
         infos = self._infos()
         return Collected(
-            tables={"threads": telling.threads_table(log, context)},
+            tables={"threads": threads_table(log, context)},
             notes=notes,
             detail=detail,
             events=infos,

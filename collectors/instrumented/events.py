@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.instrumented.facts import Fact
-from collectors.symbols.domains import Domain
+from collectors.shared.symbols.domains import Domain
 from hwprof.data_files import read_toml
 from hwprof.run.manifest import EventInfo
 

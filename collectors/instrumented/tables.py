@@ -15,11 +15,11 @@ from collectors.instrumented.accounting import Counted, Event, Sums, add_up, cou
 from collectors.instrumented.cache_model import CacheModel
 from collectors.instrumented.events import PROVENANCE, events
 from collectors.instrumented.log import Integers, Log
-from collectors.symbols.domains import Domain
-from collectors.symbols.jit import Known, keep_perf_map
-from collectors.symbols.kernels import Kernel
-from collectors.symbols.process import resolver
-from collectors.symbols.tables import kernels_table
+from collectors.shared.symbols.domains import Domain
+from collectors.shared.symbols.jit import Known, keep_perf_map
+from collectors.shared.symbols.kernels import Kernel
+from collectors.shared.symbols.process import resolver
+from collectors.shared.symbols.tables import kernels_table
 from hwprof.session.collector import CountedSpan, PassContext
 
 

@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from collectors.counting.collector import CountingCollector, Layout
-from collectors.counting.notes import Total, refused_threads, silent_events
-from collectors.counting.readings import Readings
-from collectors.counting.sweep import PythonSweep
-from collectors.counting.tables import threads_table
-from collectors.counting.threads import Roster
 from collectors.papi import library
 from collectors.papi.library import Papi, PapiError
+from collectors.papi.notes import plan_detail, plan_notes
 from collectors.papi.plan import TASK_CLOCK, Plan, make_plan
 from collectors.papi.selection import select
-from collectors.papi.telling import plan_detail, plan_notes
-from collectors.papi.threads import ThreadSets, make_roster
+from collectors.papi.threads import ThreadSets, make_thread_set
+from collectors.shared.counting.collector import CountingCollector, Layout
+from collectors.shared.counting.group_reads import PythonGroupReads
+from collectors.shared.counting.notes import Total, refused_threads, silent_events
+from collectors.shared.counting.readings import Readings
+from collectors.shared.counting.tables import threads_table
+from collectors.shared.counting.threads import ThreadSet
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.machine import describe
@@ -71,24 +71,24 @@ class PapiCollector(CountingCollector[ThreadSets]):
         plan = self._plan(context.main_tid)
         if not plan.sets:
             raise HwprofError("PAPI can count none of the events here", "hwprof doctor shows why")
-        self._readings = Readings(PythonSweep(plan.papi.reader(max(len(event_set) for event_set in plan.sets))))
-        roster = make_roster(plan, context.main_tid)
-        self._open(roster)
-        self._begin_stretch(roster)
+        self._readings = Readings(PythonGroupReads(plan.papi.reader(max(len(event_set) for event_set in plan.sets))))
+        thread_set = make_thread_set(plan, context.main_tid)
+        self._open(thread_set)
+        self._begin_interval(thread_set)
 
     def stop(self) -> Collected:
         """Closes the event sets. ``counts`` still works afterwards."""
-        roster, context, plan = self._roster, self._context, self._plan_made
-        if roster is None or context is None or plan is None:
+        thread_set, context, plan = self._thread_set, self._context, self._plan_made
+        if thread_set is None or context is None or plan is None:
             return Collected()
-        roster.close()
-        self._roster = None
+        thread_set.close()
+        self._thread_set = None
         machine = describe()
-        self._notes += plan_notes(plan) + (refused_threads(roster.refused) if plan.attaches else [])
+        self._notes += plan_notes(plan) + (refused_threads(thread_set.refused) if plan.attaches else [])
         return Collected(
-            tables={"threads": threads_table(roster.all, context)},
+            tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
-            detail=plan_detail(plan) | {"threads": len(roster.all), "edges": self._readings.edges},
+            detail=plan_detail(plan) | {"threads": len(thread_set.all), "edges": self._readings.edges},
             events=[
                 msgspec.structs.replace(event.info(machine), name=shown)
                 for event, shown in zip(plan.events.values(), self._shown(plan.events), strict=True)
@@ -155,13 +155,13 @@ class PapiCollector(CountingCollector[ThreadSets]):
             raise RuntimeError("PapiCollector.start comes first")
         return self._plan_made
 
-    def _switch(self, roster: Roster[ThreadSets], new: Sequence[ThreadSets], event_set: int) -> None:
+    def _switch(self, thread_set: ThreadSet[ThreadSets], new: Sequence[ThreadSets], event_set: int) -> None:
         """A thread that PAPI cannot start is given up."""
-        for thread in list(roster.threads):
+        for thread in list(thread_set.threads):
             try:
                 thread.start(event_set)
             except PapiError as error:
-                roster.give_up(thread, str(error))
+                thread_set.give_up(thread, str(error))
 
     def _worked_ns(self, thread: ThreadSets) -> int | None:
         return thread.worked_ns()

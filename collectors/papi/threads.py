@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 import os
 
-from collectors.counting.threads import EndedError, RefusedError, Roster, ThreadCounters, cpu_time_ns
 from collectors.papi.library import ECOUNT, ESYS, PapiError
 from collectors.papi.plan import Plan
+from collectors.shared.counting.threads import EndedError, RefusedError, ThreadCounters, ThreadSet, cpu_time_ns
 
 
 class ThreadSets(ThreadCounters):
@@ -52,7 +52,7 @@ class ThreadSets(ThreadCounters):
         self.sets.clear()
 
 
-def make_roster(plan: Plan, main_tid: int) -> Roster[ThreadSets]:
+def make_thread_set(plan: Plan, main_tid: int) -> ThreadSet[ThreadSets]:
     """The threads of this process, each of which gets every set of the plan."""
 
     def open_on(tid: int) -> ThreadSets:
@@ -61,4 +61,4 @@ def make_roster(plan: Plan, main_tid: int) -> Roster[ThreadSets]:
         return ThreadSets(plan, tid, attach=plan.attaches)
 
     descriptors = sum(len(event_set) for event_set in plan.sets) + 1  # PAPI opens one more for a moment
-    return Roster(main_tid, open_on, descriptors)
+    return ThreadSet(main_tid, open_on, descriptors)

@@ -6,16 +6,16 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from collectors.counting.collector import CountingCollector, Layout
-from collectors.counting.notes import refused_threads
-from collectors.counting.tables import threads_table
-from collectors.counting.threads import Roster
-from collectors.perf.account import Account
-from collectors.perf.children import Children
-from collectors.perf.opening import NotAllowedError
+from collectors.perf.notes import plan_detail, plan_notes
 from collectors.perf.plan import Plan, make_plan
-from collectors.perf.telling import plan_detail, plan_notes
-from collectors.perf.threads import ThreadGroups, make_roster
+from collectors.perf.threads import ThreadGroups, make_thread_set
+from collectors.perf.totals import Account
+from collectors.shared.child_processes import Children
+from collectors.shared.counting.collector import CountingCollector, Layout
+from collectors.shared.counting.notes import refused_threads
+from collectors.shared.counting.tables import threads_table
+from collectors.shared.counting.threads import ThreadSet
+from collectors.shared.event_opening import NotAllowedError
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.countable import Selection
@@ -73,30 +73,30 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         if not plan.sets:
             raise HwprofError("none of the events can be counted here", "hwprof doctor shows why")
         self._account = Account(plan)
-        roster = make_roster(plan, context.main_tid)
-        self._open(roster)
+        thread_set = make_thread_set(plan, context.main_tid)
+        self._open(thread_set)
         self._cpu_ns = time.process_time_ns()
-        self._begin_stretch(roster)
+        self._begin_interval(thread_set)
         self._children = Children()  # the compiler that the first reading of edges may start is none of the workload's
 
     def stop(self) -> Collected:
         """Closes the counters. ``counts`` still works afterwards."""
-        roster, context, account, selection = self._roster, self._context, self._account, self._selection
-        if roster is None or context is None or account is None or selection is None:
+        thread_set, context, account, selection = self._thread_set, self._context, self._account, self._selection
+        if thread_set is None or context is None or account is None or selection is None:
             return Collected()
         plan = self._plan()
-        self._look_at_activity(roster)
+        self._look_at_activity(thread_set)
         cpu_ns = time.process_time_ns() - self._cpu_ns
-        roster.close()
-        self._roster = None
-        self._notes += plan_notes(plan) + account.notes(cpu_ns) + refused_threads(roster.refused)
+        thread_set.close()
+        self._thread_set = None
+        self._notes += plan_notes(plan) + account.notes(cpu_ns) + refused_threads(thread_set.refused)
         self._notes += self._children.worked().notes(cpu_ns, "counted") if self._children is not None else []
         return Collected(
-            tables={"threads": threads_table(roster.all, context)},
+            tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
             detail=plan_detail(plan)
             | {
-                "threads": len(roster.all),
+                "threads": len(thread_set.all),
                 "edges": self._readings.edges,
                 "process_cpu_ns": cpu_ns,
                 "counted_cpu_ns": account.counted_ns,
@@ -125,9 +125,9 @@ class PerfCollector(CountingCollector[ThreadGroups]):
             self._plan_made = make_plan(self._selection, machine, kernel=kernel, beside=beside)
         return self._plan_made
 
-    def _switch(self, roster: Roster[ThreadGroups], new: Sequence[ThreadGroups], event_set: int) -> None:
+    def _switch(self, thread_set: ThreadSet[ThreadGroups], new: Sequence[ThreadGroups], event_set: int) -> None:
         if event_set != self._set:
-            for thread in roster.threads:
+            for thread in thread_set.threads:
                 if thread not in new:
                     thread.disable(self._set)
                     thread.enable(event_set)

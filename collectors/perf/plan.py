@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from collectors.counting.notes import enumerated
-from collectors.perf.opening import Opening, find_opening
 from collectors.perf.trial import Trial
+from collectors.shared.counting.notes import enumerated
+from collectors.shared.event_opening import Opening, find_opening
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Processor, microarchitecture
 from hwprof.hardware.countable import Countable, Dropped, Selection

@@ -5,9 +5,9 @@ from __future__ import annotations
 import errno
 from typing import Final
 
-from collectors.counting.threads import EndedError, RefusedError, Roster, ThreadCounters
-from collectors.perf.opening import close
 from collectors.perf.plan import Plan
+from collectors.shared.counting.threads import EndedError, RefusedError, ThreadCounters, ThreadSet
+from collectors.shared.event_opening import close
 from hwprof.hardware import perf_event
 
 ENDED: Final = (errno.ESRCH, errno.ENODEV)
@@ -55,7 +55,7 @@ class ThreadGroups(ThreadCounters):
         self._groups.clear()
 
 
-def make_roster(plan: Plan, main_tid: int) -> Roster[ThreadGroups]:
+def make_thread_set(plan: Plan, main_tid: int) -> ThreadSet[ThreadGroups]:
     """The threads of this process, each of which gets every group of the plan."""
     descriptors = sum(len(event_set.events) for event_set in plan.sets)
-    return Roster(main_tid, lambda tid: ThreadGroups(plan, tid), descriptors)
+    return ThreadSet(main_tid, lambda tid: ThreadGroups(plan, tid), descriptors)

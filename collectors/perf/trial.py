@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
-from collectors.perf.opening import Opening, close
+from collectors.shared.event_opening import Opening, close
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.countable import Countable, Dropped
 from hwprof.hardware.machine import ROOT

@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from collectors.counting.threads import RefusedError
-from collectors.perf.children import Children, Work
-from collectors.perf.opening import NotAllowedError
-from collectors.sampler.code_files import JIT_ENVIRONMENT, mappings_now
-from collectors.sampler.cost import sample_cost_ns
+from collectors.sampler.code_mappings import JIT_ENVIRONMENT, mappings_now
+from collectors.sampler.notes import busy_threads, sampling_notes
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
-from collectors.sampler.telling import busy_threads, sampling_notes
-from collectors.sampler.watch import Watch
-from collectors.symbols.jit import keep_perf_map
+from collectors.sampler.recorder import Recorder
+from collectors.sampler.sample_cost import sample_cost_ns
+from collectors.shared.child_processes import Children, Work
+from collectors.shared.counting.threads import RefusedError
+from collectors.shared.event_opening import NotAllowedError
+from collectors.shared.symbols.jit import keep_perf_map
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.machine import describe
 from hwprof.session.collector import Availability, Collected, PassContext, Place
 
-SPOOL_FILE: Final = "records.bin"
+RECORD_FILE: Final = "records.bin"
 
 
 class SamplerCollector:
@@ -38,7 +38,7 @@ class SamplerCollector:
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
-        self._watch: Watch | None = None
+        self._recorder: Recorder | None = None
         self._cost_ns: float | None = None
         self._children: Children | None = None
         self._childrens = Work()
@@ -73,22 +73,22 @@ class SamplerCollector:
         plan = _planned(Options.of(context.options))
         self._cost_ns = sample_cost_ns(plan.clocks[0], plan.opening)
         try:
-            watch = Watch(plan, context.pid, context.raw / SPOOL_FILE)
+            recorder = Recorder(plan, context.pid, context.raw / RECORD_FILE)
         except RefusedError as error:
             raise HwprofError(f"cannot watch the worker: {error}") from error
         except OSError as error:
             why = permission.why_not_allowed(error)
             raise HwprofError(f"cannot watch the worker: {why.reason}", why.remedy) from error
-        watch.mappings += mappings_now(context.pid)
-        self._plan, self._watch, self._context = plan, watch, context
+        recorder.mappings += mappings_now(context.pid)
+        self._plan, self._recorder, self._context = plan, recorder, context
 
     def stop(self) -> Collected:
         """Decodes what the rings held, and names the code: the worker has ended by now."""
-        plan, watch, context = self._plan, self._watch, self._context
-        if plan is None or watch is None or context is None:
+        plan, recorder, context = self._plan, self._recorder, self._context
+        if plan is None or recorder is None or context is None:
             return Collected()
-        watch.close()
-        collected = _collected(plan, watch, context, self._cost_ns)
+        recorder.close()
+        collected = _collected(plan, recorder, context, self._cost_ns)
         collected.notes += self._childrens.notes(int(collected.tables["samples"]["cpu_ns"].sum()), "sampled")
         return collected
 
@@ -96,23 +96,23 @@ class SamplerCollector:
 
     def work_begins(self) -> None:
         """Samples from now on. Raises ``HwprofError`` where the main thread cannot be sampled."""
-        if self._watch is not None and self._context is not None:
+        if self._recorder is not None and self._context is not None:
             self._children = Children(self._context.pid)
             try:
-                self._watch.begin()
+                self._recorder.begin()
             except HwprofError:
-                self._watch.close()
+                self._recorder.close()
                 raise
 
     def step(self) -> None:
         """An iteration is done: the rings are emptied."""
-        if self._watch is not None:
-            self._watch.drain()
+        if self._recorder is not None:
+            self._recorder.drain()
 
     def work_ends(self) -> None:
         """Samples no more."""
-        if self._watch is not None:
-            self._watch.end()
+        if self._recorder is not None:
+            self._recorder.end()
         if self._children is not None:
             self._childrens = self._children.worked()
 
@@ -132,42 +132,44 @@ def _refuse_too_frequent(options: Options) -> None:
         raise HwprofError(why.reason, why.remedy)
 
 
-def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | None) -> Collected:
-    from collectors.counting.tables import threads_table
+def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: float | None) -> Collected:
     from collectors.sampler import naming, tables
-    from collectors.sampler.reasons import with_reasons
-    from collectors.sampler.spool import read_spool
+    from collectors.sampler.off_cpu_reasons import with_reasons
+    from collectors.sampler.record_file import read_record_file
+    from collectors.shared.counting.tables import threads_table
 
-    spool = context.raw / SPOOL_FILE
-    recording = read_spool(spool, reading=plan.reading, leaving=watch.leavings)
-    samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, watch.events))
+    record_file = context.raw / RECORD_FILE
+    recording = read_record_file(record_file, reading=plan.reading, switch_out_events=recorder.switch_out_events)
+    samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, recorder.events))
     stacks = tables.stacks_table(recording.stacks)
     try:
         jit_kernels = keep_perf_map(context.pid, context.raw)
-        named = naming.name(samples, stacks, watch.own_mappings(), jit_kernels)
+        named = naming.name(samples, stacks, recorder.own_mappings(), jit_kernels)
     except Exception as error:  # samples without names still tell where the time goes: by layer, by thread
         jit_kernels, named = [], naming.nameless(samples, stacks, error)
     switches, unexplained = tables.switches_table(recording.switches), []
     try:
-        switches = with_reasons(switches, recording.leavings, [naming.mapped(one) for one in watch.own_mappings()])
+        switches = with_reasons(
+            switches, recording.switch_outs, [naming.mapped(one) for one in recorder.own_mappings()]
+        )
     except Exception as error:  # how long threads waited is known without what for
         unexplained = [f"what threads waited for is not known: {error}"]
     represented = int(recording.samples.period.sum())
     detail = plan.detail() | {
         "samples": samples.height,
-        "threads": len(watch.sampled),
-        "represented_share": represented / watch.counted if watch.counted else None,
-        "unsampled_threads": len(watch.sampled) - samples["tid"].n_unique(),
+        "threads": len(recorder.sampled),
+        "represented_share": represented / recorder.counted if recorder.counted else None,
+        "unsampled_threads": len(recorder.sampled) - samples["tid"].n_unique(),
         "busy_threads": busy_threads(samples),
         "sample_cost_ns": round(cost_ns) if cost_ns is not None else None,
-        "reasons": bool(watch.leavings),
+        "reasons": bool(recorder.switch_out_events),
         "lost": recording.lost,
         "throttled": recording.throttled,
         "silent": silent,
         "torn_bytes": recording.torn_bytes,
-        "threads_missed": watch.missed,
-        "record_bytes": watch.drained_bytes,
-        "ring_bytes": watch.ring_bytes,
+        "threads_missed": recorder.missed,
+        "record_bytes": recorder.drained_bytes,
+        "ring_bytes": recorder.ring_bytes,
         "jit_kernels": len(jit_kernels),
         **named.detail(),
     }
@@ -176,12 +178,12 @@ def _collected(plan: Plan, watch: Watch, context: PassContext, cost_ns: float | 
             "samples": named.samples,
             "stacks": named.stacks,
             "kernels": named.kernels,
-            "threads": threads_table(watch.own_threads(), context),
+            "threads": threads_table(recorder.own_threads(), context),
             "switches": switches,
-            "mappings": tables.mappings_table(watch.mappings),
+            "mappings": tables.mappings_table(recorder.mappings),
         },
-        notes=[*plan.notes, *sampling_notes(plan, watch, detail), *named.notes(), *unexplained],
+        notes=[*plan.notes, *sampling_notes(plan, recorder, detail), *named.notes(), *unexplained],
         detail=detail,
     )
-    spool.unlink()  # the tables hold all of it
+    record_file.unlink()  # the tables hold all of it
     return collected

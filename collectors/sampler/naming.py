@@ -15,14 +15,14 @@ import polars as pl
 from numpy.typing import NDArray
 
 from collectors.sampler.records import Mapping
-from collectors.symbols.jit import Known
-from collectors.symbols.kallsyms import FIRST_ADDRESS, KernelSymbols, kernel_symbols
-from collectors.symbols.kernels import UNKNOWN, Kernel
-from collectors.symbols.mappings import Mapping as Mapped
-from collectors.symbols.process import vdso
-from collectors.symbols.ranges import Addresses, Numbers
-from collectors.symbols.resolver import Resolver
-from collectors.symbols.tables import kernels_table
+from collectors.shared.symbols.jit import Known
+from collectors.shared.symbols.kallsyms import FIRST_ADDRESS, KernelSymbols, kernel_symbols
+from collectors.shared.symbols.kernels import UNKNOWN, Kernel
+from collectors.shared.symbols.mappings import Mapping as Mapped
+from collectors.shared.symbols.process import vdso
+from collectors.shared.symbols.ranges import Addresses, Numbers
+from collectors.shared.symbols.resolver import Resolver
+from collectors.shared.symbols.tables import kernels_table
 
 NAMEABLE: Final = ("user", "kernel")
 """Whose addresses are those of the process or of its operating system; a guest's mean something else."""

@@ -2,8 +2,8 @@
 
 Every event here writes the same fields, so that records of all rings can be decoded as one stream: samples are
 identifier, address, pid and tid, time, processor, period, then (``reading``) the group's values, then the call chain;
-every other record ends with pid and tid, time, processor and identifier. Samples of the events that tell why threads
-leave their processor (``leavings``) are known by their identifier.
+every other record ends with pid and tid, time, processor and identifier. Samples of switch-outs, which show why
+threads leave their processor, are known by their identifier.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from collectors.sampler.chains import Chains
-from collectors.sampler.leavings import Leaving, leaving
-from collectors.sampler.offsets import WORD, record_offsets
+from collectors.sampler.call_chains import Chains
+from collectors.sampler.record_offsets import WORD, record_offsets
+from collectors.sampler.switch_outs import SwitchOut, parse_switch_out
 from hwprof.hardware.perf_event import FORMAT_GROUP, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING
 from hwprof.hardware.perf_sampling import (
     CPUMODE_MASK,
@@ -136,18 +136,18 @@ class Batch:
     mappings: list[Mapping] = field(default_factory=list)
     births: list[Birth] = field(default_factory=list)
     renamings: list[Renaming] = field(default_factory=list)
-    leavings: list[Leaving] = field(default_factory=list)
+    switch_outs: list[SwitchOut] = field(default_factory=list)
     lost: int = 0  # records that found no room, or that the hardware dropped
     throttled: int = 0  # how often the kernel stopped an event for the rest of a tick
 
 
 class Decoder:
     """Decodes a stream piece by piece, so that memory stays bounded. ``damaged_bytes`` is what of whole records made no
-    sense. ``leaving``: the numbers of the events whose samples say why a thread left its processor."""
+    sense. ``switch_out_events``: the numbers of the events whose samples say why a thread left its processor."""
 
-    def __init__(self, *, reading: bool, leaving: Collection[int] = ()) -> None:
+    def __init__(self, *, reading: bool, switch_out_events: Collection[int] = ()) -> None:
         self._reading = reading
-        self._leaving = np.array(sorted(leaving), dtype=np.uint64)
+        self._switch_out_events = np.array(sorted(switch_out_events), dtype=np.uint64)
         self.chains = Chains()
         self.damaged_bytes = 0
 
@@ -168,10 +168,10 @@ class Decoder:
             return at[chosen], misc[chosen], end[chosen]
 
         sampled = of(RECORD_SAMPLE)
-        leaves = np.isin(words[sampled[0] + _IDENTIFIER], self._leaving)
+        leaves = np.isin(words[sampled[0] + _IDENTIFIER], self._switch_out_events)
         return Batch(
             samples=self._samples(words, *(part[~leaves] for part in sampled)),
-            leavings=self._leavings(words, sampled[0][leaves], sampled[2][leaves]),
+            switch_outs=self._switch_outs(words, sampled[0][leaves], sampled[2][leaves]),
             switches=_switches(words, *of(RECORD_SWITCH)),
             mappings=list(_mappings(words, *of(RECORD_MMAP2))),
             births=list(_births(words, *of(RECORD_FORK))),
@@ -200,10 +200,10 @@ class Decoder:
             chain=self.chains.intern(words, chain_at + 1, word(chain_at).view(np.int64), mode),
         )
 
-    def _leavings(self, words: Words, at: Numbers, end: Numbers) -> list[Leaving]:
+    def _switch_outs(self, words: Words, at: Numbers, end: Numbers) -> list[SwitchOut]:
         found = []
         for begin, until in zip(at.tolist(), end.tolist(), strict=True):
-            one = leaving(words[begin:until].copy())
+            one = parse_switch_out(words[begin:until].copy())
             if one is None:
                 self.damaged_bytes += WORD * (until - begin)
             else:

@@ -12,10 +12,10 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from collectors.counting.notes import SILENT_NS
-from collectors.sampler.chains import NO_CALLERS, Stacks
-from collectors.sampler.clocks import INSTRUCTIONS, Clock
+from collectors.sampler.call_chains import NO_CALLERS, Stacks
 from collectors.sampler.records import Mapping, Numbers, Samples, Switches, Words
+from collectors.sampler.sampling_events import INSTRUCTIONS, Clock
+from collectors.shared.counting.notes import SILENT_NS
 from hwprof.hardware.perf_sampling import CPUMODES, UNKNOWN_MODE
 from hwprof.run.schema import conform
 
@@ -132,7 +132,7 @@ def stacks_table(stacks: Stacks) -> pl.DataFrame:
 
 
 def switches_table(switches: Switches) -> pl.DataFrame:
-    """The rows of ``switches``: each leaving with the coming back that follows it, by time."""
+    """The rows of ``switches``: each switch-out with the coming back that follows it, by time."""
     frame = pl.DataFrame(
         {
             "pid": switches.pid,

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from collectors.counting.threads import EndedError, RefusedError
 from collectors.perf.threads import ENDED
-from collectors.sampler import leavings
-from collectors.sampler.clocks import Clock, close
+from collectors.sampler import switch_outs
 from collectors.sampler.plan import Plan
 from collectors.sampler.records import COMMON
 from collectors.sampler.ring import SMALLEST, map_ring, ring_bytes, why_no_ring
+from collectors.sampler.sampling_events import Clock, close
+from collectors.shared.counting.threads import EndedError, RefusedError
 from hwprof.hardware import perf_event, perf_sampling, permission
 from hwprof.hardware.perf_sampling import SamplingAttributes
 
@@ -26,21 +26,21 @@ _IOC_SET_OUTPUT: Final = 0x2405
 
 class SampledThread:
     """A thread's clocks, switched off at first, and its ring. ``events`` says which clock each event number is,
-    ``leaving`` which number the event has that tells why the thread leaves its processor (None: there is none)."""
+    ``switch_out_event``: the number of the event that samples the thread's switch-outs (None: there is none)."""
 
     def __init__(self, plan: Plan, tid: int) -> None:
         """Raises ``EndedError`` or ``RefusedError``; then nothing stays open."""
         self.tid = tid
         self.events: dict[int, Clock] = {}
-        self.leaving: int | None = None
+        self.switch_out_event: int | None = None
         self._groups: list[list[int]] = []
         try:
             for clock in plan.clocks:
                 self._groups.append(plan.opening.open(clock, tid))
                 self.events[perf_sampling.event_id(self._groups[-1][0])] = clock
             self._ring = map_ring(self.fd, ring_bytes(plan.bytes_a_second()))
-            if plan.opening.leavings:
-                self._open_leaving()
+            if plan.opening.switch_outs:
+                self._open_switch_out()
             for group in self._groups[1:]:
                 fcntl.ioctl(group[0], _IOC_SET_OUTPUT, self.fd)
         except OSError as error:
@@ -83,11 +83,11 @@ class SampledThread:
         self._ring.close()
         self._close_events()
 
-    def _open_leaving(self) -> None:
+    def _open_switch_out(self) -> None:
         """Where the kernel has no such event for this machine, samples are taken all the same."""
         with contextlib.suppress(OSError):
-            self._groups.append([perf_event.open_event(leavings.attributes(COMMON), self.tid)])
-            self.leaving = perf_sampling.event_id(self._groups[-1][0])
+            self._groups.append([perf_event.open_event(switch_outs.attributes(COMMON), self.tid)])
+            self.switch_out_event = perf_sampling.event_id(self._groups[-1][0])
 
     def _close_events(self) -> None:
         for group in self._groups:
@@ -95,7 +95,7 @@ class SampledThread:
         self._groups = []
 
 
-class Lookout:
+class TaskEventWatcher:
     """Tells of births, names and new executable mappings in a process, from its first thread on: an event that never
     happens, inherited by every thread that is born, on each processor, as inherited events with a ring must be."""
 

@@ -9,11 +9,11 @@ from typing import Final
 
 import numpy as np
 
-from collectors.sampler.leavings import INSTRUCTION, STACK_POINTER, Leaving
-from collectors.symbols.frames import Frame, open_call_frames
-from collectors.symbols.library import open_library
-from collectors.symbols.mappings import Mapping
-from collectors.symbols.ranges import NONE, Ranges
+from collectors.sampler.switch_outs import INSTRUCTION, STACK_POINTER, SwitchOut
+from collectors.shared.symbols.frames import Frame, open_call_frames
+from collectors.shared.symbols.library import open_library
+from collectors.shared.symbols.mappings import Mapping
+from collectors.shared.symbols.ranges import NONE, Ranges
 
 DEEPEST: Final = 8
 """Callers that are looked for: those that tell what is waited for are next to the wait."""
@@ -34,14 +34,14 @@ class Unwinder:
         self._stack_pointer = STACK_POINTER.get(machine)
         self._instruction = INSTRUCTION.get(machine)
 
-    def callers(self, leaving: Leaving) -> list[int]:
+    def callers(self, switch_out: SwitchOut) -> list[int]:
         """The addresses that the innermost function and its callers return to, innermost first, as far as the piece of
         the stack and the files' own tables lead."""
         found: list[int] = []
-        if self._stack_pointer is None or self._instruction is None or not len(leaving.stack):
+        if self._stack_pointer is None or self._instruction is None or not len(switch_out.stack):
             return found
-        registers = dict(leaving.registers)
-        base, stack = registers[self._stack_pointer], leaving.stack.tolist()
+        registers = dict(switch_out.registers)
+        base, stack = registers[self._stack_pointer], switch_out.stack.tolist()
         at = registers[self._instruction]
         while len(found) < DEEPEST:
             frame = self._frame_at(at)

@@ -6,7 +6,7 @@ import errno
 from pathlib import Path
 from typing import Final
 
-from collectors.sampling import SamplingThread
+from collectors.shared.periodic_sampling import SamplingThread
 from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
 from hwprof.hardware import machine, perf_event, permission

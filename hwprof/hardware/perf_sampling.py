@@ -14,7 +14,7 @@ from typing import Final
 CONFIG_CPU_CLOCK: Final = 0
 CONFIG_CONTEXT_SWITCHES: Final = 3
 CONFIG_DUMMY: Final = 9
-"""Of ``perf_event.TYPE_SOFTWARE``: processor time by the clock, leavings of a processor, and an event that never
+"""Of ``perf_event.TYPE_SOFTWARE``: processor time by the clock, switch-outs, and an event that never
 happens and only carries records."""
 
 CLOCK_MONOTONIC: Final = 1

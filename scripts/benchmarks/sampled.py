@@ -31,7 +31,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from collectors.symbols.jit import PERF_MAP
+from collectors.shared.symbols.jit import PERF_MAP
 from hwprof.analysis.iterations import select
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, sampled
 from hwprof.analysis.samples import NONE, Timeline, attribute_samples, inference_spans

@@ -28,8 +28,8 @@ from pathlib import Path
 import numpy as np
 
 from collectors.sampler import SamplerCollector
-from collectors.sampler.clocks import Clock
-from collectors.sampler.spool import read_spool
+from collectors.sampler.record_file import read_record_file
+from collectors.sampler.sampling_events import Clock
 from collectors.sampler.tables import samples_table
 from collectors.sampler.threads import threads_of
 from hwprof.hardware import perf_event, perf_sampling
@@ -178,7 +178,7 @@ def _reading(samples: int) -> str:
                 block[times_at] = np.arange(number * BLOCK_SAMPLES, (number + 1) * BLOCK_SAMPLES)
                 handle.write(block.tobytes())
         begin = time.monotonic()
-        recording = read_spool(file, reading=True)
+        recording = read_record_file(file, reading=True)
         decoded = time.monotonic()
         clock = Clock("cycles", Code(0, 0), "cpu")
         rows = samples_table(recording.samples, recording.stacks, {EVENT: clock}).height

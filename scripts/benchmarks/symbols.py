@@ -29,7 +29,7 @@ NAMES: Final = 10_000
 LOAD: Final = """
 import sys, time
 from pathlib import Path
-from collectors.symbols.library import open_library
+from collectors.shared.symbols.library import open_library
 began = time.perf_counter()
 symbols = open_library(Path(sys.argv[1])).symbols
 symbols.ranges
@@ -39,9 +39,9 @@ RESOLVE: Final = """
 import sys, time
 from pathlib import Path
 import numpy as np
-from collectors.symbols.library import open_library
-from collectors.symbols.mappings import Mapping
-from collectors.symbols.resolver import Resolver
+from collectors.shared.symbols.library import open_library
+from collectors.shared.symbols.mappings import Mapping
+from collectors.shared.symbols.resolver import Resolver
 path, addresses, names = Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3])
 symbols = open_library(path).symbols
 random = np.random.default_rng(0)

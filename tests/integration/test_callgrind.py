@@ -18,8 +18,8 @@ from collectors.callgrind.collector import COMPANION, ENVIRONMENT, PASS
 from collectors.callgrind.command import command
 from collectors.callgrind.profile import read
 from collectors.callgrind.tables import kernel_of
-from collectors.symbols.jit import keep_perf_map
-from collectors.symbols.resolver import Resolver
+from collectors.shared.symbols.jit import keep_perf_map
+from collectors.shared.symbols.resolver import Resolver
 from hwprof.hardware import machine
 from hwprof.run.directory import RunDirectory
 from tests.support.requirements import require_module, require_tool

@@ -78,7 +78,7 @@ def test_compiling_the_edge_reader_is_not_taken_for_work_of_the_model(tmp_path: 
     arguments = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--passes", "measure", "--format", "json")
     done = hwprof("collect", *arguments, "--no-instrumented", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
     assert done.returncode == 0, done.stderr
-    assert list((tmp_path / "cache/hwprof").glob("sweep-*.so"))
+    assert list((tmp_path / "cache/hwprof").glob("group_reads-*.so"))
     assert not [note for note in json.loads(done.stdout)["notes"] if "child processes" in note]
 
 

@@ -103,17 +103,17 @@ def test_an_idle_thread_that_wakes_up_is_in_the_whole_and_then_in_the_layers(
 
     hand = WorkerThread()
     perf = collector()
-    sweep, full = perf.leave_reader(), perf.full_reader()
+    leave, full = perf.leave_reader(), perf.full_reader()
     spans: list[CountedSpan] = []
     for iteration in range(3):
         perf.begin_iteration(0)
         first = 4 * iteration
         full()
-        sweep()
+        leave()
         if iteration:
             hand.begin(busy)
             hand.end()
-        sweep()
+        leave()
         full()
         spans.append(CountedSpan(2 * iteration, iteration, first, first + 3))
         spans.append(CountedSpan(2 * iteration + 1, iteration, first + 1, first + 2))

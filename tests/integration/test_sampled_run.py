@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler import SamplerCollector
-from collectors.symbols.jit import PERF_MAP, read_perf_map
+from collectors.shared.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
 from tests.support.requirements import missing, require_module
 

@@ -18,7 +18,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler import SamplerCollector
-from collectors.symbols.jit import PERF_MAP, perf_map_of
+from collectors.shared.symbols.jit import PERF_MAP, perf_map_of
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
 from hwprof.run.schema import conform
@@ -217,7 +217,7 @@ def test_a_ring_that_overflows_tells_how_much_was_lost(
 ) -> None:
     """Nobody drains while the ring fills several times over; then it is drained, and the kernel says what was lost."""
     monkeypatch.setattr("collectors.sampler.threads.ring_bytes", lambda needed: 8 * 4096)
-    monkeypatch.setattr("collectors.sampler.watch.Watch._attend", lambda self, fd, hung_up: time.sleep(0.001))
+    monkeypatch.setattr("collectors.sampler.recorder.Recorder._attend", lambda self, fd, hung_up: time.sleep(0.001))
     sampler = start(frequency=10_000)
     sampler.work_begins()
     worker.do("busy(0.3)")

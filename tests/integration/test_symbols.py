@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.symbols.library import open_library
+from collectors.shared.symbols.library import open_library
 from tests.support.instrumented_process import child
 from tests.support.requirements import require_module, require_tool
 
@@ -70,10 +70,10 @@ def test_what_a_network_executes_has_names(tmp_path: Path) -> None:
     from collectors.instrumented.accounting import starts_of
     from collectors.instrumented.facts import Fact
     from collectors.instrumented.log import Log
-    from collectors.symbols.domains import Domain
-    from collectors.symbols.jit import Known, keep_perf_map
-    from collectors.symbols.kernels import Kernel
-    from collectors.symbols.process import resolver
+    from collectors.shared.symbols.domains import Domain
+    from collectors.shared.symbols.jit import Known, keep_perf_map
+    from collectors.shared.symbols.kernels import Kernel
+    from collectors.shared.symbols.process import resolver
     with torch.inference_mode():
         net(x); net(x)
         engine = Engine()

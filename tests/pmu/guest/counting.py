@@ -11,7 +11,7 @@ from typing import Any
 
 from collectors.perf import PerfCollector
 from hwprof.hardware import perf_event
-from tests.pmu.guest.courses import CORE, INSTRUCTIONS, Course, context, counted_in_turn, rows
+from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, Lifecycle, context, counted_in_turn, rows
 from tests.pmu.guest.loops import A_WHILE, loop
 from tests.support.worker_thread import WorkerThread
 
@@ -29,11 +29,11 @@ def known_loops() -> dict[str, Any]:
     worker, helper = WorkerThread(), WorkerThread()
     collector = PerfCollector()
     collector.start(context(kernel=False, events=CORE))
-    course = Course(collector)
+    lifecycle = Lifecycle(collector)
     collector.begin_iteration(0)  # an iteration in which the worker is active, and the helper is not
-    course.edge(course.full)
+    lifecycle.edge(lifecycle.full)
     worker.do(lambda: loop(1_000_000))
-    course.edge(course.full)
+    lifecycle.edge(lifecycle.full)
     names = {"main": threading.get_native_id(), "worker": worker.native_id, "helper": helper.native_id}
     result: dict[str, Any] = {"names": names, "event_sets": collector.event_sets(), "main": [], "worker": []}
     # a second opinion on the main thread: cycles and instructions in a group of its own
@@ -43,35 +43,35 @@ def known_loops() -> dict[str, Any]:
 
     collector.begin_iteration(0)
     _, _, before = perf_event.read_group(leader, 2)
-    begin = course.edge(course.full)
+    begin = lifecycle.edge(lifecycle.full)
     for _ in range(REPEATS):
         for turns in SIZES:
-            first = course.edge(course.gap)
+            first = lifecycle.edge(lifecycle.gap)
             loop(turns)
-            second = course.edge(course.gap)
-            third = course.edge(course.sweep)
+            second = lifecycle.edge(lifecycle.gap)
+            third = lifecycle.edge(lifecycle.leave)
             worker.do(partial(loop, turns))
-            fourth = course.edge(course.sweep)
-            result["main"].append((turns, course.span(first, second)))
-            result["worker"].append((turns, course.span(third, fourth)))
-    result["leaves"] = len(course.spans)
+            fourth = lifecycle.edge(lifecycle.leave)
+            result["main"].append((turns, lifecycle.span(first, second)))
+            result["worker"].append((turns, lifecycle.span(third, fourth)))
+    result["leaves"] = len(lifecycle.spans)
     helper.do(lambda: loop(3_000_000))
-    end = course.edge(course.full)
+    end = lifecycle.edge(lifecycle.full)
     _, _, after = perf_event.read_group(leader, 2)
     os.close(member)
     os.close(leader)
-    result["whole"] = course.span(begin, end)
+    result["whole"] = lifecycle.span(begin, end)
     result["second_opinion"] = [later - earlier for earlier, later in zip(before, after, strict=True)]
     # every edge in turn: what no leaf owns is in here as well
-    result["consecutive"] = [course.span(edge, edge + 1) for edge in range(begin, end)]
+    result["consecutive"] = [lifecycle.span(edge, edge + 1) for edge in range(begin, end)]
 
-    collector.begin_iteration(0)  # the helper was active in the last iteration, so it is swept now
-    course.iteration = 1
-    first = course.edge(course.sweep)
+    collector.begin_iteration(0)  # the helper was active in the last iteration, so it is read now
+    lifecycle.iteration = 1
+    first = lifecycle.edge(lifecycle.leave)
     helper.do(lambda: loop(1_000_000))
-    result["helper_swept"] = course.span(first, course.edge(course.sweep))
+    result["helper_read"] = lifecycle.span(first, lifecycle.edge(lifecycle.leave))
     stopped = collector.stop()
-    result["rows"] = rows(collector, course.spans)
+    result["rows"] = rows(collector, lifecycle.spans)
     result["notes"], result["detail"] = stopped.notes, stopped.detail
     result["events"] = [[event.name, event.meaning, event.unit, event.kind] for event in stopped.events]
     result["threads"] = stopped.tables["threads"].to_dicts()
@@ -90,28 +90,28 @@ def threads_come_and_go() -> dict[str, Any]:
     early = threading.Thread(target=work_and_end)
     early.start()
     collector.start(context(kernel=False, events=CORE))
-    course = Course(collector)
+    lifecycle = Lifecycle(collector)
     collector.begin_iteration(0)
-    first = course.edge(course.full)
+    first = lifecycle.edge(lifecycle.full)
     go.set()
     early.join()
     while Path(f"/proc/self/task/{early.native_id}").exists():  # it ends a moment after Python is done with it
         time.sleep(0.001)
     result: dict[str, Any] = {"early": early.native_id}
-    second = course.edge(course.full)
-    result["died"] = course.span(first, second)
-    result["afterwards"] = course.span(second, course.edge(course.full))
+    second = lifecycle.edge(lifecycle.full)
+    result["died"] = lifecycle.span(first, second)
+    result["afterwards"] = lifecycle.span(second, lifecycle.edge(lifecycle.full))
     late = WorkerThread()
-    course.iteration = 1
+    lifecycle.iteration = 1
     descriptors = open_descriptors()
     collector.begin_iteration(0)
     result["descriptors"] = open_descriptors() - descriptors
     result["late"] = late.native_id
-    first = course.edge(course.full)
+    first = lifecycle.edge(lifecycle.full)
     late.do(lambda: loop(500_000))
-    result["began"] = course.span(first, course.edge(course.full))
+    result["began"] = lifecycle.span(first, lifecycle.edge(lifecycle.full))
     stopped = collector.stop()
-    result["rows"] = rows(collector, course.spans)
+    result["rows"] = rows(collector, lifecycle.spans)
     result["threads"], result["notes"] = stopped.tables["threads"].to_dicts(), stopped.notes
     return result
 

@@ -14,7 +14,7 @@ from collectors.perf import PerfCollector
 from collectors.sampler import SamplerCollector
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
-from tests.pmu.guest.courses import CORE, INSTRUCTIONS, context, counted_in_turn
+from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, context, counted_in_turn
 from tests.pmu.guest.loops import LOOP_ADDRESS, LOOP_END, loop
 from tests.pmu.guest.users import job_of_user, paranoid
 from tests.support.worker_thread import WorkerThread

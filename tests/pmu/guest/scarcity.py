@@ -12,7 +12,7 @@ from typing import Any
 
 from collectors.perf import PerfCollector
 from hwprof.hardware import perf_event
-from tests.pmu.guest.courses import CORE, INSTRUCTIONS, Course, context, counted_in_turn, rows
+from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, Lifecycle, context, counted_in_turn, rows
 from tests.pmu.guest.loops import loop
 
 
@@ -64,14 +64,14 @@ def scarce_counters() -> dict[str, Any]:
         other.stdin.close()
     collector = PerfCollector()
     collector.start(context(kernel=False, events=CORE))
-    course = Course(collector)
+    lifecycle = Lifecycle(collector)
     collector.begin_iteration(0)
     with held_counters(instructions=6):
-        first = course.edge(course.full)
+        first = lifecycle.edge(lifecycle.full)
         loop(20_000_000)
-        course.span(first, course.edge(course.full))
+        lifecycle.span(first, lifecycle.edge(lifecycle.full))
     stopped = collector.stop()
-    result["robbed_rows"], result["robbed_notes"] = rows(collector, course.spans), stopped.notes
+    result["robbed_rows"], result["robbed_notes"] = rows(collector, lifecycle.spans), stopped.notes
     return result
 
 

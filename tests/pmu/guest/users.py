@@ -18,7 +18,7 @@ from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from hwprof.hardware.machine import describe
 from tests.pmu.guest.command import register
-from tests.pmu.guest.courses import Course, context, rows
+from tests.pmu.guest.lifecycles import Lifecycle, context, rows
 from tests.pmu.guest.loops import loop
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
@@ -76,13 +76,13 @@ def what_is_there() -> dict[str, Any]:
         collector.start(context())
     except HwprofError as error:
         return result | {"refused": error.message, "refused_remedy": error.remedy}
-    course = Course(collector)
+    lifecycle = Lifecycle(collector)
     collector.begin_iteration(0)
-    first = course.edge(course.full)
+    first = lifecycle.edge(lifecycle.full)
     loop(1_000_000)
-    course.span(first, course.edge(course.full))
+    lifecycle.span(first, lifecycle.edge(lifecycle.full))
     stopped = collector.stop()
-    return result | {"rows": rows(collector, course.spans), "stop_notes": stopped.notes}
+    return result | {"rows": rows(collector, lifecycle.spans), "stop_notes": stopped.notes}
 
 
 def ordinary_user() -> dict[str, Any]:

@@ -15,10 +15,10 @@ from collectors.callgrind.command import cache_options, command, simulated
 from collectors.callgrind.edges import Edges
 from collectors.callgrind.profile import NO_FILE, Function, Part
 from collectors.callgrind.tables import Tables, kernel_of
-from collectors.symbols.domains import Domain
-from collectors.symbols.jit import read_perf_map
-from collectors.symbols.kernels import Kernel
-from collectors.symbols.resolver import Resolver
+from collectors.shared.symbols.domains import Domain
+from collectors.shared.symbols.jit import read_perf_map
+from collectors.shared.symbols.kernels import Kernel
+from collectors.shared.symbols.resolver import Resolver
 from hwprof.run.manifest import Cache
 from hwprof.run.schema import conform
 from hwprof.session.collector import CountedSpan, EdgeCounter, Launcher, OwnPasses

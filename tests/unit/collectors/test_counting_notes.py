@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from collectors.counting.notes import SILENT_NS, Total, enumerated, silent_events
+from collectors.shared.counting.notes import SILENT_NS, Total, enumerated, silent_events
 from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitectures
 from hwprof.hardware.metrics import operands, vocabulary
 

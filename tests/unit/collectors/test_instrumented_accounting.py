@@ -11,8 +11,8 @@ from collectors.instrumented.events import Event
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
 from collectors.instrumented.memory import BLOCK, LOG_ENTRY, Context
-from collectors.symbols.domains import Domain
-from collectors.symbols.kernels import Kernel
+from collectors.shared.symbols.domains import Domain
+from collectors.shared.symbols.kernels import Kernel
 from hwprof.session.collector import CountedSpan
 
 JIT = Kernel(Domain.JIT, "jit", "conv", address=0x1000)

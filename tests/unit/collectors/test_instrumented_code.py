@@ -11,7 +11,7 @@ from collectors.instrumented.events import COUNTED, events
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.machine_code import Loop, keep_registers, loops
 from collectors.instrumented.source import module_source
-from collectors.symbols.domains import Domain
+from collectors.shared.symbols.domains import Domain
 from tests.support.requirements import require_tool
 
 

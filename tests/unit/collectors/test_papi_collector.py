@@ -9,8 +9,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from collectors.counting.notes import SILENT_NS
 from collectors.papi import PapiCollector
+from collectors.shared.counting.notes import SILENT_NS
 from hwprof.errors import HwprofError
 from hwprof.session.collector import CountedSpan, PassContext
 from tests.support.fake_papi import SOFTWARE, FakePapi
@@ -30,8 +30,8 @@ class Machine:
             return [str(tid) for tid in self.cpu_ns] if path == "/proc/self/task" else real(path)
 
         monkeypatch.setattr("os.listdir", listdir)
-        monkeypatch.setattr("collectors.counting.collector.cpu_time_ns", lambda tid: self.cpu_ns.get(tid))
-        monkeypatch.setattr("collectors.counting.threads.thread_name", lambda tid: f"thread {tid}")
+        monkeypatch.setattr("collectors.shared.counting.collector.cpu_time_ns", lambda tid: self.cpu_ns.get(tid))
+        monkeypatch.setattr("collectors.shared.counting.threads.thread_name", lambda tid: f"thread {tid}")
         monkeypatch.setattr("collectors.papi.threads.cpu_time_ns", lambda tid: self.cpu_ns.get(tid))
         monkeypatch.setattr("hwprof.hardware.perf_event.core_pmu_counts", lambda: True)
 

@@ -12,11 +12,12 @@ from typing import Any
 import polars as pl
 import pytest
 
-from collectors.counting.notes import SILENT_NS
-from collectors.counting.readings import Readings
-from collectors.counting.sweep import PythonSweep
-from collectors.perf import PerfCollector, children
+from collectors.perf import PerfCollector
 from collectors.perf.plan import make_plan
+from collectors.shared import child_processes
+from collectors.shared.counting.group_reads import PythonGroupReads
+from collectors.shared.counting.notes import SILENT_NS
+from collectors.shared.counting.readings import Readings
 from hwprof.analysis.attribution import owned_counts
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
@@ -100,7 +101,7 @@ def counting(
     collector = PerfCollector()
     collector._selection = chosen
     collector._plan_made = make_plan(chosen, machine(life.cores), root=Path("/nonexistent"))
-    collector._readings = Readings(PythonSweep(life.read_bytes))
+    collector._readings = Readings(PythonGroupReads(life.read_bytes))
     life.begin(monkeypatch, tids)
     return life, collector
 
@@ -238,8 +239,8 @@ def test_event_sets_take_turns_on_old_and_new_threads(monkeypatch: pytest.Monkey
 def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = selection(["cycles"], [("cycles",)], CLOCK)
     _, collector = counting(monkeypatch, chosen, [MAIN, WORKER, LATE])
-    monkeypatch.setattr("collectors.counting.threads.descriptors_left", lambda needed: 4)
-    monkeypatch.setattr("collectors.counting.threads.cpu_time_ns", {MAIN: 0, WORKER: 1, LATE: 9}.get)
+    monkeypatch.setattr("collectors.shared.counting.threads.descriptors_left", lambda needed: 4)
+    monkeypatch.setattr("collectors.shared.counting.threads.cpu_time_ns", {MAIN: 0, WORKER: 1, LATE: 9}.get)
     collector.start(context())
     collected = collector.stop()
     assert collected.tables["threads"]["tid"].to_list() == [MAIN, LATE]
@@ -251,8 +252,8 @@ def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.Monkey
 def test_the_work_of_child_processes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     _, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN])
     times = iter([{}, {77: ("python3", 3_000_000_000)}])
-    monkeypatch.setattr(children, "_living", lambda pid: next(times))
-    monkeypatch.setattr(children, "_stat", lambda pid, words: ("python3", 5))
+    monkeypatch.setattr(child_processes, "_living", lambda pid: next(times))
+    monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", 5))
     collector.start(context())
     (note,) = [note for note in collector.stop().notes if "child" in note]
     assert note.startswith("child processes worked for 3.00 s, which is not counted: python3 (pid 77)")
@@ -262,9 +263,9 @@ def test_children_that_ended_are_known_by_what_they_left(monkeypatch: pytest.Mon
     """Living at the beginning with 1 s, waited for at the end with 4 s in all: 3 s of work in between."""
     living = iter([{77: ("python3", 1_000_000_000)}, {}])
     reaped = iter([2_000_000_000, 6_000_000_000])
-    monkeypatch.setattr(children, "_living", lambda pid: next(living))
-    monkeypatch.setattr(children, "_stat", lambda pid, words: ("python3", next(reaped)))
-    assert children.Children().worked() == children.Work(3_000_000_000)
+    monkeypatch.setattr(child_processes, "_living", lambda pid: next(living))
+    monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", next(reaped)))
+    assert child_processes.Children().worked() == child_processes.Work(3_000_000_000)
 
 
 # --- two kinds of core

@@ -11,8 +11,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.counting.readings import ENTER, FULL, GAP, LEAVE, Readings
-from collectors.counting.sweep import PythonSweep
+from collectors.shared.counting.group_reads import PythonGroupReads
+from collectors.shared.counting.readings import ENTER, FULL, GAP, LEAVE, Readings
 from hwprof.session.collector import CountedSpan
 
 MAIN, ACTIVE, IDLE = 100, 101, 102  # thread numbers, and file descriptors as well
@@ -54,8 +54,8 @@ def rows_of(readings: Readings, spans: list[CountedSpan]) -> list[Row]:
 
 def a_course(active: int = 2) -> tuple[World, Readings]:
     world = World(words={fd: [0] * 4 for fd in (MAIN, ACTIVE, IDLE)})
-    readings = Readings(PythonSweep(world.read))
-    readings.begin_stretch((0, 1), (MAIN, ACTIVE, IDLE), (MAIN, ACTIVE, IDLE), active)
+    readings = Readings(PythonGroupReads(world.read))
+    readings.begin_interval((0, 1), (MAIN, ACTIVE, IDLE), (MAIN, ACTIVE, IDLE), active)
     return world, readings
 
 
@@ -101,7 +101,7 @@ def test_at_a_gap_workers_hold_their_last_values() -> None:
     assert values == {(0, MAIN): 3, (0, ACTIVE): 0, (1, MAIN): 0, (1, ACTIVE): 9}
 
 
-def test_a_gap_before_any_sweep_knows_the_main_thread_only() -> None:
+def test_a_gap_before_any_read_of_all_knows_the_main_thread_only() -> None:
     world, readings = a_course()
     readings.reader(GAP)()
     world.work(ACTIVE, 1)
@@ -112,7 +112,7 @@ def test_a_gap_before_any_sweep_knows_the_main_thread_only() -> None:
 def test_spans_across_iterations_are_left_out_and_told() -> None:
     _, readings = a_course()
     readings.reader(FULL)()
-    readings.begin_stretch((0, 1), (MAIN,), (MAIN,), 1)
+    readings.begin_interval((0, 1), (MAIN,), (MAIN,), 1)
     readings.reader(FULL)()
     columns, cut = readings.difference([CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 1, 1), CountedSpan(2, 0, 1, 99)])
     assert cut == 2
@@ -137,14 +137,14 @@ def test_nothing_read_nothing_counted() -> None:
 def test_a_large_pass_is_differenced_within_a_second() -> None:
     threads = tuple(range(MAIN, MAIN + 16))
     row = struct.pack("=11Q", 8, *range(10))
-    readings = Readings(PythonSweep(lambda fd, size: row))
+    readings = Readings(PythonGroupReads(lambda fd, size: row))
     spans: list[CountedSpan] = []
     for iteration in range(10):
-        readings.begin_stretch(tuple(range(8)), threads, threads, 16)
-        sweep = readings.reader(LEAVE)
+        readings.begin_interval(tuple(range(8)), threads, threads, 16)
+        leave = readings.reader(LEAVE)
         for _ in range(300):
-            sweep()
-            sweep()
+            leave()
+            leave()
             spans.append(CountedSpan(len(spans), iteration, readings.edges - 2, readings.edges - 1))
     begin = time.perf_counter()
     columns, _ = readings.difference(spans)
@@ -157,22 +157,22 @@ edges = st.lists(
     min_size=1,
     max_size=12,
 )
-stretches = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), edges), min_size=1, max_size=4)
+intervals = st.lists(st.tuples(st.integers(1, 4), st.integers(1, 4), edges), min_size=1, max_size=4)
 
 
 @settings(max_examples=150, deadline=None)
-@given(stretches, st.data())
+@given(intervals, st.data())
 def test_every_row_is_what_the_model_says(
     course: list[tuple[int, int, list[tuple[int, list[tuple[int, int]]]]]], data: st.DataObject
 ) -> None:
     """For any course of edges of any kind and any work between them."""
     world = World(words={fd: [0] * 4 for fd in range(4)})
-    readings = Readings(PythonSweep(world.read))
+    readings = Readings(PythonGroupReads(world.read))
     known: list[dict[int, list[int]]] = []  # for each edge, the words of the threads that it knows
     home: list[int] = []
     for number, (threads, active, sequence) in enumerate(course):
         active = min(active, threads)
-        readings.begin_stretch((0, 1), range(threads), range(threads), active)
+        readings.begin_interval((0, 1), range(threads), range(threads), active)
         held: dict[int, list[int]] = {}
         for kind, work in sequence:
             for fd, amount in work:

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from collectors.sampler.naming import Named, name, nameless
 from collectors.sampler.records import Mapping
-from collectors.symbols.jit import Known, jit_code
-from collectors.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
+from collectors.shared.symbols.jit import Known, jit_code
+from collectors.shared.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
 from hwprof.hardware.perf_sampling import PROT_EXEC
 from hwprof.run.schema import conform
 from tests.support.elf_files import TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, Symbol, elf

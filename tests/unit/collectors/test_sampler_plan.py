@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from collectors.shared.event_opening import NotAllowedError
+from collectors.shared.event_opening import Opening as Counting
 
-from collectors.perf.opening import NotAllowedError
-from collectors.perf.opening import Opening as Counting
 from collectors.sampler import SamplerCollector, plan
-from collectors.sampler.clocks import Clock, Opening, candidates, signed_sum
-from collectors.sampler.code_files import NO_FILE, parse_maps
+from collectors.sampler.code_mappings import NO_FILE, parse_maps
 from collectors.sampler.plan import DEFAULT_FREQUENCY_HZ, Options, make_plan, too_frequent
+from collectors.sampler.sampling_events import Clock, Opening, candidates, signed_sum
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import perf_sampling
 from hwprof.hardware.catalogue import microarchitecture
@@ -124,8 +124,8 @@ def test_each_kind_of_core_has_its_clock_and_none_is_left_out(monkeypatch: pytes
 def test_without_a_pmu_processor_time_is_sampled_and_the_note_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     tried_out(monkeypatch, lambda clock: False)
     made = make_plan(Options(), machine(UNIFORM))
-    clock_and_leavings = 2
-    assert (made.event, made.reading, made.descriptors) == ("cpu-clock", False, clock_and_leavings)
+    clock_and_switch_outs = 2
+    assert (made.event, made.reading, made.descriptors) == ("cpu-clock", False, clock_and_switch_outs)
     (note,) = made.notes
     assert note.startswith("sampled by processor time, with no counters read")
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.sampler.chains import NO_CALLERS, Stacks
-from collectors.sampler.offsets import record_offsets, walk
+from collectors.sampler.call_chains import NO_CALLERS, Stacks
+from collectors.sampler.record_file import Recording, decode_all
+from collectors.sampler.record_offsets import record_offsets, walk
 from collectors.sampler.records import Decoder, Samples, Switches
-from collectors.sampler.spool import Recording, decode_all
 from hwprof.hardware import perf_sampling
 from tests.support.sampler_records import (
     CONTEXT_USER,
@@ -133,7 +133,7 @@ def test_walking_at_many_places_at_once_finds_the_same_records(
         data[damage[0] % len(data)] = damage[1]
     data = data[: max(0, len(data) - cut)]
     slow, slow_used = walk(memoryview(data))
-    fast, used = record_offsets(memoryview(data), stretch_words=16)
+    fast, used = record_offsets(memoryview(data), chunk_words=16)
     assert (fast.tolist(), used) == (slow.tolist(), slow_used)
 
 
@@ -142,7 +142,7 @@ def test_a_header_in_the_middle_of_a_sample_fools_nobody() -> None:
     header = int.from_bytes(Sample().record(reading=True)[:8], "little")
     stream = [Sample(time_ns=number, values=(header,) * 5) for number in range(50)]
     data = as_bytes(stream, reading=True)
-    fast, used = record_offsets(data, stretch_words=16)
+    fast, used = record_offsets(data, chunk_words=16)
     assert (fast.tolist(), used) == (walk(memoryview(data))[0].tolist(), len(data))
 
 

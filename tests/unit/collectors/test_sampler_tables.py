@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.sampler import tables
-from collectors.sampler.clocks import CLOCK_OF_PROCESSOR_TIME, Clock
+from collectors.sampler.record_file import Recording, decode_all
 from collectors.sampler.records import Mapping
-from collectors.sampler.spool import Recording, decode_all
+from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock
 from hwprof.hardware.pmu import Code
 from hwprof.run.schema import TABLES
 from tests.support.fake_perf import countable
@@ -112,7 +112,7 @@ def test_nothing_sampled_is_no_rows() -> None:
     assert tables.mappings_table([]).schema == TABLES["mappings"]
 
 
-def test_leaving_and_coming_back_are_one_row() -> None:
+def test_a_switch_out_and_the_next_switch_in_are_one_row() -> None:
     stream = [
         switch(out=False, tid=1, time_ns=5, cpu=0),
         switch(out=True, tid=1, time_ns=10, cpu=0),
@@ -132,7 +132,7 @@ def test_leaving_and_coming_back_are_one_row() -> None:
 
 @given(st.lists(st.tuples(st.integers(1, 3), st.booleans()), max_size=40))
 def test_no_switch_is_told_twice_or_lost(course: list[tuple[int, bool]]) -> None:
-    """Whatever was lost in between: each leaving is one row, each coming back the end of one."""
+    """Whatever was lost in between: each switch-out is one row, each coming back the end of one."""
     stream = [switch(out=out, tid=tid, time_ns=number) for number, (tid, out) in enumerate(course)]
     table = tables.switches_table(decoded(stream).switches)
     left = [number for number, (_, out) in enumerate(course) if out]

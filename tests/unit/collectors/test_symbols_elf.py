@@ -11,11 +11,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from collectors.symbols import cache, library
-from collectors.symbols.elf import Elf, NotElfError
-from collectors.symbols.library import Library, image_library, open_library
-from collectors.symbols.ranges import NONE
-from collectors.symbols.table import SymbolTable
+from collectors.shared.symbols import cache, library
+from collectors.shared.symbols.elf import Elf, NotElfError
+from collectors.shared.symbols.library import Library, image_library, open_library
+from collectors.shared.symbols.ranges import NONE
+from collectors.shared.symbols.table import SymbolTable
 from tests.support.elf_files import (
     FUNC,
     GLOBAL,

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.symbols import demangle as demangling
-from collectors.symbols.demangle import demangle
-from collectors.symbols.domains import Domain, domain_of
-from collectors.symbols.mangled import names_in
-from collectors.symbols.shorten import PARALLEL, shorten
+from collectors.shared.symbols import demangle as demangling
+from collectors.shared.symbols.demangle import demangle
+from collectors.shared.symbols.domains import Domain, domain_of
+from collectors.shared.symbols.mangled import names_in
+from collectors.shared.symbols.shorten import PARALLEL, shorten
 
 NAMES = Path(__file__).parents[2] / "fixtures" / "symbols" / "names.tsv"
 """Symbols and names: where 90 operators of PyTorch 2.13 spent their time, and some functions of each kind beside."""

@@ -10,17 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.symbols import jit
-from collectors.symbols.domains import Domain
-from collectors.symbols.jit import Known, keep_perf_map, read_perf_map, split_ordinal
-from collectors.symbols.kallsyms import KernelSymbols, read_kallsyms
-from collectors.symbols.kernels import UNKNOWN, Kernel
-from collectors.symbols.library import open_library
-from collectors.symbols.mappings import Mapping, executable_mappings
-from collectors.symbols.process import resolver, vdso
-from collectors.symbols.ranges import NONE, Ranges
-from collectors.symbols.resolver import Resolver
-from collectors.symbols.tables import kernels_table
+from collectors.shared.symbols import jit
+from collectors.shared.symbols.domains import Domain
+from collectors.shared.symbols.jit import Known, keep_perf_map, read_perf_map, split_ordinal
+from collectors.shared.symbols.kallsyms import KernelSymbols, read_kallsyms
+from collectors.shared.symbols.kernels import UNKNOWN, Kernel
+from collectors.shared.symbols.library import open_library
+from collectors.shared.symbols.mappings import Mapping, executable_mappings
+from collectors.shared.symbols.process import resolver, vdso
+from collectors.shared.symbols.ranges import NONE, Ranges
+from collectors.shared.symbols.resolver import Resolver
+from collectors.shared.symbols.tables import kernels_table
 from hwprof.run.schema import conform
 from tests.support.elf_files import TEXT_OFFSET, Symbol, elf
 

@@ -1,0 +1,84 @@
+"""What a pass says of itself: whether counts are complete, notes for people, detail for the manifest, its threads."""
+
+from __future__ import annotations
+
+import os
+from typing import Any, Final
+
+import polars as pl
+
+from collectors.instrumented.engine import FRIDA_VERSION, Engine
+from collectors.instrumented.log import Log
+from collectors.instrumented.selftest import SelfTest
+from collectors.instrumented.uninstrumented import Unfollowed
+from collectors.shared.counting.threads import thread_name
+from collectors.shared.symbols.jit import perf_map_of
+from hwprof.errors import HwprofError
+from hwprof.session.collector import PassContext
+
+UNFOLLOWED_SHARE: Final = 0.002
+"""Processor time of threads that were not followed that is worth a note."""
+
+
+def check_complete(engine: Engine) -> None:
+    """Raises ``HwprofError`` where something was executed that is not in the log."""
+    control = engine.memory.control
+    wrong = None
+    if control.undecoded:
+        wrong = f"the code has an instruction at {control.undecoded_address:#x} that cannot be followed"
+    elif any(context.lost_blocks for context in engine.memory.contexts()):
+        wrong = "the code has more basic blocks than there is room for"
+    elif control.log_overflowed:
+        wrong = "there is more to log than there is room for (fewer images help)"
+    if wrong is not None:
+        raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
+
+
+def engine_notes(engine: Engine, log: Log, unfollowed: Unfollowed, cpu_ns: int) -> list[str]:
+    """What the user should know. ``cpu_ns``: the process's CPU time while it was followed."""
+    found = ["counts are of user code on the calling thread and its OpenMP pool; the kernel's code is not in them"]
+    if not perf_map_of(os.getpid()).exists():
+        found.append("JIT kernels have no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used")
+    worked = unfollowed.worked({int(context.tid) for context in log.contexts})
+    total_ns = sum(worked.values())
+    if total_ns > UNFOLLOWED_SHARE * cpu_ns:
+        busy = sorted(worked, key=lambda name: -worked[name])[:5]
+        found.append(
+            f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not followed:"
+            f" {', '.join(name for name in busy if worked[name] > total_ns / 20)}"
+        )
+    if refused := engine.memory.control.refused_contexts:
+        found.append(f"too many threads: {refused} basic blocks of those beyond the limit were not counted")
+    return found
+
+
+def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> dict[str, Any]:
+    """For the manifest."""
+    control = engine.memory.control
+    return {
+        "frida": FRIDA_VERSION,
+        "self_test": list(tried.loops),
+        "registers_tried": tried.registers,
+        "mended_helpers": tried.mended_helpers,
+        "blocks": [len(blocks) for blocks in log.blocks],
+        "partly_decoded_blocks": sum(int(blocks["partly_decoded"].sum()) for blocks in log.blocks),
+        "slow_increments": sum(context.slow_increments for context in log.contexts),
+        "kept_mappings": control.kept_mappings,
+        "log_entries": control.log_used,
+    }
+
+
+def threads_table(log: Log, context: PassContext) -> pl.DataFrame:
+    """The followed threads."""
+    tids = dict.fromkeys(int(followed.tid) for followed in log.contexts)
+    rows: list[dict[str, Any]] = [
+        {
+            "pass": context.pass_name,
+            "pid": context.pid,
+            "tid": tid,
+            "name": thread_name(tid),
+            "role": "main" if tid == context.main_tid else "worker",
+        }
+        for tid in tids
+    ]
+    return pl.DataFrame(rows)

@@ -1,0 +1,52 @@
+"""The threads of the process that are not followed, and how much they work meanwhile."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Collection
+from pathlib import Path
+from typing import Final
+
+from collectors.shared.counting.threads import thread_name
+
+ENDED: Final = "threads that have ended"
+
+CLOCK_OF_A_THREAD: Final = 4 | 2
+"""In the lowest bits of a clock's number: the scheduler's time of one thread, whose number stands above, inverted."""
+
+
+def thread_ids() -> set[int]:
+    """Of this process."""
+    return {int(task.name) for task in Path("/proc/self/task").iterdir()}
+
+
+class Unfollowed:
+    """Watches every thread but the ones that the engine brought."""
+
+    def __init__(self, own: Collection[int]) -> None:
+        self._own = set(own)
+        self._process_ns, self._began_ns = _times()
+
+    def worked(self, followed: Collection[int]) -> dict[str, int]:
+        """By thread (name and number) the CPU time in nanoseconds since the beginning, without the followed ones; what
+        nobody who is still there has used is that of threads that have ended."""
+        process_ns, now_ns = _times()
+        spent = {tid: time_ns - self._began_ns.get(tid, 0) for tid, time_ns in now_ns.items()}
+        ended_ns = process_ns - self._process_ns - sum(spent.values())
+        others = {
+            f"{thread_name(tid) or 'a thread'} ({tid})": spent_ns
+            for tid, spent_ns in spent.items()
+            if tid not in followed and tid not in self._own
+        }
+        return {**others, ENDED: max(ended_ns, 0)}
+
+
+def _times() -> tuple[int, dict[int, int]]:
+    """CPU time of the process, and of each thread, in nanoseconds: up to now, also of those that run."""
+    found = {}
+    for tid in thread_ids():
+        try:
+            found[tid] = time.clock_gettime_ns(~tid << 3 | CLOCK_OF_A_THREAD)
+        except OSError:  # it has ended meanwhile
+            continue
+    return time.process_time_ns(), found

@@ -1,0 +1,96 @@
+"""What should be known of the samples of a pass: what they cost, and what is missing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from collectors.sampler.plan import Plan
+from collectors.sampler.recorder import Recorder
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COST_SHARE: Final = 0.01
+"""Of the time, taken by sampling, that is worth a note."""
+
+UNSAMPLED_SHARE: Final = 0.02
+"""Of what the threads did, for which no sample stands, that is worth a note."""
+
+MANY_UNSAMPLED: Final = 20
+"""Threads that had no sample at all: then these are what is missing. Fewer of them only slept."""
+
+BUSY_SHARE: Final = 0.1
+"""Of the busiest thread's samples, that a thread has which works along with it."""
+
+
+def busy_threads(samples: pl.DataFrame) -> int:
+    """How many threads did the work at a time, by the rows of ``samples``: no more than there were processors."""
+    counts = samples["tid"].value_counts()["count"].to_numpy()
+    return min(int((counts >= BUSY_SHARE * counts.max(initial=0)).sum()), samples["cpu"].n_unique())
+
+
+def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[str]:
+    """What so many working threads lose by samples that take ``cost_ns`` of processor time each.
+
+    Each thread loses the cost of its own samples. In a parallel region that all wait for, one thread's sample makes the
+    others wait as well: at worst, with regions shorter than the time between samples, the costs of all add up.
+    """
+    own = (cost_ns or 0.0) * frequency_hz / 1e9
+    most = own * threads
+    if cost_ns is None or most <= COST_SHARE:
+        return []
+    waiting = f", up to {_percent(most)} where {threads} threads wait for one another (OpenMP)" if threads > 1 else ""
+    bearable = int(COST_SHARE * 1e9 / (cost_ns * max(threads, 1)))
+    remedy = f" (--frequency {bearable}: {COST_SHARE:.0%} at most)" if bearable else ""
+    return [
+        f"sampling took about {_percent(own)} of each thread's time{waiting}: an interrupt takes {cost_ns / 1e3:.3g} µs"
+        f" here{remedy}"
+    ]
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g}%"
+
+
+def sampling_notes(plan: Plan, recorder: Recorder, detail: dict[str, Any]) -> list[str]:
+    """Costs, losses, and threads without samples; ``detail`` is the manifest's."""
+    notes = []
+    if recorder.failure is not None:
+        notes.append(f"samples are missing, since emptying the rings failed: {recorder.failure}")
+    if recorder.lost:
+        notes.append(f"{recorder.lost} births of threads and loadings of libraries were missed: too many at once")
+    if detail["lost"]:
+        notes.append(
+            f"{detail['lost']} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
+            " (a lower --frequency, or ulimit -l unlimited)"
+        )
+    notes += cost_notes(detail["sample_cost_ns"], plan.opening.frequency_hz, detail["busy_threads"])
+    if detail["throttled"]:
+        notes.append(
+            f"the kernel throttled sampling {detail['throttled']} times, since it took too long (a lower --frequency)"
+        )
+    if detail["silent"]:
+        notes.append(
+            f"{', '.join(detail['silent'])} stayed 0 between samples: it never happened here, or this processor (or its"
+            " hypervisor) does not implement it"
+        )
+    if detail["torn_bytes"]:
+        notes.append(f"{detail['torn_bytes']} bytes of records were damaged")
+    if recorder.missed:
+        notes.append(f"{recorder.missed} threads ended before they could be sampled")
+    if recorder.refused:
+        reasons = ", ".join(sorted(set(recorder.refused.values())))
+        notes.append(f"{len(recorder.refused)} threads could not be sampled: {reasons}")
+    share = detail["represented_share"]
+    if share is not None and share < 1 - UNSAMPLED_SHARE:
+        notes.append(f"no sample stands for {1 - share:.0%} of the threads' {plan.event}{_why_unsampled(plan, detail)}")
+    return notes
+
+
+def _why_unsampled(plan: Plan, detail: dict[str, Any]) -> str:
+    if detail["unsampled_threads"] >= MANY_UNSAMPLED:
+        return (
+            f": {detail['unsampled_threads']} of {detail['threads']} threads did less than the"
+            f" {1000 / plan.opening.frequency_hz:.3g} ms between samples (a higher --frequency)"
+        )
+    return ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else ""

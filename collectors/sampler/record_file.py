@@ -1,0 +1,69 @@
+"""The file that rings were emptied into, read again: samples and switches of a whole pass."""
+
+from __future__ import annotations
+
+import mmap
+import os
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import BinaryIO, Final
+
+from collectors.sampler.call_chains import Stacks
+from collectors.sampler.records import Decoder, Samples, Switches, joined
+from collectors.sampler.switch_outs import SwitchOut
+
+BLOCK_BYTES: Final = 8 << 20
+"""Decoded at a time: many records, and few enough for the caches."""
+
+
+@dataclass
+class Recording:
+    """What the rings held. ``torn_bytes`` could not be decoded."""
+
+    samples: Samples
+    switches: Switches
+    switch_outs: list[SwitchOut]
+    stacks: Stacks
+    lost: int
+    throttled: int
+    torn_bytes: int
+
+
+def read_record_file(file: Path, *, reading: bool, switch_out_events: Collection[int] = ()) -> Recording:
+    """Decodes the file block by block. ``switch_out_events``: the events that say why threads leave their processor."""
+    with file.open("rb") as handle, mapped(handle) as data:
+        return decode_all(data, reading=reading, switch_out_events=switch_out_events)
+
+
+def decode_all(
+    data: memoryview, *, reading: bool, switch_out_events: Collection[int] = (), block_bytes: int = BLOCK_BYTES
+) -> Recording:
+    """Decodes a stream of records. Blocks must have room for the largest record, 64 KiB."""
+    decoder, batches, at = Decoder(reading=reading, switch_out_events=switch_out_events), [], 0
+    while True:
+        batch, used = decoder.decode(data[at : at + block_bytes])
+        batches.append(batch)
+        at += used
+        if not used:
+            break
+    return Recording(
+        samples=joined([batch.samples for batch in batches]),
+        switches=joined([batch.switches for batch in batches]),
+        switch_outs=[one for batch in batches for one in batch.switch_outs],
+        stacks=decoder.chains.stacks(),
+        lost=sum(batch.lost for batch in batches),
+        throttled=sum(batch.throttled for batch in batches),
+        torn_bytes=len(data) - at + decoder.damaged_bytes,
+    )
+
+
+@contextmanager
+def mapped(handle: BinaryIO) -> Iterator[memoryview]:
+    """The file's bytes, read as they are looked at; an empty file cannot be mapped."""
+    if not os.fstat(handle.fileno()).st_size:
+        yield memoryview(b"")
+        return
+    with mmap.mmap(handle.fileno(), 0, access=mmap.ACCESS_READ) as memory, memoryview(memory) as data:
+        yield data

@@ -1,0 +1,1 @@
+"""What several collectors share; no collector imports another one."""

@@ -1,0 +1,147 @@
+"""The course of a pass that every collector of counts by thread follows; what it counts with is its own."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, Generic
+
+from collectors.shared.counting.readings import ENTER, FULL, GAP, LEAVE, CountColumns, Readings
+from collectors.shared.counting.tables import counts_table
+from collectors.shared.counting.threads import Counters, ThreadSet, cpu_time_ns
+from hwprof.session.collector import CountedSpan, PassContext, Place
+
+if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
+    import polars as pl
+
+ACTIVE_NS: Final = 50_000
+"""A thread with less processor time than this in the last iteration is idle: not read at every edge."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What the reads of a thread give while a set counts: ``Readings.begin_interval`` says what the fields mean."""
+
+    events: Sequence[int]
+    sizes: Sequence[int]
+    turns: Sequence[int] = ()
+    every_core: bool = True
+
+
+class CountingCollector(ABC, Generic[Counters]):
+    """An ``EdgeCounter`` over the threads of this process. A subclass opens their counters (``_open`` and then
+    ``_begin_interval`` when it starts), and says how sets are switched and read."""
+
+    place = Place.INSIDE
+    wants_idle = False
+    passes = frozenset({"measure", "trace"})
+
+    def __init__(self) -> None:
+        self._options: dict[str, Any] = {}
+        self._context: PassContext | None = None
+        self._thread_set: ThreadSet[Counters] | None = None
+        self._readings = Readings()
+        self._set = 0
+        self._edges_seen = 0  # at the last look at the threads' activity
+        self._notes: list[str] = []  # those of ``Collected``, which ``counts`` may add to afterwards
+
+    # --- What counts
+
+    @abstractmethod
+    def event_names(self) -> Sequence[str]:
+        """Every counted event once."""
+
+    @abstractmethod
+    def _switch(self, thread_set: ThreadSet[Counters], new: Sequence[Counters], event_set: int) -> None:
+        """From now on every thread counts that set; ``new`` ones have counted nothing so far."""
+
+    @abstractmethod
+    def _worked_ns(self, thread: Counters) -> int | None:
+        """The thread's processor time since the last look; None where nobody knows."""
+
+    @abstractmethod
+    def _layout(self, event_set: int) -> Layout:
+        """What a thread's reads give while that set counts."""
+
+    @abstractmethod
+    def _descriptors(self, thread: Counters, event_set: int) -> Sequence[int]:
+        """What is read of a thread while that set counts, one descriptor for each size of the layout."""
+
+    # --- EdgeCounter
+
+    def begin_iteration(self, event_set: int) -> None:
+        """Looks for new and ended threads, sees which were active, and switches to the set."""
+        if self._thread_set is None:
+            raise RuntimeError(f"{type(self).__name__}.start comes first")
+        self._look_at_activity(self._thread_set)
+        self._switch(self._thread_set, self._thread_set.rescan(), event_set)
+        self._thread_set.require_main_thread()
+        self._set = event_set
+        self._begin_interval(self._thread_set)
+
+    def enter_reader(self) -> Callable[[], None]:
+        """Reads every thread that was active in the last iteration, the main thread last."""
+        return self._readings.reader(ENTER)
+
+    def leave_reader(self) -> Callable[[], None]:
+        """Reads the main thread and every other one that was active in the last iteration."""
+        return self._readings.reader(LEAVE)
+
+    def gap_reader(self) -> Callable[[], None]:
+        """Reads the main thread; the active ones hold their last values."""
+        return self._readings.reader(GAP)
+
+    def full_reader(self) -> Callable[[], None]:
+        """Reads every thread, idle ones included: for the edges of iterations and stages, where nothing may be lost."""
+        return self._readings.reader(FULL)
+
+    def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
+        """The rows of the spans, without ``pass``: a row for each event and each thread read at both edges."""
+        return counts_table(self.count_columns(spans), self.event_names())
+
+    def count_columns(self, spans: Sequence[CountedSpan]) -> CountColumns:
+        """``counts`` as numpy arrays."""
+        columns, cut = self._readings.difference(spans)
+        if cut:
+            self._notes.append(f"{cut} spans reach over the end of their iteration and were not counted")
+        if columns.negative:
+            self._notes.append(f"{columns.negative} counts were left out: their counters seemed to run backwards")
+        return columns
+
+    # --- within
+
+    def _open(self, thread_set: ThreadSet[Counters]) -> None:
+        """Counts the first set on every thread that exists. Raises ``HwprofError`` where the main thread cannot be
+        counted."""
+        new = thread_set.rescan()
+        for thread in new:
+            since_birth_ns = cpu_time_ns(thread.tid)
+            thread.active = since_birth_ns is None or since_birth_ns >= ACTIVE_NS
+        self._switch(thread_set, new, self._set)
+        thread_set.require_main_thread()
+        self._thread_set = thread_set
+
+    def _begin_interval(self, thread_set: ThreadSet[Counters]) -> None:
+        """Threads in reading order: main, active, idle."""
+        main, *others = thread_set.threads
+        ordered = [main, *sorted(others, key=lambda thread: not thread.active)]
+        layout = self._layout(self._set)
+        self._readings.begin_interval(
+            events=layout.events,
+            fds=[fd for thread in ordered for fd in self._descriptors(thread, self._set)],
+            tids=[thread.tid for thread in ordered],
+            active=1 + sum(thread.active for thread in others),
+            sizes=layout.sizes,
+            turns=layout.turns,
+            every_core=layout.every_core,
+        )
+
+    def _look_at_activity(self, thread_set: ThreadSet[Counters]) -> None:
+        """Which threads worked since the last look; all whose time nobody knows."""
+        edges_were_read = self._readings.edges > self._edges_seen
+        self._edges_seen = self._readings.edges
+        for thread in thread_set.threads:
+            worked_ns = self._worked_ns(thread)
+            if edges_were_read:
+                thread.active = worked_ns is None or worked_ns >= ACTIVE_NS
