@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import errno
-from typing import Final
-
 from collectors.perf.plan import Plan
-from collectors.shared.counting.threads import EndedError, RefusedError, ThreadCounters, ThreadSet
+from collectors.shared.counting.threads import ENDED, EndedError, RefusedError, ThreadCounters, ThreadSet
 from collectors.shared.event_opening import close
 from hwprof.hardware import perf_event
-
-ENDED: Final = (errno.ESRCH, errno.ENODEV)
-"""What the kernel says of a thread that has ended since the list was read; ENODEV (since Linux 6.15): after its group's
-leader was opened and before its members were."""
 
 
 class ThreadGroups(ThreadCounters):

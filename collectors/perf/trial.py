@@ -7,13 +7,12 @@ runs, and stays 0 although it must move.
 from __future__ import annotations
 
 import errno
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
 from collectors.shared.event_opening import Opening, close
+from collectors.shared.processor_affinity import on_processors
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.countable import Countable, Dropped
 from hwprof.hardware.machine import ROOT
@@ -106,18 +105,3 @@ class Trial:
             finally:
                 close(fds)
         return running_ns / max(enabled_ns, 1), values
-
-
-@contextmanager
-def on_processors(cpus: Collection[int]) -> Iterator[None]:
-    """The block runs on one of these processors (none given: anywhere), as far as this thread may."""
-    allowed = os.sched_getaffinity(0)
-    wanted = allowed.intersection(cpus)
-    if not wanted or wanted == allowed:
-        yield
-        return
-    os.sched_setaffinity(0, wanted)
-    try:
-        yield
-    finally:
-        os.sched_setaffinity(0, allowed)

@@ -8,13 +8,13 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.perf.trial import on_processors
 from collectors.sampler.record_offsets import WORD
 from collectors.sampler.records import Decoder
 from collectors.sampler.ring import map_ring
 from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close, most_precise
 from collectors.shared.counting.notes import user_code_only
 from collectors.shared.event_opening import find_opening
+from collectors.shared.processor_affinity import on_processors
 from hwprof.errors import UsageError
 from hwprof.hardware import perf_event, perf_sampling, permission
 from hwprof.hardware.countable import Dropped

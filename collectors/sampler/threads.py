@@ -11,13 +11,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from collectors.perf.threads import ENDED
 from collectors.sampler import switch_outs
 from collectors.sampler.plan import Plan
 from collectors.sampler.records import COMMON
 from collectors.sampler.ring import SMALLEST, map_ring, ring_bytes, why_no_ring
 from collectors.sampler.sampling_events import Clock, close
-from collectors.shared.counting.threads import EndedError, RefusedError
+from collectors.shared.counting.threads import ENDED, EndedError, RefusedError
 from hwprof.hardware import perf_event, perf_sampling, permission
 from hwprof.hardware.perf_sampling import SamplingAttributes
 

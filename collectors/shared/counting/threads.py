@@ -23,6 +23,11 @@ SPARE_DESCRIPTORS: Final = 256
 MORE_DESCRIPTORS: Final = "ulimit -n 65536"
 
 
+ENDED: Final = (errno.ESRCH, errno.ENODEV)
+"""What the kernel says of a thread that has ended since the list was read; ENODEV (since Linux 6.15): after its group's
+leader was opened and before its members were."""
+
+
 class EndedError(Exception):
     """The thread has ended since the list was read: nothing is lost."""
 

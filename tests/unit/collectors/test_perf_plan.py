@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from collectors.shared.event_opening import NotAllowedError
 
 from collectors.perf.notes import plan_detail, plan_notes
 from collectors.perf.plan import Plan, make_plan
+from collectors.shared.event_opening import NotAllowedError
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.countable import Countable, Dropped, Selection
 from hwprof.hardware.packing import Budget

@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from collectors.shared.event_opening import NotAllowedError
-from collectors.shared.event_opening import Opening as Counting
 
 from collectors.sampler import SamplerCollector, plan
 from collectors.sampler.code_mappings import NO_FILE, parse_maps
 from collectors.sampler.plan import DEFAULT_FREQUENCY_HZ, Options, make_plan, too_frequent
 from collectors.sampler.sampling_events import Clock, Opening, candidates, signed_sum
+from collectors.shared.event_opening import NotAllowedError
+from collectors.shared.event_opening import Opening as Counting
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import perf_sampling
 from hwprof.hardware.catalogue import microarchitecture

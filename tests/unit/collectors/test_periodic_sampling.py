@@ -3,9 +3,10 @@ from __future__ import annotations
 import threading
 
 import pytest
-from collectors.shared.periodic_sampling import SamplingThread, pauses
 from hypothesis import given
 from hypothesis import strategies as st
+
+from collectors.shared.periodic_sampling import SamplingThread, pauses
 
 
 @given(st.lists(st.integers(0, 64), max_size=40))
