@@ -11,7 +11,7 @@ from hwprof.errors import UsageError
 from hwprof.hardware import catalogue
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.countable import Dropped
-from hwprof.hardware.metrics import MetricName, definition, groups, operands, vocabulary
+from hwprof.hardware.metrics import MetricFacts, definition, groups, operands, vocabulary
 from hwprof.run.manifest import MetricDefinition
 
 ALL: Final = "all"
@@ -54,14 +54,14 @@ def select(papi: Papi, names: Iterable[str] | None) -> PapiSelection:
     return selection
 
 
-def _metrics(name: str) -> list[MetricName]:
+def _metrics(name: str) -> list[MetricFacts]:
     """The metrics that a group's, a metric's or a collective name stands for."""
     if name in (ALL, DEFAULT):
         return [metric for metric in vocabulary() if metric.default or name == ALL]
     return [metric for metric in vocabulary() if name in (metric.name, metric.group if name in groups() else None)]
 
 
-def _want(metric: MetricName, selection: PapiSelection, papi: Papi, *, asked_for: bool) -> None:
+def _want(metric: MetricFacts, selection: PapiSelection, papi: Papi, *, asked_for: bool) -> None:
     """Adds a metric; one that nobody asked for by name is left out where the machine lacks one of its presets."""
     file = catalogue.catalogue(catalogue.PAPI)
     recipe = file.recipes.get(metric.name)

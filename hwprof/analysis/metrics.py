@@ -1,7 +1,7 @@
 """Derived metrics: their definitions, and their evaluation.
 
 What follows from hardware counters depends on the processor, so those definitions come with the pass, made on the
-machine that measured. What needs none stands in ``metrics.toml``.
+machine that measured. What needs none is the same everywhere (``hardware.metrics.independent``).
 
 A metric is computed within each iteration that counted all of its events, and the median of those values is what is
 shown: numerator and denominator are of the same work. Only where no iteration counted all of them together, it is made
@@ -14,7 +14,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -22,8 +21,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis import uncore
-from hwprof.data_files import read_toml
-from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, vocabulary
+from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, independent, vocabulary
 from hwprof.hardware.metrics import operands as named_operands
 from hwprof.hardware.selection import DEFAULT, select
 from hwprof.run.manifest import CoreKind, Machine, MetricDefinition, PassRecord
@@ -70,12 +68,6 @@ def definitions(
     counted = sorted(found.values(), key=lambda definition: order.get(definition.name, len(order)))
     rest = [over_kinds(definition, events) for definition in independent() if definition.name not in found]
     return (*counted, *rest)
-
-
-@cache
-def independent() -> tuple[MetricDefinition, ...]:
-    """The metrics that do not depend on the processor."""
-    return tuple(read_toml(__name__, "metrics.toml", dict[str, list[MetricDefinition]])["metric"])
 
 
 def of_machine(machine: Machine) -> tuple[MetricDefinition, ...]:

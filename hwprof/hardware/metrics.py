@@ -1,15 +1,16 @@
-"""The metrics that this machine's counters give: the names of all (``metrics.toml``), the recipes of its processor."""
+"""Metrics: the facts of all (``metrics.toml``), and how those of counters follow from events on a processor."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Final, Literal, TypeAlias
 
 import msgspec
 
 from hwprof.data_files import read_toml
+from hwprof.errors import HwprofError
 from hwprof.hardware.catalogue import GENERIC, Microarchitecture, Recipe, catalogue
 from hwprof.hardware.cores import EFFICIENT
 from hwprof.run.manifest import MetricDefinition
@@ -22,20 +23,31 @@ MODELLED_OPERANDS: Final = frozenset({"macs", "bytes"})
 GIVEN_OPERANDS: Final = MODELLED_OPERANDS | {"time", "counted-time", "threads"}
 """Operands of formulas that are no events."""
 
+Section: TypeAlias = Literal["layers", "topdown", "flops", "dram", "instrumented"]
+"""The sections of a report that show metrics; "layers" are those of layers, stages and layer types."""
+
 _OPERAND = re.compile(r'"([^"]+)"')
 
 
-class MetricName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a metric is called and how it is shown, on whatever processor."""
+class MetricFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What a metric is called and how it is shown, on whatever processor: see the head of ``metrics.toml``."""
 
     name: str
     title: str
     unit: str
     digits: int
     group: str
+    meaning: str | None = None
+    formula: str | None = None
     default: bool = False
     core: bool = False
-    meaning: str | None = None
+    section: Section = "layers"
+    part_of: str | None = None
+    behind: str | None = None
+    short_title: str | None = None
+    inverse_of: str | None = None
+    narrow: int | None = None
+    better: Literal["larger", "smaller"] = "smaller"
 
     def defined(
         self, formula: str, meaning: str | None = None, caveat: str | None = None, source: str | None = None
@@ -55,14 +67,45 @@ class MetricName(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         )
 
 
-class _File(msgspec.Struct, forbid_unknown_fields=True):
-    metric: list[MetricName]
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    csv_units: dict[str, str]
+    metric: tuple[MetricFacts, ...]
 
 
 @cache
-def vocabulary() -> tuple[MetricName, ...]:
+def _file() -> _File:
+    """The data, of which a metric's names for others are checked too."""
+    found = read_toml(__name__, "metrics.toml", _File)
+    names = [metric.name for metric in found.metric]
+    for metric in found.metric:
+        if unknown := {metric.part_of, metric.behind, metric.inverse_of} - {None, *names}:
+            raise HwprofError(f"hwprof/hardware/metrics.toml: {metric.name} names no metric: {unknown}")
+    if len(set(names)) < len(names):
+        raise HwprofError(f"hwprof/hardware/metrics.toml: a metric stands there twice: {sorted(names)}")
+    return found
+
+
+@cache
+def facts() -> dict[str, MetricFacts]:
+    """Every metric by name, in order of presentation."""
+    return {metric.name: metric for metric in _file().metric}
+
+
+@cache
+def vocabulary() -> tuple[MetricFacts, ...]:
     """Every metric that counters may give, in order of presentation."""
-    return tuple(read_toml(__name__, "metrics.toml", _File).metric)
+    return tuple(metric for metric in _file().metric if metric.formula is None)
+
+
+@cache
+def independent() -> tuple[MetricDefinition, ...]:
+    """The metrics that are the same on every machine, in order of presentation."""
+    return tuple(metric.defined(metric.formula) for metric in _file().metric if metric.formula is not None)
+
+
+def csv_unit(unit: str) -> str:
+    """A metric's unit as it stands in the header of a CSV column: ``cycles_per_instruction``."""
+    return _file().csv_units.get(unit, unit.lower().replace("/", "_per_").replace(" ", "_"))
 
 
 def groups() -> tuple[str, ...]:
@@ -86,7 +129,7 @@ def recipes(kind: Microarchitecture | None) -> dict[str, Recipe]:
     return {name: recipe for name, recipe in generic.items() if recipe.portable} | kind.catalogue.recipes
 
 
-def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere: frozenset[str]) -> MetricDefinition:
+def definition(name: MetricFacts, kinds: Sequence[tuple[str, Recipe]], elsewhere: frozenset[str]) -> MetricDefinition:
     """The metric over one kind of core, or summed over several: ``kinds`` are PMU names with their recipes.
 
     On several kinds an event is called as perf calls it, ``cpu_core/cycles/``; those that no core's PMU counts
@@ -108,7 +151,7 @@ def definition(name: MetricName, kinds: Sequence[tuple[str, Recipe]], elsewhere:
     )
 
 
-def efficiency_core_share(name: MetricName, pmus: Sequence[str]) -> MetricDefinition | None:
+def efficiency_core_share(name: MetricFacts, pmus: Sequence[str]) -> MetricDefinition | None:
     """How much of the cycles ran on efficiency cores, from the cycles of every kind of core; None where there is only
     one kind, or none that is known to be efficient."""
     efficient = [pmu for pmu in pmus if pmu in EFFICIENT]

@@ -16,7 +16,7 @@ from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import (
     EFFICIENCY_CORE_SHARE,
     GIVEN_OPERANDS,
-    MetricName,
+    MetricFacts,
     definition,
     efficiency_core_share,
     groups,
@@ -112,7 +112,7 @@ class _Selecting:
 
     # --- metrics
 
-    def _want_metrics(self, metrics: Iterable[MetricName]) -> None:
+    def _want_metrics(self, metrics: Iterable[MetricFacts]) -> None:
         """A group's. Where the processor gives some of them, nobody misses those that it does not have at all, unless
         they are the ones that every report shows."""
         wanted = list(metrics)
@@ -120,10 +120,10 @@ class _Selecting:
         for metric in wanted:
             self._want_metric(metric, asked_for=metric.core or metric.group not in served)
 
-    def _owners(self, metric: MetricName) -> list[tuple[Kind, Recipe]]:
+    def _owners(self, metric: MetricFacts) -> list[tuple[Kind, Recipe]]:
         return [(kind, kind.recipes[metric.name]) for kind in self._kinds if metric.name in kind.recipes]
 
-    def _want_metric(self, metric: MetricName, *, asked_for: bool) -> None:
+    def _want_metric(self, metric: MetricFacts, *, asked_for: bool) -> None:
         if metric.name == EFFICIENCY_CORE_SHARE:
             self._want_efficiency_core_share(metric, asked_for=asked_for)
             return
@@ -146,7 +146,7 @@ class _Selecting:
         )
         self._count([(kind, event) for kind, events in found.items() for event in events])
 
-    def _want_efficiency_core_share(self, metric: MetricName, *, asked_for: bool) -> None:
+    def _want_efficiency_core_share(self, metric: MetricFacts, *, asked_for: bool) -> None:
         made = efficiency_core_share(metric, [kind.pmu_name for kind in self._kinds])
         if made is not None:
             self._metrics[metric.name] = made

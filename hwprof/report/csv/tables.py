@@ -12,6 +12,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis.energy import SCHEMA as ENERGY_SCHEMA
+from hwprof.hardware.metrics import csv_unit
 from hwprof.report.csv import threads
 from hwprof.report.document.kernels_schema import Sampled, SampledFigures, SampledKernel, SampledLayer
 from hwprof.report.document.primitives_schema import Primitive
@@ -38,15 +39,6 @@ UNITS: Final = {
     "joules_error": "energy_error_joules",
     "joules_above_idle": "energy_above_idle_joules",
     "joules_per_iteration": "energy_per_iteration_joules",
-}
-METRIC_UNITS: Final = {
-    "%": "percent",
-    "% of slots": "percent_of_slots",
-    "GHz": "ghz",
-    "GFLOP/s": "gflop_per_s",
-    "GB/s": "gbyte_per_s",
-    "GB/s, whole machine": "gbyte_per_s",
-    "CPUs": "cpus",
 }
 NESTED: Final = ("threads", "operators")
 """Of a sampled layer: lists, which JSON has."""
@@ -206,6 +198,6 @@ def _event_cells(rows: Sequence[Figures], event: Event) -> dict[str, list[Any]]:
 def metric_header(metric: MetricInfo) -> str:
     """A metric's column: its name and unit; "modelled" stands in it where the model's own figures went into it,
     "instrumented" or "simulated" where counts of followed code did."""
-    unit = METRIC_UNITS.get(metric.unit, metric.unit.lower().replace("/", "_per_").replace(" ", "_"))
+    unit = csv_unit(metric.unit)
     followed = [source for source in FOLLOWED if source in metric.sources]
     return "_".join([metric.name, *(["modelled"] if metric.provenance == "modelled" else followed), unit])

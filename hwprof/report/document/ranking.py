@@ -7,15 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.errors import HwprofError, UsageError
+from hwprof.hardware.metrics import facts
 from hwprof.report.document.schema import Event, Layer, MetricInfo
 
 OWN: Final = ("time", "macs", "bytes", "parameters", "calls", "order")
-SMALLEST_FIRST: Final = (
-    "order", "ipc", "frequency", "gflops", "gbytes", "intensity", "cpus_used", "parallel_efficiency", "balance",
-    "counted_gflops", "counted_gflops_fp32", "counted_gflops_fp64", "counted_gflops_fp16", "counted_gflops_bf16",
-    "topdown_retiring", "vector_fp_share",
-)  # fmt: skip
-"""Where little is what a reader looks for; everything else is sorted with the largest first."""
 
 
 def rank(
@@ -34,7 +29,9 @@ def rank(
     missing = next((metric.missing for metric in metrics if metric.name == sort), None)
     if missing is not None:
         raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)
-    sign = 1 if sort in SMALLEST_FIRST else -1
+    known_facts = facts().get(sort)
+    smallest_first = sort == "order" or (known_facts is not None and known_facts.better == "larger")
+    sign = 1 if smallest_first else -1
     figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
     ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
     rest = [path for figure, _, path in figures if figure is None]

@@ -8,48 +8,26 @@ from functools import cache
 from typing import Final
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.hardware.metrics import vocabulary
+from hwprof.hardware.metrics import facts, vocabulary
 from hwprof.report.document.schema import Document, MetricInfo
 
 ALL: Final = "all"
-
-PRIORITY: Final = {
-    "cpi": 2,
-    "gflops": 3,
-    "counted_gflops": 4,
-    "llc_mpki": 5,
-    "cache_mpki": 5,
-    "l2_mpki": 7,
-    "memory_stalls": 8,
-    "cpus_used": 9,
-    "efficiency_core_share": 10,
-    "frequency": 11,
-    "branch_mpki": 12,
-    "intensity": 13,
-    "dram_gbytes": 14,
-    "uncore_dram_gbytes": 14,
-    "gbytes": 15,
-    "page_faults": 16,
-    "balance": 17,
-}
-"""Which metric a narrow terminal shows first; those not named come after."""
 
 AFTER_CHOSEN: Final = 1000
 """What is not a metric comes after the metrics that were asked for."""
 
 LAST: Final = 20
+"""The place of metrics that ``metrics.toml`` gives none, and (behind all others) of those that are missing."""
+
 MISSING: Final = 40
 HOLE: Final = "cpi"
 """The metric that is shown as a dash even where there is little room: a reader must see that counters are missing."""
 
-ELSEWHERE: Final = ("topdown", "uncore_dram_read_gbytes", "uncore_dram_write_gbytes", "counted_flops")
-"""Groups and metrics that have sections of their own."""
+LAYERS: Final = "layers"
+"""The section of metrics that stand in the tables of layers, stages and layer types."""
 
 FOLLOWED: Final = ("instrumented", "simulated")
 """Provenances of what was counted by following the code, which has a section of its own."""
-
-PAIRS: Final = {"counted_gflops": "gflops"}
-"""Metrics that stand behind another one, to be compared with it."""
 
 
 def expand(items: Sequence[str], document: Document) -> list[str]:
@@ -90,10 +68,22 @@ def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[Metri
         metric
         for metric in document.metrics
         if (metric.core or metric.missing is None)
-        and not {metric.name, metric.group} & set(ELSEWHERE)
+        and section(metric.name) == LAYERS
         and (metric.name in _defaults() or not is_followed(metric))
     ]
     return [(metric, _priority(metric)) for metric in _paired(usual)]
+
+
+def section(metric: str) -> str:
+    """The section that shows a metric."""
+    known = facts().get(metric)
+    return known.section if known is not None else LAYERS
+
+
+def is_behind(metric: str, shown: str) -> bool:
+    """Whether a metric is to be compared with another one, and stands behind it."""
+    known = facts().get(metric)
+    return known is not None and known.behind == shown
 
 
 def is_followed(metric: MetricInfo) -> bool:
@@ -108,14 +98,15 @@ def _defaults() -> frozenset[str]:
 
 
 def _priority(metric: MetricInfo) -> int:
-    rank = PRIORITY.get(metric.name, LAST)
+    known = facts().get(metric.name)
+    rank = LAST if known is None or known.narrow is None else known.narrow
     return rank if metric.missing is None or metric.name == HOLE else rank + MISSING
 
 
 def _paired(metrics: list[MetricInfo]) -> list[MetricInfo]:
     """In order, but a metric that is to be compared with another one stands right behind it."""
     names = {metric.name for metric in metrics}
-    behind = {second: first for second, first in PAIRS.items() if {second, first} <= names}
+    behind = {second: first for second in names for first in names if is_behind(second, first)}
     by_name = {metric.name: metric for metric in metrics}
     ordered = []
     for metric in metrics:

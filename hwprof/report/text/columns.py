@@ -7,15 +7,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.hardware.catalogue import GENERIC, catalogue
-from hwprof.hardware.metrics import vocabulary
+from hwprof.hardware.metrics import facts
 from hwprof.report.document.schema import Document, Figures, Layer, MetricInfo, ThreadParts
 from hwprof.report.text import choice, figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
-
-SHORT: Final = {"counted_gflops": "counted"}
-"""Shorter titles where the column before says the rest (``choice.PAIRS``)."""
 
 CPI: Final = "cpi"
 BY_THREAD: Final = "cpi by thread"
@@ -38,11 +35,10 @@ def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool
     columns: list[Column] = []
     for metric, priority in choice.choose(page.document, page.metrics):
         if modelled or metric.provenance != "modelled":
-            paired = bool(columns) and columns[-1].key == choice.PAIRS.get(metric.name)
-            title = SHORT.get(metric.name, metric.title) if paired else metric.title
+            paired = bool(columns) and choice.is_behind(metric.name, columns[-1].key)
             columns.append(
                 Column(
-                    header=title + marks(metric, page.glyphs),
+                    header=_title(metric, paired=paired) + marks(metric, page.glyphs),
                     cells=_cells(rows, metric, page),
                     priority=priority,
                     key=metric.name,
@@ -51,6 +47,12 @@ def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool
             if metric.name == CPI:
                 columns += _by_thread(rows, page)
     return columns
+
+
+def _title(metric: MetricInfo, *, paired: bool) -> str:
+    """Shorter where the column before says the rest."""
+    known = facts().get(metric.name)
+    return (known.short_title if paired and known is not None else None) or metric.title
 
 
 def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
@@ -117,7 +119,7 @@ def caveats(metrics: Sequence[MetricInfo], *, meanings: bool = True) -> list[str
 
     Metrics of which the same is to be said share a line.
     """
-    general = {metric.name: metric.meaning for metric in vocabulary()}
+    general = {metric.name: metric.meaning for metric in facts().values() if metric.formula is None}
     notes: dict[str, list[str]] = {}
     for metric in metrics:
         own = meanings and metric.name in general and metric.meaning not in (general[metric.name], metric.title)

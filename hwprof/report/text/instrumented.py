@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from hwprof.hardware.metrics import facts
 from hwprof.report.document.schema import Event, Followed, Kernel, Layer, MetricInfo
 from hwprof.report.text import choice, columns, figures, kernel_cells
 from hwprof.report.text.grid import Column
@@ -21,9 +22,6 @@ LONGEST: Final = 60
 INSTRUCTIONS: Final = ".instructions"
 FEW: Final = 6
 """Up to so many events are named below the table."""
-
-IN_OTHER_TABLES: Final = ("ipc", "counted_flops", "counted_gflops", "instruction_ratio")
-"""Metrics that the tables of layers show, or that are another one's inverse."""
 
 
 def show(page: Page) -> None:
@@ -143,11 +141,17 @@ def metric_columns(
     """The pass's metrics that have something to say of these rows; CPI before the others, whose priorities begin with
     ``first``."""
     made = []
-    for number, metric in enumerate(metric for metric in found.metrics if metric.name not in IN_OTHER_TABLES):
+    for number, metric in enumerate(metric for metric in found.metrics if not _is_elsewhere(metric.name)):
         values = [row.get(metric.name) for row in rows]
         if any(values):
             made.append(_metric_column(metric, values, 2 if metric.name == CPI else first + number, page))
     return made
+
+
+def _is_elsewhere(metric: str) -> bool:
+    """Whether tables of other sections show it, or a metric that tells the same."""
+    known = facts().get(metric)
+    return known is not None and (known.section != choice.LAYERS or bool(known.behind or known.inverse_of))
 
 
 def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority: int, page: Page) -> Column:

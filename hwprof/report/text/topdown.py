@@ -5,19 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hwprof.hardware.metrics import facts
 from hwprof.report.document.schema import Layer, MetricInfo
 from hwprof.report.text import columns, figures
 from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
-
-LEVELS: Final = {
-    "topdown_retiring": ("topdown_light", "topdown_heavy"),
-    "topdown_bad_speculation": ("topdown_branch_mispredict", "topdown_machine_clears"),
-    "topdown_frontend": ("topdown_fetch_latency", "topdown_fetch_bandwidth"),
-    "topdown_backend": ("topdown_memory", "topdown_core"),
-    "topdown_smt": (),
-}
-"""The first level with its parts on the second."""
 
 OPTIONAL: Final = "topdown_smt"
 """Only some processors tell it; the others' slots are whole without it."""
@@ -33,7 +25,8 @@ def show(page: Page) -> None:
     """The section; nothing where no such metric was measured. Where there is room, a bar of all slots, and the second
     level below the first."""
     found = {metric.name: metric for metric in page.document.metrics if metric.missing is None}
-    first = [found[name] for name in LEVELS if name in found]
+    levels = _levels()
+    first = [found[name] for name in levels if name in found]
     layers = [layer for layer in page.hottest() if any(layer.metrics.get(metric.name) is not None for metric in first)]
     if not layers:
         return
@@ -41,7 +34,7 @@ def show(page: Page) -> None:
     rows = [*layers, *sums]
     header, names = page.names(layers)
     names += [page.document.whole for _ in sums]
-    parts = {metric.name: [found[part] for part in LEVELS[metric.name] if part in found] for metric in first}
+    parts = {metric.name: [found[part] for part in levels[metric.name] if part in found] for metric in first}
 
     def candidates_of(lines: int) -> list[Column]:
         found = [Column(header, _lines(names, [SECOND for _ in rows], lines), right=False, least=PATH)]
@@ -77,6 +70,16 @@ def show(page: Page) -> None:
     )
 
 
+def _levels() -> dict[str, list[str]]:
+    """The metrics of the first level, each with its parts on the second."""
+    known = [metric for metric in facts().values() if metric.section == "topdown"]
+    return {
+        metric.name: [part.name for part in known if part.part_of == metric.name]
+        for metric in known
+        if metric.part_of is None
+    }
+
+
 def _lines(cells: Sequence[str], below: Sequence[str], lines: int) -> list[str]:
     """The cells of a column, with another one below each where rows have two lines."""
     return [text for pair in zip(cells, below, strict=True) for text in pair[:lines]]
@@ -91,7 +94,7 @@ def _bar(row: Layer, first: Sequence[MetricInfo], page: Page) -> str:
     values = [row.metrics.get(metric.name) for metric in first]
     known = [value for value in values if value is not None]
     names = {metric.name for metric in first}
-    if len(known) < len(values) or not names >= LEVELS.keys() - {OPTIONAL}:
+    if len(known) < len(values) or not names >= _levels().keys() - {OPTIONAL}:
         return ""
     return figures.stacked_bar([value / 100 for value in known], BAR, page.glyphs)
 

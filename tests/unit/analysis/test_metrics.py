@@ -13,14 +13,13 @@ from hwprof.analysis.metrics import (
     definitions,
     evaluate,
     events_of,
-    independent,
     is_modelled,
     missing_operands,
     operands_of,
     over_kinds,
 )
 from hwprof.hardware.catalogue import microarchitectures
-from hwprof.hardware.metrics import vocabulary
+from hwprof.hardware.metrics import independent, vocabulary
 from hwprof.run.manifest import CoreKind, EventInfo, MetricDefinition, PassRecord
 from tests.support.synthetic_run import Processor, _machine
 
@@ -179,4 +178,3 @@ def test_definitions_are_sound() -> None:
     assert events_of(named("balance")) == ("task-clock",)
     assert events_of(named("uncore_dram_gbytes")) == ()
     assert {found.name for found in DEFINITIONS if is_modelled(found)} == {"gflops", "gbytes", "intensity"}
-    assert not {found.name for found in independent()} & {name.name for name in vocabulary()}

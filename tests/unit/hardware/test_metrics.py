@@ -1,12 +1,26 @@
 from __future__ import annotations
 
+import re
+from typing import get_args
+
 import polars as pl
 import pytest
 
 from hwprof.hardware.catalogue import Recipe, microarchitecture
-from hwprof.hardware.metrics import MetricName, definition, groups, operands, recipes, vocabulary
+from hwprof.hardware.metrics import (
+    MetricFacts,
+    Section,
+    csv_unit,
+    definition,
+    facts,
+    groups,
+    independent,
+    operands,
+    recipes,
+    vocabulary,
+)
 
-NAME = MetricName(name="x", title="X", unit="%", digits=1, group="cpi", meaning="of the vocabulary")
+NAME = MetricFacts(name="x", title="X", unit="%", digits=1, group="cpi", meaning="of the vocabulary")
 COUNTS = {"a": 3.0, "b": 5.0, "c": 7.0, "t": 2.0, "big/a/": 3.0, "big/b/": 5.0, "small/a/": 11.0, "small/c/": 7.0}
 
 
@@ -62,6 +76,25 @@ def test_names_and_groups_of_the_vocabulary() -> None:
     assert groups()[:2] == ("cpi", "cache")
     assert not {"all", "default"} & {*names, *groups()}
     assert {metric.group for metric in vocabulary()} == set(groups())
+
+
+def test_every_metric_has_one_place() -> None:
+    known = facts()
+    assert {*known} == {metric.name for metric in vocabulary()} | {metric.name for metric in independent()}
+    for metric in known.values():
+        other = metric.part_of or metric.behind
+        if other is not None:
+            assert known[other].group == metric.group or metric.behind, metric.name
+            assert known[other].section == metric.section, metric.name
+        assert bool(metric.short_title) == bool(metric.behind), metric.name
+    assert {metric.section for metric in known.values()} == set(get_args(Section))
+
+
+def test_units_of_csv_headers_are_words() -> None:
+    units = {csv_unit(metric.unit) for metric in facts().values()}
+    assert {"cycles_per_instruction", "percent", "misses_per_1000_instructions", "gflop_per_s"} <= units
+    assert all(re.fullmatch(r"[a-z0-9_]+", unit) for unit in units)
+    assert csv_unit("Apples/Tree of Mine") == "apples_per_tree_of_mine"
 
 
 def test_an_unknown_processor_has_the_generic_recipes_and_a_known_one_only_the_portable_ones() -> None:
