@@ -63,7 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
                     log.write(done.stdout + done.stderr)
             found = dict(failed(junit)) if junit.exists() else {}
             broken += done.returncode != 0
-            counts.update(found)
+            counts.update(found.keys())
             reasons |= found
             last = (done.stdout.strip().splitlines() or [done.stderr.strip()])[-1]
             print(f"{number}/{options.times}: {last} [{monotonic() - begin:.0f} s]", *found, sep="\n    ", flush=True)

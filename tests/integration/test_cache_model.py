@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import platform
-import subprocess
-import sys
 import textwrap
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from collectors.instrumented.engine import processor_flags
 from hwprof.run.manifest import decode
+from tests.support.command import hwprof
 from tests.support.instrumented_process import child
 from tests.support.requirements import require_module
 
@@ -347,20 +346,8 @@ MODEL = """
 def test_through_the_command_line(tmp_path: Path) -> None:
     require_module("frida")
     (tmp_path / "tiny.py").write_text(textwrap.dedent(MODEL))
-    command = [
-        sys.executable,
-        "-m",
-        "hwprof",
-        "collect",
-        "--model",
-        "tiny:small",
-        "--iterations",
-        "4",
-        "--threads",
-        "1",
-    ]
-    command += ["--passes", "measure", "--cache", "l2=64K/8", "--format", "json"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=300, check=False)
+    begin = ("collect", "--model", "tiny:small", "--iterations", "4", "--threads", "1", "--passes", "measure")
+    done = hwprof(*begin, "--cache", "l2=64K/8", "--format", "json", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     json.loads(done.stdout)
     run = tmp_path / "results" / "latest"
@@ -378,8 +365,7 @@ def test_through_the_command_line(tmp_path: Path) -> None:
 
 def test_a_geometry_that_cannot_be_is_refused_before_anything_runs(tmp_path: Path) -> None:
     require_module("frida")
-    command = [sys.executable, "-m", "hwprof", "collect", "--model", "yolov8n", "--cache", "l1=48K/13"]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False)
+    done = hwprof("collect", "--model", "yolov8n", "--cache", "l1=48K/13", cwd=tmp_path)
     assert done.returncode == 2
     assert "l1=48K/13: the size is no multiple of 13 ways" in done.stderr
     assert not (tmp_path / "results").exists()

@@ -22,6 +22,7 @@ from collectors.shared.symbols.jit import keep_perf_map
 from collectors.shared.symbols.resolver import Resolver
 from hwprof.hardware import machine
 from hwprof.run.directory import RunDirectory
+from tests.support.command import hwprof, hwprof_here, start_hwprof
 from tests.support.requirements import require_module, require_tool
 
 FACTORY = """
@@ -81,28 +82,23 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def collect(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hwprof", "collect", "--passes", "measure", "--iterations", "3", *arguments],
-        cwd=place,
-        env={**os.environ, "COLUMNS": "120", **environment},
-        capture_output=True,
-        text=True,
-        timeout=500,
-        check=False,
-    )
+SMALL = ("--passes", "measure", "--iterations", "3", "--model", "nets:small")
+
+
+def run_callgrind(place: Path, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return hwprof("collect", *SMALL, *arguments, cwd=place, columns=120, timeout_s=500, environment=environment)
 
 
 @pytest.fixture(scope="module")
 def simulated(place: Path) -> tuple[RunDirectory, str]:
-    done = collect(place, "--model", "nets:small", "--counters", "callgrind", "--cache-sim", "--output", "simulated")
+    done = run_callgrind(place, "--counters", "callgrind", "--cache-sim", "--output", "simulated")
     assert done.returncode == 0, done.stderr
     return RunDirectory.latest(place / "simulated"), done.stdout
 
 
 @pytest.fixture(scope="module")
 def plain(place: Path) -> RunDirectory:
-    done = collect(place, "--model", "nets:small", "--counters", "callgrind", "--output", "plain")
+    done = run_callgrind(place, "--counters", "callgrind", "--output", "plain")
     assert done.returncode == 0, done.stderr
     return RunDirectory.latest(place / "plain")
 
@@ -206,9 +202,7 @@ def test_the_report_says_what_these_figures_are(simulated: tuple[RunDirectory, s
     assert "instrumented: instructions, loads and stores" in printed
     assert "simulated: l1i-misses, l1d-misses and llc-misses" in printed
     assert "Kernels by instructions, pass callgrind" in printed
-    done = subprocess.run(
-        [sys.executable, "-m", "hwprof", "report", str(run.path), "--format", "json"], capture_output=True, check=True
-    )
+    done = hwprof_here("report", str(run.path), "--format", "json")
     found = next(one for one in json.loads(done.stdout)["followed"] if one["name"] == PASS)
     assert {event["name"]: event["provenance"] for event in found["events"]}["callgrind.l1d-misses"] == "simulated"
     first = next(layer for layer in found["layers"] if layer["path"] == "first")
@@ -224,13 +218,7 @@ def test_the_report_says_what_these_figures_are(simulated: tuple[RunDirectory, s
 
 def test_an_interruption_keeps_the_layers_done(place: Path) -> None:
     arguments = ("--model", "nets:deep", "--counters", "callgrind", "--output", "interrupted")
-    run = subprocess.Popen(
-        [sys.executable, "-m", "hwprof", "collect", "--passes", "measure", "--iterations", "2", *arguments],
-        cwd=place,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    run = start_hwprof("collect", "--passes", "measure", "--iterations", "2", *arguments, cwd=place)
     profile = place / "interrupted" / "latest" / "raw" / PASS / PASS / "callgrind.out"
     for _ in _until(300):
         if profile.exists() and profile.read_bytes().count(b"\npart: ") > 20:
@@ -260,13 +248,13 @@ def _until(seconds: float) -> Iterator[None]:
 
 
 def test_without_valgrind_nothing_starts_and_the_remedy_is_told(place: Path, tmp_path: Path) -> None:
-    done = collect(place, "--model", "nets:small", "--counters", "callgrind", PATH=str(tmp_path))
+    done = run_callgrind(place, "--counters", "callgrind", PATH=str(tmp_path))
     assert done.returncode == 1
     assert "callgrind does not work here: valgrind is not installed" in done.stderr
     assert "apt-get install -y valgrind" in done.stderr
 
 
 def test_the_cache_simulation_needs_callgrind(place: Path) -> None:
-    done = collect(place, "--model", "nets:small", "--cache-sim")
+    done = run_callgrind(place, "--cache-sim")
     assert done.returncode == 2
     assert "auto,callgrind" in done.stderr

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import signal
 import subprocess
 import sys
@@ -15,6 +14,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.trace.kernel_slices import IDLE
+from tests.support.command import hwprof, start_hwprof
 from tests.support.perfetto import load
 from tests.support.requirements import missing, require_module, require_tool
 
@@ -32,18 +32,6 @@ def fixed():
 def _needs_models() -> None:
     require_module("torch")
     require_module("ultralytics")
-
-
-def hwprof(*arguments: str, cwd: Path, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-m", "hwprof", *arguments],
-        cwd=cwd,
-        env={**os.environ, "COLUMNS": "100", **environment},
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
 
 
 @pytest.fixture(scope="module")
@@ -75,8 +63,8 @@ def test_the_run_holds_everything(collected: tuple[RunDirectory, str]) -> None:
 def test_compiling_the_edge_reader_is_not_taken_for_work_of_the_model(tmp_path: Path) -> None:
     """At first use a compiler runs as a child of the worker; a short run would notice its processor time."""
     require_tool("cc")
-    arguments = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--passes", "measure", "--format", "json")
-    done = hwprof("collect", *arguments, "--no-instrumented", cwd=tmp_path, XDG_CACHE_HOME=str(tmp_path / "cache"))
+    arguments = (*SMALL, "--iterations", "2", "--passes", "measure", "--format", "json")
+    done = hwprof("collect", *arguments, cwd=tmp_path, environment={"XDG_CACHE_HOME": str(tmp_path / "cache")})
     assert done.returncode == 0, done.stderr
     assert list((tmp_path / "cache/hwprof").glob("group_reads-*.so"))
     assert not [note for note in json.loads(done.stdout)["notes"] if "child processes" in note]
@@ -218,13 +206,7 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments: list[str], status: 
 
 
 def _start(place: Path, *more: str) -> subprocess.Popen[str]:
-    return subprocess.Popen(
-        [sys.executable, "-m", "hwprof", "collect", *SMALL, "--iterations", "100000", *more],
-        cwd=place,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    return start_hwprof("collect", *SMALL, "--iterations", "100000", *more, cwd=place)
 
 
 def _wait_for(place: Path, what: str) -> Path:
@@ -286,7 +268,7 @@ def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: dying\nVersion: 1\n")
     (information / "entry_points.txt").write_text("[hwprof.collectors]\ndying = dying:Dying\n")
-    done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, PYTHONPATH=str(tmp_path))
+    done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     (record,) = RunDirectory.latest(tmp_path / "results").manifest.passes
     states = {collector.name: (collector.state, collector.reason) for collector in record.collectors}

@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import platform
-import subprocess
-import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import polars as pl
 import pytest
 
 from collectors.instrumented.engine import processor_flags
-from hwprof.run.manifest import decode
-from tests.support.instrumented_process import ROOT, child
+from hwprof.run.manifest import Manifest
+from tests.support.command import TESTS_MODELS, collect
+from tests.support.instrumented_process import child
 from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
@@ -131,21 +130,16 @@ def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str)
     assert any("not followed" in note and thread in note for note in notes)
 
 
-def collect(model: str, folder: Path) -> tuple[Any, pl.DataFrame]:
+def count(model: str, folder: Path) -> tuple[Manifest, pl.DataFrame]:
     """A run's record, and what was counted in its leaf layers by following them: path, event, value."""
     require_module("frida")
-    command = [sys.executable, "-m", "hwprof", "collect", "--model", f"tests.support.models.instrumented:{model}"]
-    command += ["--iterations", "3", "--threads", "2", "--passes", "measure", "--counters", "instrumented"]
-    done = subprocess.run(
-        [*command, "--output", str(folder)], cwd=ROOT, capture_output=True, text=True, timeout=300, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    run = folder / "latest"
-    spans = pl.read_parquet(run / "spans.parquet").filter(pl.col("pass") == "instrumented", pl.col("kind") == "layer")
-    counts = pl.read_parquet(run / "counts.parquet").filter(pl.col("pass") == "instrumented")
+    arguments = ("--model", f"tests.support.models.instrumented:{model}", "--iterations", "3", "--threads", "2")
+    run = collect(folder, *arguments, "--passes", "measure", "--counters", "instrumented", environment=TESTS_MODELS)
+    spans = run.read("spans").filter(pl.col("pass") == "instrumented", pl.col("kind") == "layer")
+    counts = run.read("counts").filter(pl.col("pass") == "instrumented")
     counted = counts.join(spans.select("span", "path"), on="span").group_by("path", "event", "iteration")
     last = counted.agg(pl.col("value").sum()).filter(pl.col("iteration") == pl.col("iteration").max())
-    return decode((run / "run.json").read_bytes()), last
+    return run.manifest, last
 
 
 @pytest.mark.parametrize(
@@ -159,7 +153,7 @@ def collect(model: str, folder: Path) -> tuple[Any, pl.DataFrame]:
     ],
 )
 def test_a_run_of_the_command_counts_it(model: str, layers: list[str], tmp_path: Path) -> None:
-    manifest, counted = collect(model, tmp_path)
+    manifest, counted = count(model, tmp_path)
     assert [(record.name, record.status) for record in manifest.passes][-1] == ("instrumented", "completed")
     instructions = counted.filter(pl.col("event") == "instrumented.instructions")
     assert sorted(instructions["path"]) == layers

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import platform
 import signal
 import subprocess
-import sys
 import textwrap
 import time
 from pathlib import Path
@@ -16,6 +14,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
+from tests.support.command import hwprof, start_hwprof
 from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
@@ -79,27 +78,15 @@ LAYERS = 60
 PASSES = ("--passes", "measure")
 
 
-def command(folder: Path, model: str, *options: str) -> list[str]:
+def arguments(folder: Path, model: str, *options: str) -> list[str]:
     require_module("frida")
     (folder / "tiny.py").write_text(textwrap.dedent(MODEL).replace("LAYERS", str(LAYERS)))
-    begin = [sys.executable, "-m", "hwprof", "collect", "--model", f"tiny:{model}", "--iterations", "2"]
-    return [*begin, "--threads", "2", "--output", str(folder / "runs"), *PASSES, *options]
+    begin = ["collect", "--model", f"tiny:{model}", "--iterations", "2", "--threads", "2"]
+    return [*begin, "--output", str(folder / "runs"), *PASSES, *options]
 
 
-def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "ONEDNN_JIT_PROFILE"} | {"COLUMNS": "200"}
-
-
-def collect(folder: Path, model: str, *options: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        command(folder, model, *options),
-        cwd=folder,
-        env=environment() | more,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
+def collect(folder: Path, model: str, *options: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return hwprof(*arguments(folder, model, *options), cwd=folder, columns=200, environment=environment)
 
 
 def passes(folder: Path) -> tuple[RunDirectory, dict[str, PassRecord]]:
@@ -192,14 +179,7 @@ def test_what_goes_wrong_unasked_is_recorded_and_no_failure(tmp_path: Path) -> N
 
 
 def test_an_interruption_keeps_the_layers_done(tmp_path: Path) -> None:
-    run = subprocess.Popen(
-        command(tmp_path, "slow", "--counters", "instrumented"),
-        cwd=tmp_path,
-        env=environment(),
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
+    run = start_hwprof(*arguments(tmp_path, "slow", "--counters", "instrumented"), cwd=tmp_path)
     called = tmp_path / "called"
     deadline = time.monotonic() + 200
     while not called.exists() or called.stat().st_size < 20:

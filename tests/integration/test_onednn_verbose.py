@@ -25,12 +25,13 @@ from hwprof.report.document.primitives import find
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from hwprof.session.collector import PassContext
+from tests.support.command import TESTS_MODELS, collect, hwprof_here
 from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 
 SHORT = ("--collectors", COLLECTOR, "--iterations", "2", "--warmup", "1", "--threads", "2")
-ROOT = Path(__file__).parents[2]
+MIXED = ("--model", "tests.support.models.onednn:mixed")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,14 +39,6 @@ def _needs() -> None:
     torch = require_module("torch")
     if not torch.backends.mkldnn.is_available():
         missing("a PyTorch with oneDNN")
-
-
-def collect(cwd: Path, *arguments: str, **environment: str) -> RunDirectory:
-    command = [sys.executable, "-m", "hwprof", "collect", *SHORT, *arguments]
-    variables = {**os.environ, "PYTHONPATH": str(ROOT), **environment}
-    done = subprocess.run(command, cwd=cwd, env=variables, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    return RunDirectory.latest(cwd / "results")
 
 
 def analysed(run: RunDirectory) -> Primitives:
@@ -57,7 +50,7 @@ def analysed(run: RunDirectory) -> Primitives:
 @pytest.fixture(scope="module")
 def yolo(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     require_module("ultralytics")
-    return collect(tmp_path_factory.mktemp("yolo"), "--model", "yolov8n", "--imgsz", "320")
+    return collect(tmp_path_factory.mktemp("yolo"), *SHORT, "--model", "yolov8n", "--imgsz", "320")
 
 
 def shape(text: str) -> list[int]:
@@ -112,12 +105,12 @@ def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
 
 
 def test_a_run_in_which_onednn_did_not_report(tmp_path: Path) -> None:
-    run = collect(tmp_path, "--model", "tests.support.models.onednn:mixed", "--passes", "measure")
+    run = collect(tmp_path, *SHORT, *MIXED, "--passes", "measure", environment=TESTS_MODELS)
     assert find(run) is None
 
 
 def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) -> None:
-    run = collect(tmp_path, "--model", "tests.support.models.onednn:mixed", ONEDNN_MAX_CPU_ISA="SSE41")
+    run = collect(tmp_path, *SHORT, *MIXED, environment={**TESTS_MODELS, "ONEDNN_MAX_CPU_ISA": "SSE41"})
     found = analysed(run)
     assert found.not_joined() == {}
     kinds = {(row["path"], row["primitive"]): row["fallback"] for row in found.warnings.iter_rows(named=True)}
@@ -131,8 +124,7 @@ def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) 
     assert told is not None
     assert {fallback.layers[0] for fallback in told.fallbacks} == {path for path, _ in kinds}
     assert {fallback.remedy for fallback in told.fallbacks} == {"ONEDNN_MAX_CPU_ISA=SSE41 is set: unset it"}
-    command = [sys.executable, "-m", "hwprof", "report", str(run.path)]
-    printed = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    printed = hwprof_here("report", str(run.path)).stdout
     assert "warning: rnn by ref" in printed
 
 

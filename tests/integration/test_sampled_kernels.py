@@ -3,10 +3,6 @@ convolutions."""
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import polars as pl
 import pytest
 
@@ -18,13 +14,14 @@ from hwprof.analysis.samples import attribute_samples, coverage
 from hwprof.analysis.waiting import off_cpu, parallelism, threads_by_layer
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import empty
+from tests.support.command import collect
 from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 
 THREADS = 2
 COMMAND = (
-    *("collect", "--model", "yolov8n", "--imgsz", "320", "--threads", str(THREADS)),
+    *("--model", "yolov8n", "--imgsz", "320", "--threads", str(THREADS)),
     *("--collectors", "sampler,torch_profiler", "--passes", "trace", "--frequency", "1999", "--iterations", "20"),
 )
 
@@ -66,17 +63,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
     if not available.ok:
         missing(f"perf events ({available.reason})")
     place = tmp_path_factory.mktemp("named")
-    done = subprocess.run(
-        [sys.executable, "-m", "hwprof", *COMMAND],
-        cwd=place,
-        env=os.environ,
-        capture_output=True,
-        text=True,
-        timeout=300,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return Sampled(RunDirectory.latest(place / "results"))
+    return Sampled(collect(place, *COMMAND))
 
 
 def test_samples_of_the_inference_have_a_layer_or_lie_between_layers(found: Sampled) -> None:

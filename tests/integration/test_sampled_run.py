@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -13,6 +10,7 @@ import pytest
 from collectors.sampler import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
+from tests.support.command import collect, hwprof
 from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
@@ -30,17 +28,10 @@ def _needs() -> None:
         missing(f"perf events ({available.reason})")
 
 
-def collect(cwd: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "hwprof", "collect", *SMALL, *arguments]
-    return subprocess.run(command, cwd=cwd, env=os.environ, capture_output=True, text=True, timeout=300, check=False)
-
-
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     place = tmp_path_factory.mktemp("sampled")
-    done = collect(place, "--collectors", "sampler", "--frequency", str(FREQUENCY_HZ))
-    assert done.returncode == 0, done.stderr
-    return RunDirectory.latest(place / "results")
+    return collect(place, *SMALL, "--collectors", "sampler", "--frequency", str(FREQUENCY_HZ))
 
 
 def iterations(run: RunDirectory) -> pl.DataFrame:
@@ -101,9 +92,8 @@ def test_kernels_that_one_dnn_generated_can_be_named(run: RunDirectory) -> None:
 
 
 def test_the_measure_pass_is_sampled_where_that_is_wanted(tmp_path: Path) -> None:
-    done = collect(tmp_path, "--collectors", "sampler", "--passes", "measure", "--sample-passes", "measure")
-    assert done.returncode == 0, done.stderr
-    samples = RunDirectory.latest(tmp_path / "results").read("samples")
+    run = collect(tmp_path, *SMALL, "--collectors", "sampler", "--passes", "measure", "--sample-passes", "measure")
+    samples = run.read("samples")
     assert samples["pass"].unique().to_list() == ["measure"]
 
 
@@ -118,7 +108,7 @@ def test_the_measure_pass_is_sampled_where_that_is_wanted(tmp_path: Path) -> Non
 def test_what_cannot_be_is_refused_before_anything_runs(
     tmp_path: Path, arguments: tuple[str, ...], code: int, says: str
 ) -> None:
-    done = collect(tmp_path, *arguments)
+    done = hwprof("collect", *SMALL, *arguments, cwd=tmp_path)
     assert done.returncode == code
     assert says in " ".join(done.stderr.split())
     assert not (tmp_path / "results").exists()

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import subprocess
-import sys
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +17,7 @@ from hwprof.trace import pass_writer, sample_tracks
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace
 from tests.support import perfetto, synthetic_run, synthetic_samples
+from tests.support.command import collect
 from tests.support.requirements import missing, require_module
 from tests.support.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
 
@@ -232,11 +230,9 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     if not available.ok:
         missing(f"perf events ({available.reason})")
     place = tmp_path_factory.mktemp("real")
-    command = [sys.executable, "-m", "hwprof", "collect", "--model", "yolov8n", "--imgsz", "320", "--iterations", "3",
-               "--threads", "2", "--collectors", "sampler", "--passes", "trace"]  # fmt: skip
-    done = subprocess.run(command, cwd=place, env=os.environ, capture_output=True, text=True, timeout=300, check=False)
-    assert done.returncode == 0, done.stderr
-    yield Traced(RunDirectory.latest(place / "results"), place / "trace.pftrace")
+    arguments = ("--model", "yolov8n", "--imgsz", "320", "--iterations", "3", "--threads", "2")
+    run = collect(place, *arguments, "--collectors", "sampler", "--passes", "trace")
+    yield Traced(run, place / "trace.pftrace")
 
 
 def test_a_real_models_samples_are_shared_out_as_in_the_tables(real: Traced) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import polars as pl
@@ -12,6 +10,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from tests.pmu.machine import run_in_vm
+from tests.support.command import hwprof_here
 
 EVENTS = ("instructions", "cycles")
 FEW = 16
@@ -53,8 +52,7 @@ def test_cpi_is_what_the_emulation_makes_it(boots: list[RunDirectory]) -> None:
     assert rows.height == 5 * len(counted) > 0
     assert (rows["cycles"] == 2 * rows["instructions"]).all()
     # a run can be read on another machine than the one that it was measured on
-    command = [sys.executable, "-m", "hwprof", "report", str(boots[0].path), "--format", "json"]
-    document = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+    document = json.loads(hwprof_here("report", str(boots[0].path), "--format", "json").stdout)
     cpi = [layer["metrics"]["cpi"] for layer in document["layers"]]
     assert cpi == [pytest.approx(2.0, rel=1e-12)] * len(cpi)
     assert len(cpi) >= 5

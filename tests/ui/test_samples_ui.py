@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import pytest
 
 from tests.support import synthetic_run, synthetic_samples
+from tests.support.command import start_hwprof
 from tests.support.requirements import require_module, require_tool
 
 if TYPE_CHECKING:
@@ -26,8 +25,7 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
 
     run = synthetic_run.build(tmp_path_factory.mktemp("results"))
     synthetic_samples.add(run)
-    command = [sys.executable, "-m", "hwprof", "open", str(run.path), "--offline", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+    with start_hwprof("open", str(run.path), "--offline", "--no-browser") as server:
         assert server.stdout is not None
         try:
             yield look(chromium, server.stdout.readline().strip(), tmp_path_factory.mktemp("ui") / "samples.png")

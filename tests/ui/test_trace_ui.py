@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -12,6 +10,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_run
+from tests.support.command import start_hwprof
 from tests.support.requirements import require_module, require_tool
 
 if TYPE_CHECKING:
@@ -31,8 +30,7 @@ def shown(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterat
     require_module("playwright")
     from tests.support.perfetto.ui import look
 
-    command = [sys.executable, "-m", "hwprof", "open", str(run.path), "--offline", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as server:
+    with start_hwprof("open", str(run.path), "--offline", "--no-browser") as server:
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         try:

@@ -1,0 +1,93 @@
+"""Bounds of statistical tests: from counts at a stated confidence and from the disturbance that was measured, never
+from what a quiet machine happens to give.
+
+Two kinds of error are kept apart. What is left to chance (which instruction a sample hits) has an interval at
+``CONFIDENCE``. What other programs and the hypervisor do to a measurement is measured beside it, by ``Disturbance``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import NormalDist
+from typing import Any, Final
+
+from hwprof.hardware import machine
+
+CONFIDENCE: Final = 1 - 1e-6
+"""Of a whole test: a suite with a hundred such tests fails by chance once in ten thousand runs."""
+
+RESTART_S: Final = 20e-6
+"""Off by how much a sampling timer may be when its thread is taken off a processor and put back: the kernel restarts it
+after 10 µs at least, and the switch itself is charged to neither side the same."""
+
+_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+
+
+def standard_errors(comparisons: int = 1) -> float:
+    """How many standard errors the largest of so many comparisons may be off, at ``CONFIDENCE`` for all of them."""
+    return NormalDist().inv_cdf(1 - (1 - CONFIDENCE) / (2 * comparisons))
+
+
+def different_shares(ours: Counter[Any], theirs: Counter[Any], systematic: float) -> dict[Any, tuple[float, float]]:
+    """The shares that differ by more than chance and ``systematic``: two samples of the same work, by what was hit.
+
+    The standard error is that of a difference of two binomial shares, with one more hit and miss each (Agresti and
+    Caffo), since many things are hit seldom.
+    """
+    here, there = ours.total() + 2, theirs.total() + 2
+    keys = ours | theirs
+    found = {}
+    for key in keys:
+        one, other = (ours[key] + 1) / here, (theirs[key] + 1) / there
+        error = (one * (1 - one) / here + other * (1 - other) / there) ** 0.5
+        if abs(one - other) > standard_errors(len(keys)) * error + systematic:
+            found[key] = (one, other)
+    return found
+
+
+@dataclass
+class Disturbance:
+    """What others did to some processes meanwhile. Seconds are sums over their threads; those of threads that ended
+    meanwhile are missing."""
+
+    stolen_s: float = 0.0
+    """Processor time that the hypervisor took from this machine, and that some clocks take for work. It is told in
+    ticks, so that one may be missing at each end."""
+    waited_s: float = 0.0
+    """How long they were ready to run and had no processor."""
+    switches: int = 0
+    """How often they were taken off a processor, whoever wanted that."""
+
+
+@contextmanager
+def disturbance(*pids: int) -> Iterator[Disturbance]:
+    """Measures it while the block runs; without ``pids`` for this process."""
+    pids = pids or (os.getpid(),)
+    found = Disturbance()
+    stolen_ns, before = machine.stolen_ns(), _threads(pids)
+    yield found
+    after, stolen_after_ns = _threads(pids), machine.stolen_ns()
+    if stolen_ns is not None and stolen_after_ns is not None:
+        found.stolen_s = (stolen_after_ns - stolen_ns) / 1e9 + 2 * _TICK_S * (stolen_after_ns > stolen_ns)
+    nothing = (0, 0)
+    found.waited_s = sum(waited - before.get(tid, nothing)[0] for tid, (waited, _) in after.items()) / 1e9
+    found.switches = sum(switches - before.get(tid, nothing)[1] for tid, (_, switches) in after.items())
+
+
+def _threads(pids: Sequence[int]) -> dict[str, tuple[int, int]]:
+    """Of each thread: ns that it waited for a processor, and how often it was taken off one."""
+    found = {}
+    for pid in pids:
+        for task in Path(f"/proc/{pid}/task").glob("*"):
+            try:
+                schedule, status = (task / "schedstat").read_text(), (task / "status").read_text()
+            except OSError:  # it has ended
+                continue
+            switches = sum(int(line.split()[1]) for line in status.splitlines() if "ctxt_switches" in line)
+            found[task.name] = (int(schedule.split()[1]), switches)
+    return found
