@@ -16,8 +16,8 @@ from typing import Final
 import polars as pl
 
 from collectors.shared.periodic_sampling import SamplingThread
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
 from hwprof.run.schema import conform
-from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 PERIOD_S: Final = 0.050
 PSS_PERIOD_S: Final = 1.0
@@ -117,7 +117,7 @@ class MemoryCollector:
 
     name = "memory"
     summary = "resident memory and page faults over time"
-    place = Place.BESIDE
+    place = Place.EXTERNAL
     wants_idle = False
     passes = frozenset({"measure", "trace"})
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import polars as pl
 
 from collectors.shared.periodic_sampling import SamplingThread
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
 from hwprof.hardware import machine
 from hwprof.run.schema import conform
-from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 POWERCAP = Path("/sys/class/powercap")
 PERIOD_S = 0.010
@@ -136,7 +136,7 @@ class RaplCollector:
 
     name = "rapl"
     summary = "energy of packages, cores and memory"
-    place = Place.BESIDE
+    place = Place.EXTERNAL
     wants_idle = True
     passes = frozenset({"measure", "trace"})
 

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from hwprof.collector import clocks
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
 from hwprof.run.manifest import ClockRecord
-from hwprof.session import clocks
-from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 if TYPE_CHECKING:  # imported when recording is over: it brings threads of its own
     import polars as pl
@@ -59,7 +59,7 @@ class TorchProfilerCollector:
 
     name = "torch_profiler"
     summary = "framework operators with input shapes (torch.profiler)"
-    place = Place.INSIDE
+    place = Place.IN_PROCESS
     passes = frozenset({"trace"})
     wants_idle = False
 

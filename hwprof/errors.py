@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import errno
 
+from hwprof.unavailable import explain
+
 
 class HwprofError(Exception):
     """A failure that the user is told about in one line: what went wrong and what to do next.
@@ -19,7 +21,7 @@ class HwprofError(Exception):
         self.remedy = remedy
 
     def __str__(self) -> str:
-        return f"{self.message} ({self.remedy})" if self.remedy else self.message
+        return explain(self.message, self.remedy)
 
 
 class UsageError(HwprofError):

@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from hwprof.collector.contract import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
 from hwprof.hardware import machine
-from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
 
 if TYPE_CHECKING:
     import polars as pl
@@ -52,7 +52,7 @@ class CallgrindCollector:
 
     name = "callgrind"
     summary = "instructions by layer and function under valgrind (SSE4.1, one thread), simulated cache misses"
-    place = Place.AROUND
+    place = Place.LAUNCHER
     passes = frozenset({PASS})
     wants_idle = False
 
@@ -115,7 +115,7 @@ class CallgrindCollector:
         simulates = bool(options.get("cache_sim"))
         return command(valgrind, raw, machine.caches(), cache_sim=simulates, waits=requests.can_request())
 
-    def harvest(self, raw: Path, pid: int) -> Collected:
+    def collect_results(self, raw: Path, pid: int) -> Collected:
         """The counts of the spans, and of the functions within them.
 
         Raises ``ProfileError`` where the profile contradicts itself, and ``OSError``.
@@ -200,7 +200,7 @@ class CallgrindCollector:
         self._toggle()
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
-        """No rows: it would take a minute here. The spans are kept for ``harvest``."""
+        """No rows: it would take a minute here. The spans are kept for ``collect_results``."""
         import polars as pl
 
         from collectors.callgrind.edges import Edges

@@ -7,7 +7,7 @@ from typing import Final
 
 import msgspec
 
-from hwprof.session.collector import CountedSpan
+from hwprof.collector.contract import CountedSpan
 
 FILE: Final = "edges.json"
 

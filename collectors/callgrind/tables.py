@@ -14,8 +14,8 @@ from collectors.shared.symbols.domains import Domain, domain_of
 from collectors.shared.symbols.kernels import UNKNOWN, UNKNOWN_LIBRARY, Kernel
 from collectors.shared.symbols.resolver import Resolver, named
 from collectors.shared.symbols.tables import kernels_table
+from hwprof.collector.contract import CountedSpan
 from hwprof.run.schema import empty
-from hwprof.session.collector import CountedSpan
 
 
 class Tables:

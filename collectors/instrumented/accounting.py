@@ -13,7 +13,7 @@ from collectors.instrumented.log import Integers, Log
 from collectors.instrumented.memory import Entries
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
-from hwprof.session.collector import CountedSpan
+from hwprof.collector.contract import CountedSpan
 
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which entries have something of it (their places, rising), and how much."""

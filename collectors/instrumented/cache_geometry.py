@@ -73,7 +73,7 @@ def parse(text: str) -> dict[str, Level]:
             raise UsageError(f"--cache: {entry!r} is not LEVEL=SIZE/WAYS", f"for example --cache {EXAMPLE}")
         name = match["level"].lower()
         if name not in LEVELS:
-            raise UsageError(f"--cache: no level is called {match['level']!r}", f"there are {', '.join(LEVELS)}")
+            raise UsageError(f"--cache: no level is called {match['level']!r}", f"one of {', '.join(LEVELS)}")
         if name in found:
             raise UsageError(f"--cache names {name} twice")
         size = int(match["size"]) * _UNITS[match["unit"].upper()]

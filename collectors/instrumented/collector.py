@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from collectors.instrumented.cache_model import CacheModel, wanted
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
+from hwprof.collector.contract import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
 from hwprof.errors import HwprofError
-from hwprof.session.collector import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
 from hwprof.session.plan import MEASURE
 
 if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and frida
@@ -41,7 +41,7 @@ class InstrumentedCollector:
 
     name = "instrumented"
     summary = "exact instructions, FLOPs, loads and stores by following the code, per layer and kernel, without a PMU"
-    place = Place.INSIDE
+    place = Place.IN_PROCESS
     wants_idle = False
     passes = frozenset({PASS})
 

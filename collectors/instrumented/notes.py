@@ -13,8 +13,8 @@ from collectors.instrumented.selftest import SelfTest
 from collectors.instrumented.uninstrumented import Unfollowed
 from collectors.shared.counting.threads import thread_name
 from collectors.shared.symbols.jit import perf_map_of
+from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
-from hwprof.session.collector import PassContext
 
 UNFOLLOWED_SHARE: Final = 0.002
 """Processor time of threads that were not followed that is worth a note."""

@@ -20,7 +20,7 @@ from collectors.shared.symbols.jit import Known, keep_perf_map
 from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.process import resolver
 from collectors.shared.symbols.tables import kernels_table
-from hwprof.session.collector import CountedSpan, PassContext
+from hwprof.collector.contract import CountedSpan, PassContext
 
 
 @dataclass(frozen=True)

@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Final
 
 from collectors.onednn_verbose.capture import standard_output_to
 from collectors.onednn_verbose.lines import Verbose, parse
+from hwprof.collector import clocks
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import ClockRecord
-from hwprof.session import clocks
-from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 if TYPE_CHECKING:  # imported when measuring is over: it brings threads of its own
     import polars as pl
@@ -39,7 +39,7 @@ class OnednnVerboseCollector:
 
     name = "onednn_verbose"
     summary = "oneDNN's primitives: implementation, data types, layouts (ONEDNN_VERBOSE)"
-    place = Place.INSIDE
+    place = Place.IN_PROCESS
     passes = frozenset({"trace"})
     wants_idle = False
     own_iterations = 3

@@ -20,12 +20,12 @@ from collectors.shared.counting.notes import Total, refused_threads, silent_even
 from collectors.shared.counting.readings import Readings
 from collectors.shared.counting.tables import threads_table
 from collectors.shared.counting.threads import ThreadSet
+from hwprof.collector.contract import Availability, Collected, CountedSpan, PassContext
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.machine import describe
 from hwprof.hardware.metrics import operands
 from hwprof.run.manifest import MetricDefinition
-from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
     import polars as pl

@@ -14,10 +14,10 @@ from collectors.papi.library import COMPONENT, ECNFLCT, ENOEVNT, ENOSUPP, EPERM,
 from collectors.papi.selection import LIST_EVENTS, select
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event
-from hwprof.hardware.countable import Dropped
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.permission import LOWER_PARANOID, why_no_hardware
 from hwprof.run.manifest import MetricDefinition
+from hwprof.unavailable import Unavailable
 
 COMPANIONS: Final = ("PAPI_TOT_CYC", "PAPI_TOT_INS")
 """What is counted in every set where there is room."""
@@ -35,7 +35,7 @@ class Plan:
     sets: list[tuple[str, ...]] = field(default_factory=list)
     events: dict[str, Event] = field(default_factory=dict)  # by name: those that are counted
     metrics: list[MetricDefinition] = field(default_factory=list)
-    dropped: dict[str, Dropped] = field(default_factory=dict)
+    dropped: dict[str, Unavailable] = field(default_factory=dict)
     kernel: bool = False  # the sets count kernel code as well
     kernel_allowed: bool = False
     attaches: bool = False  # other threads than the calling one can be counted
@@ -70,7 +70,7 @@ def make_plan(papi: Papi, names: Iterable[str] | None, *, kernel: bool | None, m
     plan.events = {event.name: event for event in usable if event.name in counted}
     for event in usable:
         if event.name not in counted:
-            plan.dropped[event.name] = Dropped(f"{event.name} gets no hardware counter beside software events")
+            plan.dropped[event.name] = Unavailable(f"{event.name} gets no hardware counter beside software events")
     if not plan.hardware and not perf_event.core_pmu_counts():  # the one reason behind all of them
         hardware = [event.name for event in selection.events.values() if event.kind == "hardware"]
         plan.dropped |= dict.fromkeys(hardware, why_no_hardware())
@@ -100,29 +100,29 @@ def _attaches(papi: Papi, tid: int) -> bool:
     return True
 
 
-def _why_not(plan: Plan, event: Event) -> Dropped | None:
+def _why_not(plan: Plan, event: Event) -> Unavailable | None:
     """Why the event cannot be counted on its own; None if it can."""
     papi = plan.papi
     code = papi.code(event.name)
     if code is None:
-        return Dropped(f"PAPI {papi.version} does not know {event.name}", LIST_EVENTS)
+        return Unavailable(f"PAPI {papi.version} does not know {event.name}", LIST_EVENTS)
     component = papi.component_of(code)
     if component != COMPONENT:
-        return Dropped(f"PAPI's component {component} counts {event.name} for the machine, not by thread")
+        return Unavailable(f"PAPI's component {component} counts {event.name} for the machine, not by thread")
     if event.kernel_only and not plan.kernel:
         if plan.kernel_allowed:
-            return Dropped(f"{event.name} happen in the kernel, which is left out as asked")
+            return Unavailable(f"{event.name} happen in the kernel, which is left out as asked")
         level = perf_event.paranoid_level()
-        return Dropped(
+        return Unavailable(
             f"{event.name} happen in the kernel, which this user may not count (kernel.perf_event_paranoid is {level})",
             LOWER_PARANOID,
         )
     try:
         value = try_out(papi, list(dict.fromkeys((event.name, TASK_CLOCK))))[0]
     except PapiError as error:
-        return Dropped(_refusal(event.name, error))
+        return Unavailable(_refusal(event.name, error))
     if value == 0 and event.busy_loop_moves:
-        return Dropped(f"{event.name} opens but stays 0 where it must count: this processor does not implement it")
+        return Unavailable(f"{event.name} opens but stays 0 where it must count: this processor does not implement it")
     return None
 
 

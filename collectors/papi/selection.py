@@ -10,9 +10,9 @@ from collectors.papi.library import Papi
 from hwprof.errors import UsageError
 from hwprof.hardware import catalogue
 from hwprof.hardware.catalogue import Event
-from hwprof.hardware.countable import Dropped
 from hwprof.hardware.metrics import MetricFacts, definition, groups, operands, vocabulary
 from hwprof.run.manifest import MetricDefinition
+from hwprof.unavailable import Unavailable
 
 ALL: Final = "all"
 DEFAULT: Final = "default"
@@ -25,7 +25,7 @@ class PapiSelection:
 
     events: dict[str, Event] = field(default_factory=dict)
     metrics: list[MetricDefinition] = field(default_factory=list)
-    dropped: dict[str, Dropped] = field(default_factory=dict)
+    dropped: dict[str, Unavailable] = field(default_factory=dict)
 
 
 def select(papi: Papi, names: Iterable[str] | None) -> PapiSelection:
@@ -67,7 +67,7 @@ def _want(metric: MetricFacts, selection: PapiSelection, papi: Papi, *, asked_fo
     recipe = file.recipes.get(metric.name)
     if recipe is None:
         if asked_for:
-            selection.dropped[metric.name] = Dropped("no preset of PAPI's tells it", "perf's own events may")
+            selection.dropped[metric.name] = Unavailable("no preset of PAPI's tells it", "perf's own events may")
         return
     made = definition(metric, [(catalogue.PAPI, recipe)], frozenset())
     described = file.named()

@@ -16,12 +16,12 @@ from collectors.shared.counting.notes import refused_threads
 from collectors.shared.counting.tables import threads_table
 from collectors.shared.counting.threads import ThreadSet
 from collectors.shared.event_opening import NotAllowedError
+from hwprof.collector.contract import Availability, Collected, PassContext
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.countable import Selection
 from hwprof.hardware.machine import describe
 from hwprof.hardware.selection import select
-from hwprof.session.collector import Availability, Collected, PassContext
 
 
 class PerfCollector(CountingCollector[ThreadGroups]):
@@ -121,8 +121,8 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         if self._plan_made is None:
             machine = describe()
             self._selection = select(self._options.get("events"), machine)
-            kernel, beside = self._options.get("kernel"), self._options.get("beside")
-            self._plan_made = make_plan(self._selection, machine, kernel=kernel, beside=beside)
+            kernel, held_by = self._options.get("kernel"), self._options.get("counters_held_by")
+            self._plan_made = make_plan(self._selection, machine, kernel=kernel, held_by=held_by)
         return self._plan_made
 
     def _switch(self, thread_set: ThreadSet[ThreadGroups], new: Sequence[ThreadGroups], event_set: int) -> None:

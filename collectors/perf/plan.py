@@ -11,12 +11,13 @@ from collectors.shared.counting.notes import enumerated
 from collectors.shared.event_opening import Opening, find_opening
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Processor, microarchitecture
-from hwprof.hardware.countable import Countable, Dropped, Selection
+from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.packing import Budget, EventSet, Part, pack
 from hwprof.hardware.resolution import no_pmu
 from hwprof.run.manifest import CoreKind, Machine
+from hwprof.unavailable import Unavailable
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Plan:
     sets: list[EventSet]
     opening: Opening
     budgets: dict[str | None, Budget]  # the counters of each kind of core that is used
-    dropped: dict[str, Dropped] = field(default_factory=dict)
+    dropped: dict[str, Unavailable] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
 
     def events(self) -> list[Countable]:
@@ -49,12 +50,12 @@ def make_plan(
     machine: Machine,
     *,
     kernel: bool | None = None,
-    beside: str | None = None,
+    held_by: str | None = None,
     root: Path = ROOT,
 ) -> Plan:
     """The sets in which those events of the selection that work here are counted.
 
-    ``kernel``: whether hardware events count kernel code; None: wherever it is allowed. ``beside``: the collector that
+    ``kernel``: whether hardware events count kernel code; None: wherever it is allowed. ``held_by``: the collector that
     has counters of this process's threads already. Raises ``NotAllowedError``.
     """
     opening = find_opening(kernel=kernel)
@@ -66,7 +67,7 @@ def make_plan(
     bundles, unwanted = _complete(selection, failures)
     plan.dropped.update(unwanted)
     usable = [event for event in selection.events if event.name not in plan.dropped]
-    holder = _holder(beside) if beside is not None else permission.who_holds_counters(root)
+    holder = _holder(held_by) if held_by is not None else permission.who_holds_counters(root)
     _Packer(plan, trial, holder).pack(usable, bundles)
     if not any(event.kind == "hardware" for event in usable) and not perf_event.core_pmu_counts():
         _blame_the_missing_pmu(plan, selection, used, permission.why_no_hardware(root))
@@ -74,7 +75,7 @@ def make_plan(
     return plan
 
 
-def _blame_the_missing_pmu(plan: Plan, selection: Selection, kinds: Sequence[CoreKind], why: Dropped) -> None:
+def _blame_the_missing_pmu(plan: Plan, selection: Selection, kinds: Sequence[CoreKind], why: Unavailable) -> None:
     """Where no hardware event works at all, the one reason behind all of them."""
     hardware = _hardware(selection)
     processors = [_processor(kind) for kind in kinds]
@@ -85,8 +86,8 @@ def _blame_the_missing_pmu(plan: Plan, selection: Selection, kinds: Sequence[Cor
             plan.dropped[name] = why
 
 
-def _holder(collector: str) -> Dropped:
-    return Dropped(f"the {collector} has the others in this pass", f"--no-{collector} gives them back")
+def _holder(collector: str) -> Unavailable:
+    return Unavailable(f"the {collector} has the others in this pass", f"--no-{collector} gives them back")
 
 
 def _used_kinds(selection: Selection, machine: Machine) -> list[CoreKind]:
@@ -106,7 +107,9 @@ def _processor(kind: CoreKind) -> Processor | None:
     return known.processor if known is not None else None
 
 
-def _complete(selection: Selection, failures: dict[str, Dropped]) -> tuple[list[tuple[str, ...]], dict[str, Dropped]]:
+def _complete(
+    selection: Selection, failures: dict[str, Unavailable]
+) -> tuple[list[tuple[str, ...]], dict[str, Unavailable]]:
     """The bundles all of whose events work; and why the events are not counted that only the others wanted."""
     complete = [bundle for bundle in selection.bundles if not failures.keys() & set(bundle)]
     wanted = {name for bundle in complete for name in bundle}
@@ -123,7 +126,7 @@ def _complete(selection: Selection, failures: dict[str, Dropped]) -> tuple[list[
 class _Packer:
     """Packs by what the processor should have, and by what the kernel then really schedules."""
 
-    def __init__(self, plan: Plan, trial: Trial, holder: Dropped) -> None:
+    def __init__(self, plan: Plan, trial: Trial, holder: Unavailable) -> None:
         """``holder``: who has the counters that are missing, if any are."""
         self._plan = plan
         self._trial = trial
@@ -141,7 +144,7 @@ class _Packer:
         if starved:
             packing = pack(usable, bundles, self._plan.budgets)
         for event in packing.oversized:
-            self._plan.dropped[event.name] = Dropped(
+            self._plan.dropped[event.name] = Unavailable(
                 f"takes {event.event.counters} of the PMU's counters at once, more than there are to be had"
             )
         for event_set in packing.sets:
@@ -150,7 +153,7 @@ class _Packer:
         if self._split and not self._corrected:
             self._plan.notes.append(
                 f"counted in smaller sets, since they do not get counters together: {', '.join(self._split)}:"
-                f" {permission.with_remedy(self._holder)}"
+                f" {self._holder.explanation}"
             )
 
     def _tidy(self) -> None:
@@ -183,7 +186,7 @@ class _Packer:
         taken = f" ({own} of {enumerated(sorted(free.taken))} not)" if free.taken else ""
         self._plan.notes.append(
             f"{free.general} of {believed.general} general counters are free{taken}, so events are counted in smaller"
-            f" sets: {permission.with_remedy(self._holder)}"
+            f" sets: {self._holder.explanation}"
         )
 
     def _schedulable(self, event_set: EventSet) -> list[EventSet]:
@@ -203,7 +206,7 @@ class _Packer:
         units += [[event] for event in hardware if not units or event not in units[0]]
         if len(units) < 2:
             for event in hardware:
-                self._plan.dropped[event.name] = Dropped(
+                self._plan.dropped[event.name] = Unavailable(
                     f"opens but never gets a hardware counter beside others: {self._holder.reason}", self._holder.remedy
                 )
             return [Part(None, software)] if software else []

@@ -68,7 +68,7 @@ class Account:
                 continue
             names = ", ".join(event.name for event in event_set.events if event.kind == "hardware")
             if self._plan.on_every_core(event_set):
-                holder = permission.with_remedy(permission.who_holds_counters())
+                holder = permission.who_holds_counters().explanation
                 notes.append(
                     f"the kernel multiplexed: {names} were counted {running_ns / enabled_ns:.0%} of the time: {holder}"
                 )

@@ -14,9 +14,10 @@ from typing import Final
 from collectors.shared.event_opening import Opening, close
 from collectors.shared.processor_affinity import on_processors
 from hwprof.hardware import perf_event, permission
-from hwprof.hardware.countable import Countable, Dropped
+from hwprof.hardware.countable import Countable
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.packing import Budget
+from hwprof.unavailable import Unavailable
 
 TRIAL_NS: Final = 20_000_000
 """How long an event that does not run at first is tried: several turns of the kernel's rotation among users."""
@@ -42,10 +43,10 @@ class Trial:
         self._root = root
         self.in_turns = False
 
-    def failure(self, event: Countable) -> Dropped | None:
+    def failure(self, event: Countable) -> Unavailable | None:
         """Why the event cannot be counted on its own; None if it can."""
         if (event.event.kernel_only or event.exclude_user) and not self._opening.kernel_allowed:
-            return Dropped(
+            return Unavailable(
                 "this user may not count what happens in the kernel"
                 f" (kernel.perf_event_paranoid is {perf_event.paranoid_level(self._root)})",
                 permission.LOWER_PARANOID,
@@ -56,9 +57,9 @@ class Trial:
             return permission.why_refused(event, error)
         if share < RUNNING_SHARE:
             holder = permission.who_holds_counters(self._root)
-            return Dropped(f"opens but never gets a hardware counter: {holder.reason}", holder.remedy)
+            return Unavailable(f"opens but never gets a hardware counter: {holder.reason}", holder.remedy)
         if value == 0 and event.event.busy_loop_moves and not event.exclude_user:
-            return Dropped(
+            return Unavailable(
                 "opens but stays 0 where it must count: this processor, or its hypervisor, does not implement it",
                 "count the other events, or run on real hardware",
             )

@@ -14,10 +14,10 @@ from collectors.shared.child_processes import Children, Work
 from collectors.shared.counting.threads import RefusedError
 from collectors.shared.event_opening import NotAllowedError
 from collectors.shared.symbols.jit import keep_perf_map
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.machine import describe
-from hwprof.session.collector import Availability, Collected, PassContext, Place
 
 RECORD_FILE: Final = "records.bin"
 
@@ -32,7 +32,7 @@ class SamplerCollector:
 
     name = "sampler"
     summary = "which code every thread was in, and when it waited (perf's samples)"
-    place = Place.BESIDE
+    place = Place.EXTERNAL
     passes = frozenset({"trace"})
     wants_idle = False
 

@@ -17,10 +17,10 @@ from collectors.shared.event_opening import find_opening
 from collectors.shared.processor_affinity import on_processors
 from hwprof.errors import UsageError
 from hwprof.hardware import perf_event, perf_sampling, permission
-from hwprof.hardware.countable import Dropped
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.selection import kinds_of_core
 from hwprof.run.manifest import Machine
+from hwprof.unavailable import Unavailable
 
 DEFAULT_FREQUENCY_HZ: Final = 999
 """Not in step with the scheduler's tick or with anything else that comes in round numbers."""
@@ -98,12 +98,12 @@ class Plan:
         }
 
 
-def too_frequent(frequency_hz: int, root: Path = ROOT) -> Dropped | None:
+def too_frequent(frequency_hz: int, root: Path = ROOT) -> Unavailable | None:
     """Why the kernel would refuse to sample so often; None where it would not."""
     highest = perf_sampling.highest_frequency_hz(root)
     if highest is None or frequency_hz <= highest:
         return None
-    return Dropped(
+    return Unavailable(
         f"kernel.perf_event_max_sample_rate is {highest}, below {frequency_hz} Hz",
         f"--frequency {highest}, or {RAISE_RATE}",
     )
@@ -140,7 +140,7 @@ def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
     ]
     found = tuple(clock for clock in clocks if clock is not None)
     if len(found) < len(kinds) or not found:
-        why = permission.with_remedy(permission.why_no_hardware(root))
+        why = permission.why_no_hardware(root).explanation
         notes.append(f"sampled by processor time, with no counters read: no cycles can be sampled here: {why}")
         return Plan((CLOCK_OF_PROCESSOR_TIME,), opening, False, notes)
     return Plan(found, opening, True, notes + _missing_deltas(found))

@@ -8,7 +8,7 @@ import mmap
 from collections.abc import Callable
 from typing import Final
 
-from hwprof.hardware.countable import Dropped
+from hwprof.unavailable import Unavailable
 
 PAGE: Final = mmap.PAGESIZE
 _HEAD: Final = 1024
@@ -89,9 +89,9 @@ def map_ring(fd: int, data_bytes: int) -> Ring:
             data_bytes //= 2
 
 
-def why_no_ring() -> Dropped:
+def why_no_ring() -> Unavailable:
     """What to do where ``map_ring`` fails."""
-    return Dropped(
+    return Unavailable(
         "this user may not lock enough memory for ring buffers",
         "raise the limit: ulimit -l unlimited, or sudo sysctl kernel.perf_event_mlock_kb=4096",
     )

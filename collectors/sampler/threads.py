@@ -47,7 +47,7 @@ class SampledThread:
             if error.errno in ENDED:
                 raise EndedError from error
             why = why_no_ring() if error.errno == errno.EPERM and self.events else permission.why_not_allowed(error)
-            raise RefusedError(permission.with_remedy(why)) from error
+            raise RefusedError(why.explanation) from error
 
     @property
     def fd(self) -> int:
@@ -116,7 +116,7 @@ class TaskEventWatcher:
             self._ring = map_ring(self.fd, 2 * SMALLEST)
         except OSError as error:
             os.close(self.fd)
-            raise RefusedError(permission.with_remedy(why_no_ring())) from error
+            raise RefusedError(why_no_ring().explanation) from error
 
     def drain(self, write: Callable[[memoryview], object]) -> int:
         """Hands out all records."""

@@ -9,11 +9,11 @@ from typing import Final
 from collectors.shared.periodic_sampling import SamplingThread
 from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
 from hwprof.hardware import machine, perf_event, permission
 from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitecture
 from hwprof.hardware.cores import core_kinds
-from hwprof.hardware.countable import Dropped
-from hwprof.session.collector import Availability, Collected, PassContext, Place
+from hwprof.unavailable import Unavailable
 
 PERIOD_S: Final = 0.010
 """Between two readings, where a reading is short."""
@@ -36,7 +36,7 @@ class UncoreCollector:
 
     name = "uncore"
     summary = "DRAM traffic of the whole machine over time"
-    place = Place.BESIDE
+    place = Place.EXTERNAL
     wants_idle = False
     passes = frozenset({"measure", "trace"})
 
@@ -70,7 +70,7 @@ class UncoreCollector:
             try:
                 self._counters[group] = open_group(group)
             except OSError as error:
-                missing |= dict.fromkeys(group.series, Dropped(f"{group} cannot be opened ({error.strerror})"))
+                missing |= dict.fromkeys(group.series, Unavailable(f"{group} cannot be opened ({error.strerror})"))
         for fds in self._counters.values():
             perf_event.enable_group(fds[0])
         opened = Plan(tuple(self._counters), missing)

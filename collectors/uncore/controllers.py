@@ -14,10 +14,10 @@ from typing import Final
 
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Catalogue, Event, Recipe
-from hwprof.hardware.countable import Dropped
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.pmu import Code, EncodingError, Pmu, find
 from hwprof.hardware.resolution import no_pmu
+from hwprof.unavailable import Unavailable
 
 READ: Final = "uncore/dram-read"
 WRITE: Final = "uncore/dram-write"
@@ -64,7 +64,7 @@ class Plan:
     """What is counted. ``missing``: series -> why it cannot be had; a sum that lacks one of its terms is none."""
 
     groups: tuple[Group, ...] = ()
-    missing: dict[str, Dropped] = field(default_factory=dict)
+    missing: dict[str, Unavailable] = field(default_factory=dict)
 
     @property
     def series(self) -> tuple[str, ...]:
@@ -88,7 +88,7 @@ def dram_events(file: Catalogue) -> dict[str, list[Event]]:
 
 def make_plan(root: Path, events: Mapping[str, Sequence[Event]]) -> Plan:
     """Those events on every controller of the machine whose sysfs lies below ``root``."""
-    missing: dict[str, Dropped] = {}
+    missing: dict[str, Unavailable] = {}
     found: list[tuple[str, Pmu, Code, float]] = []
     for series, terms in events.items():
         for event in terms:
@@ -98,7 +98,7 @@ def make_plan(root: Path, events: Mapping[str, Sequence[Event]]) -> Plan:
             try:
                 found += [(series, pmu, pmu.encode(event.code or ""), bytes_per_count(pmu, event)) for pmu in pmus]
             except EncodingError as error:
-                missing[series] = Dropped(error.message, error.remedy)
+                missing[series] = Unavailable(error.message, error.remedy)
     return Plan(_groups(found, root), missing)
 
 

@@ -12,8 +12,8 @@ from typing import Final
 import polars as pl
 
 from collectors.uncore.controllers import Group, Plan
-from hwprof.hardware.countable import Dropped
 from hwprof.run.schema import conform
+from hwprof.unavailable import Unavailable
 
 _WHOLE: Final = 0.99
 """The share of the time that a counter must have run to count as one that always ran."""
@@ -44,7 +44,7 @@ class TrafficLog:
         self._plan = plan
         self._progress = {group: _Progress() for group in plan.groups}
         self._bytes = dict.fromkeys(plan.series, 0.0)
-        self._ended: dict[str, Dropped] = {}  # series that end early, and why
+        self._ended: dict[str, Unavailable] = {}  # series that end early, and why
         self._rows: list[tuple[int, str, float]] = []
         self._durations_ns: list[int] = []
 
@@ -55,7 +55,7 @@ class TrafficLog:
             try:
                 self._advance(group, progress, self._read(group))
             except (OSError, struct.error) as error:
-                self._ended |= dict.fromkeys(group.series, Dropped(f"{group} cannot be read any more ({error})"))
+                self._ended |= dict.fromkeys(group.series, Unavailable(f"{group} cannot be read any more ({error})"))
         end_ns = self._clock_ns()
         self._durations_ns.append(end_ns - begin_ns)
         moment_ns = (begin_ns + end_ns) // 2
@@ -84,13 +84,13 @@ class TrafficLog:
                 if name in self._bytes:
                     self._bytes[name] += moved_bytes
 
-    def missing(self) -> dict[str, Dropped]:
+    def missing(self) -> dict[str, Unavailable]:
         """Series -> why it is not there at all: what cannot be had, and sums with a term that never counted."""
         missing = dict(self._plan.missing)
         for group, progress in self._progress.items():
             if progress.running_ns == 0:
                 for name in group.series:
-                    missing.setdefault(name, self._ended.get(name, Dropped(f"{group} never counted")))
+                    missing.setdefault(name, self._ended.get(name, Unavailable(f"{group} never counted")))
         return missing
 
     def series(self) -> pl.DataFrame:
@@ -130,8 +130,8 @@ class TrafficLog:
         return statistics.median(self._durations_ns) / 1e3 if self._durations_ns else None
 
 
-def _by_reason(series: dict[str, Dropped], what: str) -> list[str]:
-    reasons: dict[Dropped, list[str]] = {}
+def _by_reason(series: dict[str, Unavailable], what: str) -> list[str]:
+    reasons: dict[Unavailable, list[str]] = {}
     for name, why in series.items():
         reasons.setdefault(why, []).append(name)
     return [

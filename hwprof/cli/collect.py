@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hwprof.cli.model_options import check_model, model_options, workload_spec
+from hwprof.collector import registry
 from hwprof.errors import FullDiskError, HwprofError, UsageError, is_full_disk
-from hwprof.session import registry
 
 if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
@@ -60,8 +60,8 @@ def _collector_switches(function: Any) -> Any:
     show_default=True,
     metavar="LIST",
     help="Who counts: perf, papi, or both side by side (perf,papi). Beside them, in passes of their own: instrumented"
-    " (follows the code, needs no PMU), callgrind (valgrind, SSE4.1, one thread). auto: perf, and instrumented where"
-    " there is no PMU.",
+    " (counts executed code, needs no PMU), callgrind (valgrind, SSE4.1, one thread). auto: perf, and instrumented"
+    " where there is no PMU.",
 )
 @click.option("--cache-sim", is_flag=True, help="callgrind also simulates this machine's caches: several times slower.")
 @click.option(
@@ -78,8 +78,8 @@ def _collector_switches(function: Any) -> Any:
 @click.option(
     "--cache-model",
     is_flag=True,
-    help="Simulate this machine's caches: every memory access of the followed code (counter instrumented) goes through"
-    " a model, by layer and kernel. 10 to 25 times slower than the code itself, for two iterations.",
+    help="Simulate this machine's caches: every memory access of the instrumented code (counter instrumented) goes"
+    " through a model, by layer and kernel. 10 to 25 times slower than the code itself, for two iterations.",
 )
 @click.option(
     "--cache",
@@ -188,10 +188,10 @@ def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
     from datetime import datetime
 
     from hwprof import __version__
+    from hwprof.collector import clocks
     from hwprof.hardware import machine
     from hwprof.run.directory import RunDirectory
     from hwprof.run.manifest import Manifest
-    from hwprof.session import clocks
 
     now = datetime.now().astimezone()
     label = re.sub(r"[^\w.]+", "-", spec.model).strip("-.")

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from hwprof.collector.registry import Surveyed
     from hwprof.report.document.diagnosis import Finding
-    from hwprof.session.registry import Surveyed
     from hwprof.session.requirements import Requirement
 
 
@@ -22,9 +22,10 @@ def doctor_command(form: str) -> None:
       hwprof doctor
       hwprof doctor --format json
     """
+    from hwprof.collector import registry
     from hwprof.hardware import machine
     from hwprof.report.document import diagnosis
-    from hwprof.session import registry, requirements
+    from hwprof.session import requirements
 
     findings = [*map(_of_collector, registry.survey()), *map(_of_requirement, requirements.check())]
     found = diagnosis.Diagnosis(machine=machine.describe(), findings=findings)

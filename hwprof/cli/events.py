@@ -13,9 +13,10 @@ from hwprof.errors import UsageError
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from hwprof.hardware.countable import Countable, Dropped
+    from hwprof.hardware.countable import Countable
     from hwprof.report.document.events import EventList
     from hwprof.run.manifest import Machine
+    from hwprof.unavailable import Unavailable
 
 
 @click.command("events")
@@ -86,19 +87,19 @@ def _of_processor(processor: str, names: tuple[str, ...], everything: bool) -> E
 
 
 def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
+    from hwprof.collector import registry
     from hwprof.hardware import machine, probing
-    from hwprof.hardware.countable import Dropped
-    from hwprof.session import registry
+    from hwprof.unavailable import Unavailable
 
     (perf,) = registry.survey(["perf"])
-    told = {name: Dropped(**why) for name, why in perf.availability.detail.get("unavailable_events", {}).items()}
+    told = {name: Unavailable(**why) for name, why in perf.availability.detail.get("unavailable_events", {}).items()}
     none_at_all = None
     if not perf.availability.ok:
-        none_at_all = Dropped(perf.availability.reason or "perf events do not work here", perf.availability.remedy)
+        none_at_all = Unavailable(perf.availability.reason or "perf events do not work here", perf.availability.remedy)
     elif not perf.availability.detail.get("hardware"):
         none_at_all = told.get("cycles")
 
-    def why_not(countable: Countable) -> Dropped | None:
+    def why_not(countable: Countable) -> Unavailable | None:
         if none_at_all is not None and (countable.kind == "hardware" or not perf.availability.ok):
             return none_at_all
         return told.get(countable.name) or probing.why_not(countable)
@@ -111,16 +112,16 @@ def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
 
 def _all_the_same() -> list[str]:
     """Who counts where hardware events cannot be counted."""
-    from hwprof.session import registry
-    from hwprof.session.counters import STAND_IN
+    from hwprof.collector import registry
+    from hwprof.session.counters import FALLBACK
 
-    if STAND_IN not in registry.names():
+    if FALLBACK not in registry.names():
         return []
-    (found,) = registry.survey([STAND_IN])
+    (found,) = registry.survey([FALLBACK])
     if found.availability.ok:
-        return [f"all the same hwprof collect gives CPI by layer: its counter {STAND_IN} follows the code as it runs"]
+        return [f"all the same hwprof collect gives CPI by layer: its counter {FALLBACK} follows the code as it runs"]
     remedy = f" ({found.availability.remedy})" if found.availability.remedy else ""
-    return [f"nor does the counter {STAND_IN} work here, which needs no PMU: {found.availability.reason}{remedy}"]
+    return [f"nor does the counter {FALLBACK} work here, which needs no PMU: {found.availability.reason}{remedy}"]
 
 
 def _listed(
@@ -128,8 +129,8 @@ def _listed(
     root: Path,
     names: tuple[str, ...],
     everything: bool,
-    why_not: Callable[[Countable], Dropped | None] | None,
-    none_at_all: Dropped | None,
+    why_not: Callable[[Countable], Unavailable | None] | None,
+    none_at_all: Unavailable | None,
 ) -> EventList:
     from hwprof.hardware.selection import every_name, kinds_of_core, select
     from hwprof.hardware.syntax import parse

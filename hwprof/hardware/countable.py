@@ -7,14 +7,7 @@ from dataclasses import dataclass, field
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.pmu import Code
 from hwprof.run.manifest import EventInfo, MetricDefinition
-
-
-@dataclass(frozen=True)
-class Dropped:
-    """Why something is not counted, and what would change it."""
-
-    reason: str
-    remedy: str | None = None
+from hwprof.unavailable import Unavailable
 
 
 @dataclass(frozen=True)
@@ -52,5 +45,5 @@ class Selection:
     bundles: tuple[tuple[str, ...], ...]
     metrics: tuple[MetricDefinition, ...]
     uncore: tuple[Countable, ...] = ()
-    dropped: dict[str, Dropped] = field(default_factory=dict)
+    dropped: dict[str, Unavailable] = field(default_factory=dict)
     notes: tuple[str, ...] = ()

@@ -6,16 +6,17 @@ import errno
 import os
 
 from hwprof.hardware import perf_event
-from hwprof.hardware.countable import Countable, Dropped
+from hwprof.hardware.countable import Countable
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.perf_event import Attributes
 from hwprof.hardware.pmu import find
 from hwprof.hardware.resolution import ON_PAPER, no_pmu
+from hwprof.unavailable import Unavailable
 
 LOWER_PARANOID = "sudo sysctl kernel.perf_event_paranoid={}"
 
 
-def why_not(countable: Countable) -> Dropped | None:
+def why_not(countable: Countable) -> Unavailable | None:
     """Why the kernel does not open the event; None where it does. Opening is not counting: it may never get a counter,
     which only a run shows."""
     if countable.code == ON_PAPER:
@@ -45,13 +46,13 @@ def why_not(countable: Countable) -> Dropped | None:
     return _reason(last, whole_machine=cpu >= 0)
 
 
-def _reason(error: OSError, *, whole_machine: bool) -> Dropped:
+def _reason(error: OSError, *, whole_machine: bool) -> Unavailable:
     if error.errno in (errno.EACCES, errno.EPERM):
         level = perf_event.paranoid_level()
-        return Dropped(
+        return Unavailable(
             f"this user may not count it (kernel.perf_event_paranoid is {level})",
             LOWER_PARANOID.format(0 if whole_machine else 1),
         )
     if error.errno in (errno.ENOENT, errno.EOPNOTSUPP, errno.ENODEV, errno.EINVAL):
-        return Dropped(f"this machine's PMU does not offer it ({errno.errorcode[error.errno]})")
-    return Dropped(f"the kernel refuses it ({error.strerror})")
+        return Unavailable(f"this machine's PMU does not offer it ({errno.errorcode[error.errno]})")
+    return Unavailable(f"the kernel refuses it ({error.strerror})")

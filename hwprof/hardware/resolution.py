@@ -12,12 +12,13 @@ import msgspec
 
 from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, Recipe, catalogue, microarchitecture
 from hwprof.hardware.cores import DEVICES
-from hwprof.hardware.countable import Countable, Dropped
+from hwprof.hardware.countable import Countable
 from hwprof.hardware.metrics import recipes
 from hwprof.hardware.perf_event import TYPE_HARDWARE, TYPE_HARDWARE_CACHE
 from hwprof.hardware.pmu import Code, EncodingError, Pmu, find
 from hwprof.hardware.syntax import Request, raw_code
 from hwprof.run.manifest import CoreKind, Machine
+from hwprof.unavailable import Unavailable
 
 _EXTENDED_TYPE_SHIFT: Final = 32
 """Where a general hardware event names the PMU of one kind of core (PERF_PMU_TYPE_SHIFT)."""
@@ -70,10 +71,10 @@ class Kind:
         """How metrics follow from these."""
         return recipes(self.known)
 
-    def countable(self, event: Event, name: str, request: Request | None = None) -> Countable | Dropped:
+    def countable(self, event: Event, name: str, request: Request | None = None) -> Countable | Unavailable:
         """The event on this kind of core under that name."""
         code = self.code(event)
-        if isinstance(code, Dropped):
+        if isinstance(code, Unavailable):
             return code
         return Countable(
             name=name,
@@ -86,7 +87,7 @@ class Kind:
             exclude_kernel=request is not None and request.exclude_kernel,
         )
 
-    def code(self, event: Event) -> Code | Dropped:
+    def code(self, event: Event) -> Code | Unavailable:
         """What the kernel calls the event here."""
         if event.type is not None and event.config is not None:
             general = event.type in (TYPE_HARDWARE, TYPE_HARDWARE_CACHE)
@@ -98,13 +99,13 @@ class Kind:
         try:
             return self.pmu.encode(event.code or "")
         except EncodingError as error:
-            return Dropped(error.message, error.remedy)
+            return Unavailable(error.message, error.remedy)
 
-    def raw(self, config: int) -> Event | Dropped:
+    def raw(self, config: int) -> Event | Unavailable:
         """A raw code as an event."""
         return self._no_pmu() if self.pmu is None else self._described(f"config={config:#x}")
 
-    def terms(self, terms: str) -> Event | Dropped:
+    def terms(self, terms: str) -> Event | Unavailable:
         """perf's terms as an event; a single one may be a name of the catalogue's or a raw code. Raises
         ``EncodingError`` for those that the PMU does not have."""
         config = raw_code(terms)
@@ -115,7 +116,7 @@ class Kind:
             return named
         return self._no_pmu() if self.pmu is None else self._described(terms)
 
-    def _no_pmu(self) -> Dropped:
+    def _no_pmu(self) -> Unavailable:
         """Why perf's terms cannot be understood where sysfs describes no such PMU."""
         return no_pmu(self.pmu_name, self._root)
 
@@ -156,13 +157,13 @@ class Elsewhere:
     root: Path
     on_paper: bool = False  # as with ``Kind``
 
-    def countables(self, event: Event, name: str, request: Request | None = None) -> list[Countable] | Dropped:
+    def countables(self, event: Event, name: str, request: Request | None = None) -> list[Countable] | Unavailable:
         """The event on every instance of its PMU; all have the same name, and are to be summed."""
         pmus = find(self.root, event.pmu or "")
         try:
             places = [(pmu.name, pmu.encode(event.code or "")) for pmu in pmus]
         except EncodingError as error:
-            return Dropped(error.message, error.remedy)
+            return Unavailable(error.message, error.remedy)
         if not places and self.on_paper:
             places = [(event.pmu or "", ON_PAPER)]
         if not places:
@@ -180,7 +181,7 @@ class Elsewhere:
             for pmu, code in places
         ]
 
-    def terms(self, pmu_name: str, terms: str) -> Event | Dropped:
+    def terms(self, pmu_name: str, terms: str) -> Event | Unavailable:
         """perf's terms for such a PMU as an event. Raises ``EncodingError`` for terms that it does not have."""
         pmus = find(self.root, pmu_name)
         if not pmus:
@@ -197,7 +198,7 @@ class Elsewhere:
         )
 
 
-def no_pmu(name: str, root: Path | None = None) -> Dropped:
+def no_pmu(name: str, root: Path | None = None) -> Unavailable:
     """Why nothing can be counted on a PMU that sysfs does not show. With ``root``, the PMUs that it shows are named."""
     driver = DRIVERS.get(name.partition("_")[0])
     if driver:
@@ -205,8 +206,10 @@ def no_pmu(name: str, root: Path | None = None) -> Dropped:
     elif root is None:
         remedy = "hwprof doctor says what would change that"
     elif not (root / DEVICES).is_dir():
-        return Dropped("perf's terms need the PMU's description in sysfs, and there is none", "ask for events by name")
+        return Unavailable(
+            "perf's terms need the PMU's description in sysfs, and there is none", "ask for events by name"
+        )
     else:
         there = sorted(entry.name for entry in (root / DEVICES).iterdir())
-        remedy = f"there are {', '.join(there)}; hwprof doctor says more"
-    return Dropped(f"the kernel shows no PMU called {name}", remedy)
+        remedy = f"one of {', '.join(there)}; hwprof doctor says more"
+    return Unavailable(f"the kernel shows no PMU called {name}", remedy)

@@ -11,7 +11,7 @@ from typing import Final
 from hwprof.errors import UsageError
 from hwprof.hardware.catalogue import GENERIC, PAPI, Event, Recipe, catalogue, microarchitectures
 from hwprof.hardware.cores import cpu_ranges
-from hwprof.hardware.countable import Countable, Dropped, Selection
+from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import (
     EFFICIENCY_CORE_SHARE,
@@ -27,6 +27,7 @@ from hwprof.hardware.metrics import (
 from hwprof.hardware.resolution import Elsewhere, Kind
 from hwprof.hardware.syntax import Request, read
 from hwprof.run.manifest import CoreKind, Machine, MetricDefinition
+from hwprof.unavailable import Unavailable
 
 ALL: Final = "all"
 DEFAULT: Final = "default"
@@ -81,7 +82,7 @@ class _Selecting:
         self._uncore: dict[tuple[str, str | None], Countable] = {}
         self._bundles: dict[tuple[str, ...], None] = {}
         self._metrics: dict[str, MetricDefinition] = {}
-        self._dropped: dict[str, Dropped] = {}
+        self._dropped: dict[str, Unavailable] = {}
 
     def want(self, item: str) -> None:
         """One item of the list."""
@@ -152,12 +153,12 @@ class _Selecting:
             self._metrics[metric.name] = made
             self._count([(kind, kind.events["cycles"]) for kind in self._kinds])
         elif asked_for:
-            self._dropped[metric.name] = Dropped("the cores that are used are all of one kind")
+            self._dropped[metric.name] = Unavailable("the cores that are used are all of one kind")
 
     # --- events
 
     def _want_event(self, request: Request) -> None:
-        wanted: Sequence[tuple[Kind, Event | Dropped]]
+        wanted: Sequence[tuple[Kind, Event | Unavailable]]
         if request.name is not None:
             wanted = self._named(request, request.name)
         elif request.config is not None:
@@ -165,7 +166,7 @@ class _Selecting:
         else:
             wanted = self._on_pmu(request, request.pmu or "")
         for _, got in wanted:
-            if isinstance(got, Dropped):
+            if isinstance(got, Unavailable):
                 self._dropped[request.shown] = got
         self._count([(kind, got) for kind, got in wanted if isinstance(got, Event)], request)
 
@@ -176,7 +177,7 @@ class _Selecting:
         first = found[0][1]
         return found[:1] if first.pmu or first.kind == "software" else found
 
-    def _on_pmu(self, request: Request, pmu: str) -> list[tuple[Kind, Event | Dropped]]:
+    def _on_pmu(self, request: Request, pmu: str) -> list[tuple[Kind, Event | Unavailable]]:
         """perf's terms: on kinds of core (``cpu`` is all of a hybrid's), or elsewhere."""
         kinds = [kind for kind in self._kinds if kind.is_called(pmu)]
         if kinds:
@@ -193,7 +194,7 @@ class _Selecting:
             for member in filter(None, (leader, event)):
                 name = self._name(kind, member, request if member is event else None)
                 got = self._resolve(kind, member, name, request if member is event else None)
-                if isinstance(got, Dropped):
+                if isinstance(got, Unavailable):
                     self._dropped[name] = got
                     complete = False
                 else:
@@ -201,11 +202,11 @@ class _Selecting:
         if complete:
             self._keep([countable for got in resolved for countable in got])
 
-    def _resolve(self, kind: Kind, event: Event, name: str, request: Request | None) -> list[Countable] | Dropped:
+    def _resolve(self, kind: Kind, event: Event, name: str, request: Request | None) -> list[Countable] | Unavailable:
         if event.pmu:
             return self._elsewhere.countables(event, name, request)
         one = kind.countable(event, name, request)
-        return one if isinstance(one, Dropped) else [one]
+        return one if isinstance(one, Unavailable) else [one]
 
     def _keep(self, countables: Sequence[Countable]) -> None:
         bundle = []
@@ -248,7 +249,7 @@ class _Selecting:
         if name.lower().startswith(PAPI):
             return UsageError(f"{name!r} is a name of PAPI's", "--counters papi counts it")
         near = difflib.get_close_matches(name.lower(), sorted(known), n=3, cutoff=0.61)
-        hint = f"did you mean {', '.join(near)}? " if near else ""
+        hint = f"{', '.join(near)}; " if near else ""
         return UsageError(
             f"there is no event, metric or group {name!r} on {title}", f"{hint}hwprof events shows what there is"
         )
@@ -267,19 +268,19 @@ def _events(kind: Kind, recipe: Recipe) -> list[Event]:
     return [kind.events[name] for name in names if name not in GIVEN_OPERANDS]
 
 
-def _no_recipe(kinds: Sequence[Kind]) -> Dropped:
+def _no_recipe(kinds: Sequence[Kind]) -> Unavailable:
     unknown = [kind.title for kind in kinds if kind.known is None]
     if unknown:
-        return Dropped(
+        return Unavailable(
             f"the event catalogue does not describe {unknown[0]}", "add a file for it: hwprof/hardware/events/README.md"
         )
-    return Dropped(f"{' / '.join(dict.fromkeys(kind.title for kind in kinds))} has no events that tell it")
+    return Unavailable(f"{' / '.join(dict.fromkeys(kind.title for kind in kinds))} has no events that tell it")
 
 
-def _not_on_every_kind(kinds: Sequence[Kind], able: Sequence[Kind]) -> Dropped:
+def _not_on_every_kind(kinds: Sequence[Kind], able: Sequence[Kind]) -> Unavailable:
     lacking = [kind for kind in kinds if kind not in able]
     cpus = cpu_ranges([cpu for kind in able for cpu in kind.core.cpus])
-    return Dropped(
+    return Unavailable(
         f"{' and '.join(kind.title for kind in lacking)} cannot count it",
         f"keep to the cores that can: taskset -c {cpus} hwprof collect …",
     )

@@ -103,7 +103,5 @@ def _excluded(item: str, modifiers: str) -> tuple[bool, bool]:
     if set(modifiers) - _PERF_MODIFIERS:
         raise UsageError(f"{item!r} is no event that can be counted by layer", "tracepoints and breakpoints are not")
     if not modifiers or set(modifiers) - {"u", "k"}:
-        raise UsageError(
-            f"{item!r} has a modifier that counting does not know", "there are u (user code) and k (kernel)"
-        )
+        raise UsageError(f"{item!r} has a modifier that counting does not know", "u (user code) or k (kernel)")
     return "u" not in modifiers, "k" not in modifiers

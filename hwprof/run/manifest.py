@@ -57,7 +57,7 @@ class Machine(msgspec.Struct, frozen=True):
 
 
 EventKind = Literal["hardware", "software", "instrumented", "simulated"]
-"""Who counts: the processor, the operating system, whoever follows the code, or a model of the caches."""
+"""Who counts: the processor, the operating system, instrumentation of the code, or a model of the caches."""
 
 
 class EventInfo(msgspec.Struct, frozen=True):
@@ -154,7 +154,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     threads: int | None = None  # where the pass used another number than the workload's record says
     instruction_set: str | None = None  # what the environment held the kernels to; None: the machine's own
     fingerprint: dict[str, str] = {}  # what passes must have in common to be joined: inputs, weights, threads, …
-    times_from: str | None = None  # the pass that did the same work unfollowed: times belong to this one's counts
+    times_from: str | None = None  # the pass that did the same work uninstrumented: times belong to this one's counts
 
 
 class WorkloadRecord(msgspec.Struct, kw_only=True):

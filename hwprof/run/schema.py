@@ -11,7 +11,7 @@ from typing import Final, Literal, get_args
 import polars as pl
 
 Provenance = Literal["measured", "instrumented", "simulated", "modelled", "derived"]
-"""Where a figure comes from: counters and clocks, followed code, the cache model, arithmetic, or those combined."""
+"""Where a figure comes from: counters and clocks, instrumented code, the cache model, arithmetic, or those combined."""
 
 PROVENANCES: Final[tuple[str, ...]] = get_args(Provenance)
 

@@ -6,15 +6,15 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from hwprof.collector.contract import Choosing, EdgeCounter, OwnPasses
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError, UsageError
-from hwprof.session.collector import Choosing, EdgeCounter, OwnPasses
-from hwprof.session.registry import Surveyed
 
 AUTO: Final = "auto"
 PREFERRED: Final = "perf"
 """The counting collector that ``auto`` stands for."""
 
-STAND_IN: Final = "instrumented"
+FALLBACK: Final = "instrumented"
 """The one that ``auto`` adds where ``PREFERRED`` lacks something on this machine."""
 
 
@@ -43,12 +43,12 @@ class Counters:
 
 def is_counter(found: Surveyed) -> bool:
     """Whether it is a source of counts; one that could not even be made is taken for what it is called."""
-    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name in (PREFERRED, STAND_IN))
+    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name in (PREFERRED, FALLBACK))
 
 
 def has_own_passes(found: Surveyed) -> bool:
     """Whether it counts in passes of its own, beside whoever else counts."""
-    return isinstance(found.collector, OwnPasses) or (found.collector is None and found.name == STAND_IN)
+    return isinstance(found.collector, OwnPasses) or (found.collector is None and found.name == FALLBACK)
 
 
 def choose_counters(
@@ -64,8 +64,8 @@ def choose_counters(
         sharing += [name for name in usual or [PREFERRED] if name in candidates]
     alone = [name for name in asked if name not in sharing]
     unasked = []
-    if AUTO in counting.counters and STAND_IN not in alone and _needs_stand_in(candidates, sharing, off):
-        alone, unasked = [STAND_IN, *alone], [STAND_IN]
+    if AUTO in counting.counters and FALLBACK not in alone and _needs_fallback(candidates, sharing, off):
+        alone, unasked = [FALLBACK, *alone], [FALLBACK]
     sharing = list(dict.fromkeys(sharing))
     options = _options([*sharing, *alone], counting)
     if len(sharing) == 1:
@@ -94,17 +94,17 @@ def _require(name: str, candidates: Mapping[str, Surveyed], off: Collection[str]
     """Refuses a counter asked for by name that cannot take part."""
     found = candidates.get(name)
     if found is None:
-        raise UsageError(f"no counter is called {name!r}", f"there are {', '.join([AUTO, *candidates])}")
+        raise UsageError(f"no counter is called {name!r}", f"one of {', '.join([AUTO, *candidates])}")
     if name in off:
         raise UsageError(f"--counters {name} and --no-{name} contradict each other")
     if not found.availability.ok:
         raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
 
 
-def _needs_stand_in(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]) -> bool:
-    """Whether those who count leave a gap on this machine that the stand-in would fill, and it was not switched off.
+def _needs_fallback(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]) -> bool:
+    """Whether those who count leave a gap on this machine that the fallback would fill, and it was not switched off.
     One that does not work is chosen all the same: the run's record says why."""
-    if STAND_IN not in candidates or STAND_IN in off:
+    if FALLBACK not in candidates or FALLBACK in off:
         return False
     found = [candidates[name].availability for name in sharing if name not in off]
     return not any(availability.ok and availability.lacks is None for availability in found)

@@ -38,10 +38,10 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     name: str
     iterations: int
     warmup: int
-    inside: tuple[CollectorPlan, ...]
-    beside: tuple[CollectorPlan, ...]
+    in_process: tuple[CollectorPlan, ...]
+    external: tuple[CollectorPlan, ...]
     idle_s: float = 0.0
-    around: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
+    launcher: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
     alternate: bool = True  # most iterations only time their layers
     environment: dict[str, str] = {}  # of the worker, beside the user's
     threads: int | None = None  # None: as the workload's specification says
@@ -53,7 +53,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     call_s: float = 0.0  # roughly, for each counted call of a leaf layer
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
     may_fail: bool = False  # the run goes on without it
-    asked: bool = True  # the user named it; false: it stands in for what this machine lacks
+    asked: bool = True  # the user named it; false: it is the fallback for what this machine lacks
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:

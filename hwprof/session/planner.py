@@ -7,12 +7,12 @@ from typing import Any, Final
 
 import msgspec
 
+from hwprof.collector.contract import Choosing, HoldingCounters, OwnPass, OwnPasses, Place, Preparing
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.collector import Choosing, HoldingCounters, OwnPass, OwnPasses, Place, Preparing
 from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
-from hwprof.session.registry import Surveyed
 
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
@@ -39,7 +39,7 @@ def plan_passes(
     """
     for name in passes:
         if name not in KNOWN_PASSES:
-            raise UsageError(f"no pass is called {name!r}", f"there are {', '.join(KNOWN_PASSES)}")
+            raise UsageError(f"no pass is called {name!r}", f"one of {', '.join(KNOWN_PASSES)}")
     if len(set(passes)) != len(passes):
         raise UsageError("--passes names a pass twice")
     counters = choose_counters(surveyed, off, named, counting or Counting())
@@ -107,8 +107,8 @@ def _plan(
     off: Collection[str],
     options: Mapping[str, dict[str, Any]],
 ) -> PassPlan:
-    inside: list[CollectorPlan] = []
-    beside: list[CollectorPlan] = []
+    in_process: list[CollectorPlan] = []
+    external: list[CollectorPlan] = []
     left_out: list[CollectorRecord] = []
     environment: dict[str, str] = {}
     idle_s = 0.0
@@ -122,7 +122,7 @@ def _plan(
         elif found.collector is None or not found.availability.ok:
             left_out.append(_unavailable(found))
         else:
-            places = inside if found.collector.place is Place.INSIDE else beside
+            places = in_process if found.collector.place is Place.IN_PROCESS else external
             places.append(CollectorPlan(found.name, options.get(found.name, {})))
             if isinstance(found.collector, Preparing):
                 environment |= found.collector.worker_environment()
@@ -131,13 +131,13 @@ def _plan(
             if found.collector.wants_idle:
                 idle_s = IDLE_S
     if holder is not None:
-        inside = [_beside(planned, holder) if planned.name in counting else planned for planned in inside]
+        in_process = [_with_holder(planned, holder) if planned.name in counting else planned for planned in in_process]
     return PassPlan(
         name=name,
         iterations=iterations if name == MEASURE else min(iterations, TRACE_ITERATIONS),
         warmup=warmup,
-        inside=tuple(inside),
-        beside=tuple(beside),
+        in_process=tuple(in_process),
+        external=tuple(external),
         idle_s=idle_s,
         alternate=name == MEASURE,
         left_out=tuple(left_out),
@@ -145,8 +145,8 @@ def _plan(
     )
 
 
-def _beside(planned: CollectorPlan, holder: str) -> CollectorPlan:
-    return msgspec.structs.replace(planned, options={**planned.options, "beside": holder})
+def _with_holder(planned: CollectorPlan, holder: str) -> CollectorPlan:
+    return msgspec.structs.replace(planned, options={**planned.options, "counters_held_by": holder})
 
 
 def _unavailable(found: Surveyed) -> CollectorRecord:
@@ -164,9 +164,9 @@ def _own_plan(
         name=own.name,
         iterations=iterations if own.iterations is None else own.iterations,
         warmup=warmup if own.warmup is None else own.warmup,
-        inside=collectors if place is Place.INSIDE else (),
-        beside=collectors if place is Place.BESIDE else (),
-        around=collectors if place is Place.AROUND else (),
+        in_process=collectors if place is Place.IN_PROCESS else (),
+        external=collectors if place is Place.EXTERNAL else (),
+        launcher=collectors if place is Place.LAUNCHER else (),
         alternate=own.alternate,
         environment=dict(own.environment),
         threads=own.threads,

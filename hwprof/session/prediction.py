@@ -1,4 +1,4 @@
-"""How long a slow pass will take, from how long the same work took unfollowed."""
+"""How long a slow pass will take, from how long the same work took uninstrumented."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hwprof.session.collector import CountedSpan, EdgeCounter
+from hwprof.collector.contract import CountedSpan, EdgeCounter
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl

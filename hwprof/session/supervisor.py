@@ -1,4 +1,4 @@
-"""The parent: starts a fresh worker for each pass, with the collectors beside it, and keeps what they bring."""
+"""The parent: starts a fresh worker for each pass, with the external collectors, and keeps what they bring."""
 
 from __future__ import annotations
 
@@ -15,12 +15,13 @@ from typing import Final, Protocol
 import msgspec
 import polars as pl
 
+from hwprof.collector import registry
+from hwprof.collector.contract import Collector, Following, PassContext
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.session import registry
-from hwprof.session.around import Around
-from hwprof.session.collector import Collector, Following, PassContext
+from hwprof.session.in_process import failure
+from hwprof.session.launcher import Launching
 from hwprof.session.messages import (
     WORK_BEGINS,
     WORK_ENDS,
@@ -35,7 +36,6 @@ from hwprof.session.messages import (
 )
 from hwprof.session.plan import PassPlan
 from hwprof.session.prediction import prediction
-from hwprof.session.running import failure
 from hwprof.workload.spec import WorkloadSpec
 
 KILL_AFTER_S: Final = 3.0
@@ -150,7 +150,7 @@ class _Pass:
             describe=first,
             save_to=str(images) if first else None,
         )
-        self._beside: _Beside | None = None
+        self._external: _External | None = None
         self._finished: Finished | None = None
         self._halting = False
         self._predicted = prediction(run, plan)
@@ -161,12 +161,12 @@ class _Pass:
             Path(self._order.save_to).mkdir(exist_ok=True)
         order_file = self._folder / ORDER_FILE
         self._order.write(order_file)
-        around = Around(self._plan, self._folder)
+        launching = Launching(self._plan, self._folder)
         read_end, write_end = os.pipe()
         worker_command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(write_end)]
         with (self._folder / LOG_FILE).open("wb") as log:
             worker = subprocess.Popen(
-                [*around.command(), *worker_command],
+                [*launching.command(), *worker_command],
                 env=os.environ | self._plan.environment,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -175,22 +175,22 @@ class _Pass:
                 start_new_session=True,  # Ctrl-C is the supervisor's to handle
             )
         os.close(write_end)
-        self._beside = beside = _Beside(self._plan, self._folder, worker.pid)
+        self._external = external = _External(self._plan, self._folder, worker.pid)
         try:
             self._listen(Inbox(read_end), worker)
             status = worker.wait()
         finally:
             os.close(read_end)
             _end_process(worker)
-            tables = beside.stop()
+            tables = external.stop()
         if self._finished is None:
             raise KeyboardInterrupt if self._halting else self._died(status)
-        if self._plan.around:
+        if self._plan.launcher:
             self._progress.phase(self._plan.name, "reading what was counted", None)
-        tables |= around.harvest(worker.pid, self._finished.record.collectors)
-        self._keep(self._finished, tables, [*beside.records, *around.records])
-        self._record.events += around.events
-        self._record.metrics += around.metrics
+        tables |= launching.collect_results(worker.pid, self._finished.record.collectors)
+        self._keep(self._finished, tables, [*external.records, *launching.records])
+        self._record.events += launching.events
+        self._record.metrics += launching.metrics
         if self._halting:
             self._record.kept = True
             self._record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
@@ -212,8 +212,8 @@ class _Pass:
                 self._progress.phase(self._plan.name, "keeping the layers done; Ctrl-C again: not even these", None)
 
     def _hear(self, message: Message) -> None:
-        if self._beside is not None:
-            self._beside.hear(message)
+        if self._external is not None:
+            self._external.hear(message)
         if isinstance(message, Phase):
             self._progress.phase(self._plan.name, f"{message.text}{self._predicted}", message.total)
         elif isinstance(message, Step):
@@ -246,15 +246,17 @@ class _Pass:
         log = self._folder / LOG_FILE
         return PassError(f"the worker of pass {self._plan.name} ended {how}", f"see {log}", 1, foreseen=False)
 
-    def _keep(self, finished: Finished, beside: dict[str, list[pl.DataFrame]], records: list[CollectorRecord]) -> None:
+    def _keep(
+        self, finished: Finished, external: dict[str, list[pl.DataFrame]], records: list[CollectorRecord]
+    ) -> None:
         """The pass's rows go into the run's tables, its record into the manifest."""
         self._progress.phase(self._plan.name, "keeping", None)
         for table in finished.tables:
             part = self._folder / f"{table}.parquet"
             self._run.append(table, part)
             part.unlink()
-        for table, frames in beside.items():
-            part = self._folder / f"beside-{table}.parquet"
+        for table, frames in external.items():
+            part = self._folder / f"external-{table}.parquet"
             write_table(part, table, pl.concat(frames).with_columns(pl.lit(self._plan.name).alias("pass")))
             self._run.append(table, part)
             part.unlink()
@@ -266,13 +268,13 @@ class _Pass:
             self._run.manifest.workload.results = finished.results
 
 
-class _Beside:
-    """The collectors beside a worker; one that fails loses its own data only."""
+class _External:
+    """The external collectors of a worker; one that fails loses its own data only."""
 
     def __init__(self, plan: PassPlan, folder: Path, pid: int) -> None:
         self.records: list[CollectorRecord] = []
         self._running: dict[str, Collector] = {}
-        for planned in plan.beside:
+        for planned in plan.external:
             raw = folder / planned.name
             try:
                 raw.mkdir(exist_ok=True)

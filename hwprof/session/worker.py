@@ -1,7 +1,7 @@
 """The child: one pass in a fresh process. ``python -m hwprof.session.worker ORDER.json FD``.
 
-It does the workload under the inside collectors, writes the pass's tables as Parquet into the pass's folder, and tells
-the supervisor about its progress on the file descriptor.
+It does the workload under the in-process collectors, writes the pass's tables as Parquet into the pass's folder, and
+tells the supervisor about its progress on the file descriptor.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.hardware import machine
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
+from hwprof.session.in_process import RunningCollectors
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, Step
 from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.recorder import SpanRecorder
-from hwprof.session.running import RunningCollectors
 
 PERF_MAP: Final = Path(f"/tmp/perf-{os.getpid()}.map")
 """Where JIT compilers name their code. What lies there now, a process wrote that had this number before."""
@@ -81,7 +81,7 @@ class Halted(BaseException):
 
 class _Worker:
     """One pass while it is carried out. Tables are made when measuring is over: until then the process holds torch, the
-    workload, the inside collectors and the recorder, and no thread that is not theirs."""
+    workload, the in-process collectors and the recorder, and no thread that is not theirs."""
 
     def __init__(self, order: Order, reporter: Reporter) -> None:
         self._order = order
@@ -200,7 +200,7 @@ class _Worker:
         collected = self._collectors.stop(self._iterate_once_more)
         self._watch.remove()
         from hwprof.run.directory import write_table
-        from hwprof.session.gather import gather
+        from hwprof.session.pass_tables import gather
 
         tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
         self._need_its_collector()

@@ -151,7 +151,7 @@ class Hwprof:
 
     def layer(self, work: Work, threads: int) -> Forward:
         """As the layer watch would wrap it."""
-        from hwprof.session.collector import CountedSpan, PassContext
+        from hwprof.collector.contract import CountedSpan, PassContext
         from hwprof.session.recorder import SpanRecorder
 
         self._collector.start(

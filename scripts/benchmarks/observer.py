@@ -24,7 +24,7 @@ from typing import Any
 import torch
 
 from collectors.perf import PerfCollector
-from hwprof.session.collector import PassContext
+from hwprof.collector.contract import PassContext
 from hwprof.session.plan import COUNTED_SHARE
 from hwprof.session.recorder import SpanRecorder
 from hwprof.workload import factory

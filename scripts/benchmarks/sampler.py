@@ -32,10 +32,10 @@ from collectors.sampler.record_file import read_record_file
 from collectors.sampler.sampling_events import Clock
 from collectors.sampler.tables import samples_table
 from collectors.sampler.threads import threads_of
+from hwprof.collector.contract import PassContext
 from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.perf_sampling import RECORD_SAMPLE, SamplingAttributes
 from hwprof.hardware.pmu import Code
-from hwprof.session.collector import PassContext
 from scripts.benchmarks.tables import Table, write
 
 CHAINS = 4000

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from collectors.perf import PerfCollector
-from hwprof.session.collector import PassContext
+from hwprof.collector.contract import PassContext
 from tests.support.requirements import missing
 
 SOFTWARE = ["task-clock", "page-faults", "context-switches", "cpu-migrations"]

@@ -32,7 +32,7 @@ BEGIN = """
     import polars as pl
     from collectors.instrumented import InstrumentedCollector
     from collectors.instrumented.machine_code import Function
-    from hwprof.session.collector import CountedSpan, PassContext
+    from hwprof.collector.contract import CountedSpan, PassContext
     # rdi: where, rsi: bytes from one load to the next, rdx: loads of a round, rcx: rounds
     #   outer: mov rax, rdi; mov r8, rdx; inner: mov r9, [rax]; add rax, rsi; dec r8; jnz inner; dec rcx; jnz outer; ret
     WALK = "4889f8 4989d0 4c8b08 4801f0 49ffc8 75f5 48ffc9 75ea c3"

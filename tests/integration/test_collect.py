@@ -256,9 +256,9 @@ def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:
 def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
     """A third party's collector, registered as its package would register it, that fails at the end."""
     (tmp_path / "dying.py").write_text(
-        "from hwprof.session.collector import Availability, Place\n"
+        "from hwprof.collector.contract import Availability, Place\n"
         "class Dying:\n"
-        "    name, summary, place = 'dying', 'nothing', Place.INSIDE\n"
+        "    name, summary, place = 'dying', 'nothing', Place.IN_PROCESS\n"
         "    passes, wants_idle = frozenset({'measure'}), False\n"
         "    def availability(self): return Availability(True)\n"
         "    def start(self, context): pass\n"

@@ -115,7 +115,7 @@ def test_following_begins_again_and_survives_what_a_process_does() -> None:
 
 
 CONVOLUTIONS = """
-    from hwprof.session.collector import CountedSpan, PassContext
+    from hwprof.collector.contract import CountedSpan, PassContext
     from collectors.instrumented import InstrumentedCollector
     from torch import nn
     import tempfile
@@ -190,7 +190,7 @@ def test_layers_of_convolutions(threads: int) -> None:
 def test_threads_that_are_not_followed_are_named() -> None:
     said = child(
         """
-        from hwprof.session.collector import PassContext
+        from hwprof.collector.contract import PassContext
         from collectors.instrumented import InstrumentedCollector
         import tempfile, time
         collector = InstrumentedCollector()

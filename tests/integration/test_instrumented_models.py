@@ -21,7 +21,7 @@ FOLLOW = """
     import tempfile, warnings
     warnings.filterwarnings("ignore")
     from collectors.instrumented import InstrumentedCollector
-    from hwprof.session.collector import CountedSpan, PassContext
+    from hwprof.collector.contract import CountedSpan, PassContext
     from hwprof.workload.tensors import tensors_in
     from tests.support.models import instrumented as followed_models
 

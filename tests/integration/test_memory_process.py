@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from collectors.memory import MemoryCollector
-from hwprof.session.collector import Collected, PassContext
+from hwprof.collector.contract import Collected, PassContext
 
 pytestmark = pytest.mark.alone
 

@@ -19,12 +19,12 @@ from collectors.onednn_verbose.collector import RAW_FILE
 from collectors.onednn_verbose.lines import parse
 from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
+from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 from hwprof.report.document import document
 from hwprof.report.document.primitives import find
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
-from hwprof.session.collector import PassContext
 from tests.support.command import TESTS_MODELS, collect, hwprof_here
 from tests.support.requirements import missing, require_module
 

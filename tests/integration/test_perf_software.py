@@ -17,8 +17,8 @@ import polars as pl
 import pytest
 
 from collectors.perf import PerfCollector
+from hwprof.collector.contract import CountedSpan
 from hwprof.hardware import machine
-from hwprof.session.collector import CountedSpan
 from tests.support.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.alone
@@ -162,7 +162,7 @@ MANY_THREADS = """
     import json, os, resource, threading
     from pathlib import Path
     from collectors.perf import PerfCollector
-    from hwprof.session.collector import CountedSpan, PassContext
+    from hwprof.collector.contract import CountedSpan, PassContext
 
     resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))
     asleep = threading.Event()

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from collectors.perf import PerfCollector
-from hwprof.session.collector import CountedSpan
+from hwprof.collector.contract import CountedSpan
 from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
@@ -31,7 +31,7 @@ THOUSANDS = """
     import json, os, statistics, threading, time
     from pathlib import Path
     from collectors.perf import PerfCollector
-    from hwprof.session.collector import CountedSpan, PassContext
+    from hwprof.collector.contract import CountedSpan, PassContext
 
     asleep = threading.Event()
     threading.stack_size(1 << 16)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from collectors.rapl import RaplCollector
-from hwprof.session.collector import PassContext
+from hwprof.collector.contract import PassContext
 
 pytestmark = pytest.mark.alone
 

@@ -19,10 +19,10 @@ import pytest
 
 from collectors.sampler import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, perf_map_of
+from hwprof.collector.contract import Collected, PassContext
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
 from hwprof.run.schema import conform
-from hwprof.session.collector import Collected, PassContext
 from tests.support.requirements import missing, require_tool
 
 pytestmark = pytest.mark.alone

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler import SamplerCollector
-from hwprof.session.collector import PassContext
+from hwprof.collector.contract import PassContext
 from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone

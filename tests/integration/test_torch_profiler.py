@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from collectors.torch_profiler import RAW_FILE, TorchProfilerCollector
-from hwprof.session.collector import PassContext
+from hwprof.collector.contract import PassContext
 from tests.support.requirements import require_module
 
 

@@ -13,9 +13,9 @@ import pytest
 from collectors.uncore import UncoreCollector
 from collectors.uncore.controllers import READ, TOTAL, Group, Part, Plan, close, open_group
 from collectors.uncore.traffic import TrafficLog
+from hwprof.collector.contract import PassContext
 from hwprof.hardware import machine, perf_event
 from hwprof.hardware.pmu import Code, find
-from hwprof.session.collector import PassContext
 from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone

@@ -7,9 +7,9 @@ from typing import Any
 
 import polars as pl
 
+from hwprof.collector.contract import Availability, Collected, CountedSpan, PassContext, Place
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
-from hwprof.session.collector import Availability, Collected, CountedSpan, PassContext, Place
-from hwprof.session.registry import Surveyed
 
 
 class Bystander:
@@ -17,7 +17,7 @@ class Bystander:
 
     name = "memory"
     summary = "made up"
-    place = Place.BESIDE
+    place = Place.EXTERNAL
     passes = frozenset({"measure", "trace"})
     wants_idle = False
 
@@ -34,7 +34,7 @@ class Bystander:
 class Counter(Bystander):
     """A collector that counts at edges, and knows these events."""
 
-    place = Place.INSIDE
+    place = Place.IN_PROCESS
 
     def __init__(self, name: str, *known: str) -> None:
         self.name = name

@@ -13,7 +13,7 @@ from typing import Any
 
 from collectors.papi import PapiCollector
 from collectors.perf import PerfCollector
-from hwprof.session.collector import CountedSpan, PassContext
+from hwprof.collector.contract import CountedSpan, PassContext
 from tests.support.worker_thread import WorkerThread
 
 SOFTWARE = {

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from collectors.shared.counting.readings import ENTER, FULL, GAP, LEAVE, CountColumns, Readings
 from collectors.shared.counting.tables import counts_table
 from collectors.shared.counting.threads import Counters, ThreadSet, cpu_time_ns
-from hwprof.session.collector import CountedSpan, PassContext, Place
+from hwprof.collector.contract import CountedSpan, PassContext, Place
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
     import polars as pl
@@ -33,7 +33,7 @@ class CountingCollector(ABC, Generic[Counters]):
     """An ``EdgeCounter`` over the threads of this process. A subclass opens their counters (``_open`` and then
     ``_begin_interval`` when it starts), and says how sets are switched and read."""
 
-    place = Place.INSIDE
+    place = Place.IN_PROCESS
     wants_idle = False
     passes = frozenset({"measure", "trace"})
 

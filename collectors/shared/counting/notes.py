@@ -10,7 +10,7 @@ from typing import Final
 from collectors.shared.counting.threads import MORE_DESCRIPTORS
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Event
-from hwprof.hardware.countable import Dropped
+from hwprof.unavailable import Unavailable
 
 NAMES_SHOWN: Final = 4
 """Of events that share a reason."""
@@ -32,15 +32,15 @@ def user_code_only(events: str, *, kernel_allowed: bool) -> str:
     )
 
 
-def not_counted(dropped: Mapping[str, Dropped]) -> list[str]:
+def not_counted(dropped: Mapping[str, Unavailable]) -> list[str]:
     """A note for each reason why events are not counted."""
-    names: dict[Dropped, list[str]] = {}
+    names: dict[Unavailable, list[str]] = {}
     for name, why_not in dropped.items():
         names.setdefault(why_not, []).append(name)
-    return [f"not counted: {enumerated(those)}: {permission.with_remedy(why_not)}" for why_not, those in names.items()]
+    return [f"not counted: {enumerated(those)}: {why_not.explanation}" for why_not, those in names.items()]
 
 
-def unavailable_events(dropped: Mapping[str, Dropped]) -> dict[str, dict[str, str | None]]:
+def unavailable_events(dropped: Mapping[str, Unavailable]) -> dict[str, dict[str, str | None]]:
     """``not_counted`` for the manifest, with every name."""
     return {name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in dropped.items()}
 

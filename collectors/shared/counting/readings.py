@@ -21,8 +21,8 @@ import numpy as np
 import numpy.typing as npt
 
 from collectors.shared.counting.group_reads import NOT_READ, GroupReads, make_group_reads
+from hwprof.collector.contract import CountedSpan
 from hwprof.hardware.perf_event import GROUP_HEADER_WORDS, group_read_bytes
-from hwprof.session.collector import CountedSpan
 
 FULL, LEAVE, GAP, ENTER = 0, 1, 2, 3
 

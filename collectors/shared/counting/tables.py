@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from collectors.shared.counting.readings import CountColumns
-from hwprof.session.collector import PassContext
+from hwprof.collector.contract import PassContext
 
 if TYPE_CHECKING:
     import polars as pl

@@ -8,20 +8,14 @@ from typing import Final
 import msgspec
 
 from hwprof import __version__
-from hwprof.hardware.countable import Countable, Dropped, Selection
+from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.packing import Budget, Packing, pack
 from hwprof.hardware.resolution import Kind
 from hwprof.run.manifest import Machine, MetricDefinition
+from hwprof.unavailable import Unavailable
 
 SCHEMA_VERSION: Final = 1
-
-
-class Unavailable(msgspec.Struct, frozen=True):
-    """Why something cannot be had, and what would change that."""
-
-    reason: str
-    remedy: str | None = None
 
 
 class ListedEvent(msgspec.Struct, kw_only=True):
@@ -84,8 +78,8 @@ def build(
     machine: Machine,
     cores: Sequence[Kind],
     selection: Selection,
-    why_not: Callable[[Countable], Dropped | None] | None,
-    unavailable: Dropped | None,
+    why_not: Callable[[Countable], Unavailable | None] | None,
+    unavailable: Unavailable | None,
 ) -> EventList:
     """The document. ``cores``: the kinds of core that it is about. ``why_not`` tells why an event does not open here;
     None: it is not tried, since the processor is another one. ``unavailable``: why no hardware event opens."""
@@ -103,12 +97,12 @@ def build(
         microarchitectures=[known.id for _, known in kinds if known],
         this_machine=why_not is not None,
         general_counters={pmu: budgets[pmu].general for pmu, _ in kinds},
-        unavailable=_told(unavailable),
+        unavailable=unavailable,
         notes=[*selection.notes, *(note for _, known in kinds if known for note in known.processor.notes)],
         events=events,
         metrics=[_metric(metric, missing) for metric in selection.metrics],
         sets=_sets(packing, budgets),
-        dropped={name: Unavailable(why.reason, why.remedy) for name, why in selection.dropped.items()},
+        dropped=dict(selection.dropped),
     )
 
 
@@ -117,7 +111,7 @@ def as_json(listed: EventList) -> str:
     return msgspec.json.format(msgspec.json.encode(listed), indent=1).decode()
 
 
-def _event(countable: Countable, why_not: Callable[[Countable], Dropped | None] | None) -> ListedEvent:
+def _event(countable: Countable, why_not: Callable[[Countable], Unavailable | None] | None) -> ListedEvent:
     event = countable.event
     pmu = event.pmu or countable.pmu
     return ListedEvent(
@@ -132,7 +126,7 @@ def _event(countable: Countable, why_not: Callable[[Countable], Dropped | None] 
         meaning=countable.meaning,
         caveat=event.caveat,
         source=event.source,
-        unavailable=_told(why_not(countable) if why_not else None),
+        unavailable=why_not(countable) if why_not else None,
     )
 
 
@@ -164,7 +158,3 @@ def _sets(packing: Packing, budgets: dict[str | None, Budget]) -> list[ListedSet
         )
         for event_set in packing.sets
     ]
-
-
-def _told(why: Dropped | None) -> Unavailable | None:
-    return None if why is None else Unavailable(why.reason, why.remedy)

@@ -23,9 +23,9 @@ def rank(
     known = [*OWN, *(metric.name for metric in metrics), *(event.name for event in events)]
     if sort not in known:
         near = difflib.get_close_matches(sort.lower(), known, n=3)
-        hint = f"did you mean {', '.join(near)}? " if near else ""
+        hint = f"{', '.join(near)}; " if near else ""
         others = "or a metric or event of this run: hwprof report --format json names them"
-        raise UsageError(f"cannot sort by {sort!r}", f"{hint}there are {', '.join(OWN)}, {others}")
+        raise UsageError(f"cannot sort by {sort!r}", f"{hint}one of {', '.join(OWN)}, {others}")
     missing = next((metric.missing for metric in metrics if metric.name == sort), None)
     if missing is not None:
         raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)

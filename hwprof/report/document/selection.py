@@ -156,7 +156,7 @@ def _nearest(document: Document, path: str) -> str:
     near = difflib.get_close_matches(path, known, n=NEAR, cutoff=0.5)
     ending = [leaf for leaf in known if leaf.endswith(f".{path}")]
     hint = ", ".join(dict.fromkeys([*ending, *near][:NEAR]))
-    return f"did you mean {hint}?" if hint else "hwprof report names the hottest ones, hwprof report --format json all"
+    return hint or "hwprof report names the hottest ones, hwprof report --format json all"
 
 
 def _prefixes(path: str) -> list[str]:

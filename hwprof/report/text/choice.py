@@ -50,7 +50,7 @@ def expand(items: Sequence[str], document: Document) -> list[str]:
             )
         if not members:
             near = difflib.get_close_matches(item, [*groups, *names], n=1)
-            hint = f"did you mean {near[0]}? " if near else ""
+            hint = f"{near[0]}; " if near else ""
             raise UsageError(
                 f"there is no metric or group {item!r} in this run",
                 f"{hint}groups: {', '.join(groups)}; the metrics' names: hwprof report --format json",

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from collectors.perf import PerfCollector
-from hwprof.session.collector import CountedSpan, PassContext
+from hwprof.collector.contract import CountedSpan, PassContext
 from tests.pmu.guest.loops import loop
 
 CORE = ["cycles", "instructions"]

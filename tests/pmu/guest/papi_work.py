@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from collectors.papi import PapiCollector
-from hwprof.session.collector import CountedSpan, PassContext
+from hwprof.collector.contract import CountedSpan, PassContext
 from tests.support.papi_beside_perf import SOFTWARE, side_by_side
 
 HARDWARE = {"cycles": "PAPI_TOT_CYC", "instructions": "PAPI_TOT_INS"}

@@ -59,7 +59,7 @@ def counted_and_sampled() -> dict[str, Any]:
     sampler, counter = SamplerCollector(), PerfCollector()
     sampler.start(context(kernel=False))
     sampler.work_begins()
-    counter.start(context(kernel=False, events=[*CORE, *INSTRUCTIONS], beside="sampler"))
+    counter.start(context(kernel=False, events=[*CORE, *INSTRUCTIONS], counters_held_by="sampler"))
     begin_ns = time.monotonic_ns()
     counted = counted_in_turn(counter, A_LITTLE)
     end_ns = time.monotonic_ns()

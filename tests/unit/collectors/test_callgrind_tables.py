@@ -19,9 +19,9 @@ from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.jit import read_perf_map
 from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.resolver import Resolver
+from hwprof.collector.contract import CountedSpan, EdgeCounter, Launcher, OwnPasses
 from hwprof.run.manifest import Cache
 from hwprof.run.schema import conform
-from hwprof.session.collector import CountedSpan, EdgeCounter, Launcher, OwnPasses
 
 JIT_CODE = Resolver([], read_perf_map("2b18b000 241d jit_sse41_conv_fwd_kernel_f32_t.0\n"))
 JIT = Function("0x000000002b18c000", NO_FILE)

@@ -13,7 +13,7 @@ from collectors.instrumented.log import Log
 from collectors.instrumented.memory import BLOCK, LOG_ENTRY, Context
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
-from hwprof.session.collector import CountedSpan
+from hwprof.collector.contract import CountedSpan
 
 JIT = Kernel(Domain.JIT, "jit", "conv", address=0x1000)
 SPIN = Kernel(Domain.OPENMP, "libgomp.so.1", None)

@@ -11,8 +11,8 @@ import pytest
 
 from collectors.papi import PapiCollector
 from collectors.shared.counting.notes import SILENT_NS
+from hwprof.collector.contract import CountedSpan, PassContext
 from hwprof.errors import HwprofError
-from hwprof.session.collector import CountedSpan, PassContext
 from tests.support.fake_papi import SOFTWARE, FakePapi
 
 MAIN, WORKER, LATE = 100, 101, 102

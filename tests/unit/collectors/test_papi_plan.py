@@ -10,9 +10,9 @@ import pytest
 from collectors.papi import PapiCollector
 from collectors.papi.library import Papi
 from collectors.papi.plan import Plan, make_plan
+from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.permission import why_no_hardware
-from hwprof.session.collector import PassContext
 from tests.support.fake_papi import SOFTWARE, FakePapi
 
 MAIN = 7

@@ -19,6 +19,7 @@ from collectors.shared.counting.group_reads import PythonGroupReads
 from collectors.shared.counting.notes import SILENT_NS
 from collectors.shared.counting.readings import Readings
 from hwprof.analysis.attribution import owned_counts
+from hwprof.collector.contract import CountedSpan, PassContext
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import microarchitecture
@@ -26,7 +27,6 @@ from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes
 from hwprof.run.manifest import MetricDefinition
-from hwprof.session.collector import CountedSpan, PassContext
 from tests.support.fake_perf import HYBRID, Kernel, countable, machine, raw, selection
 
 MAIN, WORKER, LATE = 11, 12, 13

@@ -13,10 +13,11 @@ from collectors.perf.notes import plan_detail, plan_notes
 from collectors.perf.plan import Plan, make_plan
 from collectors.shared.event_opening import NotAllowedError
 from hwprof.hardware.catalogue import Event
-from hwprof.hardware.countable import Countable, Dropped, Selection
+from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.packing import Budget
 from hwprof.hardware.pmu import Code
 from hwprof.run.manifest import CoreKind, MetricDefinition
+from hwprof.unavailable import Unavailable
 from tests.support.fake_perf import (
     HARDWARE,
     HYBRID,
@@ -110,17 +111,17 @@ def holding_root(tmp_path: Path, *, watchdog: str = "0", other: str | None = Non
 @pytest.mark.parametrize(
     ("watchdog", "other", "hypervisor", "reason"),
     [
-        ("1", None, False, "the NMI watchdog may hold one (sudo sysctl kernel.nmi_watchdog=0)"),
-        ("0", "vtune", False, "vtune (pid 7) may hold them (stop other profilers)"),
+        ("1", None, False, "the NMI watchdog may hold one. Try: sudo sysctl kernel.nmi_watchdog=0"),
+        ("0", "vtune", False, "vtune (pid 7) may hold them. Try: stop other profilers"),
         (
             "1",
             "perf",
             True,
             "perf (pid 7) may hold them, the NMI watchdog may hold one"
-            " (stop other profilers; sudo sysctl kernel.nmi_watchdog=0)",
+            ". Try: stop other profilers; sudo sysctl kernel.nmi_watchdog=0",
         ),
         ("0", None, True, "another program holds them, or the hypervisor shows fewer than the processor has"),
-        ("0", None, False, "another program holds them (stop other profilers: sudo lsof"),
+        ("0", None, False, "another program holds them. Try: stop other profilers: sudo lsof"),
     ],
 )
 def test_scarce_counters_make_smaller_sets_and_one_note(
@@ -145,7 +146,7 @@ def test_beside_a_sampler_no_set_takes_turns_with_it(monkeypatch: pytest.MonkeyP
     own = [countable(name, fixed=True) for name in HARDWARE[:2]]
     chosen = selection([*own, *HARDWARE[2:]])
     fake.install(monkeypatch, chosen)
-    found = make_plan(chosen, machine(), beside="sampler", root=Path("/nonexistent"))
+    found = make_plan(chosen, machine(), held_by="sampler", root=Path("/nonexistent"))
     assert sets(found) == [
         ["cycles", "instructions"],
         ["cycles", "cache-references", "cache-misses"],
@@ -154,7 +155,7 @@ def test_beside_a_sampler_no_set_takes_turns_with_it(monkeypatch: pytest.MonkeyP
     assert found.budgets == {"cpu": Budget(3, frozenset({"cycles", "instructions"}))}
     assert found.notes == [
         "3 of 4 general counters are free (the own counters of cycles, instructions not), so events are counted in"
-        " smaller sets: the sampler has the others in this pass (--no-sampler gives them back)"
+        " smaller sets: the sampler has the others in this pass. Try: --no-sampler gives them back"
     ]
 
 
@@ -219,8 +220,8 @@ def test_without_hardware_there_is_one_set_of_software_events(monkeypatch: pytes
 def test_what_the_selection_could_not_find_is_the_missing_pmus_fault_too(monkeypatch: pytest.MonkeyPatch) -> None:
     fake = Kernel(counters=0, refused=dict.fromkeys(HARDWARE, errno.ENOENT), cores=[CoreKind(None, None, (0,))])
     chosen = selection()
-    chosen.dropped["l2_misses"] = Dropped("the kernel shows no PMU called cpu", "hwprof doctor")
-    chosen.dropped["dram"] = Dropped("the kernel shows no PMU called uncore_imc", "sudo modprobe intel_uncore")
+    chosen.dropped["l2_misses"] = Unavailable("the kernel shows no PMU called cpu", "hwprof doctor")
+    chosen.dropped["dram"] = Unavailable("the kernel shows no PMU called uncore_imc", "sudo modprobe intel_uncore")
     found = made(monkeypatch, fake, chosen)
     assert found.dropped["l2_misses"] == found.dropped["cycles"]
     assert found.dropped["dram"].remedy == "sudo modprobe intel_uncore"

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.rapl import EnergyLog, RaplCollector, Unwrapped, Zone, find_zones
+from hwprof.collector.contract import PassContext
 from hwprof.run.schema import TABLES
-from hwprof.session.collector import PassContext
 
 MAX_UJ = 262143328850
 

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from collectors.shared.counting.group_reads import PythonGroupReads
 from collectors.shared.counting.readings import ENTER, FULL, GAP, LEAVE, Readings
-from hwprof.session.collector import CountedSpan
+from hwprof.collector.contract import CountedSpan
 
 MAIN, ACTIVE, IDLE = 100, 101, 102  # thread numbers, and file descriptors as well
 

@@ -16,13 +16,13 @@ from hypothesis import strategies as st
 from collectors.uncore import UncoreCollector
 from collectors.uncore.controllers import READ, TOTAL, WRITE, Group, Part, Plan, dram_events, dram_recipes, make_plan
 from collectors.uncore.traffic import Reading, TrafficLog
+from hwprof.collector.contract import PassContext
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitecture, microarchitectures
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes
 from hwprof.hardware.pmu import Code
 from hwprof.run.schema import TABLES
-from hwprof.session.collector import PassContext
 
 INTEL_FORMATS = {"event": "config:0-7", "umask": "config:8-15"}
 UMC_FORMATS = {"event": "config:0-7", "rdwrmask": "config:8-9"}

@@ -57,9 +57,9 @@ def test_a_run_without_a_completed_pass_is_no_error(tmp_path: Path, capsys: pyte
     [
         (["--root", "{}/nowhere"], "no run in"),
         (["{}"], "is not a run directory"),
-        (["{}/run", "--sort", "speed"], "there are time, macs, bytes, parameters, calls, order, or a metric or event"),
-        (["{}/run", "--sort", "instrutions"], "did you mean instructions, worker_instructions? "),
-        (["{}/run", "--metrics", "cpj"], "did you mean cpi?"),
+        (["{}/run", "--sort", "speed"], "one of time, macs, bytes, parameters, calls, order, or a metric or event"),
+        (["{}/run", "--sort", "instrutions"], "Try: instructions, worker_instructions; "),
+        (["{}/run", "--metrics", "cpj"], "Try: cpi; "),
         (["{}/run", "--top", "0"], "--top"),
         (["{}/run", "--width", "5"], "--width"),
     ],

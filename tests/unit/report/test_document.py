@@ -136,7 +136,7 @@ def test_metrics_that_the_report_names_exist() -> None:
 
 
 def test_an_unknown_sort_key_is_refused_with_the_list(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"'speed' \(there are time, macs, .*a metric or event"):
+    with pytest.raises(UsageError, match=r"'speed'\. Try: .*time, macs, .*a metric or event"):
         document.build(build(tmp_path), None, "speed")
 
 

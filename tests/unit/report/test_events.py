@@ -9,12 +9,13 @@ import msgspec
 import pytest
 from rich.console import Console
 
-from hwprof.hardware.countable import Countable, Dropped
+from hwprof.hardware.countable import Countable
 from hwprof.hardware.machine import read_machine
 from hwprof.hardware.selection import every_name, kinds_of_core, select
 from hwprof.report.document import events as event_list
-from hwprof.report.document.events import EventList, Unavailable
+from hwprof.report.document.events import EventList
 from hwprof.report.text import events as event_view
+from hwprof.unavailable import Unavailable
 from tests.support.recorded_machines import plant
 
 
@@ -25,8 +26,8 @@ def listed(
     cores = kinds_of_core(machine, root)
     wanted = [*names, *(every_name(cores) if everything else ())]
 
-    def why_not(event: Countable) -> Dropped | None:
-        return Dropped("it is taken", "give it back") if event.name in missing else None
+    def why_not(event: Countable) -> Unavailable | None:
+        return Unavailable("it is taken", "give it back") if event.name in missing else None
 
     selection = select(wanted or None, machine, root, on_paper=True)
     return event_list.build(machine, cores, selection, why_not if tried else None, None)

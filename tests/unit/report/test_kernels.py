@@ -168,7 +168,7 @@ def test_a_sampler_that_failed_says_why_there_are_no_kernels(
     run.manifest.passes[1].collectors.append(said)
     run.save_manifest()
     assert command(run, "--kernels") == 1
-    assert "perf_event_paranoid is 3 (lower it)" in capsys.readouterr().err
+    assert "perf_event_paranoid is 3. Try: lower it" in capsys.readouterr().err
 
 
 def test_few_samples_are_told_with_what_brings_more(tmp_path: Path) -> None:

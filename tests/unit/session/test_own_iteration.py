@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hwprof.collector.contract import Availability, Collected, OwnIterations, PassContext, Place
 from hwprof.errors import HwprofError
-from hwprof.session.collector import Availability, Collected, OwnIterations, PassContext, Place
-from hwprof.session.running import RunningCollectors
+from hwprof.session.in_process import RunningCollectors
 
 
 class Quiet:
     """Looks all the time."""
 
-    name, summary, place, passes, wants_idle = "quiet", "", Place.INSIDE, frozenset({"trace"}), False
+    name, summary, place, passes, wants_idle = "quiet", "", Place.IN_PROCESS, frozenset({"trace"}), False
 
     def __init__(self, log: list[str]) -> None:
         self.log = log

@@ -8,15 +8,15 @@ from typing import Any
 
 import pytest
 
+from hwprof.collector.contract import Availability, OwnPass, Place
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import IterationRecord
-from hwprof.session.around import Around
-from hwprof.session.collector import Availability, OwnPass, Place
 from hwprof.session.counters import Counting
+from hwprof.session.launcher import Launching
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.prediction import prediction, words
-from hwprof.session.registry import Surveyed
 from tests.support.fake_collectors import Counter, survey
 from tests.support.synthetic_run import build
 
@@ -24,7 +24,7 @@ from tests.support.synthetic_run import build
 class Slow(Counter):
     """A counter that launches the worker, and has a companion."""
 
-    place = Place.AROUND
+    place = Place.LAUNCHER
     passes = frozenset({"slow"})
 
     def __init__(self) -> None:
@@ -57,13 +57,13 @@ def test_passes_of_its_own_come_only_where_it_was_asked_for() -> None:
 
 def test_it_takes_part_in_its_pass_alone_and_its_companion_has_nobody() -> None:
     measure, companion, own = plans(Counting(counters=["auto", "slow"]))
-    assert [planned.name for planned in measure.inside] == ["perf"]
-    assert measure.inside[0].options == {"alone": True}, "nobody else is at the same edges"
+    assert [planned.name for planned in measure.in_process] == ["perf"]
+    assert measure.in_process[0].options == {"alone": True}, "nobody else is at the same edges"
     assert measure.environment == {}
-    assert companion.inside == companion.beside == companion.around == ()
+    assert companion.in_process == companion.external == companion.launcher == ()
     assert (companion.iterations, companion.warmup) == (7, 3)
-    assert own.around == (CollectorPlan("slow", {}),)
-    assert own.inside == own.beside == ()
+    assert own.launcher == (CollectorPlan("slow", {}),)
+    assert own.in_process == own.external == ()
     assert (own.iterations, own.warmup, own.times_from, own.slow) == (1, 1, "measure-old", True)
     assert companion.environment == own.environment == {"ISA": "OLD"}
 
@@ -71,13 +71,13 @@ def test_it_takes_part_in_its_pass_alone_and_its_companion_has_nobody() -> None:
 def test_its_options_reach_it() -> None:
     made = plans(Counting(counters=["auto", "slow"], further={"slow": {"twice": True}}))
     assert made[-1].iterations == 2
-    assert made[-1].around[0].options == {"twice": True}
-    with pytest.raises(UsageError, match=r"slow does not count in this run \(--counters auto,slow\)"):
+    assert made[-1].launcher[0].options == {"twice": True}
+    with pytest.raises(UsageError, match=r"slow does not count in this run\. Try: --counters auto,slow"):
         plans(Counting(further={"slow": {"twice": True}}))
 
 
 def test_what_cannot_be_is_refused_before_anything_starts() -> None:
-    with pytest.raises(HwprofError, match=r"slow does not work here: there is no tool \(install it\)"):
+    with pytest.raises(HwprofError, match=r"slow does not work here: there is no tool\. Try: install it"):
         plans(Counting(counters=["slow"]), ok=False)
     with pytest.raises(HwprofError, match="slow does not work here"):
         plans(Counting(), ok=False, named=["slow"])
@@ -89,20 +89,20 @@ def test_what_cannot_be_is_refused_before_anything_starts() -> None:
 
 def test_events_are_for_those_that_share_a_pass() -> None:
     made = plans(Counting(counters=["auto", "slow"], events=["cycles"]))
-    assert made[0].inside[0].options == {"alone": True, "events": ["cycles"]}
-    assert made[-1].around[0].options == {}
+    assert made[0].in_process[0].options == {"alone": True, "events": ["cycles"]}
+    assert made[-1].launcher[0].options == {}
 
 
 def test_nobody_around_is_nothing_and_two_are_too_many(tmp_path: Path) -> None:
     plan = plans(Counting())[0]
-    nobody = Around(plan, tmp_path)
+    nobody = Launching(plan, tmp_path)
     assert nobody.command() == []
-    assert nobody.harvest(1, []) == {}
+    assert nobody.collect_results(1, []) == {}
     two = PassPlan(
-        name="x", iterations=1, warmup=0, inside=(), beside=(), around=(CollectorPlan("a"), CollectorPlan("b"))
+        name="x", iterations=1, warmup=0, in_process=(), external=(), launcher=(CollectorPlan("a"), CollectorPlan("b"))
     )
     with pytest.raises(HwprofError, match="a and b cannot share a pass"):
-        Around(two, tmp_path)
+        Launching(two, tmp_path)
 
 
 def test_how_long_it_takes_follows_from_the_companion(tmp_path: Path) -> None:
@@ -110,13 +110,13 @@ def test_how_long_it_takes_follows_from_the_companion(tmp_path: Path) -> None:
     companion = run.manifest.passes[0]
     companion.measured_ns = 2_000_000_000 * sum(not iteration.warmup for iteration in companion.iterations)
     plan = PassPlan(
-        name="slow", iterations=2, warmup=1, inside=(), beside=(), times_from="measure", slow=True,
+        name="slow", iterations=2, warmup=1, in_process=(), external=(), times_from="measure", slow=True,
         startup_s=10.0, slowdown=5.0, call_s=1.0,
     )  # fmt: skip
     assert prediction(run, plan) == " (the pass takes about 40 s)", "10 + 5 x 2 s x 2 + 5 leaves"
     companion.iterations = [IterationRecord(0, True, None, False)]
     assert prediction(run, plan) == ""
-    assert prediction(run, PassPlan(name="x", iterations=1, warmup=0, inside=(), beside=())) == ""
+    assert prediction(run, PassPlan(name="x", iterations=1, warmup=0, in_process=(), external=())) == ""
 
 
 @pytest.mark.parametrize(

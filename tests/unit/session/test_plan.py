@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
-from hwprof.session.collector import Availability, Collected, PassContext, Place
 from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_notes, uncounted_sets
 from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
-from hwprof.session.registry import Surveyed
 
 
 class Made:
@@ -75,14 +75,16 @@ def test_counters_read_together_go_through_their_own_sets_in_turn() -> None:
 
 def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
     surveyed = [
-        Surveyed("perf", Made("perf", Place.INSIDE, {"measure", "trace"}), Availability(True)),
-        Surveyed("rapl", Made("rapl", Place.BESIDE, {"measure"}, True), Availability(False, "no powercap", "modprobe")),
-        Surveyed("memory", Made("memory", Place.BESIDE, {"measure", "trace"}), Availability(True)),
+        Surveyed("perf", Made("perf", Place.IN_PROCESS, {"measure", "trace"}), Availability(True)),
+        Surveyed(
+            "rapl", Made("rapl", Place.EXTERNAL, {"measure"}, True), Availability(False, "no powercap", "modprobe")
+        ),
+        Surveyed("memory", Made("memory", Place.EXTERNAL, {"measure", "trace"}), Availability(True)),
         Surveyed("broken", None, Availability(False, "it is broken: boom")),
     ]
     measure, trace = plan_passes(surveyed, ["measure", "trace"], iterations=10, warmup=2, off={"memory"})
-    assert [planned.name for planned in measure.inside] == ["perf"]
-    assert measure.beside == ()
+    assert [planned.name for planned in measure.in_process] == ["perf"]
+    assert measure.external == ()
     assert [(record.name, record.state) for record in measure.left_out] == [
         ("rapl", "unavailable"),
         ("memory", "off"),
@@ -95,7 +97,7 @@ def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
 
 
 def test_energy_wants_an_idle_moment() -> None:
-    rapl = Surveyed("rapl", Made("rapl", Place.BESIDE, {"measure"}, True), Availability(True))
+    rapl = Surveyed("rapl", Made("rapl", Place.EXTERNAL, {"measure"}, True), Availability(True))
     assert plan_passes([rapl], ["measure"], iterations=1, warmup=0)[0].idle_s == IDLE_S
 
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from hwprof.collector.contract import Availability
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError, UsageError
-from hwprof.session.collector import Availability
 from hwprof.session.counters import Counting
 from hwprof.session.plan import PassPlan
 from hwprof.session.planner import plan_passes
-from hwprof.session.registry import Surveyed
 from tests.support.fake_collectors import survey
 
 
@@ -32,13 +32,13 @@ def plan(
 
 
 def inside(made: PassPlan) -> dict[str, dict[str, Any]]:
-    return {planned.name: planned.options for planned in made.inside}
+    return {planned.name: planned.options for planned in made.in_process}
 
 
 def test_perf_counts_unless_another_is_asked_for_and_nobody_misses_the_other() -> None:
     made = plan()
     assert inside(made) == {"perf": {"alone": True}}
-    assert [planned.name for planned in made.beside] == ["memory"]
+    assert [planned.name for planned in made.external] == ["memory"]
     assert made.left_out == ()
 
 
@@ -83,7 +83,7 @@ def test_options_that_contradict_each_other_are_refused() -> None:
 
 def test_a_counter_asked_for_by_name_must_work() -> None:
     broken = survey(papi=Availability(False, "there is no libpapi", "install it"))
-    with pytest.raises(HwprofError, match=r"papi does not work here: there is no libpapi \(install it\)") as refusal:
+    with pytest.raises(HwprofError, match=r"papi does not work here: there is no libpapi\. Try: install it") as refusal:
         plan(Counting(counters=["papi"]), broken)
     assert refusal.value.exit_code == 1
     assert inside(plan(surveyed=broken)) == {"perf": {"alone": True}}

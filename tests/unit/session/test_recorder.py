@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.session.collector import CountedSpan
+from hwprof.collector.contract import CountedSpan
 from hwprof.session.recorder import GAP_NS, SpanRecorder, parents
 
 

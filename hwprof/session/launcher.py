@@ -1,4 +1,4 @@
-"""The collector around a worker, as the supervisor has it: its tool launches the worker, and is read afterwards."""
+"""The collector that launches a worker, as the supervisor has it: its tool starts it and is read afterwards."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from pathlib import Path
 
 import polars as pl
 
+from hwprof.collector import registry
+from hwprof.collector.contract import Launcher
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord, EventInfo, MetricDefinition
-from hwprof.session import registry
-from hwprof.session.collector import Launcher
+from hwprof.session.in_process import failure
 from hwprof.session.plan import CollectorPlan, PassPlan
-from hwprof.session.running import failure
 
 
-class Around:
-    """What is around the worker of a pass: one collector, or nothing."""
+class Launching:
+    """What launches the worker of a pass: one collector, or nothing."""
 
     def __init__(self, plan: PassPlan, folder: Path) -> None:
         """Raises ``HwprofError`` where more than one collector wants to launch the worker, or one cannot."""
@@ -23,9 +23,9 @@ class Around:
         self.events: list[EventInfo] = []
         self.metrics: list[MetricDefinition] = []
         self._launcher: tuple[CollectorPlan, Launcher, Path] | None = None
-        if len(plan.around) > 1:
-            raise HwprofError(f"{' and '.join(planned.name for planned in plan.around)} cannot share a pass")
-        for planned in plan.around:
+        if len(plan.launcher) > 1:
+            raise HwprofError(f"{' and '.join(planned.name for planned in plan.launcher)} cannot share a pass")
+        for planned in plan.launcher:
             collector = registry.create(planned.name)
             if not isinstance(collector, Launcher):
                 raise HwprofError(f"the collector {planned.name} does not say how it launches a worker")
@@ -40,7 +40,7 @@ class Around:
         planned, launcher, raw = self._launcher
         return list(launcher.command(raw, planned.options))
 
-    def harvest(self, pid: int, records: list[CollectorRecord]) -> dict[str, list[pl.DataFrame]]:
+    def collect_results(self, pid: int, records: list[CollectorRecord]) -> dict[str, list[pl.DataFrame]]:
         """The tool's rows by table, when the worker has ended well. ``records`` are the worker's: where its instance of
         the collector failed there is nothing to read, else this one's word takes the place of that one's."""
         if self._launcher is None:
@@ -51,7 +51,7 @@ class Around:
             return {}
         records.remove(mine)
         try:
-            collected = launcher.harvest(raw, pid)
+            collected = launcher.collect_results(raw, pid)
         except Exception as error:  # whatever a collector does wrong costs its own data only
             self.records.append(failure(planned.name, error))
             return {}

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.session import clocks
+from hwprof.collector import clocks
 
 
 def test_the_snapshot_is_taken_at_one_moment() -> None:

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
+from hwprof.collector.contract import Availability, OwnPass
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError
-from hwprof.session.collector import Availability, OwnPass
 from hwprof.session.counters import Counting
 from hwprof.session.plan import PassPlan
 from hwprof.session.planner import plan_passes
-from hwprof.session.registry import Surveyed
 from tests.support.fake_collectors import Counter, survey
 
 LACKING = Availability(True, lacks="hardware events")
@@ -44,16 +44,16 @@ def names(made: Sequence[PassPlan]) -> list[str]:
 
 def test_it_stands_in_where_there_are_no_hardware_counters() -> None:
     measure, own = plans()
-    assert [planned.name for planned in measure.inside] == ["perf"], "software events are counted all the same"
+    assert [planned.name for planned in measure.in_process] == ["perf"], "software events are counted all the same"
     assert (own.name, own.times_from, own.may_fail, own.asked) == ("instrumented", "measure", True, False)
-    assert [planned.name for planned in own.inside] == ["instrumented"]
+    assert [planned.name for planned in own.in_process] == ["instrumented"]
 
 
 def test_where_there_are_hardware_counters_only_on_request() -> None:
     assert names(plans(perf=Availability(True))) == ["measure"]
     for counters in (["auto", "instrumented"], ["instrumented"]):
         measure, own = plans(perf=Availability(True), counting=Counting(counters=counters))
-        assert [planned.name for planned in measure.inside] == ["perf"], "it is beside, not instead"
+        assert [planned.name for planned in measure.in_process] == ["perf"], "it is beside, not instead"
         assert own.asked, "a run without it is a failure"
 
 
@@ -72,7 +72,7 @@ def test_why_it_does_not_work_stands_in_the_run() -> None:
     (measure,) = plans(following=Availability(False, "frida is not installed", "install it"))
     (said,) = [record for record in measure.left_out if record.name == "instrumented"]
     assert (said.state, said.reason, said.remedy) == ("unavailable", "frida is not installed", "install it")
-    with pytest.raises(HwprofError, match=r"instrumented does not work here: frida is not installed \(install it\)"):
+    with pytest.raises(HwprofError, match=r"instrumented does not work here: frida is not installed\. Try: install it"):
         plans(following=Availability(False, "frida is not installed", "install it"),
               counting=Counting(counters=["instrumented"]))  # fmt: skip
 

@@ -8,8 +8,8 @@ from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from typing import Final
 
+from hwprof.collector.contract import Availability, Collector
 from hwprof.errors import UsageError
-from hwprof.session.collector import Availability, Collector
 
 GROUP: Final = "hwprof.collectors"
 
@@ -28,7 +28,7 @@ def create(name: str) -> Collector:
     """A new instance; raises ``UsageError`` for an unknown name, and whatever a broken collector raises."""
     entry = _entry_points().get(name)
     if entry is None:
-        raise UsageError(f"no collector is called {name!r}", f"there are {', '.join(names())}")
+        raise UsageError(f"no collector is called {name!r}", f"one of {', '.join(names())}")
     collector: Collector = entry.load()()
     return collector
 

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
+from hwprof.collector import registry
+from hwprof.collector.contract import Availability, Collected, PassContext
+from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError, UsageError
-from hwprof.session import registry
-from hwprof.session.collector import Availability, Collected, PassContext
 from hwprof.session.messages import WORK_BEGINS, WORK_ENDS, Phase, Step
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
-from hwprof.session.registry import Surveyed
-from hwprof.session.supervisor import _Beside
+from hwprof.session.supervisor import _External
 from tests.support.fake_collectors import Bystander, Counter
 
 
@@ -69,7 +69,7 @@ def plans(availability: Availability | None = None, **more: Any) -> dict[str, Pa
 
 
 def beside(plan: PassPlan) -> dict[str, dict[str, Any]]:
-    return {planned.name: planned.options for planned in plan.beside}
+    return {planned.name: planned.options for planned in plan.external}
 
 
 def test_a_collector_runs_in_its_own_passes_and_brings_its_environment_there() -> None:
@@ -95,7 +95,7 @@ def test_its_options_reach_it_or_are_refused_before_anything_starts() -> None:
         plans(options={"watcher": {"frequency": 13}})
     with pytest.raises(UsageError, match="--frequency: the collector watcher does not run"):
         plans(options={"watcher": {"frequency": 50}}, off={"watcher"})
-    with pytest.raises(HwprofError, match=r"watcher does not work here: not allowed \(allow it\)"):
+    with pytest.raises(HwprofError, match=r"watcher does not work here: not allowed. Try: allow it"):
         plans(Availability(False, "not allowed", "allow it"), options={"watcher": {"frequency": 50}})
 
 
@@ -116,18 +116,20 @@ class Holder(Bystander):
 def test_who_counts_beside_a_holder_of_counters_is_told_of_it(holds: bool) -> None:
     surveyed = [Surveyed(one.name, one, Availability(True)) for one in (Counter("perf"), Holder(holds))]
     measure, trace = plan_passes(surveyed, ["measure", "trace"], iterations=3, warmup=1)
-    assert measure.inside == (CollectorPlan("perf", {"alone": True}),)
-    assert trace.inside == (CollectorPlan("perf", {"alone": True} | ({"beside": "holder"} if holds else {})),)
+    assert measure.in_process == (CollectorPlan("perf", {"alone": True}),)
+    assert trace.in_process == (
+        CollectorPlan("perf", {"alone": True} | ({"counters_held_by": "holder"} if holds else {})),
+    )
     assert beside(trace) == {"holder": {}}
 
 
 # --- progress
 
 
-def running(watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _Beside:
+def running(watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _External:
     monkeypatch.setattr(registry, "create", lambda name: watcher)
-    plan = PassPlan(name="trace", iterations=1, warmup=0, inside=(), beside=(CollectorPlan("watcher"),))
-    return _Beside(plan, tmp_path, 1)
+    plan = PassPlan(name="trace", iterations=1, warmup=0, in_process=(), external=(CollectorPlan("watcher"),))
+    return _External(plan, tmp_path, 1)
 
 
 def test_it_hears_how_far_the_worker_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -162,8 +164,8 @@ def test_one_that_does_not_want_to_know_is_left_alone(tmp_path: Path, monkeypatc
             return Collected()
 
     monkeypatch.setattr(registry, "create", lambda name: Quiet())
-    plan = PassPlan(name="trace", iterations=1, warmup=0, inside=(), beside=(CollectorPlan("memory"),))
-    watched = _Beside(plan, tmp_path, 1)
+    plan = PassPlan(name="trace", iterations=1, warmup=0, in_process=(), external=(CollectorPlan("memory"),))
+    watched = _External(plan, tmp_path, 1)
     watched.hear(Phase(WORK_BEGINS))
     watched.stop()
     assert [record.state for record in watched.records] == ["ran"]

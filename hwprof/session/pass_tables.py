@@ -7,12 +7,12 @@ from collections.abc import Mapping
 
 import polars as pl
 
+from hwprof.collector.contract import Collected, Collector, EdgeCounter, KernelCounter
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
-from hwprof.session.collector import Collected, Collector, EdgeCounter, KernelCounter
+from hwprof.session.in_process import RunningCollectors
 from hwprof.session.plan import uncounted_notes
 from hwprof.session.recorder import SpanRecorder
-from hwprof.session.running import RunningCollectors
 
 
 def gather(

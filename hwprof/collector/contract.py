@@ -21,9 +21,9 @@ if TYPE_CHECKING:  # the command line lists collectors without either
 class Place(Enum):
     """Where a collector sits."""
 
-    INSIDE = "inside the worker"
-    BESIDE = "beside the worker, watching its pid"
-    AROUND = "around the worker, launching it"
+    IN_PROCESS = "in-process"  # in the worker
+    EXTERNAL = "external"  # in the supervisor, watching the worker's pid
+    LAUNCHER = "launcher"  # its tool launches the worker
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Availability:
     remedy: str | None = None
     detail: dict[str, Any] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
-    lacks: str | None = None  # what it cannot count on this machine and another counter could stand in for
+    lacks: str | None = None  # what it cannot count on this machine and a fallback could
 
 
 @dataclass(frozen=True)
@@ -77,8 +77,8 @@ class Collector(Protocol):
         ...
 
     def start(self, context: PassContext) -> None:
-        """Begins. INSIDE and AROUND: in the worker, after warm-up. BESIDE: in the supervisor, once the worker's pid is
-        known."""
+        """Begins. IN_PROCESS and LAUNCHER: in the worker, after warm-up. EXTERNAL: in the supervisor, once the worker's
+        pid is known."""
         ...
 
     def stop(self) -> Collected:
@@ -98,7 +98,7 @@ class CountedSpan:
 
 @runtime_checkable
 class EdgeCounter(Protocol):
-    """What an INSIDE collector offers beside ``Collector`` if it reads counters at span edges.
+    """What an IN_PROCESS collector offers beside ``Collector`` if it reads counters at span edges.
 
     The span recorder calls one of the readers' functions at each edge, on the main thread; the k-th call in a pass is
     edge k. It is the hottest call in hwprof: it only appends raw bytes. ``begin_iteration`` comes before the first
@@ -140,8 +140,8 @@ class Choosing(Protocol):
     """What a collector offers beside if it can tell bad options before anything is measured.
 
     Options of counting collectors: ``events`` (names; none given: the defaults), ``kernel`` (false: hardware events
-    leave the kernel's code out), ``alone`` (nobody else counts at the same edges), ``beside`` (the name of a collector
-    that holds counters, see ``HoldingCounters``).
+    leave the kernel's code out), ``alone`` (nobody else counts at the same edges), ``counters_held_by`` (the name of a
+    collector that holds counters, see ``HoldingCounters``).
     """
 
     def check_options(self, options: dict[str, Any]) -> None:
@@ -151,8 +151,8 @@ class Choosing(Protocol):
 
 @runtime_checkable
 class Following(Protocol):
-    """What a BESIDE collector offers beside if it must know how far the worker is. It is told by messages, so a little
-    late; what it does then happens while the worker goes on."""
+    """What an EXTERNAL collector offers beside if it must know how far the worker is. It is told by messages, so a
+    little late; what it does then happens while the worker goes on."""
 
     def work_begins(self) -> None:
         """Warm-up iterations come next. Raises ``HwprofError`` where the collector cannot do its part after all."""
@@ -169,8 +169,9 @@ class Following(Protocol):
 
 @runtime_checkable
 class OwnIterations(Protocol):
-    """What an INSIDE collector offers beside if its looking would spoil what the others see: when they have stopped,
-    the worker does more iterations for it. They are kept as warm-up iterations, so no other figure is made of them."""
+    """What an IN_PROCESS collector offers beside if its looking would spoil what the others see: when they have
+    stopped, the worker does more iterations for it. They are kept as warm-up iterations, so no other figure is
+    made of them."""
 
     own_iterations: int
     """How many."""
@@ -182,7 +183,7 @@ class OwnIterations(Protocol):
 
 @runtime_checkable
 class HoldingCounters(Protocol):
-    """What a BESIDE collector offers beside if it has hardware counters of the worker's threads for itself while it
+    """What an EXTERNAL collector offers beside if it has hardware counters of the worker's threads for itself while it
     runs: who counts inside makes do with those that it leaves."""
 
     def holds_counters(self) -> bool:
@@ -201,7 +202,7 @@ class Preparing(Protocol):
 
 @runtime_checkable
 class Launcher(Protocol):
-    """What an AROUND collector offers beside: the worker runs under its tool.
+    """What a LAUNCHER collector offers beside: the worker runs under its tool.
 
     An instance in the supervisor says how the worker is launched, and reads what the tool has written when the worker
     is gone; another one in the worker is started and stopped as if it sat inside.
@@ -211,7 +212,7 @@ class Launcher(Protocol):
         """What stands before the worker's own command. ``raw`` is the folder for the tool's files; it exists."""
         ...
 
-    def harvest(self, raw: Path, pid: int) -> Collected:
+    def collect_results(self, raw: Path, pid: int) -> Collected:
         """What the tool has written, and what the instance in the worker has left beside it. ``pid`` is the worker's,
         which has ended."""
         ...

@@ -8,16 +8,16 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hwprof.collector import registry
+from hwprof.collector.contract import Collected, Collector, EdgeCounter, OwnIterations, PassContext
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session import registry
-from hwprof.session.collector import Collected, Collector, EdgeCounter, OwnIterations, PassContext
 from hwprof.session.messages import Order
 
 
 class RunningCollectors:
-    """The collectors of a pass in its worker, inside and around: one that fails loses its own data, is recorded, and
-    never the run."""
+    """The collectors of a pass in its worker, in-process and launcher: one that fails loses its own data, is recorded,
+    and never the run."""
 
     def __init__(self) -> None:
         self.running: dict[str, Collector] = {}
@@ -25,7 +25,7 @@ class RunningCollectors:
 
     def start(self, order: Order, step: Callable[[], None]) -> None:
         """Starts those of the plan. ``step`` is what a slow pass's collector calls at each leaf layer's end."""
-        for planned in (*order.plan.inside, *order.plan.around):
+        for planned in (*order.plan.in_process, *order.plan.launcher):
             raw = Path(order.folder) / planned.name
             context = PassContext(
                 pass_name=order.plan.name,
@@ -69,7 +69,7 @@ class RunningCollectors:
 
 
 def failure(name: str, error: Exception) -> CollectorRecord:
-    """What the manifest says of a collector that failed, inside or beside the worker."""
+    """What the manifest says of a collector that failed, in the worker or outside of it."""
     if isinstance(error, HwprofError):
         return CollectorRecord(name=name, state="failed", reason=error.message, remedy=error.remedy)
     return CollectorRecord(name=name, state="failed", reason=f"{type(error).__name__}: {error}")
