@@ -13,7 +13,7 @@ import click
 from hwprof import __version__
 from hwprof.errors import HwprofError
 
-COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "doctor")
+COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "explain", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
 
 INTERRUPTED: Final = 130
@@ -76,6 +76,7 @@ def app() -> None:
       hwprof report                          the latest run's report again
       hwprof open                            its trace in ui.perfetto.dev
       hwprof events cache                    what its counters count, and what that tells
+      hwprof explain cpi                     what a word of the report means
       hwprof doctor                          what this machine can measure
     """
 

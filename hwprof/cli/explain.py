@@ -1,0 +1,55 @@
+"""``hwprof explain``: what a word, a metric or an event means, and how the figure is made."""
+
+from __future__ import annotations
+
+import shutil
+
+import click
+
+from hwprof.errors import UsageError
+
+
+@click.command("explain")
+@click.argument("words", nargs=-1)
+@click.option("--list", "everything", is_flag=True, help="Every word of the glossary, with its meaning.")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
+@click.option(
+    "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+)
+def explain_command(words: tuple[str, ...], everything: bool, form: str, width: int | None) -> None:
+    """What a word of the report means: formula, provenance, source.
+
+    WORDS are terms of the glossary, metrics, groups of metrics, or events.
+
+    \b
+    Examples:
+      hwprof explain cpi
+      hwprof explain critical path
+      hwprof explain llc_mpki longest_lat_cache.miss
+      hwprof explain --list
+    """
+    import msgspec
+
+    from hwprof.glossary import page
+    from hwprof.glossary.explain import explain
+    from hwprof.glossary.terms import terms
+
+    if everything == bool(words):
+        raise UsageError("which word?", "hwprof explain WORD..., or hwprof explain --list")
+    columns = width or shutil.get_terminal_size((80, 24)).columns
+    if form == "markdown":
+        if words:
+            raise UsageError("--format markdown is the whole glossary", "hwprof explain --list --format markdown")
+        click.echo(page.markdown(), nl=False)
+    elif everything:
+        click.echo(_json(msgspec.json.encode(terms())) if form == "json" else page.word_list(columns))
+    else:
+        found = explain(words)
+        entries = [page.entry(one, columns) for one in found]
+        click.echo(_json(msgspec.json.encode(found)) if form == "json" else "\n\n".join(entries))
+
+
+def _json(encoded: bytes) -> str:
+    import msgspec
+
+    return msgspec.json.format(encoded, indent=1).decode()

@@ -1,0 +1,72 @@
+"""The glossary's terms (``terms.toml``), and how a word finds its term."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable
+from functools import cache
+
+import msgspec
+
+from hwprof.data_files import read_toml
+from hwprof.errors import HwprofError
+
+
+class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """One entry; the head of ``terms.toml`` explains the fields."""
+
+    term: str
+    topic: str
+    meaning: str
+    names: tuple[str, ...] = ()
+    metric: str | None = None
+    formula: str | None = None
+    provenance: str | None = None
+    source: str | None = None
+    where: str | None = None
+    more: tuple[str, ...] = ()
+    see: tuple[str, ...] = ()
+
+
+class _File(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    term: tuple[Term, ...]
+
+
+@cache
+def terms() -> tuple[Term, ...]:
+    """Every term, in the order of its topics."""
+    return read_toml(__name__, "terms.toml", _File).term
+
+
+@cache
+def by_name() -> dict[str, Term]:
+    """The terms by every name that they are looked up by, as ``normal`` spells it.
+
+    Raises ``HwprofError`` where two terms have the same.
+    """
+    found: dict[str, Term] = {}
+    for term in terms():
+        for name in dict.fromkeys(normal(name) for name in (term.term, *term.names)):
+            if found.setdefault(name, term) is not term:
+                raise HwprofError(f"glossary: {name!r} is {found[name].term} and {term.term}")
+    return found
+
+
+def find(word: str) -> Term | None:
+    """The term of that name: as it is written, else without marks and plural."""
+    names = by_name()
+    spelling = normal(word)
+    return names.get(spelling) or names.get(spelling.rstrip("~°†‡")) or names.get(spelling.removesuffix("s"))
+
+
+def nearest(word: str, others: Iterable[str] = ()) -> list[str]:
+    """Names that are spelt much like that one, at most three: terms, and ``others``."""
+    spellings = {name: term.term for name, term in by_name().items()} | {normal(name): name for name in others}
+    near = difflib.get_close_matches(normal(word), spellings, n=6)
+    return list(dict.fromkeys(spellings[spelling] for spelling in near))[:3]
+
+
+def normal(word: str) -> str:
+    """The word without what does not matter: case, blanks, hyphens, underscores."""
+    return re.sub(r"[\s_-]+", "", word.casefold()) or word

@@ -1,0 +1,72 @@
+"""The glossary's data: complete, without riddles, and found however a word is spelt."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwprof.analysis import states
+from hwprof.glossary.terms import by_name, find, nearest, normal, terms
+from hwprof.hardware.metrics import facts
+
+LINE = 120
+"""Characters of a meaning: one line."""
+
+
+def test_every_entry_is_one_line_and_leads_to_others() -> None:
+    assert len({term.term for term in terms()}) == len(terms())
+    for term in terms():
+        assert 0 < len(term.meaning) <= LINE and "\n" not in term.meaning, term.term
+        assert not term.meaning.endswith("."), term.term
+        assert term.metric is None or term.metric in facts(), term.term
+        for other in term.see:
+            assert find(other) not in (None, term), (term.term, other)
+
+
+def test_topics_stand_together() -> None:
+    topics = [term.topic for term in terms()]
+    changes = [topic for topic, before in zip(topics, [None, *topics], strict=False) if topic != before]
+    assert len(changes) == len(set(topics))
+
+
+def test_provenances_are_the_known_ones() -> None:
+    known = {"measured", "instrumented", "simulated", "modelled", "derived"}
+    assert {term.provenance for term in terms()} <= known | {None}
+    assert all(find(name) is not None for name in known)
+
+
+@pytest.mark.parametrize(
+    ("word", "term"),
+    [
+        ("cpi", "CPI"),
+        ("CPI~", "CPI~"),
+        ("ipc~", "IPC"),
+        ("~", "instrumented"),
+        ("°", "modelled"),
+        ("off cpu", "off-CPU"),
+        ("OFF_CPU", "off-CPU"),
+        ("Critical-Path", "critical path"),
+        ("primitives", "primitive"),
+        ("loses most to", "largest loss"),
+        ("multiplexed†", "multiplexed"),
+    ],
+)
+def test_a_word_is_found_however_it_is_spelt(word: str, term: str) -> None:
+    found = find(word)
+    assert found is not None and found.term == term
+
+
+def test_an_unknown_word_has_neighbours() -> None:
+    assert find("imbalanse") is None
+    assert nearest("imbalanse")[0] == "imbalance"
+    assert "llc_mpki" in nearest("llc_mpky", facts())
+    assert nearest("qqqqqqqq") == []
+
+
+def test_what_threads_do_is_explained() -> None:
+    """The states that tables and traces name."""
+    for state in (states.BUSY, states.WAITING, states.PREEMPTED, states.BARRIER, states.BLOCKED):
+        assert find(state) is not None, state
+
+
+def test_names_have_one_meaning() -> None:
+    assert len(by_name()) == len({normal(name) for name in by_name()})
