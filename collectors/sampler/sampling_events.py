@@ -75,7 +75,7 @@ class Opening:
             exclude_kernel=self.exclude_kernel,
             max_stack=self.max_stack,
             disabled=True,
-            switches=True,
+            context_switches=True,
         )
         members = [
             SamplingAttributes(

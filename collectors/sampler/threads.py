@@ -106,9 +106,9 @@ class TaskEventWatcher:
             sample_type=COMMON,
             exclude_kernel=True,
             inherit=True,
-            births=True,
+            task_events=True,
             mappings=True,
-            names=True,
+            thread_names=True,
             wakeup_bytes=1,
         )
         self.fd = perf_event.open_event(attributes, pid, cpu=cpu)

@@ -16,6 +16,9 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Final, Protocol
 
+from hwprof.hardware import perf_event_attr
+from hwprof.hardware.perf_event_attr import Flag
+
 SYSCALL_NUMBERS: Final = {
     "x86_64": 298,
     "aarch64": 241,
@@ -39,19 +42,9 @@ FORMAT_TOTAL_TIME_ENABLED: Final = 1 << 0
 FORMAT_TOTAL_TIME_RUNNING: Final = 1 << 1
 FORMAT_GROUP: Final = 1 << 3
 
-FLAG_DISABLED: Final = 1 << 0
-FLAG_EXCLUDE_USER: Final = 1 << 4
-FLAG_EXCLUDE_KERNEL: Final = 1 << 5
-FLAG_EXCLUDE_HV: Final = 1 << 6
-
 _IOC_ENABLE: Final = 0x2400
 _IOC_DISABLE: Final = 0x2401
 _FLAG_FD_CLOEXEC: Final = 8
-
-# type, size, config, sample_period, sample_type, read_format, flags, wakeup_events, bp_type, config1: the first
-# published version of perf_event_attr, which every kernel takes; the second one adds config2
-_ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQ")
-_CONFIG2: Final = struct.Struct("=Q")
 
 GROUP_FORMAT: Final = FORMAT_TOTAL_TIME_ENABLED | FORMAT_TOTAL_TIME_RUNNING | FORMAT_GROUP
 GROUP_HEADER_WORDS: Final = 3
@@ -80,17 +73,20 @@ class Attributes:
     read_format: int = GROUP_FORMAT
 
     def pack(self) -> bytes:
-        """The structure's bytes in native order; only as long as it must be, since old kernels refuse what they do not
-        know."""
-        flags = FLAG_DISABLED if self.disabled else 0
+        """The structure's bytes in native order."""
+        flags = Flag.DISABLED if self.disabled else Flag(0)
         if self.exclude_user:
-            flags |= FLAG_EXCLUDE_USER
+            flags |= Flag.EXCLUDE_USER
         if self.exclude_kernel:
-            flags |= FLAG_EXCLUDE_KERNEL | FLAG_EXCLUDE_HV
-        more = _CONFIG2.pack(self.config2) if self.config2 else b""
-        size = _ATTRIBUTES.size + len(more)
-        first = _ATTRIBUTES.pack(self.type, size, self.config, 0, 0, self.read_format, flags, 0, 0, self.config1)
-        return first + more
+            flags |= Flag.EXCLUDE_KERNEL | Flag.EXCLUDE_HV
+        return perf_event_attr.pack(
+            self.type,
+            self.config,
+            flags=flags,
+            read_format=self.read_format,
+            config1=self.config1,
+            config2=self.config2,
+        )
 
 
 @lru_cache(maxsize=1)

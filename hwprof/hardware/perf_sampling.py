@@ -1,21 +1,23 @@
-"""The other half of perf_event_open(2): events that write records (samples, switches, births, names, mappings) into a
-ring buffer. What the kernel is asked for, what a record looks like, and the limits that it sets."""
+"""The other half of perf_event_open(2): events that write records (samples, context switches, task events,
+mappings) into a ring buffer. What the kernel is asked for, what a record looks like, and the limits that it sets."""
 
 from __future__ import annotations
 
 import ctypes
 import fcntl
 import platform
-import struct
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hwprof.hardware import perf_event_attr
+from hwprof.hardware.perf_event_attr import Flag
+
 CONFIG_CPU_CLOCK: Final = 0
 CONFIG_CONTEXT_SWITCHES: Final = 3
 CONFIG_DUMMY: Final = 9
-"""Of ``perf_event.TYPE_SOFTWARE``: processor time by the clock, switch-outs, and an event that never
-happens and only carries records."""
+"""Of ``perf_event.TYPE_SOFTWARE``: processor time by the clock, switch-outs, and an event that never happens and only
+carries records."""
 
 CLOCK_MONOTONIC: Final = 1
 
@@ -53,34 +55,12 @@ CONTEXT_MAX: Final = 2**64 - 4095
 
 PROT_EXEC: Final = 4
 
-# --- perf_event_attr's flags
-_DISABLED: Final = 1 << 0
-_INHERIT: Final = 1 << 1
-_EXCLUDE_KERNEL: Final = 1 << 5
-_EXCLUDE_HV: Final = 1 << 6
-_MMAP: Final = 1 << 8
-_COMM: Final = 1 << 9
-_FREQUENCY: Final = 1 << 10
-_TASK: Final = 1 << 13
-_WATERMARK: Final = 1 << 14
-_PRECISE_SHIFT: Final = 15
-_SAMPLE_ID_ALL: Final = 1 << 18
-_EXCLUDE_CALLCHAIN_KERNEL: Final = 1 << 21
-_MMAP2: Final = 1 << 23
-_USE_CLOCKID: Final = 1 << 25
-_CONTEXT_SWITCH: Final = 1 << 26
-
-# type, size, config, sample_freq, sample_type, read_format, flags, wakeup, bp_type, config1, config2,
-# branch_sample_type, sample_regs_user, sample_stack_user, clockid, sample_regs_intr, aux_watermark, sample_max_stack,
-# reserved: the fifth published version, of Linux 4.8, the first that limits the depth of call chains
-_ATTRIBUTES: Final = struct.Struct("=IIQQQQQIIQQQQIiQIHH")
-
 _IOC_ID: Final = 0x40082407 if platform.machine().startswith("ppc") else 0x80082407
 
 
 @dataclass(frozen=True)
 class SamplingAttributes:
-    """What to sample, or, without a frequency, what else to be told. Times are CLOCK_MONOTONIC's."""
+    """What to sample, or, without a frequency or period, which other records to write. Times are CLOCK_MONOTONIC's."""
 
     type: int
     config: int
@@ -99,44 +79,41 @@ class SamplingAttributes:
     wakeup_bytes: int = 0  # who polls is woken when so much is unread; 0: when the ring is half full
     disabled: bool = False
     inherit: bool = False
-    switches: bool = False
-    births: bool = False
-    mappings: bool = False
-    names: bool = False
+    context_switches: bool = False  # records: a thread is switched in or out
+    task_events: bool = False  # a thread or process is created or ends
+    mappings: bool = False  # executable memory is mapped
+    thread_names: bool = False  # a thread is renamed
 
     def pack(self) -> bytes:
         """The structure's bytes in native order."""
-        flags = _SAMPLE_ID_ALL | _USE_CLOCKID | _WATERMARK | self.precise << _PRECISE_SHIFT
-        without_kernel = self.sample_type & SAMPLE_CALLCHAIN and not self.kernel_callers
-        flags |= _EXCLUDE_CALLCHAIN_KERNEL if without_kernel else 0
-        flags |= _FREQUENCY if self.frequency_hz else 0
-        flags |= _EXCLUDE_KERNEL | _EXCLUDE_HV if self.exclude_kernel else 0
-        flags |= _DISABLED if self.disabled else 0
-        flags |= _INHERIT if self.inherit else 0
-        flags |= _CONTEXT_SWITCH if self.switches else 0
-        flags |= _TASK if self.births else 0
-        flags |= _MMAP | _MMAP2 if self.mappings else 0
-        flags |= _COMM if self.names else 0
-        return _ATTRIBUTES.pack(
+        flags = Flag.SAMPLE_ID_ALL | Flag.USE_CLOCKID | Flag.WATERMARK
+        wanted = {
+            Flag.EXCLUDE_CALLCHAIN_KERNEL: self.sample_type & SAMPLE_CALLCHAIN and not self.kernel_callers,
+            Flag.FREQ: self.frequency_hz,
+            Flag.EXCLUDE_KERNEL | Flag.EXCLUDE_HV: self.exclude_kernel,
+            Flag.DISABLED: self.disabled,
+            Flag.INHERIT: self.inherit,
+            Flag.CONTEXT_SWITCH: self.context_switches,
+            Flag.TASK: self.task_events,
+            Flag.MMAP | Flag.MMAP2: self.mappings,
+            Flag.COMM: self.thread_names,
+        }
+        for flag, asked in wanted.items():
+            flags |= flag if asked else Flag(0)
+        return perf_event_attr.pack(
             self.type,
-            _ATTRIBUTES.size,
             self.config,
-            self.frequency_hz or self.period,
-            self.sample_type,
-            self.read_format,
-            flags,
-            self.wakeup_bytes,
-            0,
-            self.config1,
-            self.config2,
-            0,
-            self.user_registers,
-            self.stack_bytes,
-            CLOCK_MONOTONIC,
-            0,
-            0,
-            self.max_stack,
-            0,
+            flags=flags | self.precise << perf_event_attr.PRECISE_SHIFT,
+            read_format=self.read_format,
+            config1=self.config1,
+            config2=self.config2,
+            period_or_frequency=self.frequency_hz or self.period,
+            sample_type=self.sample_type,
+            wakeup=self.wakeup_bytes,
+            user_registers=self.user_registers,
+            stack_bytes=self.stack_bytes,
+            clock_id=CLOCK_MONOTONIC,
+            max_stack=self.max_stack,
         )
 
 
