@@ -15,8 +15,8 @@ from typing import Final
 
 import polars as pl
 
-from collectors.shared.periodic_sampling import SamplingThread
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from collectors.shared.periodic_sampling import PeriodicCollector
+from hwprof.collector.contract import Availability, Collected, PassContext
 from hwprof.run.schema import conform
 
 PERIOD_S: Final = 0.050
@@ -112,18 +112,14 @@ def parse_pss_bytes(smaps_rollup: bytes) -> int | None:
     return int(match[1]) * 1024 if match else None
 
 
-class MemoryCollector:
+class MemoryCollector(PeriodicCollector[MemoryLog]):
     """Samples the worker's resident memory and page faults 20 times a second, its PSS once a second."""
 
     name = "memory"
     summary = "resident memory and page faults over time"
-    place = Place.EXTERNAL
     wants_idle = False
-    passes = frozenset({"measure", "trace"})
-
-    def __init__(self) -> None:
-        self._log: MemoryLog | None = None
-        self._sampler: SamplingThread | None = None
+    period_s = PERIOD_S
+    reads_at_end = False
 
     def availability(self) -> Availability:
         """Whether there is a Linux /proc."""
@@ -133,19 +129,12 @@ class MemoryCollector:
             return Availability(ok=False, reason=f"/proc cannot be read ({error})", remedy="mount -t proc proc /proc")
         return Availability(ok=True)
 
-    def start(self, context: PassContext) -> None:
-        """Takes the first sample, then samples in a thread of this process until the worker ends."""
-        self._log = MemoryLog(Path(f"/proc/{context.pid}"))
-        self._log.sample()
-        self._sampler = SamplingThread("hwprof-memory", PERIOD_S, self._log.sample)
-        self._sampler.start()
+    def _open(self, context: PassContext) -> MemoryLog:
+        return MemoryLog(Path(f"/proc/{context.pid}"))
 
-    def stop(self) -> Collected:
-        """Hands the series over."""
-        log, sampler = self._log, self._sampler
-        if log is None or sampler is None:
-            return Collected()
-        sampler.stop()
-        log.close()
+    def _collected(self, log: MemoryLog) -> Collected:
         notes = [f"PSS is not readable: {log.pss_refused}"] if log.pss_refused else []
-        return Collected(tables={"series": log.series()}, notes=notes, detail={"period_ms": PERIOD_S * 1e3})
+        return Collected(tables={"series": log.series()}, notes=notes, detail={"period_ms": self.period_s * 1e3})
+
+    def _close(self, log: MemoryLog) -> None:
+        log.close()

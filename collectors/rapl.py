@@ -15,8 +15,8 @@ from pathlib import Path
 
 import polars as pl
 
-from collectors.shared.periodic_sampling import SamplingThread
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from collectors.shared.periodic_sampling import PeriodicCollector
+from hwprof.collector.contract import Availability, Collected, PassContext
 from hwprof.hardware import machine
 from hwprof.run.schema import conform
 
@@ -131,21 +131,19 @@ class EnergyLog:
         return conform("series", pl.concat(frames).sort("time_ns", maintain_order=True))
 
 
-class RaplCollector:
+class RaplCollector(PeriodicCollector[EnergyLog]):
     """Samples the energy counters of the machine every 10 ms."""
 
     name = "rapl"
     summary = "energy of packages, cores and memory"
-    place = Place.EXTERNAL
     wants_idle = True
-    passes = frozenset({"measure", "trace"})
+    period_s = PERIOD_S
 
     def __init__(self, root: Path = machine.ROOT) -> None:
+        super().__init__()
         self._root = root
         self._powercap = root / POWERCAP.relative_to("/")
-        self._log: EnergyLog | None = None
         self._files: dict[str, int] = {}
-        self._sampler: SamplingThread | None = None
 
     def availability(self) -> Availability:
         """Whether there is a zone that this user may read."""
@@ -182,8 +180,7 @@ class RaplCollector:
             return Availability(ok=False, reason="only Intel and AMD processors have RAPL energy counters")
         return Availability(ok=False, reason="the kernel's powercap driver for RAPL is not loaded", remedy=LOAD_DRIVER)
 
-    def start(self, context: PassContext) -> None:
-        """Takes the first reading, then samples in a thread of this process."""
+    def _open(self, context: PassContext) -> EnergyLog:
         zones = []
         for zone in find_zones(self._powercap):
             try:
@@ -191,21 +188,9 @@ class RaplCollector:
                 zones.append(zone)
             except OSError:
                 continue
-        self._log = EnergyLog(zones, self._read)
-        self._log.sample()
-        self._sampler = SamplingThread("hwprof-rapl", PERIOD_S, self._log.sample)
-        self._sampler.start()
+        return EnergyLog(zones, self._read)
 
-    def stop(self) -> Collected:
-        """Takes the last reading and hands the series over."""
-        log, sampler = self._log, self._sampler
-        if log is None or sampler is None:
-            return Collected()
-        sampler.stop()
-        log.sample()
-        for handle in self._files.values():
-            os.close(handle)
-        self._files.clear()
+    def _collected(self, log: EnergyLog) -> Collected:
         if not log.zones:
             return Collected(notes=[f"no energy counter could be opened ({GRANT_READING})"])
         return Collected(
@@ -214,8 +199,13 @@ class RaplCollector:
                 "energy is the whole machine's: other programs and the idle processor are in it",
                 *(f"{name} could not be read any more: {reason}" for name, reason in log.failures.items()),
             ],
-            detail={"zones": [zone.name for zone in log.zones], "period_ms": PERIOD_S * 1e3},
+            detail={"zones": [zone.name for zone in log.zones], "period_ms": self.period_s * 1e3},
         )
+
+    def _close(self, log: EnergyLog) -> None:
+        for handle in self._files.values():
+            os.close(handle)
+        self._files.clear()
 
     def _read(self, zone: Zone) -> int:
         return int(os.pread(self._files[zone.name], 64, 0))

@@ -142,7 +142,10 @@ def _notes(said: Verbose) -> list[str]:
     if said.primitives and all(primitive.begin_ns is None for primitive in said.primitives):
         notes.append(f"oneDNN {said.version or ''} gives no times: its primitives cannot be joined to layers")
     if not said.primitives and not said.not_understood:
-        notes.append("the model executed no primitive of oneDNN")
+        notes.append(
+            "the reported iterations executed no primitive of oneDNN: PyTorch keeps small float32 convolutions of one"
+            " image (JIT kernels with names are then of the iterations before)"
+        )
     return notes
 
 

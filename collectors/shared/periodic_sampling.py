@@ -1,10 +1,15 @@
-"""Sampling in the background: one thread that calls a function on a grid of moments."""
+"""Sampling in the background: a thread that calls a function on a grid of moments, and the collectors that are built
+on it."""
 
 from __future__ import annotations
 
 import threading
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from typing import ClassVar, Generic, Protocol, TypeVar
+
+from hwprof.collector.contract import Collected, PassContext, Place
 
 
 class SamplingThread:
@@ -40,3 +45,61 @@ def pauses(period_s: float, clock_s: Callable[[], float]) -> Iterator[float]:
         elapsed_s = clock_s() - begin_s
         number = max(number + 1, int(elapsed_s / period_s))
         yield max(0.0, number * period_s - elapsed_s)
+
+
+class SampleLog(Protocol):
+    """What samples are kept in."""
+
+    def sample(self) -> bool:
+        """Takes one sample; False once there is nothing left to sample."""
+        ...
+
+
+Log = TypeVar("Log", bound=SampleLog)
+
+
+class PeriodicCollector(ABC, Generic[Log]):
+    """An external collector that takes a sample at the start and then one every ``period_s`` seconds."""
+
+    name: str
+    place = Place.EXTERNAL
+    passes = frozenset({"measure", "trace"})
+    period_s: float
+    reads_at_end: ClassVar[bool] = True
+    """Whether ``stop`` takes one more sample: what counts up must be read at the end of the pass."""
+
+    def __init__(self) -> None:
+        self._log: Log | None = None
+        self._sampler: SamplingThread | None = None
+
+    def start(self, context: PassContext) -> None:
+        """Takes the first sample, then samples in a thread of this process."""
+        self._log = self._open(context)
+        self._log.sample()
+        self._sampler = SamplingThread(f"hwprof-{self.name}", self.period_s, self._log.sample)
+        self._sampler.start()
+
+    def stop(self) -> Collected:
+        """Takes the last sample and hands the series over; nothing where it was never started."""
+        log, sampler = self._log, self._sampler
+        if log is None or sampler is None:
+            return Collected()
+        sampler.stop()
+        if self.reads_at_end:
+            log.sample()
+        try:
+            return self._collected(log)
+        finally:
+            self._close(log)
+
+    @abstractmethod
+    def _open(self, context: PassContext) -> Log:
+        """Opens what is sampled; ``period_s`` holds from then on."""
+
+    @abstractmethod
+    def _collected(self, log: Log) -> Collected:
+        """What was sampled."""
+
+    @abstractmethod
+    def _close(self, log: Log) -> None:
+        """Gives back what ``_open`` opened."""

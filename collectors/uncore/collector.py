@@ -6,10 +6,10 @@ import errno
 from pathlib import Path
 from typing import Final
 
-from collectors.shared.periodic_sampling import SamplingThread
+from collectors.shared.periodic_sampling import PeriodicCollector
 from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, PassContext
 from hwprof.hardware import machine, perf_event, permission
 from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitecture
 from hwprof.hardware.cores import core_kinds
@@ -31,21 +31,18 @@ WHOLE_MACHINE: Final = (
 )
 
 
-class UncoreCollector:
+class UncoreCollector(PeriodicCollector[TrafficLog]):
     """Reads the memory controllers of all sockets every 10 ms, or less often where that would take too long."""
 
     name = "uncore"
     summary = "DRAM traffic of the whole machine over time"
-    place = Place.EXTERNAL
     wants_idle = False
-    passes = frozenset({"measure", "trace"})
+    period_s = PERIOD_S
 
     def __init__(self, root: Path = machine.ROOT) -> None:
+        super().__init__()
         self._root = root
         self._counters: dict[Group, list[int]] = {}
-        self._log: TrafficLog | None = None
-        self._sampler: SamplingThread | None = None
-        self._period_s = PERIOD_S
 
     def availability(self) -> Availability:
         """Whether there are memory controllers that this user may count on; opens one counter for a moment."""
@@ -62,8 +59,7 @@ class UncoreCollector:
             notes=tuple(f"{name} cannot be measured: {why.reason}" for name, why in plan.missing.items()),
         )
 
-    def start(self, context: PassContext) -> None:
-        """Opens all counters, takes the first reading, then samples in a thread of this process."""
+    def _open(self, context: PassContext) -> TrafficLog:
         plan = self._plan()
         missing = dict(plan.missing)
         for group in plan.groups:
@@ -74,23 +70,11 @@ class UncoreCollector:
         for fds in self._counters.values():
             perf_event.enable_group(fds[0])
         opened = Plan(tuple(self._counters), missing)
-        self._period_s = self._affordable_s(opened)
-        self._log = TrafficLog(opened, self._read)
-        self._log.sample()
-        self._sampler = SamplingThread("hwprof-uncore", self._period_s, self._log.sample)
-        self._sampler.start()
+        self.period_s = self._affordable_s(opened)
+        return TrafficLog(opened, self._read)
 
-    def stop(self) -> Collected:
-        """Takes the last reading and hands the series over."""
-        log, sampler = self._log, self._sampler
-        if log is None or sampler is None:
-            return Collected()
-        sampler.stop()
-        log.sample()
+    def _collected(self, log: TrafficLog) -> Collected:
         groups, series = list(self._counters), log.series()
-        for fds in self._counters.values():
-            close(fds)
-        self._counters.clear()
         return Collected(
             tables={"series": series},
             notes=[*([] if series.is_empty() else [WHOLE_MACHINE]), *log.notes()],
@@ -98,10 +82,15 @@ class UncoreCollector:
                 "pmus": sorted({group.pmu for group in groups}),
                 "counters": sum(len(group.parts) for group in groups),
                 "events": {name: [event.name for event in events] for name, events in self._events().items()},
-                "period_ms": round(self._period_s * 1e3, 3),
+                "period_ms": round(self.period_s * 1e3, 3),
                 "reading_us": log.reading_us(),
             },
         )
+
+    def _close(self, log: TrafficLog) -> None:
+        for fds in self._counters.values():
+            close(fds)
+        self._counters.clear()
 
     def _affordable_s(self, plan: Plan) -> float:
         """The period at which reading takes no more than ``SHARE`` of a processor."""

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
 import threading
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.shared.periodic_sampling import SamplingThread, pauses
+from collectors.shared.periodic_sampling import PeriodicCollector, SamplingThread, pauses
+from hwprof.collector.contract import Collected, PassContext
 
 
 @given(st.lists(st.integers(0, 64), max_size=40))
@@ -58,3 +60,63 @@ def test_sampling_can_be_stopped_before_the_first_sample() -> None:
     sampler = SamplingThread("test", 60, lambda: True)
     sampler.start()
     sampler.stop()
+
+
+class Log:
+    def __init__(self) -> None:
+        self.samples = 0
+
+    def sample(self) -> bool:
+        self.samples += 1
+        return True
+
+
+class Counting(PeriodicCollector[Log]):
+    name = "counting"
+    period_s = 60.0
+    fails = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.closed = 0
+
+    def _open(self, context: PassContext) -> Log:
+        return Log()
+
+    def _collected(self, log: Log) -> Collected:
+        if self.fails:
+            raise OSError("no table")
+        return Collected(detail={"samples": log.samples})
+
+    def _close(self, log: Log) -> None:
+        self.closed += 1
+
+
+class Gauge(Counting):
+    reads_at_end = False
+
+
+class Failing(Counting):
+    fails = True
+
+
+CONTEXT = PassContext("measure", 1, 1, Path(), {})
+
+
+def test_what_counts_up_is_read_at_both_ends_and_a_gauge_at_the_beginning() -> None:
+    for collector, samples in ((Counting(), 2), (Gauge(), 1)):
+        collector.start(CONTEXT)
+        assert collector.stop().detail == {"samples": samples}
+        assert collector.closed == 1
+
+
+def test_what_was_opened_is_given_back_when_the_table_fails() -> None:
+    collector = Failing()
+    collector.start(CONTEXT)
+    with pytest.raises(OSError, match="no table"):
+        collector.stop()
+    assert collector.closed == 1
+
+
+def test_a_periodic_collector_that_never_started_has_nothing() -> None:
+    assert Counting().stop() == Collected()
