@@ -21,8 +21,8 @@ from collectors.sampler import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, perf_map_of
 from hwprof.collector.contract import Collected, PassContext
 from hwprof.errors import HwprofError
-from hwprof.hardware import machine
 from hwprof.run.schema import conform
+from tests.support.bounds import RESTART_S, different_shares, disturbance, standard_errors
 from tests.support.requirements import missing, require_tool
 
 pytestmark = pytest.mark.alone
@@ -30,16 +30,18 @@ pytestmark = pytest.mark.alone
 FREQUENCY_HZ = 999
 BUSY_S = 0.5
 RACE_S = 0.005
-"""What a thread may have done before its birth was heard of, on a machine that is busy with other things."""
+"""What a thread may have done before its creation was seen by a sampler that did not have to wait for a processor."""
 
 WORK = """
-    import json, sys, threading, time
+    import json, resource, sys, threading, time
 
     def busy(seconds):
         begin, before = time.monotonic_ns(), time.thread_time()
         while time.thread_time() < before + seconds:
             sum(range(2000))
-        told[threading.get_native_id()] = [begin, time.monotonic_ns(), time.thread_time() - before]
+        used = resource.getrusage(resource.RUSAGE_THREAD)
+        switches = used.ru_nvcsw + used.ru_nivcsw
+        told[threading.get_native_id()] = [begin, time.monotonic_ns(), time.thread_time() - before, switches]
 
     def thread(seconds):
         made = threading.Thread(target=busy, args=(seconds,))
@@ -56,7 +58,7 @@ WORK = """
         print(json.dumps(told), flush=True)
 """
 
-Told = dict[str, tuple[int, int, float]]
+Told = dict[str, tuple[int, int, float, int]]
 
 
 class Worker:
@@ -70,7 +72,7 @@ class Worker:
         self._heard()
 
     def do(self, expression: str) -> Told:
-        """What each thread told so far: begin and end (ns), and its processor time (s)."""
+        """What each thread told so far: begin and end (ns), processor time (s), how often it was switched out."""
         assert self.process.stdin is not None
         self.process.stdin.write(expression + "\n")
         self.process.stdin.flush()
@@ -98,6 +100,9 @@ def worker() -> Iterator[Worker]:
         pipe.close()
 
 
+NAMES_DIFFER = 0.01
+"""What of all samples may lie in functions that perf names otherwise: aliases."""
+
 Start = Callable[..., SamplerCollector]
 
 
@@ -124,18 +129,24 @@ def test_every_thread_is_sampled_in_proportion_to_its_processor_time(worker: Wor
     the hypervisor takes the processor, the threads' clocks do not."""
     sampler = start()
     sampler.work_begins()
-    begin_ns, stolen_before_ns = time.monotonic_ns(), machine.stolen_ns() or 0
-    told = worker.do(f"early.set(), waiting.join(), busy({BUSY_S}), thread({BUSY_S}).join()")
-    end_ns, stolen_s = time.monotonic_ns(), ((machine.stolen_ns() or 0) - stolen_before_ns) / 1e9
+    begin_ns = time.monotonic_ns()
+    with disturbance(worker.process.pid) as disturbed, disturbance() as of_sampler:
+        told = worker.do(f"early.set(), waiting.join(), busy({BUSY_S}), thread({BUSY_S}).join()")
+    end_ns = time.monotonic_ns()
     sampler.work_ends()
     worker.end()
     found = sampler.stop()
     assert len(told) == 3
-    for tid, (began_ns, ended_ns, cpu_s) in told.items():
+    missed_s = RACE_S + of_sampler.waited_s
+    for tid, (began_ns, ended_ns, cpu_s, switches) in told.items():
         samples = of(found, tid)
-        off = 2 + RACE_S * FREQUENCY_HZ
-        assert cpu_s * FREQUENCY_HZ - off <= samples.height <= (cpu_s + stolen_s) * FREQUENCY_HZ + off, tid
-        assert 0.98e9 * cpu_s <= samples["cpu_ns"].sum() <= 1e9 * (1.02 * cpu_s + stolen_s)
+        restarts_s = RESTART_S * switches
+        below_s, above_s = missed_s + restarts_s, disturbed.stolen_s + restarts_s
+        edges = 2  # the first and the last period are cut
+        assert (cpu_s - below_s) * FREQUENCY_HZ - edges <= samples.height, tid
+        assert samples.height <= (cpu_s + RACE_S + above_s) * FREQUENCY_HZ + edges, tid
+        sampled_s = int(samples["cpu_ns"].sum()) / 1e9
+        assert cpu_s - below_s - edges / FREQUENCY_HZ <= sampled_s <= cpu_s + RACE_S + above_s + edges / FREQUENCY_HZ
         while_busy = samples.filter(pl.col("time_ns").is_between(began_ns, ended_ns))
         assert while_busy.height >= samples.height - 3 - RACE_S * FREQUENCY_HZ
     samples = found.tables["samples"]
@@ -155,12 +166,14 @@ def test_nothing_is_sampled_before_the_work_begins_and_after_it_ends(worker: Wor
     worker.do("busy(0.1)")
     begin_ns = time.monotonic_ns()
     sampler.work_begins()
-    worker.do("busy(0.1)")
+    with disturbance(worker.process.pid) as disturbed:
+        worker.do("busy(0.1)")
     sampler.work_ends()
     end_ns = time.monotonic_ns()
     worker.do("busy(0.1)")
     samples = sampler.stop().tables["samples"]
-    assert 0.08 * FREQUENCY_HZ < samples.height < 0.13 * FREQUENCY_HZ
+    off_s = RACE_S + RESTART_S * disturbed.switches
+    assert (0.1 - off_s) * FREQUENCY_HZ - 2 < samples.height < (0.1 + off_s + disturbed.stolen_s) * FREQUENCY_HZ + 2
     assert samples["time_ns"].is_between(begin_ns, end_ns).all()
 
 
@@ -185,12 +198,14 @@ def test_user_samples_lie_in_mappings_that_are_known(worker: Worker, start: Star
 def test_a_thread_that_sleeps_is_away_for_as_long_as_it_sleeps(worker: Worker, start: Start) -> None:
     sampler = start()
     sampler.work_begins()
-    worker.do("time.sleep(0.2)")
+    with disturbance(worker.process.pid) as disturbed:
+        worker.do("time.sleep(0.2)")
     sampler.work_ends()
     found = sampler.stop()
     away = found.tables["switches"].filter(pl.col("tid") == worker.process.pid).drop_nulls(["out_ns", "in_ns"])
     longest = away.select((pl.col("in_ns") - pl.col("out_ns")).alias("ns"), "preempted").sort("ns").row(-1)
-    assert 0.2e9 <= longest[0] < 0.3e9
+    late_s = RACE_S + disturbed.waited_s + disturbed.stolen_s
+    assert 0.2e9 <= longest[0] < (0.2 + late_s) * 1e9
     assert longest[1] is False, "it wanted to sleep"
     assert of(found, worker.process.pid).height < 0.05 * FREQUENCY_HZ
 
@@ -373,7 +388,7 @@ def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) 
 
 def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: Start, tmp_path: Path) -> None:
     """Both at once on one process that compresses, hashes and interprets; by file, and by function in
-    files in which perf knows them, within four standard errors."""
+    files in which perf knows them."""
     perf = require_tool("perf")
     sampler = start(kernel=False)
     record = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", str(FREQUENCY_HZ), "-p", str(worker.process.pid)]
@@ -395,25 +410,22 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     ours = files(mappings, found.tables["samples"]["address"].to_list())
     theirs = files(mappings, [int(words[0], 16) for words in told])
     assert ours.total() > 500
-    assert theirs.total() == pytest.approx(ours.total(), rel=0.1)  # perf's also saw the beginning
+    beginning = 0.1 * ours.total()  # which perf's saw, too
+    assert abs(theirs.total() - ours.total()) < beginning + standard_errors() * (theirs.total() + ours.total()) ** 0.5
     assert sum(count > 0.03 * ours.total() for count in ours.values()) >= 3
-    same_shares(ours, theirs)
+    assert not different_shares(ours, theirs, NAMES_DIFFER)
     named = found.tables["samples"].join(found.tables["kernels"], on="kernel", suffix="_kernel")
     unknown = {Path(words[-1].strip("()")).name for words in told if words[1] == "[unknown]"}
     known = named.filter(~pl.col("library").is_in(list(unknown)))
-    functions = Counter(known.select("library", "name").rows())
+    functions = Counter((library, stub(name)) for library, name in known.select("library", "name").iter_rows())
     assert functions.total() > 0.5 * ours.total()
-    pairs = [(Path(words[-1].strip("()")).name, " ".join(words[1:-1])) for words in told]
-    same_shares(functions, Counter(pair for pair in pairs if pair[0] not in unknown))
+    pairs = [(Path(words[-1].strip("()")).name, stub(" ".join(words[1:-1]))) for words in told]
+    assert not different_shares(functions, Counter(pair for pair in pairs if pair[0] not in unknown), NAMES_DIFFER)
 
 
-def same_shares(ours: Counter[Any], theirs: Counter[Any]) -> None:
-    """Within four standard errors and a hundredth."""
-    here, there = ours.total(), theirs.total()
-    for key in ours | theirs:
-        share = (ours[key] + theirs[key]) / (here + there)
-        error = (share * (1 - share) * (1 / here + 1 / there)) ** 0.5
-        assert abs(ours[key] / here - theirs[key] / there) < 4 * error + 0.01, key
+def stub(name: str | None) -> str | None:
+    """Stubs of calls to libraries as one: perf names each after its target, we the section in which they are."""
+    return ".plt" if name is not None and (name.endswith("@plt") or name.startswith(".plt")) else name
 
 
 def files(mappings: pl.DataFrame, addresses: list[int]) -> Counter[str]:
