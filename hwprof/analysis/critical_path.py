@@ -5,7 +5,7 @@ its own account, the path lies on it. While it waits for others (in a barrier, f
 lies on the one that it waits for: a thread at work, of several the one that works longest; where none is at work, one
 that was at work and was taken off its processor, or that is itself blocked. Where all of them are seen to wait too, the
 time goes by with handing over: the end was reached, and the threads do not know it yet. And where nothing tells what
-the others did, the wait stays the calling thread's own, and ``UNSEEN``. A calling
+the others did, the wait stays the calling thread's own, and ``UNOBSERVED``. A calling
 thread that was taken off its processor while it waited holds nobody up: what it waited for counts, unless nothing else
 is in the way. Of another one nobody knows whether it was given work meanwhile: a team waits for all of its threads.
 
@@ -23,7 +23,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hwprof.analysis.states import BLOCKED, BUSY, HANDING_OVER, PREEMPTED, TEAM_WAITS, UNSEEN
+from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, TEAM_WAITS, UNOBSERVED
 
 Numbers = NDArray[np.int64]
 Strings = NDArray[np.object_]
@@ -75,7 +75,7 @@ def path_moments(moments: pl.DataFrame, calling_tid: int) -> pl.DataFrame:
         places = own[looks]
         of_team = np.isin(states[looks], TEAM_WAITS) | spun[looks]
         found_on, found = _waited_for(places, of_team, others, calling_tid)
-        own_fault = spun[looks] & np.isin(found, (HANDING_OVER, UNSEEN))
+        own_fault = spun[looks] & np.isin(found, (BARRIER_LATENCY, UNOBSERVED))
         found = np.where(own_fault, "", found)
         on[looks], doing[looks] = found_on, np.where(found == "", doing[looks], found)
     return own.with_columns(on=pl.Series(on, dtype=pl.Int32), doing=pl.Series(doing, dtype=pl.String))
@@ -136,7 +136,7 @@ def _waited_for(
     best = np.full(len(times), _IDLE)
     until = np.full(len(times), np.iinfo(np.int64).min)
     on = np.full(len(times), calling_tid, dtype=np.int64)
-    doing = np.where(of_team, HANDING_OVER, "").astype(object)
+    doing = np.where(of_team, BARRIER_LATENCY, "").astype(object)
     for thread in others:
         rank, ends, states = _at(thread, times, calls)
         if not thread.in_team:
@@ -145,7 +145,7 @@ def _waited_for(
         best, until = np.where(better, rank, best), np.where(better, ends, until)
         on, doing = np.where(better, thread.tid, on), np.where(better, states, doing)
     unknown = best == _UNKNOWN
-    return np.where(unknown, calling_tid, on), np.where(unknown, np.where(of_team, UNSEEN, ""), doing)
+    return np.where(unknown, calling_tid, on), np.where(unknown, np.where(of_team, UNOBSERVED, ""), doing)
 
 
 def _at(thread: _Thread, times: Numbers, calls: Numbers) -> tuple[Numbers, Numbers, Strings]:

@@ -54,10 +54,10 @@ UNNAMED: Final = "(unnamed)"
 def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
     """Why the times cannot be joined with the counts; None where they can."""
     if companion is None:
-        return f"pass {followed.times_from}, whose times belong to these counts, was not completed"
+        return f"time not available: pass {followed.times_from} was not completed"
     differing = [name for name, mine in followed.fingerprint.items() if companion.fingerprint.get(name, mine) != mine]
     if differing:
-        return f"pass {companion.name} did other work: it differs in {' and '.join(differing)}"
+        return f"time not comparable: pass {companion.name} differs in {' and '.join(differing)}"
     return None
 
 

@@ -22,10 +22,10 @@ ABSENT: Final = "absent"
 UNSAMPLED: Final = "unsampled"
 """On a processor for so short a time that no sample found it."""
 
-HANDING_OVER: Final = "hand-over"
+BARRIER_LATENCY: Final = "barrier latency"
 """Of the critical path: all threads wait, for each other: barriers that are reached and not yet left, and wake-ups."""
 
-UNSEEN: Final = "for a thread not seen"
+UNOBSERVED: Final = "unobserved thread"
 """Of the critical path: the calling thread waits, and no sample says for whom: the call was too short."""
 
 TEAM_WAITS: Final = (WAITING, BARRIER)

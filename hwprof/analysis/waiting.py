@@ -13,7 +13,7 @@ import polars as pl
 from hwprof.analysis.attribution import WHOLE
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import Timeline, inference_spans
-from hwprof.analysis.states import ABSENT, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
+from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
 
 SINGLE: Final = 0.9
 """From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""
@@ -138,7 +138,7 @@ def finding(states: pl.DataFrame, elapsed_ns: float, threads: int) -> str | None
     told = {
         **{state: ns for state, ns in lost.items() if state not in NOT_A_LOSS},
         "imbalance": imbalance_ns,
-        "hand-over": waits_ns - imbalance_ns,
+        BARRIER_LATENCY: waits_ns - imbalance_ns,
     }
     worst, worst_ns = max(told.items(), key=lambda item: item[1])
     return f"{worst}: {worst_ns / whole_ns:.0%}" if worst_ns >= WORTH_TELLING * whole_ns else None

@@ -17,7 +17,7 @@ from hwprof.report.csv import threads
 from hwprof.report.document.kernels_schema import Sampled, SampledFigures, SampledKernel, SampledLayer
 from hwprof.report.document.primitives_schema import Primitive
 from hwprof.report.document.schema import Document, Event, Figures, Followed, Layer, MetricInfo, Times
-from hwprof.report.text.choice import FOLLOWED
+from hwprof.report.text.choice import NOT_BY_HARDWARE
 from hwprof.run.directory import RunDirectory, atomic
 
 LAYER_COLUMNS: Final = (
@@ -152,7 +152,7 @@ def _followed_frames(found: Followed) -> dict[str, pl.DataFrame]:
 def _frame(rows: Sequence[Figures], columns: Sequence[str], times: str, document: Document | Followed) -> pl.DataFrame:
     """What followed code counted stands in files of its own; in the others are the metrics that it gives."""
     own = isinstance(document, Followed)
-    events = [event for event in document.events if own or event.provenance not in FOLLOWED]
+    events = [event for event in document.events if own or event.provenance not in NOT_BY_HARDWARE]
     names = {
         **{name: UNITS.get(name, name) for name in columns},
         **{field.name: f"{times}_{field.name}" for field in msgspec.structs.fields(Times)},
@@ -189,7 +189,7 @@ def _event_cells(rows: Sequence[Figures], event: Event) -> dict[str, list[Any]]:
     cells: dict[str, list[Any]] = {
         f"{header}{unit}": [getattr(counter, field, None) for counter in found] for field, header in fields.items()
     }
-    if event.provenance not in FOLLOWED:
+    if event.provenance not in NOT_BY_HARDWARE:
         cells[f"{base}_running_ratio"] = [counter.running_share if counter else None for counter in found]
     cells[f"{base}_provenance"] = [counter.provenance if counter else None for counter in found]
     return cells
@@ -199,5 +199,5 @@ def metric_header(metric: MetricInfo) -> str:
     """A metric's column: its name and unit; "modelled" stands in it where the model's own figures went into it,
     "instrumented" or "simulated" where counts of followed code did."""
     unit = csv_unit(metric.unit)
-    followed = [source for source in FOLLOWED if source in metric.sources]
+    followed = [source for source in NOT_BY_HARDWARE if source in metric.sources]
     return "_".join([metric.name, *(["modelled"] if metric.provenance == "modelled" else followed), unit])

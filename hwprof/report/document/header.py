@@ -53,10 +53,7 @@ def _stolen(record: PassRecord, machine: Machine) -> list[str]:
     share = record.stolen_ns / (record.measured_ns * machine.logical_processors)
     if share < STOLEN_SHARE:
         return []
-    return [
-        f"the hypervisor took {100 * share:.1f}% of the processors' time while it was measured: times are longer,"
-        " and so is task-clock, which runs on meanwhile (the process's CPU time does not)"
-    ]
+    return [f"stolen time {100 * share:.1f}%: the hypervisor ran other machines; times and task-clock are longer by it"]
 
 
 def _pass(record: PassRecord) -> PassInfo:
@@ -89,7 +86,7 @@ def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
             for (reason, remedy), names in events.items():
                 found.setdefault((", ".join(names), said.state, reason, remedy), []).append(record.name)
             if said.state != "ran" or said.reason:
-                key = (said.name, said.state, said.reason or "it gives no reason", said.remedy)
+                key = (said.name, said.state, said.reason or "no reason given", said.remedy)
                 found.setdefault(key, []).append(record.name)
     return [
         NotMeasured(what=what, state=state, reason=reason, remedy=remedy, passes=names)
@@ -101,14 +98,11 @@ def notes(run: RunDirectory, measured: PassRecord | None, attribution: Attributi
     """What a reader must know to read the figures rightly."""
     found: list[str] = []
     if measured is None:
-        found.append("no pass was completed: there is nothing to show")
+        found.append("no pass was completed: no figures")
     elif measured.name != wanted:
-        found.append(f"no pass {wanted} was completed: times and counts are from pass {measured.name}")
+        found.append(f"pass {wanted} not completed: times and counts are from pass {measured.name}")
     if attribution is not None and attribution.overlapping_calls:
-        found.append(
-            f"{attribution.overlapping_calls} layer calls overlap in time: their counts cannot be told apart,"
-            " and are in both layers"
-        )
+        found.append(f"{attribution.overlapping_calls} layer calls overlap in time: their counts are in both layers")
     if measured is not None:
         found += _stolen(measured, run.manifest.machine)
     if run.manifest.workload is not None:

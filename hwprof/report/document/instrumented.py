@@ -56,9 +56,11 @@ def _build(run: RunDirectory, record: PassRecord, companion: PassRecord | None, 
         if record.status != "completed":
             counted = instrumented.whole_layers(counted, timed)
             done = counted.counts["owner"].unique().to_list()
-            notes.append(f"{record.reason}: {figures.plural(len(done), 'layer')} have counts, and nothing has sums")
+            notes.append(f"{record.reason}: counts of {figures.plural(len(done), 'complete layer')}, no sums")
         elif differing:
-            notes.append(f"{figures.plural(differing, 'layer')} were not called as often as in pass {companion.name}")
+            notes.append(
+                f"{figures.plural(differing, 'layer')} called another number of times than in {companion.name}"
+            )
     if record.status != "completed" and timed is None:
         return None  # which layers came to all of their calls is not known
     both = instrumented.joined(counted, timed)

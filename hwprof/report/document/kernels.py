@@ -115,24 +115,24 @@ def _reference_ghz(record: PassRecord) -> float | None:
 
 def _meaning(provenance: str | None, one: SampledPass, other: Found | None, ghz: float | None) -> str | None:
     if provenance == MEASURED:
-        return "cycles and instructions that hardware counted between two samples of a thread, where the later one lay"
+        return "cycles / instructions, counted by hardware between two samples of a thread, at the later one"
     if provenance is None or other is None:
         return None
     return (
-        f"sampled processor time in cycles of {ghz:.4g} GHz (the reference frequency), per instruction that pass"
-        f" {other.record.name} counted in the same kernel and layers, over all threads"
+        f"sampled CPU time x {ghz:.4g} GHz (reference frequency) / instructions of pass {other.record.name}"
+        " in the same kernel and layers, all threads"
     )
 
 
 def _no_cpi(inside: pl.DataFrame) -> Missing:
     if inside["event"][0] == "cpu-clock":
-        reason = "samples were taken by processor time, without counters, and no pass of the same work counted the"
-        return Missing("cpi", f"{reason} kernels' instructions", "hwprof collect --counters perf,instrumented")
-    return Missing("cpi", "no instructions were counted between samples")
+        reason = "samples without counters, and no pass counted the kernels' instructions"
+        return Missing("cpi", reason, "hwprof collect --counters perf,instrumented")
+    return Missing("cpi", "no instructions counted between samples")
 
 
 def _no_mpki() -> Missing:
-    return Missing("llc_mpki", "no misses of the last-level cache were counted between samples")
+    return Missing("llc_mpki", "no last-level cache misses counted between samples")
 
 
 def _notes(one: SampledPass) -> list[str]:
@@ -141,10 +141,7 @@ def _notes(one: SampledPass) -> list[str]:
         return []
     frequency_hz = one.detail.get("frequency_hz")
     faster = f"--frequency {4 * frequency_hz + 3}" if frequency_hz else "a higher --frequency"
-    return [
-        f"only {one.inside.height} samples: intervals are wide, and small layers have none. More: {faster}, or"
-        " --sample-passes measure with more --iterations (the trace pass does at most 5)"
-    ]
+    return [f"only {one.inside.height} samples, wide intervals. Try: {faster}, or --sample-passes measure"]
 
 
 def _layers(run: RunDirectory, one: SampledPass) -> list[SampledLayer]:

@@ -33,7 +33,7 @@ class PathPart(msgspec.Struct, kw_only=True, frozen=True):
     too wide by what is exact."""
 
     tid: int
-    state: str  # "busy", "preempted", "hand-over", "I/O", "lock", …
+    state: str  # "busy", "preempted", "barrier latency", "I/O", "lock", …
     ns: float
     share: float
     share_low: float

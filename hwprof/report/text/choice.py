@@ -26,8 +26,8 @@ HOLE: Final = "cpi"
 LAYERS: Final = "layers"
 """The section of metrics that stand in the tables of layers, stages and layer types."""
 
-FOLLOWED: Final = ("instrumented", "simulated")
-"""Provenances of what was counted by following the code, which has a section of its own."""
+NOT_BY_HARDWARE: Final = ("instrumented", "simulated")
+"""Provenances of what instrumented code counted, which has a section of its own."""
 
 
 def expand(items: Sequence[str], document: Document) -> list[str]:
@@ -45,15 +45,15 @@ def expand(items: Sequence[str], document: Document) -> list[str]:
         members = measured or [metric.name for metric in group] or [name for name in names if name == item]
         if not members and any(item in (metric.name, metric.group) for metric in vocabulary()):
             raise HwprofError(
-                f"{item} was not measured in this run: nothing was counted that tells it",
-                f"hwprof events {item} shows whether the processor has such events",
+                f"{item} was not measured in this run: none of its events was counted",
+                f"hwprof events {item}",
             )
         if not members:
             near = difflib.get_close_matches(item, [*groups, *names], n=1)
             hint = f"{near[0]}; " if near else ""
             raise UsageError(
                 f"there is no metric or group {item!r} in this run",
-                f"{hint}groups: {', '.join(groups)}; the metrics' names: hwprof report --format json",
+                f"{hint}groups: {', '.join(groups)}; metrics: hwprof explain --list",
             )
         found |= dict.fromkeys(members)
     return list(found)
@@ -69,7 +69,7 @@ def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[Metri
         for metric in document.metrics
         if (metric.core or metric.missing is None)
         and section(metric.name) == LAYERS
-        and (metric.name in _defaults() or not is_followed(metric))
+        and (metric.name in _defaults() or not is_instrumented(metric))
     ]
     return [(metric, _priority(metric)) for metric in _paired(usual)]
 
@@ -86,9 +86,9 @@ def is_behind(metric: str, shown: str) -> bool:
     return known is not None and known.behind == shown
 
 
-def is_followed(metric: MetricInfo) -> bool:
-    """Whether it was counted by following the code, all or in part."""
-    return any(source in FOLLOWED for source in metric.sources)
+def is_instrumented(metric: MetricInfo) -> bool:
+    """Whether instrumented code counted it, all or in part."""
+    return any(source in NOT_BY_HARDWARE for source in metric.sources)
 
 
 @cache

@@ -11,6 +11,7 @@ from hwprof.hardware.metrics import facts
 from hwprof.report.document.schema import Document, Figures, Layer, MetricInfo, ThreadParts
 from hwprof.report.text import choice, figures
 from hwprof.report.text.figures import Glyphs
+from hwprof.report.text.footnotes import fitting, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -20,11 +21,14 @@ BY_THREAD_PRIORITY: Final = 6
 ALIKE: Final = 1.25
 """Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
 
-MIXED: Final = "w"
-"""Behind a figure of counters with much waiting in them."""
+SPINNING: Final = "w"
+"""Behind a figure of counters with much spinning in them."""
 
 INSTRUCTIONS: Final = re.compile(r'"instructions(?::u)?"')
 """What hardware counts of a waiting loop like of work."""
+
+NAMES: Final = 6
+"""How many names a footnote lists."""
 
 FULL: Final = 0.999
 """From this share of running time on, a counter counts as not multiplexed."""
@@ -59,9 +63,9 @@ def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
     """What a header says of how far to trust the column."""
     return (
         (glyphs.modelled if metric.provenance == "modelled" else "")
-        + (glyphs.followed if choice.is_followed(metric) else "")
+        + (glyphs.instrumented if choice.is_instrumented(metric) else "")
         + (glyphs.multiplexed if metric.missing is None and metric.running_share < FULL else "")
-        + ("" if metric.same_iterations else glyphs.apart)
+        + ("" if metric.same_iterations else glyphs.different_iterations)
     )
 
 
@@ -72,19 +76,17 @@ def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
     chosen = [metric for metric, _ in choice.choose(document, page.metrics)]
     metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
-    notes = _missing(metrics, glyphs) + reliability(present, document, glyphs)
+    notes = _missing(metrics, page) + reliability(present, document, glyphs)
     if BY_THREAD in keys:
-        notes.append("main|worker: CPI of the calling thread and of the others: apart where workers wait (spin)")
+        notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
     if any(metric.scope == "machine" for metric in present):
-        notes.append(
-            f"DRAM traffic is the whole machine's while a layer ran; {glyphs.dash} where it is too short to be told"
-        )
-    if any(cell.endswith(MIXED) for column in shown for cell in column.cells if column.key in keys):
-        notes.append(_mixed_note(document))
-    notes += caveats(present) + meanings(_generic_events(present, document), document)
+        notes.append(f"DRAM traffic: the whole machine's while a layer ran; {glyphs.dash} too short to resolve")
+    if any(cell.endswith(SPINNING) for column in shown for cell in column.cells if column.key in keys):
+        notes.append(_spinning_note(document))
+    notes += caveats(present, glyphs) + meanings(_generic_events(present, document), document)
     hidden = [metric.title for metric in chosen if metric.name not in keys] if page.metrics is not None else []
     if hidden:
-        notes.append(f"no room for {', '.join(hidden)}: a wider terminal, --width, or fewer --metrics")
+        notes.append(f"not shown: {figures.some(hidden, NAMES)}. Try: --width 200, or fewer --metrics")
     return notes
 
 
@@ -93,42 +95,46 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
     notes = []
     if any(metric.provenance == "modelled" for metric in metrics):
         notes.append(
-            f"{glyphs.modelled} modelled from shapes (2 FLOPs a multiply-accumulate), over measured time;"
-            f" {glyphs.dash} where a layer has none"
+            f"{glyphs.modelled} modelled: 2 FLOPs per MAC, bytes of tensors; over measured time; {glyphs.dash} no MACs"
         )
-    followed = {source for metric in metrics for source in metric.sources if source in choice.FOLLOWED}
-    if followed:
-        notes.append(
-            f"{glyphs.followed} {figures.enumerate_words(sorted(followed))}, not measured by hardware counters"
-        )
+    sources = {source for metric in metrics for source in metric.sources if source in choice.NOT_BY_HARDWARE}
+    if sources:
+        notes.append(f"{glyphs.instrumented} {figures.enumerate_words(sorted(sources))}: no hardware counters")
     used = {name for metric in metrics for name in event_names(metric, document)}
     shared = [event for event in document.events if event.name in used and event.running_share < FULL]
     if shared:
-        parts = ", ".join(f"{event.name} {event.running_share:.0%}" for event in shared)
-        notes.append(
-            f"{glyphs.multiplexed} the kernel multiplexed: counters ran part of the time ({parts} at least),"
-            " values are scaled up"
-        )
+        parts = figures.some([f"{event.name} {event.running_share:.0%}" for event in shared], 2)
+        notes.append(f"{glyphs.multiplexed} multiplexed, scaled up; counters ran at least: {parts}")
     if any(not metric.same_iterations for metric in metrics):
-        notes.append(f"{glyphs.apart} no iteration counted all of its events: made of different iterations' medians")
+        notes.append(f"{glyphs.different_iterations} from different iterations: no event set has all of its events")
     return notes
 
 
-def caveats(metrics: Sequence[MetricInfo], *, meanings: bool = True) -> list[str]:
+def caveats(metrics: Sequence[MetricInfo], glyphs: Glyphs, *, meanings: bool = True) -> list[str]:
     """What metrics mean on this processor, where it has a meaning of its own, and what to bear in mind (or only that).
 
     Metrics of which the same is to be said share a line.
     """
     general = {metric.name: metric.meaning for metric in facts().values() if metric.formula is None}
-    notes: dict[str, list[str]] = {}
+    notes: dict[tuple[str, str], list[MetricInfo]] = {}
     for metric in metrics:
         own = meanings and metric.name in general and metric.meaning not in (general[metric.name], metric.title)
-        words = [metric.meaning] if own else []
-        if metric.caveat:
-            words.append(f"({metric.caveat})" if own else metric.caveat)
-        if words and metric.scope == "threads":
-            notes.setdefault(" ".join(words), []).append(metric.title + (" here" if own else ""))
-    return [f"{', '.join(titles)}: {words}" for words, titles in notes.items()]
+        words = (metric.meaning if own else "", metric.caveat or "")
+        if any(words) and metric.scope == "threads":
+            notes.setdefault(words, []).append(metric)
+    return [_caveat(words, members, glyphs) for words, members in notes.items()]
+
+
+def _caveat(words: tuple[str, str], metrics: Sequence[MetricInfo], glyphs: Glyphs) -> str:
+    """As much as one line holds: meaning and caveat, the meaning, the formula, or where to read of it."""
+    meaning, caveat = words
+    titles = ", ".join(metric.title + marks(metric, glyphs) for metric in metrics)
+    wordings = [f"{titles}: {meaning} ({caveat})" if meaning and caveat else f"{titles}: {meaning or caveat}"]
+    if meaning:
+        wordings.append(f"{titles}: {meaning}")
+    if len(metrics) == 1:
+        wordings.append(f"{titles} = {metrics[0].formula}".replace('"', ""))
+    return fitting(*wordings, f"{titles}: hwprof explain {metrics[0].name}")
 
 
 def event_names(metric: MetricInfo, document: Document) -> list[str]:
@@ -139,7 +145,7 @@ def event_names(metric: MetricInfo, document: Document) -> list[str]:
 def meanings(names: set[str], document: Document) -> list[str]:
     """What the names of hardware events stand for on that machine."""
     return [
-        f"{event.name}: {event.meaning}"
+        fitting(f"{event.name}: {event.meaning}", f"{event.name}: hwprof explain {event.name}")
         for event in document.events
         if event.name in names and event.kind == "hardware" and event.meaning
     ]
@@ -148,15 +154,16 @@ def meanings(names: set[str], document: Document) -> list[str]:
 def _cells(rows: Sequence[Figures | None], metric: MetricInfo, page: Page) -> list[str]:
     """Where waiting is in the counters of some rows, these are marked, and the others as wide."""
     cells = ["" if row is None else _cell(row, metric, page.glyphs) for row in rows]
-    mixed = [
-        row is not None and row.metrics.get(metric.name) is not None and is_mixed(row, metric, page) for row in rows
+    contaminated = [
+        row is not None and row.metrics.get(metric.name) is not None and is_contaminated(row, metric, page)
+        for row in rows
     ]
-    if not any(mixed):
+    if not any(contaminated):
         return cells
-    return [cell + (MIXED if marked else " ") for cell, marked in zip(cells, mixed, strict=True)]
+    return [cell + (SPINNING if marked else " ") for cell, marked in zip(cells, contaminated, strict=True)]
 
 
-def is_mixed(row: Figures, metric: MetricInfo, page: Page) -> bool:
+def is_contaminated(row: Figures, metric: MetricInfo, page: Page) -> bool:
     """Whether a metric of a layer is made of hardware's count of instructions, many of which only waited."""
     waiting = page.document.waiting
     if waiting is None or not isinstance(row, Layer) or row.path not in waiting.mixed_layers:
@@ -164,13 +171,10 @@ def is_mixed(row: Figures, metric: MetricInfo, page: Page) -> bool:
     return metric.sources == ["measured"] and bool(INSTRUCTIONS.search(metric.formula))
 
 
-def _mixed_note(document: Document) -> str:
+def _spinning_note(document: Document) -> str:
     waiting = document.waiting
     share, name = (waiting.mixed_share, waiting.name) if waiting is not None else (0, "")
-    return (
-        f"{MIXED} mixed with waiting: at least {share:.0%} of the layer's processor time lies in the OpenMP runtime"
-        f" (samples of pass {name}), whose loop hardware counts like work; the kernels' own CPI is among the samples"
-    )
+    return f"{SPINNING} contaminated by spinning: {share:.0%} or more of the CPU time in OpenMP's loop, pass {name}"
 
 
 def _cell(row: Figures, metric: MetricInfo, glyphs: Glyphs) -> str:
@@ -195,14 +199,14 @@ def _differs(part: ThreadParts | None) -> bool:
     return not 1 / ALIKE <= part.workers / part.main <= ALIKE
 
 
-def _missing(metrics: Sequence[MetricInfo], glyphs: Glyphs) -> list[str]:
+def _missing(metrics: Sequence[MetricInfo], page: Page) -> list[str]:
     """One footnote a reason; where hardware counters are missing altogether that is one."""
     reasons: dict[tuple[str, str | None], list[str]] = {}
     for metric in metrics:
         if metric.missing is not None:
             reasons.setdefault((metric.missing.reason, metric.missing.remedy), []).append(metric.title)
     return [
-        f"{glyphs.dash} not measured: {', '.join(titles)}: {reason}" + (f". Remedy: {remedy}" if remedy else "")
+        f"{page.glyphs.dash} {unavailable(titles, reason, remedy, page.document)}"
         for (reason, remedy), titles in reasons.items()
     ]
 

@@ -9,6 +9,7 @@ from hwprof.report.document.schema import Traffic
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.unavailable import Unavailable
 
 SERIES: Final = ("dram-read", "dram-write", "dram-total")
 
@@ -36,12 +37,9 @@ def show(page: Page) -> None:
         ],
         "DRAM traffic of the whole machine",
     )
-    notes = ["other programs' traffic is in it; the error is what moved between the readings around each edge"]
+    notes = [f"traffic of every program; {page.glyphs.plus_minus} what moved between the readings around each edge"]
     if any(row.gbytes_per_s is None for row in rows):
-        notes.append(
-            f"{dash} not resolved: the stage is too short for the readings' interval, so that its edges leave more than"
-            f" {OPEN:.0%} open"
-        )
+        notes.append(f"{dash} {Unavailable(f'stage too short for the reading interval, error above {OPEN:.0%}')}")
     page.notes(notes)
 
 

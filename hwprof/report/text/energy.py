@@ -9,6 +9,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.unavailable import Unavailable
 
 
 def show(page: Page) -> None:
@@ -34,11 +35,11 @@ def show(page: Page) -> None:
         ],
         "Energy of the whole machine",
     )
-    notes = ["the error bounds the meter's refresh and reading interval at every stage edge"]
+    notes = [f"{glyphs.plus_minus} bound of the error: 2 x W x reading interval per stage call"]
     if any(vague):
-        notes.append(f"{glyphs.dash} not resolved: the error is larger than the value. Remedy: more iterations")
+        notes.append(f"{glyphs.dash} {Unavailable('error above the value', 'more --iterations')}")
     if all(row.idle_watts is None for row in rows):
-        notes.append("no idle baseline: the idle machine's power is in the figures")
+        notes.append("idle power included: no idle baseline was measured")
     page.notes(notes)
 
 

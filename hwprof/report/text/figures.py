@@ -24,8 +24,8 @@ class Glyphs(NamedTuple):
     block: str
     modelled: str
     multiplexed: str
-    followed: str
-    apart: str
+    instrumented: str
+    different_iterations: str
     separator: str
     slots: str  # parts of a stacked bar
 
@@ -158,6 +158,12 @@ def plural(number: int, noun: str, plural_form: str | None = None) -> str:
 def enumerate_words(words: Sequence[str]) -> str:
     """``a``, ``a and b``, ``a, b and c``."""
     return " and ".join([", ".join(words[:-1]), words[-1]]) if len(words) > 1 else "".join(words)
+
+
+def some(names: Sequence[str], most: int) -> str:
+    """A list of names; of a long one its beginning and its length."""
+    hidden = len(names) - most
+    return ", ".join(names) if hidden < 2 else f"{', '.join(names[:most])} and {hidden} more"
 
 
 def ranges(numbers: Sequence[int]) -> str:

@@ -13,24 +13,30 @@ from hwprof.report.text.page import PATH, Page
 
 ELEMENTWISE: Final = "elementwise"
 
+NAMES: Final = 2
+"""Layers that a footnote names."""
+
 
 def show(page: Page) -> None:
-    """The layers whose figures are apart, the furthest first, and the sum; nothing without counted FLOPs."""
+    """The layers whose figures differ, most first, and the sum; nothing without counted FLOPs."""
     checked = [(layer, layer.flops) for layer in page.document.layers if layer.flops is not None]
     if not checked:
         return
-    off = [(layer, flops) for layer, flops in checked if flops.verdict not in (AGREES, ELEMENTWISE)]
-    off.sort(key=lambda pair: -abs(pair[1].counted - pair[1].analytic))
+    differing = [(layer, flops) for layer, flops in checked if flops.verdict not in (AGREES, ELEMENTWISE)]
+    differing.sort(key=lambda pair: -abs(pair[1].counted - pair[1].analytic))
     top = page.document.hottest.top
     title = "FLOPs: counted against analytic (2 x MACs)"
-    reasons = _table(page, off[:top], title) if off else []
-    if not off:
+    reasons = _table(page, differing[:top], title) if differing else []
+    if not differing:
         page.title(title)
-    page.notes([*reasons, *_sums(page, [flops for _, flops in checked]), *_more(len(off), top), *_reliability(page)])
+    page.notes(
+        [*reasons, *_sums(page, [flops for _, flops in checked]), *_more(len(differing), top), *_reliability(page)]
+    )
 
 
 def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[str]:
-    """Prints it; where the reasons have no room beside the figures, they are returned to stand below them."""
+    """Prints it; where the reasons have no room beside the figures, or are all the same, they are returned to stand
+    below them."""
     glyphs = page.glyphs
     header, names = page.names([layer for layer, _ in rows])
     why = Column("why", [flops.reason or "" for _, flops in rows], 2, right=False)
@@ -41,13 +47,20 @@ def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[
         Column("ratio", [figures.decimal(flops.ratio, 2, glyphs) for _, flops in rows]),
         Column("", ["" if flops.expected else "!" for _, flops in rows], 1),
     ]
-    beside = fits_whole([*figures_of, why], page.console.width)
-    kind = Column("type", [layer.type or "" for layer, _ in rows], 3, right=False, least=9)
-    page.table([figures_of[0], kind, *figures_of[1:], *([why] if beside else [])], title)
     reasons: dict[str, list[str]] = {}
     for name, reason in zip(names, why.cells, strict=True):
-        reasons.setdefault(reason, []).append(name)
-    return [] if beside else [f"{', '.join(named)}: {reason}" for reason, named in reasons.items() if reason]
+        if reason:
+            reasons.setdefault(reason, []).append(name)
+    different = len(reasons) > 1 or len(rows) == 1
+    beside = different and fits_whole([*figures_of, why], page.console.width)
+    kind = Column("type", [layer.type or "" for layer, _ in rows], 3, right=False, least=9)
+    page.table([figures_of[0], kind, *figures_of[1:], *([why] if beside else [])], title)
+    if beside:
+        return []
+    return [
+        f"{'all' if len(named) == len(names) else figures.some(named, NAMES)}: {reason}"
+        for reason, named in reasons.items()
+    ]
 
 
 def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
@@ -65,11 +78,9 @@ def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
         )
     if elementwise:
         counted = figures.amount(sum(flops.counted for flops in elementwise), page.glyphs)
-        lines.append(
-            f"elementwise work only, nothing to compare: {plural(len(elementwise), 'layer')}, {counted} counted"
-        )
+        lines.append(f"element-wise, no MACs: {plural(len(elementwise), 'layer')}, {counted} counted")
     if any(not flops.expected for flops in compared):
-        lines.append("! not explained by what the layer is")
+        lines.append("! no known reason")
     return lines
 
 
@@ -80,4 +91,4 @@ def _more(number: int, top: int | None) -> list[str]:
 
 def _reliability(page: Page) -> list[str]:
     counted = [metric for metric in page.document.metrics if metric.name == COUNTED]
-    return [*columns.reliability(counted, page.document, page.glyphs), *columns.caveats(counted)]
+    return [*columns.reliability(counted, page.document, page.glyphs), *columns.caveats(counted, page.glyphs)]

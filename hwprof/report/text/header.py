@@ -15,6 +15,7 @@ from hwprof.report.document.schema import Document, Effect, PassInfo
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs, plural, slower
 from hwprof.report.text.page import Page
+from hwprof.unavailable import explain
 
 NAMES: Final = 6
 """How many names of what was not measured stand in the report; JSON has all."""
@@ -30,27 +31,16 @@ def show(page: Page) -> None:
         facts.add_row(Text(name, style="bold"), Text(value))
     console.print(facts)
     if document.not_measured:
-        _title(console, "Not measured")
+        _title(console, "Not available")
     for gap in document.not_measured:
         passes = figures.enumerate_words(gap.passes)
-        state = f"; {gap.state}" if gap.state != "ran" else ""
-        _item(
-            console,
-            f"{_briefly(gap.what)} ({'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}): {gap.reason}",
-        )
-        if gap.remedy:
-            _item(console, f"remedy: {gap.remedy}", indent=4)
+        state = f"; {gap.state}" if gap.state not in ("ran", "unavailable") else ""
+        where = f"{'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}"
+        _item(console, f"{figures.some(gap.what.split(', '), NAMES)} ({where}): {explain(gap.reason, gap.remedy)}")
     if document.notes:
         _title(console, "Notes")
     for note in document.notes:
         _item(console, note)
-
-
-def _briefly(names: str) -> str:
-    """A list of names; of a long one its beginning and its length."""
-    several = names.split(", ")
-    hidden = len(several) - NAMES
-    return names if hidden < 2 else f"{', '.join(several[:NAMES])} and {hidden} more"
 
 
 def _title(console: Console, text: str) -> None:
@@ -72,16 +62,16 @@ def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     for number, record in enumerate(document.passes):
         facts.append(("" if number else "passes", _pass(record)))
     effects = _effects(document)
-    facts += [("" if number else "observer", text) for number, text in enumerate(effects)]
+    facts += [("" if number else "overhead", text) for number, text in enumerate(effects)]
     if document.closure is not None:
-        facts.append(("closure", _closure(document, glyphs)))
+        facts.append(("CPU time", _cpu_time(document)))
     return facts
 
 
 def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     workload = document.workload
     if workload is None:
-        return [("workload", "not known: no pass got as far as building it")]
+        return [("workload", "not available: no pass built it")]
     words = [
         workload.name,
         f"{figures.amount(workload.parameters, glyphs)} parameters{' (fused)' if workload.fused else ''}",
@@ -129,14 +119,14 @@ def _cores(document: Document) -> list[tuple[str, str]]:
         words = [f"{kind.name or 'unknown'} ({kind.pmu}): {figures.ranges(kind.cpus)}" for kind in kinds]
         return [("" if number else "cores", text) for number, text in enumerate(words)]
     if any(kind.name is None for kind in kinds):
-        return [("cores", "not in the event catalogue: the kernel's general events only")]
+        return [("cores", "not in the event catalogue: generic events only")]
     return [("cores", kind.name) for kind in kinds if kind.name is not None]
 
 
 def _pass(record: PassInfo) -> str:
     took = f" in {record.seconds:.1f} s" if record.seconds is not None else ""
     if record.status != "completed":
-        return f"{record.name}: {record.status}{took}: {record.reason or 'it did not come to its end'}"
+        return f"{record.name}: {record.status}{took}: {record.reason or 'no reason recorded'}"
     kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "timed and counted")]
     words = [f"{number} {kind}" for number, kind in kinds if number]
     words += [f"{number} for {name} alone" for name, number in Counter(record.alone).items()]
@@ -147,35 +137,31 @@ def _effects(document: Document) -> list[str]:
     effect = document.observer_effect
     found = []
     if effect.counting is not None:
-        found.append(
-            f"counting layers makes the {document.whole} {_slower(effect.counting, of='layers with the reading')}"
-        )
+        found.append(f"counter reads at layer edges: {document.whole} {_slower(effect.counting)}")
     if effect.trace is not None:
-        found.append(f"the trace pass is {_slower(effect.trace, f' than the {document.figures_from} pass')}")
+        found.append(f"pass trace: {document.whole} {_slower(effect.trace, f' than in {document.figures_from}')}")
     return found
 
 
-def _slower(effect: Effect, than: str = "", of: str = "layers") -> str:
+def _slower(effect: Effect, than: str = "") -> str:
     layers = ""
     if effect.layers_median is not None and effect.layers_p25 is not None and effect.layers_p75 is not None:
         low, middle, high = (
             f"{100 * (part - 1):+.1f}%" for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
         )
-        layers = f" ({of}: median {middle}, quartiles {low} and {high})"
-    many = f", {plural(effect.observed_iterations, 'iteration')} against {effect.base_iterations}"
-    return slower(effect.ratio) + than + many + layers
+        layers = f"; layers {middle} (quartiles {low}, {high})"
+    return f"{slower(effect.ratio)}{than} ({effect.observed_iterations} vs {effect.base_iterations} iterations){layers}"
 
 
-def _closure(document: Document, glyphs: Glyphs) -> str:
+def _cpu_time(document: Document) -> str:
     closure = document.closure
     assert closure is not None
     parts = [
         f"layers {100 * closure.layers:.1f}%",
-        f"rest of the inference {100 * closure.rest_of_inference:.1f}%",
-        f"rest of the iteration {100 * closure.rest_of_iteration:.1f}%",
+        f"rest of inference {100 * closure.rest_of_inference:.1f}%",
+        f"rest of iteration {100 * closure.rest_of_iteration:.1f}%",
     ]
     return (
-        f"{100 * closure.closure:.1f}% of the process's CPU time"
-        f" ({figures.milliseconds(closure.process_cpu_time_ns)} ms an iteration) was counted by thread:"
-        f" {', '.join(parts)}"
+        f"accounted for {100 * closure.closure:.1f}% of {figures.milliseconds(closure.process_cpu_time_ns)} ms"
+        f" per iteration: {', '.join(parts)}"
     )

@@ -115,7 +115,7 @@ def _columns(
     glyphs = page.glyphs
     kernels = [row if isinstance(row, SampledKernel) else None for row in rows]
     layers = [row if isinstance(row, SampledLayer) else None for row in rows]
-    mark = glyphs.followed if sampling.instructions_from else ""
+    mark = glyphs.instrumented if sampling.instructions_from else ""
     columns = [
         Column(header, names, right=False, least=NAME),
         Column("library", [row.library if row else "" for row in kernels], 6, right=False, least=12),
@@ -135,7 +135,7 @@ def _columns(
 def _cut(found: HotKernels) -> list[str]:
     least = f"{100 * found.sampling.least_share:g}%"
     return [
-        f"wait: of a layer's processor time, in the OpenMP runtime; efficiency: the rest over {found.sampling.threads}"
-        f" threads' wall time; both from {found.sampling.few_for_balance} samples on",
-        f"kernels below {least} of a layer are not listed; more of one layer: hwprof report --layer PATH",
+        f"wait: CPU time in OpenMP; efficiency: busy / ({found.sampling.threads} threads x time);"
+        f" from {found.sampling.few_for_balance} samples on",
+        f"not listed: kernels below {least} of a layer; more of one layer: hwprof report --layer PATH",
     ]

@@ -8,6 +8,7 @@ from typing import Final
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.schema import Event, Followed, Kernel, Layer, MetricInfo
 from hwprof.report.text import choice, columns, figures, kernel_cells
+from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -50,17 +51,17 @@ def _layers(found: Followed, page: Page) -> None:
     hottest = {kernel.layer: kernel for kernel in reversed(found.kernels) if kernel.layer is not None}
     title = f"Layers by instructions, pass {found.name}"
     if found.instruction_set:
-        title += f": {found.instruction_set}, not this machine's own instruction set"
+        title += f", restricted to {found.instruction_set}"
     page.table(
         [
             Column(header, names, right=False, least=PATH),
-            Column("instr." + glyphs.followed, [figures.amount(_value(row, event), glyphs) for row in every]),
+            Column("instr." + glyphs.instrumented, [figures.amount(_value(row, event), glyphs) for row in every]),
             Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
             Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in every], 3),
             *_by_hardware(found, every, page),
             *metric_columns(found, [row.metrics for row in every], page),
             Column(
-                "most of them in", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
+                "most instr. in", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
             ),
         ],
         f"{title} ({len(shown)} of {len(ranked)})",
@@ -74,7 +75,7 @@ def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Co
     measured = {
         metric.name: metric
         for metric in page.document.metrics
-        if metric.missing is None and (metric.name == RATIO or not choice.is_followed(metric))
+        if metric.missing is None and (metric.name == RATIO or not choice.is_instrumented(metric))
     }
     if CPI not in measured or found.instruction_set:
         return []
@@ -99,12 +100,12 @@ def _functions(found: Followed, page: Page) -> None:
     rows = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
     if not rows:
         return
-    title = f"Kernels by instructions, pass {found.name}: what each did itself in {_extent(found, page)}"
+    title = f"Kernels by instructions, pass {found.name}: self, {_extent(found, page)}"
     kernels(found, rows, title, page)
     page.notes(
         [
-            "every layer's kernels: kernel_counts.parquet, and the report with --format json",
-            f"{page.glyphs.dash} not measured: CPI of kernels: {_no_cpi(found, page)}",
+            _no_cpi(found, page),
+            "kernels by layer: kernel_counts.parquet, --format json",
         ]
     )
 
@@ -116,7 +117,7 @@ def kernels(found: Followed, rows: Sequence[Kernel], title: str, page: Page) -> 
         [
             Column("kernel", [_shortened(kernel.kernel, page) for kernel in rows], right=False, least=KERNEL),
             Column("library", [kernel.library for kernel in rows], 3, right=False, least=12),
-            Column("instr." + glyphs.followed, [figures.amount(kernel.value, glyphs) for kernel in rows]),
+            Column("instr." + glyphs.instrumented, [figures.amount(kernel.value, glyphs) for kernel in rows]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in rows]),
             Column("CPI", [glyphs.dash for _ in rows], 2),
             *metric_columns(found, [kernel.metrics for kernel in rows], page),
@@ -126,13 +127,16 @@ def kernels(found: Followed, rows: Sequence[Kernel], title: str, page: Page) -> 
 
 
 def _no_cpi(found: Followed, page: Page) -> str:
+    """Why the column of the kernels' CPI holds dashes."""
+    reason, remedy = "no samples of this code", None
     if found.instruction_set:
-        return "this is not the machine's own code, which samples are of"
-    if page.document.sampled is not None:
-        return f"the sampled pass {page.document.sampled.name} did other work"
-    missing = kernel_cells.no_samples(page.document)
-    remedy = f". Remedy: {missing.remedy}" if missing.remedy else ""
-    return f"layers are timed, kernels are not without samples: {missing.reason}{remedy}"
+        reason = f"samples are of other code than {found.instruction_set}"
+    elif page.document.sampled is not None:
+        reason = f"not comparable with the sampled pass {page.document.sampled.name}"
+    else:
+        missing = kernel_cells.no_samples(page.document)
+        reason, remedy = missing.reason, missing.remedy
+    return f"{page.glyphs.dash} {unavailable(['CPI of kernels'], reason, remedy, page.document)}"
 
 
 def metric_columns(
@@ -160,7 +164,7 @@ def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority:
 
 
 def _extent(found: Followed, page: Page) -> str:
-    return f"one {page.document.whole}" if found.status == "completed" else "the layers that were done"
+    return f"one {page.document.whole}" if found.status == "completed" else "complete layers"
 
 
 def _shortened(name: str, page: Page) -> str:
@@ -189,17 +193,15 @@ def _provenance(found: Followed, page: Page) -> list[str]:
     for event in found.events:
         by_kind.setdefault(event.provenance, []).append(event)
     words = [f"{kind}: {_named(events)}" for kind, events in by_kind.items()]
-    held = ""
+    restricted = ""
     if found.instruction_set:
-        held = (
-            f"both passes were held to {found.instruction_set} and {figures.plural(found.threads or 1, 'thread')}: not"
-            " the code that the other tables are about"
-        )
-    times = f"time: pass {found.times_from}, the same work unfollowed" if found.apart is None else found.apart
-    return [f"{page.glyphs.followed} {'; '.join(words)}", held, times]
+        threads = figures.plural(found.threads or 1, "thread")
+        restricted = f"{found.instruction_set}, {threads}: not comparable with the other tables"
+    times = f"time: pass {found.times_from}, uninstrumented" if found.apart is None else found.apart
+    return [f"{page.glyphs.instrumented} {'; '.join(words)}", restricted, times]
 
 
 def _named(events: Sequence[Event]) -> str:
     if len(events) > FEW:
-        return f"{len(events)} events, which --format json explains"
+        return f"{len(events)} events (--format json)"
     return figures.enumerate_words([event.name.rpartition(".")[2] for event in events])

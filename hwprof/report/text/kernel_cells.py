@@ -8,11 +8,13 @@ from typing import Final
 from rich.padding import Padding
 from rich.text import Text
 
+from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.missing import Missing
 from hwprof.report.document.kernels_schema import SampledFigures, SampledKernel, Sampling
 from hwprof.report.document.schema import Document, Layer
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
+from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -33,7 +35,7 @@ SAMPLER: Final = "sampler"
 
 OPENMP: Final = "openmp"
 WAITS: Final = "waits"
-"""What stands in the place of the CPI of code that waits for other threads: it says nothing."""
+"""What stands in the place of the CPI of code that waits for other threads."""
 
 
 def name(kernel: SampledKernel, glyphs: Glyphs) -> str:
@@ -65,7 +67,7 @@ def cpi(row: SampledFigures | Layer | None, glyphs: Glyphs) -> str:
 
 def cpi_column(rows: Sequence[SampledFigures | Layer | None], sampled: Sampling, page: Page) -> list[Column]:
     """Cycles an instruction; where nothing tells them a column of dashes, so that a reader sees it."""
-    mark = "" if sampled.cpi_provenance == "measured" else page.glyphs.followed
+    mark = "" if sampled.cpi_provenance == "measured" else page.glyphs.instrumented
     title = f"CPI{mark}" if sampled.cpi_provenance else "CPI"
     return [Column(title, [cpi(row, page.glyphs) for row in rows], 1, key=CPI)]
 
@@ -80,49 +82,48 @@ def misses_column(rows: Sequence[SampledFigures | None], page: Page) -> list[Col
 
 def footnotes(sampled: Sampling, page: Page) -> list[str]:
     """How the figures came about, and how far to trust them."""
-    where = {row.where: row for row in sampled.coverage}
-    between = where.get("unattributed")
     frequency = f" at {sampled.frequency_hz:,} Hz" if sampled.frequency_hz else ""
-    notes = [
-        f"share of the processor time of all threads, {page.glyphs.plus_minus} half of the 95% interval:"
-        f" {sampled.samples:,} samples ({sampled.event}{frequency}) of"
-        f" {figures.plural(sampled.iterations, 'iteration')} of pass {sampled.name}",
-        *_cpi_notes(sampled, page),
-        f"{WAITS}: the OpenMP runtime, which waits for other threads and wakes them:"
-        f" {figures.percent(sampled.wait_share, page.glyphs)} of all",
-        _named(sampled, between.share if between else 0.0),
-        *sampled.notes,
-    ]
+    iterations = figures.plural(sampled.iterations, "iteration")
     troubles = [
-        (sampled.lost, "records were lost"),
-        (sampled.throttled, "times the kernel throttled sampling"),
-        (sampled.threads_missed, "threads ended before they could be sampled"),
+        (sampled.lost, "lost records"),
+        (sampled.throttled, "times throttled by the kernel"),
+        (sampled.threads_missed, "threads ended before their first sample"),
     ]
-    return notes + [f"{number:,} {what}" for number, what in troubles if number]
+    return [
+        f"share: of CPU time, {page.glyphs.plus_minus} half the 95% interval; {sampled.samples:,} samples"
+        f" ({sampled.event}{frequency}), {iterations}",
+        *_cpi_notes(sampled, page),
+        f"{WAITS}: OpenMP, waiting for threads or waking them: {figures.percent(sampled.wait_share, page.glyphs)}",
+        _unnamed(sampled, page),
+        *sampled.notes,
+        ", ".join(f"{number:,} {what}" for number, what in troubles if number),
+    ]
 
 
 def _cpi_notes(sampled: Sampling, page: Page) -> list[str]:
     dash = page.glyphs.dash
     if sampled.cpi_missing is not None:
-        remedy = f". Remedy: {sampled.cpi_missing.remedy}" if sampled.cpi_missing.remedy else ""
-        return [f"{dash} not measured: CPI of kernels: {sampled.cpi_missing.reason}{remedy}"]
-    few = f"{dash} fewer than {sampled.few_samples} samples in layers"
+        missing = sampled.cpi_missing
+        return [f"{dash} {unavailable(['CPI'], missing.reason, missing.remedy, page.document)}"]
+    few = f"{dash} under {sampled.few_samples} samples"
     if sampled.cpi_provenance == "measured":
-        return [f"CPI, LLC MPKI: {sampled.cpi_meaning}; {few}"]
-    uncounted = ", or code that is not followed (the kernel's)"
-    return [f"{page.glyphs.followed} CPI of a kernel: {sampled.cpi_meaning}; {few}{uncounted}"]
+        return [f"CPI, LLC MPKI: counters read with each sample; {few}"]
+    ghz = f"{sampled.reference_ghz:.4g} GHz" if sampled.reference_ghz else "reference GHz"
+    return [f"{page.glyphs.instrumented} CPI = sampled CPU time x {ghz} / instrumented instructions; {few}"]
 
 
-def _named(sampled: Sampling, between: float | None) -> str:
+def _unnamed(sampled: Sampling, page: Page) -> str:
+    """What has no layer, and what has no name."""
+    between = next((row.share for row in sampled.coverage if row.where == UNATTRIBUTED), None)
     parts = []
     if between:
-        parts.append(f"{100 * between:.1f}% lies between layers (unattributed): Python, and reading the counters")
+        parts.append(f"unattributed (Python, counter reads): {figures.percent(between, page.glyphs)}")
     if sampled.named_share is not None and sampled.named_share < 1:
-        parts.append(f"{100 * (1 - sampled.named_share):.1f}% in code without a name")
+        parts.append(f"without a name: {figures.percent(1 - sampled.named_share, page.glyphs)}")
     if sampled.unknown:
-        parts.append(f"{sampled.unknown:,} samples lie in memory of no known file")
+        parts.append(f"in no file: {figures.plural(sampled.unknown, 'sample')}")
     if sampled.kernel_sampled is False:
-        parts.append("the kernel's own code was not sampled")
+        parts.append("kernel code not sampled")
     return "; ".join(parts)
 
 

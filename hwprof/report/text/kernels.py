@@ -43,7 +43,7 @@ def show(page: Page) -> None:
         ),
         *_followed_columns(shown, sampled, page),
     ]
-    page.table(columns, f"Hot kernels, sampled ({len(shown)} of {len(kernels)})")
+    page.table(columns, f"Hot kernels, pass {sampled.name} ({len(shown)} of {len(kernels)})")
     page.notes([*kernel_cells.footnotes(sampled, page), _hint(sampled)])
 
 
@@ -90,7 +90,7 @@ def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
     sampled = page.document.sampled
     if sampled is None or not any(column.header == HOTTEST for column in shown):
         return []
-    return [f"{HOTTEST}: its share of the layer's processor time ({sampled.few_samples} samples and more)"]
+    return [f"{HOTTEST}: its share of the layer's CPU time, from {sampled.few_samples} samples on"]
 
 
 def _hottest(kernel: SampledKernel | None, page: Page) -> str:
@@ -112,7 +112,7 @@ def _mostly(kernel: SampledKernel | None, page: Page) -> str:
 def _instructions(shown: Sequence[SampledKernel], sampled: Sampled, page: Page) -> list[Column]:
     if not any(kernel.instructions for kernel in shown):
         return []
-    mark = page.glyphs.followed if sampled.instructions_from else ""
+    mark = page.glyphs.instrumented if sampled.instructions_from else ""
     return [Column(f"instr.{mark}", [figures.amount(kernel.instructions, page.glyphs) for kernel in shown], 6)]
 
 
@@ -128,5 +128,5 @@ def _followed_columns(shown: Sequence[SampledKernel], sampled: Sampled, page: Pa
 
 def _hint(sampled: Sampled) -> str:
     layer = next((layer.path for layer in sampled.layers if layer.path != UNATTRIBUTED), None)
-    one = f"; all of one layer: hwprof report --layer {layer}" if layer else ""
-    return f"every hot layer's kernels: hwprof report --kernels{one}"
+    one = f"; of one layer: hwprof report --layer {layer}" if layer else ""
+    return f"kernels by layer: hwprof report --kernels{one}"

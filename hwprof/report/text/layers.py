@@ -56,7 +56,7 @@ def show(page: Page) -> None:
     )
     if page.metrics is not None:
         while left := [column for column in metrics if column not in shown]:
-            further = page.table([layer(), *left], "The same layers: further metrics", footer_rows=len(below))
+            further = page.table([layer(), *left], "Same layers: more metrics", footer_rows=len(below))
             if len(further) < 2:
                 break
             shown += further
@@ -67,10 +67,10 @@ def _repetitions(page: Page) -> str:
     record = next((found for found in page.document.passes if found.name == page.document.figures_from), None)
     if record is None:
         return ""
-    spread = f"time: median {page.glyphs.plus_minus} median absolute deviation"
+    spread = f"time: median {page.glyphs.plus_minus} MAD of"
     if not record.timed:
-        return f"{spread} of {plural(record.counted, 'iteration')} that count layers"
+        return f"{spread} {plural(record.counted, 'counted iteration')}"
     sets = len(record.event_sets)
     turns = f", {sets} event sets in turn" if sets > 1 else ""
-    counts = f"; counts: median of {record.counted} that count them{turns}" if record.counted else ""
-    return f"{spread} of {plural(record.timed, 'iteration')} that only time layers{counts}"
+    counts = f"; counts: median of {record.counted} counted{turns}" if record.counted else ""
+    return f"{spread} {plural(record.timed, 'timed iteration')}{counts}"

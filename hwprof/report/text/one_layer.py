@@ -13,6 +13,7 @@ from hwprof.report.document.kernels_schema import SampledLayer, Sampling
 from hwprof.report.document.schema import Hottest, Layer
 from hwprof.report.document.selection import OneLayer
 from hwprof.report.text import choice, columns, figures, hot_kernels, instrumented, kernel_cells, primitives
+from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -52,9 +53,9 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     static = {"parameters": layer.parameters, "MACs": layer.macs, "bytes": layer.bytes}
     more = [f"{figures.plural(layer.more_shapes, 'other input shape')}"] if layer.more_shapes else []
     time = [f"{figures.time_with_spread(layer.time, glyphs)} ms", *_share(layer.share, page)] if layer.time else []
-    calls = [figures.plural(round(layer.calls), "call") + " an iteration"] if layer.calls else ["never called"]
+    calls = [figures.plural(round(layer.calls), "call") + " per iteration"] if layer.calls else ["never called"]
     if layer.path == UNATTRIBUTED:
-        what = ["what lies between the layers: Python, operators outside of modules, reading the counters"]
+        what = ["outside of leaf layers: Python, operators outside of modules, counter reads"]
         return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
     return [
         ("type", [layer.type or "not known", *calls]),
@@ -115,7 +116,7 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
     """Of all together, and of each leaf where there are several."""
     if not found.kernels:
         page.title("Kernels, sampled")
-        page.notes(["no sample fell into it"])
+        page.notes(["no samples"])
         return
     shares = ": share of these layers together" if len(found.layers) > 1 else ""
     page.table(hot_kernels.kernel_columns(found.kernels, sampling, page), f"Kernels, sampled{shares}")
@@ -129,11 +130,13 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
 
 def _by_instructions(found: OneLayer, page: Page) -> None:
     """Where nothing was sampled: the kernels that following the code counted in a leaf."""
-    missing = kernel_cells.no_samples(page.document).reason
+    missing = kernel_cells.no_samples(page.document)
     shown = [one for one in page.document.followed if found.followed.get(one.name) and len(found.layers) == 1]
     for one in shown:
         instrumented.kernels(one, found.followed[one.name], f"Kernels by instructions, pass {one.name}", page)
-    page.notes([f"{page.glyphs.dash} no times of kernels: {missing}"])
+    page.notes(
+        [f"{page.glyphs.dash} {unavailable(['times of kernels'], missing.reason, missing.remedy, page.document)}"]
+    )
 
 
 def _operators(found: OneLayer, page: Page) -> None:
@@ -147,7 +150,7 @@ def _operators(found: OneLayer, page: Page) -> None:
             Column("share", [figures.percent(row.share, page.glyphs) for row in operators]),
             Column("samples", [f"{row.samples:,}" for row in operators]),
         ],
-        "Operators that ran meanwhile: share of its processor time",
+        "Operators: share of its CPU time",
     )
 
 
@@ -166,18 +169,18 @@ def _threads(found: OneLayer, page: Page) -> None:
             Column("samples", [f"{thread.samples:,}" for thread in found.threads], 1),
             Column("busy ms", ms("busy_ns")),
             Column("waits ms", ms("wait_ns")),
-            Column("off ms", ms("off_ns")),
+            Column("off-CPU ms", ms("off_ns")),
             Column("preempted ms", ms("preempted_ns")),
         ],
-        "Threads, in one iteration",
+        "Threads, per iteration",
     )
     balance = found.sampled[0] if len(found.sampled) == 1 else None
     lost = found.waiting[0].finding if found.waiting else None
     page.notes(
         [
-            "waits: in the OpenMP runtime; off: not on a processor; of that, preempted: others ran in its place",
+            "waits: spinning in OpenMP; preempted: the part of off-CPU in which others ran",
             _balance(balance, page) if balance is not None else "",
-            f"loses most of its threads' time to {lost}" if balance is not None and lost else "",
+            f"largest loss of threads x time: {lost}" if balance is not None and lost else "",
         ]
     )
 
@@ -186,8 +189,8 @@ def _balance(layer: SampledLayer, page: Page) -> str:
     if layer.efficiency is None or layer.imbalance is None:
         return ""
     return (
-        f"parallel efficiency {figures.percent(layer.efficiency, page.glyphs)} (busy time over threads x wall time);"
-        f" the busiest thread did {100 * layer.imbalance:.0f}% more than the mean"
+        f"parallel efficiency {figures.percent(layer.efficiency, page.glyphs)} = busy / (threads x time);"
+        f" imbalance {100 * layer.imbalance:.0f}% = busiest / mean - 1"
     )
 
 

@@ -31,4 +31,4 @@ def show(page: Page) -> None:
     )
     coverage = page.document.operators_coverage
     within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
-    page.notes([f"share of all operators' self time in the trace pass, which is slower{within}"])
+    page.notes([f"self: share of all operators' self time, pass trace{within}"])

@@ -28,6 +28,7 @@ class Page:
         self.document = document
         self.console = console
         self.metrics = metrics
+        self._noted: set[str] = set()
         self.glyphs: Glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
 
     @property
@@ -62,7 +63,8 @@ class Page:
         self.console.print(Text(text, style="bold"))
 
     def notes(self, notes: Sequence[str]) -> None:
-        """Prints footnotes; empty ones are left out."""
+        """Prints footnotes; empty ones, and what stands below a table above, are left out."""
         for note in notes:
-            if note:
+            if note and note not in self._noted:
+                self._noted.add(note)
                 self.console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))

@@ -43,10 +43,8 @@ def show(page: Page) -> None:
         why = f"why: {fallback.reason}"
         _item(page, "warning: ", f"{what}: {_extent(fallback, page)}", why, _remedy(fallback.remedy))
     if not fallbacks and found.executed:
-        narrower = (
-            f", nor to vectors narrower than the processor's {found.vector_bits} bits" if found.vector_bits else ""
-        )
-        _item(page, "", f"no primitive fell back to reference, plain or generic code{narrower}")
+        narrower = f", none narrower than {found.vector_bits} bits" if found.vector_bits else ""
+        _item(page, "", f"no reference, plain or generic implementation{narrower}")
     for bypass in found.bypasses:
         if bypass.reason is not None and _matters(bypass):
             why = f"why: {bypass.reason}"
@@ -105,19 +103,19 @@ def _reorders(found: Sequence[Reorders], page: Page) -> None:
     for row in found:
         if row.remedy is not None and row.tensor is not None and _matters(row):
             by_remedy.setdefault(row.remedy, []).append(row.tensor)
-    remedies = [f"remedy for {figures.enumerate_words(names)}: {remedy}" for remedy, names in by_remedy.items()]
-    _item(page, "", f"changes of layout: {whole} in {executions}: {', '.join(parts)}", *remedies)
+    remedies = [f"Try ({figures.enumerate_words(names)}): {remedy}" for remedy, names in by_remedy.items()]
+    _item(page, "", f"reorders: {whole} in {executions}: {', '.join(parts)}", *remedies)
 
 
 def _not_joined(found: Primitives, page: Page) -> None:
     left = found.executed - found.joined
     if left:
         reasons = ", ".join(f"{number} {reason}" for reason, number in found.not_joined.items())
-        _item(page, "", f"{left} of {plural(found.executed, 'primitive')} belong to no layer for certain: {reasons}")
+        _item(page, "", f"{left} of {plural(found.executed, 'primitive')} in no layer: {reasons}")
 
 
 def _remedy(remedy: str | None) -> str:
-    return f"remedy: {remedy}" if remedy is not None else ""
+    return f"Try: {remedy}" if remedy is not None else ""
 
 
 def _item(page: Page, mark: str, text: str, *below: str) -> None:
@@ -161,10 +159,8 @@ def table(found: Primitives, page: Page) -> None:
         )
     without = _without([layer for layer in layers if not executed[layer.path]])
     times = [
-        f"oneDNN's own times in one iteration of pass {found.pass_name}{_iterations(found)}; shares of the layer's"
-        " time in the same",
-        "what writes a tensor first also takes its page faults",
-        "all layers: primitives.csv, and the report with --format json",
+        f"ms: oneDNN's own, {_iteration(found)}; of layer: of its time in that iteration",
+        "all layers: primitives.csv, --format json",
     ]
     page.notes([without, *times] if rows else [without] if len(layers) > 1 else [])
 
@@ -175,15 +171,16 @@ def _without(layers: Sequence[Layer]) -> str:
         return ""
     types = Counter(layer.type or "of unknown type" for layer in layers)
     named = figures.enumerate_words([f"{number} {name}" for name, number in types.most_common()])
-    return f"without a primitive: {named}"
+    return f"without primitives: {named}"
 
 
 def _kind(row: Primitive) -> str:
     return f"{row.primitive} ({row.tensor})" if row.tensor is not None else row.primitive
 
 
-def _iterations(found: Primitives) -> str:
-    return "" if found.iterations < 2 else f": of {found.iterations} the one in which the layer took its median time"
+def _iteration(found: Primitives) -> str:
+    which = "" if found.iterations < 2 else f"the layer's median of {found.iterations} iterations of "
+    return f"{which}pass {found.pass_name}"
 
 
 def _data_types(told: str) -> str:

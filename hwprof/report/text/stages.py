@@ -35,7 +35,7 @@ def show(page: Page) -> None:
         ],
         "Stages",
     )
-    page.notes(["share of the iterations' time; a stage inside another (nms) is part of it"])
+    page.notes(["share: of the iterations' time; an indented stage is part of the one above"])
 
 
 def _stage_name(stage: Stage) -> str:

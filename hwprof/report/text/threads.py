@@ -5,28 +5,29 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.analysis.states import BLOCKED, BUSY, HANDING_OVER, UNSEEN
+from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, UNOBSERVED
 from hwprof.report.document.kernels_schema import SampledLayer
 from hwprof.report.document.threads_schema import PathPart, ThreadTimes, Waiting, WaitingLayer
 from hwprof.report.text import figures
 from hwprof.report.text.figures import milliseconds, percent
+from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
 ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other thread"}
 """A worker is a thread of the OpenMP team."""
 
-NOBODYS: Final = {HANDING_OVER: "hand-over", UNSEEN: f"waiting {UNSEEN}"}
+NOBODYS: Final = (BARRIER_LATENCY, UNOBSERVED)
 """Parts of the path that are no thread's own."""
 
 PARTS: Final = 6
-"""Parts of the critical path that are told."""
+"""Parts of the critical path that are printed."""
 
 CROWDED: Final = 0.1
-"""From which share of the threads' time in which others ran on their processors that is told."""
+"""From which preempted share of the threads' time on there is a note."""
 
 LEAST: Final = 0.005
-"""Of the path, or of a thread's time: less is not told."""
+"""Of the path, or of a thread's time: less is not printed."""
 
 
 def show(page: Page) -> None:
@@ -57,17 +58,17 @@ def _threads(waiting: Waiting, page: Page) -> None:
             Column("on path ms", ms([one.path_ns for one in rows])),
             Column("path", [percent(one.path_share, glyphs) for one in rows], 1),
         ],
-        f"Threads and waiting, pass {waiting.name}: {milliseconds(waiting.elapsed_ns)} ms of inference an iteration",
+        f"Threads, pass {waiting.name}: {milliseconds(waiting.elapsed_ns)} ms of inference per iteration",
     )
     page.notes(
         [
             _efficiency(waiting, page),
             _path(waiting.critical_path, waiting, page),
-            _blocked(rows, waiting),
+            _blocked(rows, waiting, page),
             _preempted(rows, waiting, page),
-            "waiting: in the OpenMP runtime, on a processor; blocked: off it of its own accord; preempted: others ran",
-            f"path: what the inference could not have gone on without. Samples every {milliseconds(waiting.period_ns)}"
-            " ms of processor time: sums are unbiased, single moments are not known better",
+            "waiting: spinning in OpenMP; blocked: off-CPU by itself; preempted: off-CPU, others ran",
+            f"path: on the critical path, to {milliseconds(waiting.period_ns)} ms of CPU time"
+            " (hwprof explain critical path)",
         ]
     )
 
@@ -95,17 +96,16 @@ def _layers(waiting: Waiting, page: Page) -> None:
             Column("effic.", share("efficiency")),
             Column("imbal.", share("imbalance"), 2),
             Column("wait", share("wait_share"), 3),
-            Column("off CPU", [_off(one, row, waiting, page) for one, row in zip(balance, rows, strict=True)], 4),
-            Column("loses most to", [row.finding or glyphs.dash for row in rows], right=False),
+            Column("off-CPU", [_off(one, row, waiting, page) for one, row in zip(balance, rows, strict=True)], 4),
+            Column("largest loss", [row.finding or glyphs.dash for row in rows], right=False),
             Column("critical path", [_short(row, waiting, page) for row in rows], 6, right=False, least=30),
         ],
         f"Threads in the hottest layers ({len(rows)} of {len(page.document.layers)})",
     )
     page.notes(
         [
-            "effic.: busy over threads x time; imbal.: the busiest thread's busy time over the mean, less 1; wait: of"
-            " the processor time, in the OpenMP runtime; off CPU and losses: of the threads' time",
-            f"{glyphs.dash} nothing worth telling, or too few samples",
+            "effic. = busy / (threads x time); imbal. = busiest / mean - 1; wait: CPU time in OpenMP",
+            f"off-CPU, largest loss: of threads x time; {glyphs.dash} below 10%, or too few samples",
             _too_few(waiting, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
     )
@@ -121,7 +121,7 @@ def _who(tid: int, waiting: Waiting) -> str:
 def _told(part: PathPart, waiting: Waiting, page: Page) -> str:
     share = percent(part.share, page.glyphs)
     if part.state in NOBODYS:
-        return f"{NOBODYS[part.state]} {share}"
+        return f"{part.state} {share}"
     return f"{_who(part.tid, waiting)} {'at work' if part.state == BUSY else part.state} {share}"
 
 
@@ -129,7 +129,7 @@ def _efficiency(waiting: Waiting, page: Page) -> str:
     if waiting.efficiency is None or waiting.threads_asked is None:
         return ""
     threads = figures.plural(waiting.threads_asked, "thread")
-    return f"parallel efficiency {percent(waiting.efficiency, page.glyphs)}: busy time over {threads} x elapsed time"
+    return f"parallel efficiency {percent(waiting.efficiency, page.glyphs)} = busy / ({threads} x elapsed time)"
 
 
 def _path(parts: Sequence[PathPart], waiting: Waiting, page: Page) -> str:
@@ -137,10 +137,10 @@ def _path(parts: Sequence[PathPart], waiting: Waiting, page: Page) -> str:
     return f"critical path: {figures.enumerate_words(told)}" if told else ""
 
 
-def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting) -> str:
+def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
     if waiting.reasons_missing is not None:
         missing = waiting.reasons_missing
-        return f"blocked for what is not known: {missing.reason}. Remedy: {missing.remedy}"
+        return unavailable(["off-CPU reasons"], missing.reason, missing.remedy, page.document)
     sums: dict[str, float] = {}
     for one in rows:
         for reason, ns in one.blocked_ns.items():
@@ -150,7 +150,7 @@ def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting) -> str:
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
         if ns >= LEAST * waiting.elapsed_ns
     ]
-    return f"blocked for, all threads together: {', '.join(told)}" if told else ""
+    return f"blocked, all threads: {', '.join(told)}" if told else ""
 
 
 def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
@@ -160,8 +160,8 @@ def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str
     if share < CROWDED:
         return ""
     return (
-        f"others ran in the threads' place {percent(share, page.glyphs)} of the time, and all times have that in them."
-        " Remedy: nothing else on these processors, and no more --threads than there are"
+        f"preempted {percent(share, page.glyphs)} of the time, all times are longer by it."
+        " Try: idle processors, fewer --threads"
     )
 
 
@@ -169,7 +169,7 @@ def _short(row: WaitingLayer, waiting: Waiting, page: Page) -> str:
     """The two longest parts, without what goes without saying: that a thread was at work."""
     told = []
     for part in row.critical_path[:2]:
-        what = NOBODYS[part.state] if part.state in NOBODYS else _who(part.tid, waiting).replace(" thread", "")
+        what = part.state if part.state in NOBODYS else _who(part.tid, waiting).replace(" thread", "")
         doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
         if part.share >= LEAST:
             told.append(f"{what}{doing} {_percent(part.share, page)}")
@@ -187,7 +187,4 @@ def _percent(share: float | None, page: Page) -> str:
 
 
 def _too_few(waiting: Waiting, page: Page) -> str:
-    return (
-        f"layers in which the calling thread was sampled less than {waiting.few_samples} times are left out. Remedy: a"
-        " higher --frequency, or --sample-passes measure with more --iterations"
-    )
+    return f"not listed: layers under {waiting.few_samples} samples. Try: --frequency 3999, or --sample-passes measure"

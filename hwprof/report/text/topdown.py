@@ -61,11 +61,11 @@ def show(page: Page) -> None:
         visible += [part for metric in list(visible) for part in parts[metric.name]]
     page.notes(
         [
-            "percent of the issue slots of all threads: those of waiting (spinning) workers are in it",
+            "% of the issue slots of all threads, spinning included",
             "  ".join(_legend(first, page)) if any(bars) else "",
             f"{SECOND.strip()}: {page.glyphs.separator.join(_headings(parts))}" if lines > 1 else "",
             *columns.reliability(visible, page.document, page.glyphs),
-            *columns.caveats(visible, meanings=False),
+            *columns.caveats(visible, page.glyphs, meanings=False),
         ]
     )
 

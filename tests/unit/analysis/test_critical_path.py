@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, HANDING_OVER, PREEMPTED, UNSEEN, WAITING
+from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, UNOBSERVED, WAITING
 from hwprof.analysis.thread_states import MOMENTS, Inference, closed, moments
 from hwprof.run.schema import conform, empty
 
@@ -113,7 +113,7 @@ def near(found: Mapping[Any, float], expected: Mapping[Any, float], slack_ns: fl
 
 def test_the_path_follows_the_thread_that_is_waited_for() -> None:
     run = long_layer({MAIN: [(40 * MS, BUSY), (60 * MS, WAITING)], WORKER: [(90 * MS, BUSY), (10 * MS, WAITING)]})
-    assert near(run.on_path(), {(MAIN, BUSY): 40 * MS, (WORKER, BUSY): 50 * MS, (MAIN, HANDING_OVER): 10 * MS})
+    assert near(run.on_path(), {(MAIN, BUSY): 40 * MS, (WORKER, BUSY): 50 * MS, (MAIN, BARRIER_LATENCY): 10 * MS})
     assert near(run.states(MAIN), {BUSY: 40 * MS, WAITING: 60 * MS})
     assert near(run.states(WORKER), {BUSY: 90 * MS, WAITING: 10 * MS})
 
@@ -124,10 +124,10 @@ def test_of_several_at_work_the_one_that_works_longest_is_waited_for() -> None:
         WORKER: [(60 * MS, BUSY), (40 * MS, WAITING)],
         OTHER: [(95 * MS, BUSY), (5 * MS, WAITING)],
     }
-    handed = {(MAIN, BUSY): 10 * MS, (MAIN, HANDING_OVER): 5 * MS}
+    handed = {(MAIN, BUSY): 10 * MS, (MAIN, BARRIER_LATENCY): 5 * MS}
     assert near(long_layer(threads).on_path(), {**handed, (OTHER, BUSY): 85 * MS})
     apart = threads | {OTHER: [(100 * MS, BUSY)]}
-    expected = {(MAIN, BUSY): 10 * MS, (WORKER, BUSY): 50 * MS, (MAIN, HANDING_OVER): 40 * MS}
+    expected = {(MAIN, BUSY): 10 * MS, (WORKER, BUSY): 50 * MS, (MAIN, BARRIER_LATENCY): 40 * MS}
     assert near(long_layer(apart).on_path(), expected), "a thread that never waits for the team is not in it"
 
 
@@ -139,7 +139,7 @@ def test_a_thread_that_is_kept_from_its_work_holds_the_path(why: str) -> None:
             WORKER: [(30 * MS, BUSY), (50 * MS, why), (15 * MS, BUSY), (5 * MS, WAITING)],
         }
     )
-    expected = {(MAIN, BUSY): 20 * MS, (WORKER, BUSY): 25 * MS, (WORKER, why): 50 * MS, (MAIN, HANDING_OVER): 5 * MS}
+    expected = {(MAIN, BUSY): 20 * MS, (WORKER, BUSY): 25 * MS, (WORKER, why): 50 * MS, (MAIN, BARRIER_LATENCY): 5 * MS}
     assert near(run.on_path(), expected)
     assert run.states(WORKER)[why] == 50 * MS
 
@@ -158,7 +158,7 @@ def test_waits_that_sleep_are_followed_like_those_that_spin() -> None:
             WORKER: [(50 * MS, BUSY), (1 * MS, WAITING), (49 * MS, "barrier")],
         }
     )
-    assert near(run.on_path(), {(MAIN, BUSY): 20 * MS, (WORKER, BUSY): 30 * MS, (MAIN, HANDING_OVER): 50 * MS})
+    assert near(run.on_path(), {(MAIN, BUSY): 20 * MS, (WORKER, BUSY): 30 * MS, (MAIN, BARRIER_LATENCY): 50 * MS})
 
 
 def test_a_lock_leads_to_whoever_is_at_work_in_the_process() -> None:
@@ -175,7 +175,7 @@ def test_without_samples_of_others_in_a_call_nobody_is_accused() -> None:
         WORKER: [(9 * MS, WAITING), (11 * MS - 9, BLOCKED), (9, BUSY)],
     }
     found = Run(nothing, calls, [(0, 20 * MS)]).on_path()
-    assert near(found, {(MAIN, BUSY): 10 * MS, (MAIN, UNSEEN): 10 * MS}), found
+    assert near(found, {(MAIN, BUSY): 10 * MS, (MAIN, UNOBSERVED): 10 * MS}), found
 
 
 def test_a_thread_that_is_taken_off_while_it_waits_holds_nobody_up() -> None:
@@ -187,7 +187,7 @@ def test_a_thread_that_is_taken_off_while_it_waits_holds_nobody_up() -> None:
     expected = {
         (MAIN, BUSY): 40 * MS,
         (WORKER, BUSY): 10 * MS,
-        (MAIN, HANDING_OVER): 10 * MS,
+        (MAIN, BARRIER_LATENCY): 10 * MS,
         (MAIN, PREEMPTED): 40 * MS,
     }
     assert near(alone.on_path(), expected)
@@ -207,8 +207,8 @@ def test_many_short_calls_add_up() -> None:
     assert run.states(MAIN)[WAITING] == pytest.approx(0.4 * whole, rel=0.02)
     path = run.on_path()
     assert path[MAIN, BUSY] == pytest.approx(0.6 * whole, rel=0.02)
-    assert path.get((MAIN, HANDING_OVER), 0) < 0.02 * whole
-    assert path[WORKER, BUSY] + path.get((MAIN, UNSEEN), 0) == pytest.approx(0.4 * whole, rel=0.05)
+    assert path.get((MAIN, BARRIER_LATENCY), 0) < 0.02 * whole
+    assert path[WORKER, BUSY] + path.get((MAIN, UNOBSERVED), 0) == pytest.approx(0.4 * whole, rel=0.05)
 
 
 def test_a_thread_is_not_there_before_it_is_heard_of() -> None:

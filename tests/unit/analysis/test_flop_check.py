@@ -55,8 +55,8 @@ def test_work_without_macs_has_nothing_to_be_compared_with() -> None:
 
 
 def test_reasons_hold_the_figures() -> None:
-    assert check(0.93 * 2e6, 10**6, PLAIN | CONV).reason == "padding: 7.0% of the products are with its zeros"
-    assert check(1e4, 10**6, PLAIN | {"amx_busy": 41.3}).reason == "AMX (busy 41%): no event counts its operations"
+    assert "7.0%" in (check(0.93 * 2e6, 10**6, PLAIN | CONV).reason or "")
+    assert "41%" in (check(1e4, 10**6, PLAIN | {"amx_busy": 41.3}).reason or "")
 
 
 Known = st.fixed_dictionaries(

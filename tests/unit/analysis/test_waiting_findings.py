@@ -28,7 +28,7 @@ def found(states: States, elapsed_ns: float = 100, threads: int = 2) -> str | No
         ({(1, BUSY): 97, (1, WAITING): 3, (2, BUSY): 3, (2, BARRIER): 97}, "single-threaded: 97% on one of 2"),
         ({(1, BUSY): 2, (1, PREEMPTED): 98, (2, PREEMPTED): 10, (2, WAITING): 90}, "preempted: 54%"),
         ({(1, BUSY): 100, (2, BUSY): 50, (2, WAITING): 50}, "imbalance: 25%"),
-        ({(1, BUSY): 50, (1, WAITING): 50, (2, BUSY): 50, (2, BARRIER): 50}, "hand-over: 50%"),
+        ({(1, BUSY): 50, (1, WAITING): 50, (2, BUSY): 50, (2, BARRIER): 50}, "barrier latency: 50%"),
         ({(1, BUSY): 40, (1, PREEMPTED): 60, (2, BUSY): 40, (2, WAITING): 60}, "preempted: 30%"),
         ({(1, BUSY): 40, (1, "I/O"): 60, (2, BUSY): 90, (2, WAITING): 10}, "I/O: 30%"),
         ({(1, BUSY): 50, (1, BLOCKED): 50, (2, BUSY): 100}, "blocked: 25%"),

@@ -150,7 +150,7 @@ def test_other_work_is_not_joined(run: RunDirectory) -> None:
     found = document.build(run)
     assert next(metric for metric in found.metrics if metric.name == "cpi").missing is not None
     assert all(layer.metrics["cpi"] is None for layer in found.layers)
-    assert found.followed[0].apart == "pass measure did other work: it differs in inputs"
+    assert "inputs" in (found.followed[0].apart or "")
 
 
 def test_usual_tables_show_what_hardware_would_tell_and_no_more(run: RunDirectory) -> None:

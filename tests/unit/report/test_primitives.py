@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
@@ -114,7 +115,7 @@ def test_what_layers_executed(tmp_path: Path) -> None:
         ("output", 40_000),
         ("weights", 20_000),
     ]
-    assert "freezing" in (found.reorders[2].remedy or "")
+    assert "TORCHINDUCTOR_FREEZING=1" in (found.reorders[2].remedy or "")
     bypassed = {row.type: (row.layers, row.reason) for row in found.bypasses}
     assert set(bypassed["SiLU"][0]) == {"model.0.act", "model.1.cv1.act"}
     assert bypassed["SiLU"][1] is None
@@ -137,18 +138,15 @@ def test_the_text_fits_and_warns(width: int, encoding: str, tmp_path: Path) -> N
 
 def test_findings_in_words(tmp_path: Path) -> None:
     text = said(reporting(tmp_path, EXECUTED))
-    assert "remedy: ONEDNN_MAX_CPU_ISA" not in text, "nothing was forbidden"
-    assert "changes of layout: 0.110 ms" in text
-    assert "in 3 reorders: input 0.050 ms, output 0.040 ms, weights 0.020 ms" in text
-    assert "1 of 6 primitives belong to no layer for certain: 1 outside layers" in text
-    assert "no primitive fell back" not in text
+    assert "Try: ONEDNN_MAX_CPU_ISA" not in text, "nothing was forbidden"
+    assert re.search(r"reorders: 0\.110 ms.* in 3 reorders: input 0\.050 ms, output 0\.040 ms, weights 0\.020 ms", text)
+    assert re.search(r"1 of 6 primitives .*: 1 outside layers", text)
 
 
 def test_where_nothing_fell_back_that_is_said(tmp_path: Path) -> None:
     text = said(reporting(tmp_path, [("model.0.conv", "convolution", "jit:avx512_core", BLOCKED, 10, 300)]))
-    assert "no primitive fell back" in text
     assert "warning" not in text
-    assert "changes of layout" not in text
+    assert "reorders:" not in text
     assert "Conv2d without oneDNN" in text, "model.1.cv1.conv"
     assert "model.1.cv1.conv" in text
 
@@ -194,20 +192,20 @@ def test_of_a_single_layer_every_reorder_has_a_row_and_only_its_findings_are_tol
     text = of_one(reporting(tmp_path, EXECUTED), "model.0.conv")
     kinds = ("reorder (input)", "reorder (weights)", "reorder (output)", "warning: convolution")
     assert [text.count(kind) for kind in kinds] == [1, 1, 1, 1]
-    assert "without a primitive" not in text
+    assert "without primitives" not in text
     assert "warning: convolution by jit:avx2, narrow" in text
 
 
 def test_of_a_single_layer_that_bypassed_onednn_the_reason_is_told(tmp_path: Path) -> None:
     run = reporting(tmp_path, EXECUTED[:4])
     text = of_one(run, "model.1.cv1.conv")
-    assert "why: PyTorch does not give oneDNN every convolution" in text
-    assert "oneDNN's own times" not in text, "there are none"
+    assert [text.count(f"    {word}: ") for word in ("why", "Try")] == [1, 1]
+    assert "oneDNN's own" not in text, "there are no times"
     assert of_one(run, "model.0.act") == "", "oneDNN has nothing to do with it"
 
 
 def test_layers_without_a_primitive_are_counted_by_type(tmp_path: Path) -> None:
-    assert "without a primitive: 2 SiLU and 1 Detect" in said(reporting(tmp_path, EXECUTED))
+    assert "2 SiLU and 1 Detect" in said(reporting(tmp_path, EXECUTED))
 
 
 def test_json_round_trips_and_fulfils_its_schema(tmp_path: Path) -> None:

@@ -1,0 +1,26 @@
+"""Footnotes: one line each, with a longer explanation behind ``hwprof explain WORD``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.report.document.schema import Document
+from hwprof.unavailable import explain
+
+MOST: Final = 100
+"""Characters of a footnote."""
+
+
+def fitting(*wordings: str) -> str:
+    """The first of several wordings that is short enough; the last one where none is."""
+    return next((wording for wording in wordings if len(wording) <= MOST), wordings[-1])
+
+
+def unavailable(what: Sequence[str], reason: str, remedy: str | None, document: Document) -> str:
+    """``CPI, GHz not available: REASON. Try: REMEDY``, without a remedy that the report's head gives already."""
+    given = {gap.remedy for gap in document.not_measured}
+    names = ", ".join(what)
+    few = f"{what[0]} and {len(what) - 1} more" if len(what) > 2 else names
+    told = explain(reason, None if remedy in given else remedy)
+    return fitting(f"{names} not available: {told}", f"{few} not available: {told}")
