@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import click
+from click.testing import CliRunner
 
 from hwprof.cli.app import app
 
@@ -44,3 +45,13 @@ def context(name: str) -> click.Context:
     """The context in which click tells a command's help, in a width that does not depend on a terminal."""
     parent = click.Context(app, info_name="hwprof", terminal_width=WIDTH, help_option_names=["-h", "--help"])
     return click.Context(command(name), info_name=name, parent=parent)
+
+
+def glossary() -> str:
+    """The glossary's page, as ``hwprof explain`` makes it."""
+    return output("explain", "--list", "--format", "markdown")
+
+
+def output(*arguments: str) -> str:
+    """What a command prints; raises what it raises."""
+    return CliRunner().invoke(app, arguments, obj={"debug": False}, catch_exceptions=False).stdout

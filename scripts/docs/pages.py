@@ -13,25 +13,39 @@ from typing import Final
 
 from scripts.docs import commands, schemas, tables
 
-DOCS: Final = Path(__file__).parents[2] / "docs"
+ROOT: Final = Path(__file__).parents[2]
+DOCS: Final = ROOT / "docs"
 
-PART: Final = re.compile(r"(<!-- generated: (?P<name>[\w -]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+PART: Final = re.compile(r"(<!-- generated: (?P<name>[^>]+) -->\n).*?(<!-- end -->)", re.DOTALL)
+SOURCE: Final = "source of "
+"""A part of that name is the file that follows, in a block: ``source of examples/…/collector.py``."""
+
+LANGUAGES: Final = {".py": "python", ".toml": "toml"}
 
 PARTS: Final[Mapping[str, Callable[[], str]]] = {
     **{f"options of {name}": commands.options_of(name) for name in commands.names()},
     "commands": commands.index,
     "tables": tables.all_tables,
+    "versions": schemas.versions,
 }
 
 FILES: Final[Mapping[str, Callable[[], str]]] = {
     "schemas/report.schema.json": schemas.report,
     "schemas/run.schema.json": schemas.manifest,
+    "glossary.md": commands.glossary,
 }
 
 
 def filled(text: str) -> str:
     """A page with its generated parts made anew; raises ``KeyError`` for a part that nobody makes."""
-    return PART.sub(lambda part: f"{part[1]}\n{PARTS[part['name']]().strip()}\n\n{part[3]}", text)
+    return PART.sub(lambda part: f"{part[1]}\n{_made(part['name']).strip()}\n\n{part[3]}", text)
+
+
+def _made(name: str) -> str:
+    if name.startswith(SOURCE):
+        file = ROOT / name.removeprefix(SOURCE)
+        return f"```{LANGUAGES[file.suffix]}\n{file.read_text(encoding='utf-8').rstrip()}\n```"
+    return PARTS[name]()
 
 
 def parts_in(text: str) -> list[str]:
@@ -41,8 +55,9 @@ def parts_in(text: str) -> list[str]:
 
 def stale() -> dict[Path, str]:
     """The files that no longer say what the code does, with what they should."""
-    wanted = {path: filled(path.read_text(encoding="utf-8")) for path in sorted(DOCS.rglob("*.md"))}
-    wanted |= {DOCS / name: make() for name, make in FILES.items()}
+    wanted = {DOCS / name: make() for name, make in FILES.items()}
+    by_hand = [path for path in sorted(DOCS.rglob("*.md")) if path not in wanted]
+    wanted |= {path: filled(path.read_text(encoding="utf-8")) for path in by_hand}
     return {
         path: text for path, text in wanted.items() if not path.exists() or path.read_text(encoding="utf-8") != text
     }

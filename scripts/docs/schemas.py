@@ -5,23 +5,27 @@ from __future__ import annotations
 import json
 
 import msgspec
-from click.testing import CliRunner
 
-from hwprof.cli.app import app
-from hwprof.run.manifest import Manifest
+from hwprof.run.manifest import SCHEMA_VERSION, Manifest
+from scripts.docs.commands import output
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def report() -> str:
-    """Of the document that ``hwprof report --format json`` prints; raises what the command raises."""
-    result = CliRunner().invoke(
-        app, ["report", "--format", "json-schema"], obj={"debug": False}, catch_exceptions=False
-    )
-    return result.stdout
+    """Of the document that ``hwprof report --format json`` prints."""
+    return output("report", "--format", "json-schema")
 
 
 def manifest() -> str:
     """Of run.json."""
     schema = {"$schema": DIALECT, "title": "run.json", **msgspec.json.schema(Manifest)}
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+def versions() -> str:
+    """The ``schema_version`` that each of them has today."""
+    document = json.loads(report())
+    name = document["$ref"].rpartition("/")[2]
+    of_report = document["$defs"][name]["properties"]["schema_version"]["default"]
+    return f"- run directory: {SCHEMA_VERSION}\n- report as JSON: {of_report}"
