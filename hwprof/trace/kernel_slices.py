@@ -76,8 +76,8 @@ def slices(samples: pl.DataFrame, switches: pl.DataFrame, edges: pl.DataFrame, b
         end_ns="in_ns",
         edge=pl.lit(NO_EDGE, pl.Int64),
         name=pl.when("preempted")
-        .then(pl.lit("off CPU, preempted"))
-        .otherwise(pl.coalesce(pl.lit("off CPU: ") + pl.col("reason"), pl.lit("off CPU, blocked"))),
+        .then(pl.lit("off-CPU, preempted"))
+        .otherwise(pl.coalesce(pl.lit("off-CPU: ") + pl.col("reason"), pl.lit("off-CPU, blocked"))),
         category=pl.lit(OFF_CPU),
         function="function",
         samples=pl.lit(0, pl.Int64),

@@ -130,8 +130,8 @@ def test_waiting_and_time_off_the_processor_are_drawn_as_such(traced: Traced) ->
     assert {(row["name"], row["category"], row["library"], row["function"]) for row in rows} == {
         ("jit_conv_fwd", "jit", "jit", None),
         ("waiting (OpenMP)", "waiting", "libgomp.so.1", None),
-        ("off CPU, blocked", "off-cpu", None, None),
-        ("off CPU: barrier", "off-cpu", None, "gomp_team_barrier_wait_end"),
+        ("off-CPU, blocked", "off-cpu", None, None),
+        ("off-CPU: barrier", "off-cpu", None, "gomp_team_barrier_wait_end"),
     }
     off = [(row["ts"] - traced.to_boottime, row["dur"]) for row in rows if row["category"] == "off-cpu"]
     whole = traced.run.read("switches").drop_nulls(["out_ns", "in_ns"])

@@ -8,15 +8,17 @@ from rich.table import Table
 from rich.text import Text
 
 from hwprof.report.document.diagnosis import Diagnosis, Finding
+from hwprof.unavailable import explain
 
 
 def show(diagnosis: Diagnosis) -> None:
     """Prints it: one line each, and below it why not, and the command that would change it."""
     console = Console()
     machine = diagnosis.machine
-    console.print(f"[bold]{machine.processor}[/], {machine.logical_processors} processors, {machine.kernel}")
-    for kind, title in (("collector", "Collectors"), ("package", "What commands need")):
-        console.print(f"\n[bold]{title}[/]")
+    told = f", {machine.logical_processors} processors, {machine.kernel}"
+    console.print(Text.assemble((machine.processor, "bold"), told))
+    for kind, title in (("collector", "Collectors"), ("package", "Packages that commands need")):
+        console.print(Text(f"\n{title}", "bold"))
         for finding in diagnosis.findings:
             if finding.kind == kind:
                 _show_finding(console, finding)
@@ -30,7 +32,7 @@ def _show_finding(console: Console, finding: Finding) -> None:
     mark = Text("yes", "green") if finding.available else Text("no", "bold red")
     what = finding.what_for + (f" ({finding.version})" if finding.version else "")
     grid.add_row(mark, Text(finding.name, "bold"), what)
-    for label, text in (("", finding.reason), ("try:", finding.remedy), *(("", note) for note in finding.notes)):
-        if text:
-            grid.add_row("", Text(label, "dim", justify="right"), Text(text))
+    reason = [f"not available: {explain(finding.reason, finding.remedy)}"] if finding.reason else []
+    for text in (*reason, *finding.notes):
+        grid.add_row("", "", Text(text))
     console.print(Padding(grid, (0, 0, 0, 1)))

@@ -13,10 +13,11 @@ from rich.text import Text
 
 from hwprof.report.document.events import EventList, ListedEvent, ListedMetric
 from hwprof.report.text.figures import enumerate_words, plural
+from hwprof.unavailable import explain
 
 WIDE: Final = 120
 OTHER: Final = "other events"
-COUNTED_TIME: Final = "counted-time is no event: the nanoseconds that were counted (FLOPs a nanosecond are GFLOP/s)."
+COUNTED_TIME: Final = "counted-time: ns of the iterations that count layers (FLOPs per ns = GFLOP/s)"
 
 
 def show(listed: EventList, console: Console) -> None:
@@ -40,16 +41,14 @@ def _head(listed: EventList, console: Console) -> None:
             for pmu, number in listed.general_counters.items()
         ]
     )
-    _put(Text.assemble((listed.processor, "bold"), f"{files}: {counters} a thread"), console)
+    _put(Text.assemble((listed.processor, "bold"), f"{files}: {counters} per thread"), console)
     if not listed.microarchitectures:
-        _put(Text("The event catalogue does not describe this processor: general events only."), console)
+        _put(Text("not in the event catalogue: generic events only"), console)
     if listed.unavailable is not None:
-        _put(Text(f"Hardware events cannot be counted here: {listed.unavailable.reason}", "red"), console)
-        if listed.unavailable.remedy:
-            _put(Text(f"try: {listed.unavailable.remedy}"), console, 2)
-        _put(Text("What follows is what the catalogue says of this processor."), console)
+        _put(Text(f"hardware events {listed.unavailable}", "red"), console)
+        _put(Text("from the catalogue:"), console)
     elif not listed.this_machine:
-        _put(Text("From the catalogue; this machine was not asked.", "dim"), console)
+        _put(Text("from the catalogue, not from this machine", "dim"), console)
 
 
 def _put(text: Text, console: Console, indent: int = 0, hanging: int = 0) -> None:
@@ -111,7 +110,7 @@ def _sets(listed: EventList, console: Console) -> None:
     sets = [one for one in listed.sets if one.events]
     if not sets:
         return
-    console.print(Text(f"\ncounted in {plural(len(sets), 'set')}, one an iteration", "bold"))
+    console.print(Text(f"\n{plural(len(sets), 'event set')}, one per iteration", "bold"))
     for number, one in enumerate(sets, 1):
         used = enumerate_words(
             [
@@ -127,13 +126,13 @@ def _tail(listed: EventList, console: Console) -> None:
     for name, why in listed.dropped.items():
         reasons.setdefault((why.reason, why.remedy), []).append(name)
     if reasons:
-        console.print(Text("\nnot to be had", "bold"))
+        console.print(Text("\nnot available", "bold"))
     for (reason, remedy), names in reasons.items():
-        _put(Text(f"{', '.join(names)}: {reason}{f' ({remedy})' if remedy else ''}"), console, 2, 2)
+        _put(Text(f"{', '.join(names)}: {explain(reason, remedy)}"), console, 2, 2)
     timed = any("counted-time" in metric.events for metric in listed.metrics)
     notes = [*([COUNTED_TIME] if timed else []), *listed.notes]
     if notes:
-        console.print(Text("\nto know", "bold"))
+        console.print(Text("\nnotes", "bold"))
     for note in notes:
         _put(Text(note), console, 2, 2)
 
@@ -162,8 +161,7 @@ def _explained_event(event: ListedEvent, listed: EventList) -> Text:
     """Its meaning and caveat; why it does not open, where that is not the reason for all."""
     text = _explained(event.meaning, event.caveat)
     if event.unavailable is not None and event.unavailable != listed.unavailable:
-        remedy = f" (try: {event.unavailable.remedy})" if event.unavailable.remedy else ""
-        text.append(f"; {event.unavailable.reason}{remedy}", "red")
+        text.append(f"; {event.unavailable}", "red")
     return text
 
 

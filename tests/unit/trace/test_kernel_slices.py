@@ -87,7 +87,7 @@ def test_a_slice_begins_with_its_layer_and_after_the_time_off_the_processor() ->
         NOTHING,
     )
     shown = found.select("name", "begin_ns", "end_ns", "samples", "layer").rows()
-    assert shown == [("silu", 101, 250, 2, 0), ("off CPU, blocked", 300, 340, 0, None), ("silu", 340, 400, 1, 0)]
+    assert shown == [("silu", 101, 250, 2, 0), ("off-CPU, blocked", 300, 340, 0, None), ("silu", 340, 400, 1, 0)]
 
 
 def test_a_pause_longer_than_a_sample_parts_slices() -> None:
