@@ -53,13 +53,13 @@ def events_command(
         return
     from hwprof.report.document import events as event_list
     from hwprof.report.text import events as event_view
-    from hwprof.report.text import report
+    from hwprof.report.text.console import make_console
 
     listed = _of_processor(processor, names, everything) if processor else _of_this_machine(names, everything)
     if form == "json":
         click.echo(event_list.as_json(listed))
     else:
-        event_view.show(listed, report.make_console(width))
+        event_view.show(listed, make_console(width))
 
 
 def _list(form: str) -> None:

@@ -38,6 +38,7 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
     elif form == "json":
         click.echo(shown.write_json())
     else:
-        from hwprof.report.text import report, static_layers
+        from hwprof.report.text import static_layers
+        from hwprof.report.text.console import make_console
 
-        static_layers.show(shown, record, report.make_console())
+        static_layers.show(shown, record, make_console())

@@ -134,12 +134,13 @@ def show(
         sys.stdout.write((schema.encode(built) if selected is None else selection.encode(selected)).decode())
         return
     from hwprof.report.text import choice, hot_kernels, one_layer, report
+    from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
 
     wanted = choice.expand(metrics, built) if metrics is not None else None
     if not sys.stdout.encoding.lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
-    console = report.make_console(width)
+    console = make_console(width)
     if selected is None:
         report.render(built, console, wanted)
         return

@@ -8,12 +8,13 @@ from rich.table import Table
 from rich.text import Text
 
 from hwprof.report.document.diagnosis import Diagnosis, Finding
+from hwprof.report.text.console import make_console
 from hwprof.unavailable import explain
 
 
 def show(diagnosis: Diagnosis) -> None:
     """Prints it: one line each, and below it why not, and the command that would change it."""
-    console = Console()
+    console = make_console()
     machine = diagnosis.machine
     told = f", {machine.logical_processors} processors, {machine.kernel}"
     console.print(Text.assemble((machine.processor, "bold"), told))

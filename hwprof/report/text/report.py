@@ -18,8 +18,3 @@ def render(document: Document, console: Console, metrics: Sequence[str] | None =
     header.show(page)
     for module in text_modules():
         module.show(page)
-
-
-def make_console(width: int | None = None) -> Console:
-    """A console on standard output that takes text as it is; NO_COLOR and pipes switch colours off."""
-    return Console(width=width, highlight=False, markup=False, emoji=False)
