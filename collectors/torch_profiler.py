@@ -144,8 +144,8 @@ def _operators(document: _Document, clock: ClockRecord) -> pl.DataFrame:
 
 @cache
 def _shapes(dimensions: bytes) -> str | None:
-    """Input dimensions as "[1,3,640,480] [32,3,3,3]"; scalars and other values have no shape and are left out."""
+    """Input dimensions as "1x3x640x480 32x3x3x3"; scalars and other values have no shape and are left out."""
     if not dimensions:
         return None
-    shapes = [msgspec.json.encode(shape).decode() for shape in msgspec.json.decode(dimensions) if shape]
+    shapes = ["x".join(map(str, shape)) for shape in msgspec.json.decode(dimensions) if shape]
     return " ".join(shapes) or None

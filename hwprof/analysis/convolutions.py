@@ -14,7 +14,7 @@ LARGEST_STRIDE: Final = 8
 VECTOR_CHANNELS: Final = 16
 """Output channels that vector code computes at a time: float32 values in 512 bits."""
 
-_SHAPE: Final = re.compile(r"^\[(\d+),(\d+),(\d+),(\d+)\]$")
+_SHAPE: Final = re.compile(r"^(\d+)x(\d+)x(\d+)x(\d+)$")
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Convolution:
 
 
 def convolution(input_shape: str | None, output_shape: str | None, macs: float) -> Convolution | None:
-    """The convolution of one call's shapes (``[batch,channels,height,width]``) and MACs; None where none fits."""
+    """The convolution of one call's shapes (``BATCHxCHANNELSxHEIGHTxWIDTH``) and MACs; None where none fits."""
     given, made = (_SHAPE.match(text or "") for text in (input_shape, output_shape))
     if given is None or made is None:
         return None

@@ -140,7 +140,7 @@ def shape_figures(kind: str | None, calls: Sequence[Mapping[str, Any]]) -> dict[
     """What the calls of a layer in one iteration (rows of ``layer_calls``) tell by their shapes: the output's elements
     and a convolution's geometry, shares by its products where its calls have several sizes."""
     figures: dict[str, float] = {}
-    sizes = [call["output_shapes"].strip("[]").split(",") for call in calls if call["output_shapes"]]
+    sizes = [call["output_shapes"].split("x") for call in calls if call["output_shapes"]]
     if calls and len(sizes) == len(calls) and all(size.isdigit() for shape in sizes for size in shape):
         figures["elements"] = float(sum(math.prod(map(int, shape)) for shape in sizes))
     if kind != "Conv2d":

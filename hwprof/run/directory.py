@@ -11,7 +11,9 @@ import shutil
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
+from typing import Final
 
 import msgspec
 import polars as pl
@@ -22,6 +24,7 @@ from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRec
 from hwprof.run.schema import KEYS, TABLES, conform
 
 LATEST = "latest"
+SHAPES: Final = ("input_shapes", "output_shapes")
 
 
 @contextmanager
@@ -136,9 +139,20 @@ class RunDirectory:
         if not file.exists():
             return pl.LazyFrame(schema=TABLES[table])
         frame = pl.scan_parquet(file)
+        if self._bracketed_shapes:
+            frame = frame.with_columns(_plain_shape(name) for name in SHAPES if name in TABLES[table])
         if "pass" not in TABLES[table]:
             return frame
         return frame.filter(pl.col("pass").is_in([record.name for record in self.kept_passes()]))
+
+    @cached_property
+    def _bracketed_shapes(self) -> bool:
+        """Whether the run is of the time when shapes were spelled ``[1,3,640,480]``."""
+        file = self.path / "layers.parquet"
+        if not file.exists():
+            return False
+        known = pl.scan_parquet(file).select(pl.col("output_shapes").drop_nulls().first()).collect()
+        return known.height == 1 and str(known.item()).startswith("[")
 
     def read(self, table: str) -> pl.DataFrame:
         """``scan``, collected."""
@@ -172,6 +186,12 @@ def _unused(path: Path) -> Path:
         for candidate in (path, *(path.with_name(f"{path.name}-{number}") for number in range(2, 1000)))
         if not candidate.exists()
     )
+
+
+def _plain_shape(column: str) -> pl.Expr:
+    """``[1,3,640,480] []`` as ``1x3x640x480 scalar``."""
+    text = pl.col(column).str.replace_all("[]", "scalar", literal=True)
+    return text.str.replace_all(r"[\[\]]", "").str.replace_all(",", "x", literal=True)
 
 
 def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:

@@ -46,7 +46,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "path": pl.String,  # stage name, dotted module path, or operator name
             "begin_ns": pl.Int64,
             "end_ns": pl.Int64,
-            "input_shapes": pl.String,  # operators of the trace pass, as "[1,3,640,480] [32,3,3,3]"; else null
+            "input_shapes": pl.String,  # operators of the trace pass, as "1x3x640x480 32x3x3x3"; else null
             "call": pl.Int32,  # layers: which call of this path it is within its iteration, from 0; else null
         }
     ),

@@ -11,13 +11,13 @@ from hwprof.errors import HwprofError
 
 
 def shape_text(tensor: torch.Tensor) -> str:
-    """``1x3x640x480``."""
-    return "x".join(str(size) for size in tensor.shape)
+    """``1x3x640x480``; a tensor without dimensions is a ``scalar``."""
+    return "x".join(map(str, tensor.shape)) or "scalar"
 
 
 def shapes_text(tensors: list[torch.Tensor]) -> str:
-    """``[1,3,640,480] [32]``."""
-    return " ".join(f"[{','.join(str(size) for size in tensor.shape)}]" for tensor in tensors)
+    """``1x3x640x480 32``."""
+    return " ".join(map(shape_text, tensors))
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:

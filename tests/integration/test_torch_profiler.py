@@ -28,7 +28,7 @@ def test_operators_lie_where_they_ran(tmp_path: Path) -> None:
     collected = collector.stop()
     assert (tmp_path / RAW_FILE).exists()
     products = collected.tables["spans"].filter(pl.col("path") == "aten::mm").sort("begin_ns")
-    assert products["input_shapes"].unique().to_list() == ["[64,32] [32,16]"]
+    assert products["input_shapes"].unique().to_list() == ["64x32 32x16"]
     assert products["tid"].unique().to_list() == [os.getpid()]
     (clock,) = collected.clocks
     assert clock.error_ns < 100_000

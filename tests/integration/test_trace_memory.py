@@ -43,7 +43,7 @@ def run_with(root: Path, operators: int) -> RunDirectory:
         path="aten::operator_" + (number % 70).cast(pl.String),
         begin_ns=begin_ns,
         end_ns=begin_ns + 4_000 - number % 2 * 500,
-        input_shapes="[1," + (number % 300).cast(pl.String) + ",20,20]",
+        input_shapes="1x" + (number % 300).cast(pl.String) + "x20x20",
     )
     write_table(run.path / "spans.parquet", "spans", pl.concat([spans, conform("spans", more)]))
     return run

@@ -74,8 +74,8 @@ def layers(rows: Iterable[tuple[str, str, bool]]) -> pl.DataFrame:
                 "macs": 1000,
                 "bytes": 500,
                 "calls": 1,
-                "input_shapes": "[1,3]",
-                "output_shapes": "[1,4]",
+                "input_shapes": "1x3",
+                "output_shapes": "1x4",
                 "more_shapes": 0,
             }
             for order, (path, kind, leaf) in enumerate(rows)

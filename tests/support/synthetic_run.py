@@ -83,14 +83,14 @@ class Module(NamedTuple):
 
 
 MODULES: Final = (
-    Module("model.0", "Conv", 0, 11_059_200, 896, ("[1,3,640,480]", "[1,32,160,120]")),
-    Module("model.0.conv", "Conv2d", 400_000, 11_059_200, 896, ("[1,3,640,480]", "[1,32,160,120]")),
-    Module("model.0.act", "SiLU", 60_000, 0, 0, ("[1,32,160,120]", "[1,32,160,120]")),
-    Module("model.1", "Block", 0, 353_894_400, 18_496, ("[1,32,160,120]", "[1,64,160,120]")),
-    Module("model.1.cv1", "Conv", 0, 353_894_400, 18_496, ("[1,32,160,120]", "[1,64,160,120]")),
-    Module("model.1.cv1.conv", "Conv2d", 900_000, 353_894_400, 18_496, ("[1,32,160,120]", "[1,64,160,120]")),
-    Module("model.1.cv1.act", "SiLU", 90_000, 0, 0, ("[1,64,160,120]", "[1,64,160,120]")),
-    Module("model.2", "Detect", 250_000, 4_915_200, 260, ("[1,64,160,120]", "[1,100,6]")),
+    Module("model.0", "Conv", 0, 11_059_200, 896, ("1x3x640x480", "1x32x160x120")),
+    Module("model.0.conv", "Conv2d", 400_000, 11_059_200, 896, ("1x3x640x480", "1x32x160x120")),
+    Module("model.0.act", "SiLU", 60_000, 0, 0, ("1x32x160x120", "1x32x160x120")),
+    Module("model.1", "Block", 0, 353_894_400, 18_496, ("1x32x160x120", "1x64x160x120")),
+    Module("model.1.cv1", "Conv", 0, 353_894_400, 18_496, ("1x32x160x120", "1x64x160x120")),
+    Module("model.1.cv1.conv", "Conv2d", 900_000, 353_894_400, 18_496, ("1x32x160x120", "1x64x160x120")),
+    Module("model.1.cv1.act", "SiLU", 90_000, 0, 0, ("1x64x160x120", "1x64x160x120")),
+    Module("model.2", "Detect", 250_000, 4_915_200, 260, ("1x64x160x120", "1x100x6")),
 )
 STAGES: Final = ("load", "preprocess", "inference", "postprocess", "save")
 OPERATORS: Final = {
@@ -234,7 +234,7 @@ class _Pass:
         for depth, name in enumerate(OPERATORS[module.type]):
             inset = 3_000 + 1_000 * depth
             row = self._open("op", name, iteration, None)
-            row |= {"begin_ns": begin + inset, "end_ns": end - inset, "input_shapes": f"{module.shapes[0]} [32,3,3,3]"}
+            row |= {"begin_ns": begin + inset, "end_ns": end - inset, "input_shapes": f"{module.shapes[0]} 32x3x3x3"}
 
     def _open(self, kind: str, path: str, iteration: int, parent: int | None) -> dict[str, Any]:
         row = self._add(
@@ -423,7 +423,7 @@ def _manifest(iterations: int, threads: int, processor: Processor | None) -> Man
             parameters=sum(module.parameters for module in MODULES if is_leaf(module.path)),
             threads=threads,
             batch=1,
-            input_shapes=["[1,3,640,480]"],
+            input_shapes=["1x3x640x480"],
             sources=["bus.jpg"],
             results=["bus.jpg 640x480: 4 boxes"],
         ),

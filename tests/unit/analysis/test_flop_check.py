@@ -129,7 +129,7 @@ def test_a_usual_convolution_is_recognised(
 ) -> None:
     out = [(length + 2 * (kernel // 2) - kernel) // stride + 1 for length in size]
     macs = 2 * made * math.prod(out) * channels * kernel**2
-    found = convolution(f"[2,{channels},{size[0]},{size[1]}]", f"[2,{made},{out[0]},{out[1]}]", macs)
+    found = convolution(f"2x{channels}x{size[0]}x{size[1]}", f"2x{made}x{out[0]}x{out[1]}", macs)
     assert found is not None
     assert (found.kernel, found.groups, found.padding) == (kernel, 1, kernel // 2)
     assert found.stride == stride or (stride > 1 and out == list(size))
@@ -138,16 +138,16 @@ def test_a_usual_convolution_is_recognised(
 
 
 def test_depthwise_and_unknown_convolutions() -> None:
-    depthwise = convolution("[1,32,10,10]", "[1,32,10,10]", 32 * 100 * 9)
+    depthwise = convolution("1x32x10x10", "1x32x10x10", 32 * 100 * 9)
     assert depthwise is not None and (depthwise.kernel, depthwise.groups) == (3, 32)
     assert depthwise.inside == pytest.approx((28 / 30) ** 2)
-    assert convolution("[1,3,10,10]", "[1,4,10,10]", 4 * 100 * 7) is None
-    assert convolution("[1,3,10]", "[1,4,10]", 120) is None
+    assert convolution("1x3x10x10", "1x4x10x10", 4 * 100 * 7) is None
+    assert convolution("1x3x10", "1x4x10", 120) is None
     assert convolution(None, None, 1) is None
 
 
 MACS = 20 * 100 * 16 * 9
-CALL = {"input_shapes": "[1,16,10,10]", "output_shapes": "[1,20,10,10]", "macs": MACS}
+CALL = {"input_shapes": "1x16x10x10", "output_shapes": "1x20x10x10", "macs": MACS}
 
 
 def row(**changes: object) -> dict[str, object]:
@@ -165,13 +165,13 @@ def test_shapes_of_calls_tell_elements_and_geometry() -> None:
     assert once["inside"] == pytest.approx((28 / 30) ** 2)
     assert shape_figures("SiLU", [CALL]) == {"elements": 2000}
     assert shape_figures("Conv2d", []) == {}
-    assert shape_figures("Detect", [CALL | {"output_shapes": "[1,2] [3]"}]) == {}
+    assert shape_figures("Detect", [CALL | {"output_shapes": "1x2 3"}]) == {}
     assert "inside" not in shape_figures("Conv2d", [CALL | {"macs": 0}])
 
 
 def test_calls_of_several_sizes_weigh_by_their_products() -> None:
     """The larger image has four times the products, and a smaller share of them in the padding."""
-    large = {"input_shapes": "[1,16,20,20]", "output_shapes": "[1,20,20,20]", "macs": 4 * MACS}
+    large = {"input_shapes": "1x16x20x20", "output_shapes": "1x20x20x20", "macs": 4 * MACS}
     found = shape_figures("Conv2d", [CALL, large])
     assert found["elements"] == 2000 + 8000
     assert found["inside"] == pytest.approx(((28 / 30) ** 2 + 4 * (58 / 60) ** 2) / 5)

@@ -19,7 +19,7 @@ LAYERS = conform(
             {
                 "order": number, "index": number, "path": f"model.{number}.some.longer.path.conv", "type": "Conv2d",
                 "leaf": True, "depth": 4, "parameters": 1_000_000 * number, "macs": 2_500_000 * number, "bytes": 1,
-                "calls": 2, "input_shapes": "[1,3,640,480]", "output_shapes": "[1,32,320,240]", "more_shapes": 1,
+                "calls": 2, "input_shapes": "1x3x640x480", "output_shapes": "1x32x320x240", "more_shapes": 1,
             }
             for number in range(3)
         ]

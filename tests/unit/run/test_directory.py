@@ -11,6 +11,7 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.run.directory import RunDirectory, atomic, write_table
 from hwprof.run.manifest import ClockSnapshot, Machine, Manifest, PassRecord
 from hwprof.run.schema import TABLES, conform, empty
+from tests.support import synthetic_run
 
 MACHINE = Machine(
     hostname="here", architecture="x86_64", processor="made", vendor="", family=None, model=None, stepping=None,
@@ -139,3 +140,21 @@ def test_remove_leaves_nothing(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, manifest())
     run.remove()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_of_the_time_of_brackets_reads_in_todays_spelling(tmp_path: Path) -> None:
+    """Shapes were ``[1,3,640,480]`` in tables once."""
+    run = synthetic_run.build(tmp_path)
+    today = {table: run.read(table) for table in ("layers", "layer_calls", "spans")}
+
+    def bracketed(column: str) -> pl.Expr:
+        shapes = pl.col(column).str.split(" ").list.eval("[" + pl.element().str.replace_all("x", ",") + "]")
+        return shapes.list.join(" ")
+
+    for table, frame in today.items():
+        columns = [name for name in ("input_shapes", "output_shapes") if name in frame.columns]
+        write_table(run.path / f"{table}.parquet", table, frame.with_columns(map(bracketed, columns)))
+    old = RunDirectory.open(run.path)
+    assert pl.read_parquet(run.path / "layers.parquet")["input_shapes"][0] == "[1,3,640,480]"
+    for table, frame in today.items():
+        assert old.read(table).equals(frame), table

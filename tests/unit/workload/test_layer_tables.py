@@ -107,8 +107,8 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "macs": pixels * 4 * 3 * 9,
         "bytes": 4 * (pixels * 3 + pixels * 4 + 2 * parameters),
         "calls": 2,
-        "input_shapes": "[1,3,6,10]",
-        "output_shapes": "[1,4,6,10]",
+        "input_shapes": "1x3x6x10",
+        "output_shapes": "1x4x6x10",
         "more_shapes": 1,
     }
 
@@ -124,7 +124,7 @@ def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
 
 def test_finds_tensors_in_nested_arguments(workload: Workload) -> None:
     row = _row(layer_tables(workload)[0], "net.model.2")
-    assert (row["input_shapes"], row["output_shapes"]) == ("[1,4,6,10] [1,4,6,10] [1]", "[1,8,6,10] [1,4,6,10]")
+    assert (row["input_shapes"], row["output_shapes"]) == ("1x4x6x10 1x4x6x10 1", "1x8x6x10 1x4x6x10")
     assert row["macs"] == 0
 
 
