@@ -98,10 +98,10 @@ def test_processors_are_listed_like_the_kernel_does() -> None:
 @given(st.text(max_size=60), st.integers(1, 40))
 def test_shortening_keeps_both_ends(text: str, width: int) -> None:
     short = figures.shorten(text, width, "…")
-    assert len(short) <= max(width, 0) or len(text) <= width
+    assert len(short) <= width
     assert (short == text) == (len(text) <= width)
     if len(text) > width > 3:
-        assert text.startswith(short.partition("…")[0]) or "…" in text
+        assert text.startswith(short.partition("…")[0])
         assert short[-1] == text[-1]
 
 
