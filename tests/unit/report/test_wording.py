@@ -1,0 +1,98 @@
+"""How texts are worded: footnotes of one line, the field's words, one format for what is not available."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner
+
+from hwprof.cli.app import COMMANDS, app
+from hwprof.report.document import document
+from hwprof.report.text.footnotes import MOST, fitting, unavailable
+from tests.support import synthetic_variants as runs
+from tests.support.snapshots import SNAPSHOTS
+from tests.support.synthetic_run import build
+
+PRIVATE = re.compile(
+    r"\b(follow(ed|ing)?|unfollowed|leavings?|tell(s|ing)?|told|sweeps?|stretch(es)?|roster|lookout|spool(ed)?"
+    r"|harvest(ed)?|held to|apart|stand-in|births?|pieces of code|hand-?over|handing over|closure|observer|mixed with"
+    r"|loses most|nobody|in vain|of its own accord|Remedy)\b"
+)
+"""Words of our own that the field has others for (see the glossary)."""
+
+ROOT = Path(__file__).parents[3]
+DATA = [*(ROOT / "hwprof").rglob("*.toml"), *(ROOT / "collectors").rglob("*.toml")]
+PRINTED = ("meaning", "caveat", "reason", "remedy", "notes", "title")
+WIDE = sorted(SNAPSHOTS.glob("*-120.txt"))
+
+
+def footnotes(text: str) -> list[str]:
+    """Of a report 120 columns wide: the indented lines below tables (above them stand notes of collectors)."""
+    found, below = [], False
+    for line in text.splitlines():
+        below = below or set(line) == {"─"}
+        if not line.strip() or line.startswith("====="):
+            below = False
+        elif below and line.startswith("  ") and not line.startswith("   ") and "  " not in line.strip():
+            found.append(line.strip())
+    return found
+
+
+@pytest.mark.parametrize("snapshot", WIDE, ids=lambda path: path.stem)
+def test_a_footnote_is_one_line(snapshot: Path) -> None:
+    found = footnotes(snapshot.read_text(encoding="utf-8"))
+    assert found
+    assert [note for note in found if len(note) > MOST] == []
+
+
+@pytest.mark.parametrize("snapshot", sorted(SNAPSHOTS.glob("*.txt")), ids=lambda path: path.stem)
+def test_reports_use_the_fields_words(snapshot: Path) -> None:
+    assert PRIVATE.findall(snapshot.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_help_uses_the_fields_words(command: str) -> None:
+    assert isinstance(app, click.Group)
+    shown = CliRunner().invoke(app, [command, "--help"], obj={})
+    assert shown.exit_code == 0
+    assert PRIVATE.findall(shown.output) == []
+
+
+@pytest.mark.parametrize("file", DATA, ids=lambda path: f"{path.parent.name}-{path.stem}")
+def test_printed_data_uses_the_fields_words(file: Path) -> None:
+    texts = printed(tomllib.loads(file.read_text(encoding="utf-8")))
+    assert [text for text in texts if PRIVATE.search(text)] == []
+
+
+def printed(value: object, key: str = "") -> Iterator[str]:
+    """The texts of a data file that reach a reader."""
+    if isinstance(value, dict):
+        for name, inner in value.items():
+            yield from printed(inner, name)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from printed(inner, key)
+    elif isinstance(value, str) and key in PRINTED:
+        yield value
+
+
+def test_the_first_wording_that_fits_is_taken() -> None:
+    assert fitting("a" * MOST, "b") == "a" * MOST
+    assert fitting("a" * (MOST + 1), "b") == "b"
+    assert fitting("a" * (MOST + 1), "b" * (MOST + 1)) == "b" * (MOST + 1)
+
+
+def test_what_is_not_available_has_one_format(tmp_path: Path) -> None:
+    found = document.build(build(tmp_path / "all"))
+    told = unavailable(["CPI", "GHz"], "it is taken", "give it back", found)
+    assert told == "CPI, GHz not available: it is taken. Try: give it back"
+    assert unavailable(["CPI"], "it is taken", None, found) == "CPI not available: it is taken"
+    without = document.build(runs.without_pmu(tmp_path / "none"))
+    assert unavailable(["CPI"], "it is taken", runs.REMEDY, without) == "CPI not available: it is taken", "said above"
+    many = [f"metric {number}" for number in range(40)]
+    assert unavailable(many, "it is taken", None, found) == "metric 0 and 39 more not available: it is taken"
