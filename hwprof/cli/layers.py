@@ -14,7 +14,7 @@ from hwprof.cli.model_options import check_model, model_options, workload_spec
 @click.option("--all", "everything", is_flag=True, help="Inner modules as well, not only leaf layers.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def layers_command(everything: bool, form: str, **options: Any) -> None:
-    """The layers of a model: index, type, parameters, MACs, shapes. One forward (of the first input) is run.
+    """The layers of a model: index, type, parameters, MACs, shapes, of the first input. Nothing is measured.
 
     \b
     Examples:
@@ -30,8 +30,8 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
     from hwprof.workload.layer_tables import layer_tables
 
     workload = factory.build(spec)
-    record = workload.prepare()
-    table, _ = layer_tables(workload, workload.forwards()[:1])
+    record = workload.prepare(values=False)
+    table, _ = layer_tables(workload, first_only=True)
     shown = table if everything else table.filter(pl.col("leaf"))
     if form == "csv":
         click.echo(shown.write_csv(), nl=False)

@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -73,14 +74,15 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
     nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
     """
     failure: PassError | None = None
-    for number, plan in enumerate(plans):
-        try:
-            with _recorded(run, plan) as record:
-                _Pass(run, workload, plan, record, progress, first=number == 0).carry_out()
-        except PassError as error:
-            if not plan.may_fail:
-                raise
-            failure = failure or (error if plan.asked else None)
+    with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
+        for number, plan in enumerate(plans):
+            try:
+                with _recorded(run, plan) as record:
+                    _Pass(run, workload, plan, record, progress, weights.fileno(), first=number == 0).carry_out()
+            except PassError as error:
+                if not plan.may_fail:
+                    raise
+                failure = failure or (error if plan.asked else None)
     if failure is not None:
         raise failure
 
@@ -133,6 +135,7 @@ class _Pass:
         plan: PassPlan,
         record: PassRecord,
         progress: Progress,
+        weights_descriptor: int,
         *,
         first: bool,
     ) -> None:
@@ -149,7 +152,10 @@ class _Pass:
             folder=str(self._folder),
             describe=first,
             save_to=str(images) if first else None,
+            # calibration also warms the process up; without a warm-up of its own, a pass keeps that
+            weights_descriptor=weights_descriptor if plan.warmup else None,
         )
+        self._inherited = (weights_descriptor,) if plan.warmup else ()
         self._external: _External | None = None
         self._finished: Finished | None = None
         self._halting = False
@@ -171,7 +177,7 @@ class _Pass:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                pass_fds=(write_end,),
+                pass_fds=(write_end, *self._inherited),
                 start_new_session=True,  # Ctrl-C is the supervisor's to handle
             )
         os.close(write_end)

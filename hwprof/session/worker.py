@@ -116,13 +116,18 @@ class _Worker:
             from hwprof.workload import factory
             from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.layer_hooks import LayerHooks
+            from hwprof.workload.shared_weights import SharedWeights
         if self._order.workload.threads:
             torch.set_num_threads(self._order.workload.threads)
         self._reporter.send(Phase("building the model"))
         with self._recorder.region("prepare"):
-            self._workload = factory.build(self._order.workload)
+            descriptor = self._order.weights_descriptor
+            shared = SharedWeights(descriptor) if descriptor is not None else None
+            self._workload = factory.build(self._order.workload, shared)
             self._reporter.send(Built(self._workload.prepare(), _versions()))
             self._record.fingerprint = fingerprint(self._workload)
+            if shared is not None:
+                shared.confirm(self._record.fingerprint["weights"])
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
 

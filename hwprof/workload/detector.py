@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import copy
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import nn
 from torch.nn.modules import activation
+from torch.overrides import TorchFunctionMode
 
 from hwprof.workload.libraries import require_ultralytics, ultralytics_folder
 from hwprof.workload.model_registry import ModelEntry, read_yaml
@@ -40,10 +42,16 @@ class Detector:
             fuse(verbose=False)
 
 
-def build_detector(entry: ModelEntry, seed: int) -> Detector:
-    """The model with weights drawn from the seed, in evaluation mode, not fused."""
+def build_detector(entry: ModelEntry, seed: int, *, draw: bool = True) -> Detector:
+    """The model in evaluation mode, not fused, with weights drawn from the seed; or else, where all of them are loaded
+    afterwards anyway, with what is quickest."""
     tasks = require_ultralytics("nn.tasks")
     torch.manual_seed(seed)
+    with contextlib.nullcontext() if draw else _Undrawn():
+        return _build(entry, tasks)
+
+
+def _build(entry: ModelEntry, tasks: Any) -> Detector:
     if entry.origin == "hwprof":
         from hwprof.workload.architecture import build_architecture
 
@@ -56,6 +64,23 @@ def build_detector(entry: ModelEntry, seed: int) -> Detector:
     separate_activations(module)
     module.eval().requires_grad_(False)
     return Detector(module, stride, class_names(module.model[-1].nc), entry.origin == "hwprof", end_to_end)
+
+
+class _Undrawn(TorchFunctionMode):
+    """Fills with zeros what ``torch.nn.init`` would draw."""
+
+    def __torch_function__(
+        self,
+        func: Callable[..., Any],
+        types: Sequence[type],
+        args: Sequence[Any] = (),
+        kwargs: Mapping[str, Any] | None = None,
+    ) -> Any:
+        named = dict(kwargs or {})
+        if getattr(func, "__module__", None) == nn.init.__name__:
+            tensor: torch.Tensor = named["tensor"] if "tensor" in named else args[0]
+            return tensor.detach().zero_()
+        return func(*args, **named)
 
 
 def separate_activations(model: nn.Module) -> None:

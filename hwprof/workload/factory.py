@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from hwprof.workload.protocol import Workload
+from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 
 
-def build(spec: WorkloadSpec) -> Workload:
-    """The workload, not yet prepared. Raises ``UsageError`` for a model that does not exist."""
+def build(spec: WorkloadSpec, shared: SharedWeights | None = None) -> Workload:
+    """The workload, not yet prepared; ``shared``: for weights that take long to make.
+
+    Raises ``UsageError`` for a model that does not exist.
+    """
     if ":" in spec.model:
         from hwprof.workload.user_module import ModuleWorkload
 
         return ModuleWorkload(spec)
     from hwprof.workload.yolo import YoloWorkload
 
-    return YoloWorkload(spec)
+    return YoloWorkload(spec, shared)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -15,28 +16,42 @@ from torch.utils import flop_counter
 from hwprof.run.schema import TABLES, conform
 from hwprof.workload.layer_hooks import is_leaf, layers
 from hwprof.workload.protocol import Workload
+from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, tensors_in
 
 
-def layer_tables(
-    workload: Workload, forwards: list[tuple[nn.Module, tuple[Any, ...]]] | None = None
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """The tables ``layers`` and ``layer_calls`` of one iteration, or of the given forwards instead; each distinct one
-    runs once.
+def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The tables ``layers`` and ``layer_calls`` of one iteration, or of its first forward; each distinct forward runs
+    once, without arithmetic where shapes say everything.
 
     MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
     element-wise. Bytes are those of inputs, outputs and parameters in their own element sizes, each once a call.
     """
-    facts = [_Facts(path, module) for prefix, root in workload.modules.items() for path, module in layers(prefix, root)]
+    most = 1 if first_only else None
+    forwards = workload.forwards()[:most]
+    if workload.shapes_suffice:
+        # An operator that writes in place cannot take zeros without memory; whatever the error: then with arithmetic.
+        with contextlib.suppress(Exception), ShapeFlops() as counted:
+            return _tables(workload.modules, forwards, lambda: counted.total)
     with _counting_flops() as flops:
-        recorder = _CallRecorder(facts, flops)
-        try:
-            with torch.no_grad():
-                for module, arguments, positions in _distinct(workload.forwards() if forwards is None else forwards):
-                    recorder.begin_forward(positions)
-                    module(*arguments)
-        finally:
-            recorder.remove()
+        return _tables(workload.modules, forwards, flops.get_total_flops)
+
+
+def _tables(
+    modules: Mapping[str, nn.Module],
+    forwards: list[tuple[nn.Module, tuple[Any, ...]]],
+    flops: Callable[[], int],
+) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """``flops``: how many there were so far."""
+    facts = [_Facts(path, module) for prefix, root in modules.items() for path, module in layers(prefix, root)]
+    recorder = _CallRecorder(facts, flops)
+    try:
+        with torch.no_grad():
+            for module, arguments, positions in _distinct(forwards):
+                recorder.begin_forward(positions)
+                module(*arguments)
+    finally:
+        recorder.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
     ordered = called + [fact for fact in facts if not fact.calls]
     rows = [fact.row(order) for order, fact in enumerate(ordered)]
@@ -90,7 +105,7 @@ def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[n
 class _CallRecorder:
     """Gathers the facts of every module while the model runs, in its ``forward``'s place: TorchScript has no hooks."""
 
-    def __init__(self, facts: list[_Facts], flops: flop_counter.FlopCounterMode) -> None:
+    def __init__(self, facts: list[_Facts], flops: Callable[[], int]) -> None:
         self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
         self._calls = 0
@@ -123,9 +138,9 @@ class _CallRecorder:
     def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
             call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
-            flops_before = self._flops.get_total_flops()
+            flops_before = self._flops()
             output = forward(*arguments, **keywords)
-            self._end(fact, call, list(tensors_in(output)), self._flops.get_total_flops() - flops_before)
+            self._end(fact, call, list(tensors_in(output)), self._flops() - flops_before)
             return output
 
         return recorded

@@ -38,7 +38,7 @@ def known_models() -> list[str]:
 
 def find_model(name: str) -> ModelEntry:
     """The model of that name; raises ``UsageError`` with near matches, or for a model that does not detect."""
-    entry = _entries().get(name)
+    entry = _find_by_file(name) or _entries().get(name)
     if entry is None:
         near = difflib.get_close_matches(name, known_models(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "no name is near"
@@ -55,6 +55,21 @@ def find_model(name: str) -> ModelEntry:
     return entry
 
 
+def _find_by_file(name: str) -> ModelEntry | None:
+    """The model, from the files alone whose names are like its own: reading all of them takes a fifth of a second."""
+    own = {entry.name: entry for entry in _own_architectures()}
+    if name in own:
+        return own[name]
+    alike = [entry for file in _ultralytics_files() if _may_hold(file.stem, name) for entry in _scales(file)]
+    return next((entry for entry in alike if entry.name == name), None)
+
+
+def _may_hold(stem: str, name: str) -> bool:
+    """Whether the layout file of that stem may have a size of that name: ``yolov8-p2`` has ``yolov8n-p2``."""
+    before, after = _split(stem)
+    return stem == name or (name.startswith(before) and name.endswith(after))
+
+
 @cache
 def _entries() -> dict[str, ModelEntry]:
     entries = {entry.name: entry for entry in _own_architectures()}
@@ -69,11 +84,14 @@ def _own_architectures() -> list[ModelEntry]:
 
 
 def _ultralytics_models() -> list[ModelEntry]:
+    return [entry for file in _ultralytics_files() for entry in _scales(file)]
+
+
+def _ultralytics_files() -> list[Path]:
     folder = ultralytics_folder()
     if folder is None:
         return []
-    files = sorted((folder / "cfg" / "models").glob("*/*.yaml"), key=lambda file: _natural(file.stem))
-    return [entry for file in files for entry in _scales(file)]
+    return sorted((folder / "cfg" / "models").glob("*/*.yaml"), key=lambda file: _natural(file.stem))
 
 
 def _scales(file: Path) -> list[ModelEntry]:
@@ -84,12 +102,18 @@ def _scales(file: Path) -> list[ModelEntry]:
     if len(scales) < 2:  # the size is in the file's own name: yolov10n, yolov9c
         scale = scales[0] if scales else None
         return [ModelEntry(name=file.stem, origin="ultralytics", file=file, scale=scale, head=head)]
-    stem = re.fullmatch(r"(yolo(?:e-)?v?\d+|.*)(.*)", file.stem)
-    assert stem is not None
+    before, after = _split(file.stem)
     return [
-        ModelEntry(name=f"{stem[1]}{scale}{stem[2]}", origin="ultralytics", file=file, scale=scale, head=head)
+        ModelEntry(name=f"{before}{scale}{after}", origin="ultralytics", file=file, scale=scale, head=head)
         for scale in scales
     ]
+
+
+def _split(stem: str) -> tuple[str, str]:
+    """What stands before and after a size letter."""
+    found = re.fullmatch(r"(yolo(?:e-)?v?\d+|.*)(.*)", stem)
+    assert found is not None
+    return found[1], found[2]
 
 
 def read_yaml(file: Path) -> dict[str, Any]:

@@ -26,8 +26,12 @@ class Workload(Protocol):
     modules: Mapping[str, torch.nn.Module]
     """The models to watch: prefix of the layer paths ("" for the only one) -> module. Filled by ``prepare``."""
 
-    def prepare(self) -> WorkloadRecord:
-        """Builds the model, loads weights and inputs. Raises ``HwprofError`` with one clear line on bad input."""
+    shapes_suffice: bool
+    """Whether the values that a forward sees never decide what it computes."""
+
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
+        """Builds the model, loads weights and inputs. Without ``values`` the weights may be anything: enough for the
+        layer tables. Raises ``HwprofError`` with one clear line on bad input."""
         ...
 
     def iterate(self, stages: Stages, save_to: Path | None) -> None:

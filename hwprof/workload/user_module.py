@@ -26,13 +26,14 @@ class ModuleWorkload:
     and its example inputs (a tensor, or a tuple of arguments)."""
 
     modules: Mapping[str, nn.Module]
+    shapes_suffice = False  # it is the user's code
 
     def __init__(self, spec: WorkloadSpec) -> None:
         self._spec = spec
         self.modules = {}
 
-    def prepare(self) -> WorkloadRecord:
-        """Makes the model and its inputs, and calls it once to see that they fit."""
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
+        """Makes the model and its inputs, and calls it once to see that they fit; with the factory's own values."""
         spec = self._spec
         factory = _find(spec.model)
         torch.manual_seed(spec.seed)

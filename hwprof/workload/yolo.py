@@ -19,6 +19,7 @@ from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.postprocessing import tally
 from hwprof.workload.protocol import Stages
+from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import refused, shape_text
 
@@ -27,8 +28,10 @@ class YoloWorkload:
     """A detection model by name, over the images of the source, in batches."""
 
     modules: Mapping[str, torch.nn.Module]
+    shapes_suffice = True
 
-    def __init__(self, spec: WorkloadSpec) -> None:
+    def __init__(self, spec: WorkloadSpec, shared: SharedWeights | None = None) -> None:
+        """``shared``: where calibrated weights are taken from, or left for the next pass."""
         if spec.batch < 1:
             raise UsageError(f"--batch {spec.batch}: a batch has at least one image")
         if spec.imgsz < 1:
@@ -37,21 +40,23 @@ class YoloWorkload:
             if not 0.0 <= value <= 1.0:
                 raise UsageError(f"{option} {value:g}: a threshold lies between 0 and 1")
         self._spec = spec
+        self._shared = shared if spec.weights is None else None
         self._entry = find_model(spec.model)
         self.modules = {}
         self._found: list[torch.Tensor] = []
 
-    def prepare(self) -> WorkloadRecord:
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
         """Builds, initialises or loads, and fuses the model, and reads every image once."""
         spec = self._spec
         images = find_images(spec.source)
-        detector = build_detector(self._entry, spec.seed)
+        loaded = spec.weights is not None or (self._shared is not None and self._shared.available)
+        detector = build_detector(self._entry, spec.seed, draw=values and not loaded)
         unfused = _parameters(detector)
         imgsz = math.ceil(spec.imgsz / detector.stride) * detector.stride
         self._batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
         first = self._read_inputs()
-        fused = self._weigh(detector, first) or spec.fuse
+        fused = ((values or spec.weights is not None) and self._weigh(detector, first)) or spec.fuse
         if spec.fuse:
             detector.fuse()
         self._detector = detector
@@ -121,10 +126,15 @@ class YoloWorkload:
         """Gives the model its weights: the checkpoint's, or random ones that behave. Whether they came fused."""
         if self._spec.weights is not None:
             return load_weights(detector.module, Path(self._spec.weights), fuse=detector.fuse)
+        if self._shared is not None and self._shared.available:
+            self._shared.load(detector.module)
+            return False
         try:
             calibrate(detector, first, self._spec.conf)
         except (RuntimeError, ValueError) as error:
             raise refused(self._spec.model, first, error) from error
+        if self._shared is not None:
+            self._shared.save(detector.module)
         return False
 
     def _targets(self, number: int, save_to: Path) -> list[Path]:

@@ -124,7 +124,9 @@ class RepConv(nn.Module):
             nn.init.dirac_(unit)
             identity_weight, identity_bias = folded(unit, self.rbr_identity)
             weight, bias = weight + identity_weight, bias + identity_bias
-        self.rbr_reparam = nn.Conv2d(dense.in_channels, dense.out_channels, 3, self.stride, padding=1, bias=True)
+        self.rbr_reparam = nn.Conv2d(
+            dense.in_channels, dense.out_channels, 3, self.stride, padding=1, bias=True, device="meta"
+        )
         self.rbr_reparam.weight = nn.Parameter(weight, requires_grad=False)
         self.rbr_reparam.bias = nn.Parameter(bias, requires_grad=False)
         self.rbr_dense = self.rbr_1x1 = self.rbr_identity = None

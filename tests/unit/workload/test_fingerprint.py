@@ -24,7 +24,9 @@ class Work:
         tensor = torch.full((1, 4), value)
         self._arguments: tuple[Any, ...] = ({"pair": [tensor, (tensor,)]},) if nested else (tensor,)
 
-    def prepare(self) -> WorkloadRecord:
+    shapes_suffice = False
+
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
         raise AssertionError("it is prepared")
 
     def iterate(self, stages: Stages, save_to: Path | None) -> None:

@@ -42,7 +42,9 @@ class Calls:
         self.modules: Mapping[str, nn.Module] = {"": module}
         self._calls = [(module, given) for given in arguments]
 
-    def prepare(self) -> WorkloadRecord:
+    shapes_suffice = False
+
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
         raise NotImplementedError
 
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
