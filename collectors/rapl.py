@@ -69,7 +69,7 @@ def find_zones(powercap: Path = POWERCAP) -> list[Zone]:
     """Every energy counter below ``powercap``: packages, what they contain, the platform.
 
     On Intel the same package may appear under ``intel-rapl`` and ``intel-rapl-mmio``: the second is the same silicon,
-    so it is left out. Names that occur twice (two sockets' ``dram``) are told apart by the zone that contains them.
+    so it is left out. Names that occur twice (two sockets' ``dram``) are distinguished by the zone that contains them.
     """
     folders = sorted(
         (folder for folder in powercap.glob("*-rapl:*") if (folder / "energy_uj").exists()),

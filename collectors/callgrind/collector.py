@@ -44,10 +44,10 @@ INSTALL: Final = "sudo apt-get install -y valgrind"
 
 
 class CallgrindCollector:
-    """Instructions by layer and function, and simulated cache misses, of one thread held to SSE4.1.
+    """Instructions by layer and function, and simulated cache misses, of one thread restricted to SSE4.1.
 
     A second engine, independent of every other: valgrind translates the program and counts while it emulates it. The
-    worker's instance reads edges, the supervisor's launches and harvests.
+    worker's instance reads edges, the supervisor's launches and collects results.
     """
 
     name = "callgrind"
@@ -70,10 +70,10 @@ class CallgrindCollector:
         if valgrind is None:
             return Availability(False, "valgrind is not installed", INSTALL)
         try:
-            said = subprocess.run([valgrind, "--version"], capture_output=True, text=True, timeout=30, check=True)
+            version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, timeout=30, check=True)
         except (OSError, subprocess.SubprocessError) as error:
             return Availability(False, f"valgrind does not start: {error}", INSTALL)
-        return Availability(True, detail={"version": said.stdout.strip().removeprefix("valgrind-")})
+        return Availability(True, detail={"version": version.stdout.strip().removeprefix("valgrind-")})
 
     # The plan
 
@@ -214,7 +214,7 @@ def _nothing() -> None: ...
 
 
 def _caches(profile: Path) -> dict[str, Any]:
-    """What callgrind says of the caches that it simulated."""
+    """Callgrind's caches, as it reports them."""
     with profile.open(encoding="utf-8", errors="replace") as lines:
         head = "".join(line for _, line in zip(range(30), lines, strict=False))
     found = re.findall(r"^desc: (I1|D1|LL) cache: (\S.*)$", head, re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Which spans lie between which dumps: what the worker leaves beside callgrind's own file."""
+"""Which spans lie between which dumps: what the worker adds to callgrind's own file."""
 
 from __future__ import annotations
 

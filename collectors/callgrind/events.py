@@ -42,12 +42,12 @@ def known() -> tuple[Event, ...]:
 
 
 def counted(columns: Sequence[str]) -> list[Event]:
-    """Those that a profile with these columns tells."""
+    """Those that a profile with these columns holds."""
     return [event for event in known() if set(event.sum) <= set(columns)]
 
 
 def metrics(events: Sequence[Event]) -> list[MetricDefinition]:
-    """What follows from these."""
+    """The metrics derived from these."""
     known_names = {event.name for event in known()}
     names = {event.name for event in events}
     return [metric for metric in _file().metric if names.issuperset(known_names.intersection(operands(metric.formula)))]

@@ -141,7 +141,9 @@ class _Reader:
             part.total[place] = int(amount)
         sums = [sum(column) for column in zip(*part.costs.values(), strict=True)] or [0] * len(part.events)
         if sums != part.total:
-            raise ProfileError(f"part {part.number} of callgrind's output adds up to {sums}, and says {part.total}")
+            raise ProfileError(
+                f"part {part.number} of callgrind's output adds up to {sums}, not to its total {part.total}"
+            )
         return part
 
 

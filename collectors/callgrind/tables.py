@@ -42,12 +42,12 @@ class Tables:
 
     @property
     def missing_parts(self) -> int:
-        """How many dumps there should be beside those that were read."""
+        """How many dumps are missing."""
         return max(self._edges.count - 1, 0) - len(self._parts)
 
     @property
     def events(self) -> list[Event]:
-        """What the parts tell."""
+        """What the parts hold."""
         return counted(self.columns)
 
     def counts(self) -> pl.DataFrame:

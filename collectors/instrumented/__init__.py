@@ -1,4 +1,4 @@
-"""Counts without a PMU, by following the code itself: exact instructions, FLOPs, loads and stores per basic block."""
+"""Counts without a PMU, by instrumenting the code: exact instructions, FLOPs, loads and stores per basic block."""
 
 from collectors.instrumented.collector import InstrumentedCollector
 

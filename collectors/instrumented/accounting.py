@@ -20,7 +20,7 @@ Amounts = Callable[[int], tuple[Integers, Integers]]
 
 
 class Event(Protocol):
-    """What is told of sums: a weighted sum of facts."""
+    """A reported figure: a weighted sum of facts."""
 
     @property
     def full_name(self) -> str:
@@ -32,7 +32,7 @@ class Event(Protocol):
 
     @property
     def of_kernels(self) -> bool:
-        """Whether it is told of kernels too."""
+        """Whether it is reported of kernels too."""
 
     @property
     def busiest(self) -> bool:
@@ -86,7 +86,7 @@ def starts_of(log: Log) -> npt.NDArray[np.uint64]:
 
 def merged(kernels: Sequence[Kernel]) -> tuple[Integers, list[Kernel]]:
     """Kernels with the same name are one: copies of a function with other template arguments, and JIT kernels whose
-    ordinals say no more than when they were made. For each the number of what it becomes, and those; what several
+    ordinals only order them by creation. For each the number of what it becomes, and those; what several
     become has no address, and no full name but the one that they share."""
     numbers: dict[tuple[Domain, str, str | None], int] = {}
     become: list[Kernel] = []

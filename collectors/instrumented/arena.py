@@ -3,7 +3,7 @@ allocated first, and an increment in reach of its counter. In a process full of 
 left around a place that the kernel chose, and frida crashes when it finds none.
 
 So a region is reserved in time. It holds the threads' counters, and gaps for frida in which nothing much larger than
-its blocks of code fits. While threads begin to be followed, all gaps above it are plugged, so that their first
+its blocks of code fits. While threads begin to be instrumented, all gaps above it are plugged, so that their first
 allocations come to lie in the region too: the kernel gives the highest gap that fits.
 """
 

@@ -75,7 +75,7 @@ class CacheEvent(msgspec.Struct, frozen=True):
 
 
 def events(geometry: Geometry) -> tuple[CacheEvent, ...]:
-    """All that a model with these caches tells, in the file's order."""
+    """All that a model with these caches reports, in the file's order."""
     modelled = {None, *LEVELS[: len(geometry.levels)]}
     entries = read_toml(__name__, "cache_events.toml", _File).event
     return tuple(CacheEvent(entry, geometry) for entry in entries if entry.level in modelled)

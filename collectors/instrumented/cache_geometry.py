@@ -1,4 +1,4 @@
-"""The caches that are modelled: this machine's, or what the user says of another processor's."""
+"""The caches that are modelled: this machine's, or another processor's as the user describes them."""
 
 from __future__ import annotations
 
@@ -102,15 +102,15 @@ def choose(caches: Sequence[Cache], given: dict[str, Level]) -> Geometry:
     levels = {name: given.get(name) or _level(own.get(name)) for name in LEVELS}
     for name in LEVELS[:2]:
         if levels[name] is None:
-            raise UsageError(f"the system does not tell this machine's {name} cache", f"say it: --cache {EXAMPLE}")
+            raise UsageError(f"the system does not describe this machine's {name} cache", f"--cache {EXAMPLE}")
     l1, l2, llc = (levels[name] for name in LEVELS)
     assert l1 is not None
     assert l2 is not None
     lines = {level.line_bytes for level in (l1, l2, llc) if level is not None}
     if len(lines) > 1:
-        said = " and ".join(map(str, sorted(lines)))
+        sizes = " and ".join(map(str, sorted(lines)))
         raise UsageError(
-            f"--cache: lines of {said} bytes do not go together", "give all levels with the same line: l1=64K/4/128,…"
+            f"--cache: lines of {sizes} bytes do not go together", "give all levels with the same line: l1=64K/4/128,…"
         )
     last = own.get("llc" if llc is not None else "l2")
     return Geometry(l1, l2, llc, max(1, last.shared_by) if last is not None else 1, tuple(given))
@@ -123,7 +123,7 @@ def _own(caches: Sequence[Cache]) -> dict[str, Cache]:
 
 
 def _level(cache: Cache | None) -> Level | None:
-    """None where the system does not tell enough, or something that no cache can be."""
+    """None where the system does not describe it, or something that no cache can be."""
     if cache is None or not cache.ways:
         return None
     line = cache.line_bytes or _LINE

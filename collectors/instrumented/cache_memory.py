@@ -31,7 +31,7 @@ class CacheLevel(ctypes.Structure):
 
 
 class CacheThread(ctypes.Structure):
-    """A followed thread with its caches."""
+    """An instrumented thread with its caches."""
 
     ring: int
     _fields_ = [
@@ -76,10 +76,10 @@ class CacheModel(ctypes.Structure):
 
 
 class CacheMemory:
-    """Allocated once; it lives as long as the process may run followed code."""
+    """Allocated once; it lives as long as the process may run instrumented code."""
 
     def __init__(self, geometry: Geometry | None, threads: int) -> None:
-        """Without a geometry nothing is modelled. ``threads``: how many will be followed. Raises ``OSError`` where
+        """Without a geometry nothing is modelled. ``threads``: how many will be instrumented. Raises ``OSError`` where
         there is no address space."""
         self.geometry = geometry
         self.model = CacheModel(sharing=1)

@@ -1,6 +1,6 @@
 """The cache model of a pass: which caches, who simulates them, and what came out.
 
-Every thread has an L1D and an L2 of its own; the last level belongs to as many threads as the system says processors
+Every thread has an L1D and an L2 of its own; the last level belongs to as many threads as the system lists processors
 share it. Lines go to every level that missed them, the least recently used one makes room. Nothing is prefetched, and
 a thread that writes takes a line from no other.
 """
@@ -40,17 +40,18 @@ class CacheModel:
     """The model of one engine, which must have been made with its geometry."""
 
     def __init__(self, geometry: Geometry, engine: Engine) -> None:
-        """Loads the simulator; from here on what is newly followed is recorded. Raises ``HwprofError``."""
+        """Loads the simulator; from here on what is newly instrumented is recorded. Raises ``HwprofError``."""
         from collectors.instrumented import cache_simulator
 
         self.geometry = geometry
         self._memory = engine.cache_memory
         self._simulator: Simulator = cache_simulator.load(engine)
         self._memory.begin(self._simulator.address)
-        self._accesses = self._untraced = 0  # of all that was followed
+        self._accesses = self._untraced = 0  # of all that was instrumented
 
     def end(self, edges: int) -> None:
-        """Nothing is followed any more. Raises ``HwprofError`` where there was no room for all that was executed."""
+        """Nothing is instrumented any more. Raises ``HwprofError`` where there was no room for all that was
+        executed."""
         from collectors.instrumented.cache_memory import COUNTS
 
         model = self._memory.model
@@ -60,7 +61,7 @@ class CacheModel:
         self._accesses, self._untraced = (int(counts[:, COUNTS.index(name)].sum()) for name in ("accesses", "untraced"))
 
     def events(self) -> Sequence[CacheEvent]:
-        """What it tells."""
+        """The events it reports."""
         from collectors.instrumented.cache_events import events
 
         return events(self.geometry)

@@ -1,4 +1,4 @@
-"""The compiled simulator ``native/cache.c``: by the system's compiler, or else by frida, whose code is several times
+"""The compiled simulator ``native/cache.c``: by the C compiler, or else by frida, whose code is several times
 slower but which is there anyway."""
 
 from __future__ import annotations

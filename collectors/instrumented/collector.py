@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.selftest import SelfTest
     from collectors.instrumented.tables import Tables
-    from collectors.instrumented.uninstrumented import Unfollowed
+    from collectors.instrumented.uninstrumented import UninstrumentedThreads
     from hwprof.run.manifest import EventInfo
 
 PASS: Final = "instrumented"
@@ -32,15 +32,17 @@ SLOWDOWN: Final = 2.5
 SLOWDOWN_CACHE_MODEL: Final = 15.0
 CALL_S: Final = 0.012
 """For the prediction of how long the pass takes: within a tenth for yolov8n (7 s) and yolov7 (12 s). A call brings code
-that is copied at its first execution, and kernels that are told apart."""
+that is copied at its first execution, and kernels that are kept apart."""
 
 
 class InstrumentedCollector:
-    """Follows the thread that calls the model and its OpenMP pool, and counts basic blocks. It needs a pass of its own:
-    followed code runs slower, so no time is ever taken from it."""
+    """Instruments the thread that calls the model and its OpenMP pool, and counts basic blocks. It needs a pass of its
+    own: instrumented code runs slower, so no time is ever taken from it."""
 
     name = "instrumented"
-    summary = "exact instructions, FLOPs, loads and stores by following the code, per layer and kernel, without a PMU"
+    summary = (
+        "exact instructions, FLOPs, loads and stores by instrumenting the code, per layer and kernel, without a PMU"
+    )
     place = Place.IN_PROCESS
     wants_idle = False
     passes = frozenset({PASS})
@@ -49,9 +51,9 @@ class InstrumentedCollector:
         self._context: PassContext | None = None
         self._engine: Engine | None = None
         self._self_test: SelfTest | None = None
-        self._unfollowed: Unfollowed | None = None
+        self._uninstrumented: UninstrumentedThreads | None = None
         self._first_edge = 0
-        self._told: list[int] = []  # the log's intervals in which the user was told of progress
+        self._progress: list[int] = []  # the log's intervals in which progress was reported
         self._layer_begun = False
         self._tables: Tables | None = None
         self._caches: CacheModel | None = None
@@ -61,14 +63,14 @@ class InstrumentedCollector:
     # --- Collector
 
     def availability(self) -> Availability:
-        """Whether code can be followed here."""
+        """Whether code can be instrumented here."""
         if platform.system() != "Linux":
-            return Availability(ok=False, reason=f"code is followed on Linux, not on {platform.system()}")
+            return Availability(ok=False, reason=f"code is instrumented on Linux, not on {platform.system()}")
         if platform.machine() != "x86_64":
             return Availability(
                 ok=False,
-                reason=f"code is followed on x86-64: what instructions of {platform.machine()} do is not known here,"
-                " nor how to count in their copies",
+                reason=f"code is instrumented on x86-64: what instructions of {platform.machine()} do is not known"
+                " here, nor how to count in their copies",
             )
         found = installed_frida()
         if found is None:
@@ -78,7 +80,7 @@ class InstrumentedCollector:
         return Availability(ok=True, detail={"frida": found})
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
-        """One: followed code executes the same every time, so one iteration tells everything. Simulated caches are
+        """One: instrumented code executes the same every time, so one iteration is enough. Simulated caches are
         warmed by an iteration that is not counted. Raises ``UsageError``."""
         simulates = wanted(options) is not None
         return [
@@ -97,11 +99,12 @@ class InstrumentedCollector:
         ]
 
     def start(self, context: PassContext) -> None:
-        """Follows, and tries itself; called on the main thread, after warm-up. Raises ``HwprofError``."""
+        """Begins instrumentation, and runs the self-test; called on the main thread, after warm-up. Raises
+        ``HwprofError``."""
         from collectors.instrumented.engine import Engine
         from collectors.instrumented.machine_code import loops
         from collectors.instrumented.selftest import self_test
-        from collectors.instrumented.uninstrumented import Unfollowed, thread_ids
+        from collectors.instrumented.uninstrumented import UninstrumentedThreads, thread_ids
 
         began_s = time.monotonic()
         self._context = context
@@ -110,13 +113,13 @@ class InstrumentedCollector:
         engine = self._engine = Engine(caches=geometry)
         if geometry is not None:
             self._caches = CacheModel(geometry, engine)
-        self._unfollowed = Unfollowed(thread_ids() - before)
+        self._uninstrumented = UninstrumentedThreads(thread_ids() - before)
         loops()  # read while it costs nothing
-        engine.follow()
+        engine.instrument()
         try:
             self._self_test = self_test(engine)
         except HwprofError:
-            engine.unfollow()
+            engine.uninstrument()
             raise
         self._first_edge = engine.memory.control.edges
         self._cpu_ns = time.process_time_ns()
@@ -125,11 +128,11 @@ class InstrumentedCollector:
     def stop(self) -> Collected:
         """The code runs as it stands again. ``counts`` and ``kernel_tables`` work from then on. Raises ``HwprofError``
         where counts are not complete."""
-        engine, context, self_test, unfollowed = self._engine, self._context, self._self_test, self._unfollowed
-        if engine is None or context is None or self_test is None or unfollowed is None:
+        engine, context, self_test, uninstrumented = self._engine, self._context, self._self_test, self._uninstrumented
+        if engine is None or context is None or self_test is None or uninstrumented is None:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
-        engine.unfollow()
+        engine.uninstrument()
         from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
         from collectors.instrumented.metrics import definitions
@@ -139,7 +142,7 @@ class InstrumentedCollector:
         ghz = reference_ghz()
         log = Log.of(engine.memory)
         check_complete(engine)
-        notes = engine_notes(engine, log, unfollowed, cpu_ns)
+        notes = engine_notes(engine, log, uninstrumented, cpu_ns)
         detail = engine_detail(engine, log, self_test)
         detail |= {
             "reference_ghz": round(ghz, 5),
@@ -150,7 +153,7 @@ class InstrumentedCollector:
             self._caches.end(log.edges)
             notes += self._caches.notes()
             detail["cache_model"] = self._caches.detail()
-        self._tables = Tables(log, context, engine.own_code, self._first_edge, self._told, self._caches)
+        self._tables = Tables(log, context, engine.own_code, self._first_edge, self._progress, self._caches)
         infos = self._infos()
         return Collected(
             tables={"threads": threads_table(log, context)},
@@ -170,23 +173,23 @@ class InstrumentedCollector:
         """Nothing to be done: threads were chosen at the start."""
 
     def full_reader(self) -> Callable[[], None]:
-        """Logs what every followed thread has executed since the last edge, as do all readers."""
+        """Logs what every instrumented thread has executed since the last edge, as do all readers."""
         return self._started().edge
 
     leave_reader = full_reader
 
     def enter_reader(self) -> Callable[[], None]:
-        """Before it, the user is told that the layer before is counted: between two edges of its own, so that this is
+        """Progress is reported first (the layer before is counted), between two edges of its own, so that this is
         in nobody's counts."""
         assert self._context is not None, "a reader before start"
         edge, step = self._started().edge, self._context.step
-        told, control = self._told, self._started().memory.control
+        progress, control = self._progress, self._started().memory.control
 
         def enter() -> None:
             if self._layer_begun:
                 edge()
                 step()
-                told.append(control.edges)
+                progress.append(control.edges)
             self._layer_begun = True
             edge()
 
@@ -195,7 +198,7 @@ class InstrumentedCollector:
     gap_reader = enter_reader
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
-        """The rows of the spans, without ``pass``: a row for each followed thread and event."""
+        """The rows of the spans, without ``pass``: a row for each instrumented thread and event."""
         return self._stopped().counts(spans)
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:

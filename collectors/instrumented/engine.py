@@ -1,4 +1,4 @@
-"""Follows threads of its own process with frida's Stalker: each counts the basic blocks that it executes.
+"""Instruments threads of its own process with frida's Stalker: each counts the basic blocks that it executes.
 
 Stalker copies a basic block when it is first executed and runs the copy, into which the C module (``native/``) has put
 one increment. Threads have counters of their own. Nothing is traced from outside: no ptrace, no privilege.
@@ -61,17 +61,17 @@ class Engine:
         self.openmp = OpenMP()
         self.memory = _memory(wanted, self.openmp.threads)
         self.cache_memory = CacheMemory(caches, self.openmp.threads)
-        self.following = False
+        self.instrumenting = False
         self._agent = self._attach()
-        self._each_follows = int(self._agent["follow"], 16)
-        self._each_unfollows = int(self._agent["unfollow"], 16)
+        self._instrument_address = int(self._agent["instrument"], 16)
+        self._uninstrument_address = int(self._agent["uninstrument"], 16)
         self._begin_epoch = ctypes.PYFUNCTYPE(None)(int(self._agent["beginEpoch"], 16))
         self.edge: Callable[[], None] = ctypes.PYFUNCTYPE(None)(int(self._agent["edge"], 16))
-        """Logs what every followed thread has executed since the last edge."""
-        atexit.register(self.unfollow)
+        """Logs what every instrumented thread has executed since the last edge."""
+        atexit.register(self.uninstrument)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
         self._interrupted = False
-        self._thread = 0  # that began to follow, and whose pool it is
+        self._thread = 0  # that began instrumentation, and whose pool it is
 
     @property
     def own_code(self) -> tuple[int, int]:
@@ -79,20 +79,20 @@ class Engine:
         start, size = self._agent["ownCode"]
         return int(start, 16), int(start, 16) + int(size)
 
-    def follow(self) -> None:
-        """From here on the calling thread and its OpenMP pool are followed, each by its own doing."""
-        if not self.following:
+    def instrument(self) -> None:
+        """From here on the calling thread and its OpenMP pool are instrumented, each by itself."""
+        if not self.instrumenting:
             self._begin_epoch()
             self._thread = threading.get_ident()
-            self.following = True
+            self.instrumenting = True
             with self.memory.arena.only_room():
-                self.openmp.each(self._each_follows)
+                self.openmp.each(self._instrument_address)
 
-    def unfollow(self) -> None:
+    def uninstrument(self) -> None:
         """The same threads run their own code again."""
-        if self.following:
-            self.openmp.each(self._each_unfollows)
-            self.following = False
+        if self.instrumenting:
+            self.openmp.each(self._uninstrument_address)
+            self.instrumenting = False
 
     def compile(self, source: str, name: str) -> int:
         """The address of a function of a C source that needs nothing else. Raises ``HwprofError``."""
@@ -104,19 +104,19 @@ class Engine:
             raise HwprofError(f"frida cannot compile {name}: {first_line(error)}") from error
 
     def _before_fork(self) -> None:
-        """A fork of a followed thread crashes. Others may fork: of the threads the child has only theirs."""
+        """A fork of an instrumented thread crashes. Others may fork: of the threads the child has only theirs."""
         if threading.get_ident() == self._thread:
-            self._interrupted = self.following
-            self.unfollow()
+            self._interrupted = self.instrumenting
+            self.uninstrument()
 
     def _after_fork(self) -> None:
         if self._interrupted and threading.get_ident() == self._thread:
             self._interrupted = False
-            self.follow()
+            self.instrument()
 
     def _in_child(self) -> None:
-        """There nobody is followed, and the pool is gone."""
-        self.following = False
+        """There nobody is instrumented, and the pool is gone."""
+        self.instrumenting = False
 
     def _attach(self) -> dict[str, Any]:
         import frida
@@ -164,5 +164,5 @@ def function_address(function: Any) -> int:
 
 
 def first_line(error: BaseException) -> str:
-    """The first line of what it says."""
+    """The first line of its message."""
     return (str(error).strip().splitlines() or [type(error).__name__])[0]

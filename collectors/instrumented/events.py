@@ -1,4 +1,4 @@
-"""The events that following the code gives: sums of facts over the code of some domains. Data: ``events.toml``."""
+"""The events that instrumentation gives: sums of facts over the code of some domains. Data: ``events.toml``."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
 
     @property
     def of_kernels(self) -> bool:
-        """Whether it is told of kernels too."""
+        """Whether it is reported of kernels too."""
         return self.by_kernel
 
     def weights(self) -> npt.NDArray[np.int64]:

@@ -9,7 +9,7 @@ from enum import IntEnum, auto
 
 
 class Fact(IntEnum):
-    """The index of a fact in a block's record. Instructions unless it says otherwise."""
+    """The index of a fact in a block's record. Instructions unless noted otherwise."""
 
     @staticmethod
     def _generate_next_value_(name: str, start: int, count: int, last_values: list[int]) -> int:

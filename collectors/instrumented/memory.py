@@ -32,7 +32,7 @@ Entries = npt.NDArray[np.void]
 
 
 class Context(ctypes.Structure):
-    """A followed thread."""
+    """An instrumented thread."""
 
     key: int
     tid: int
@@ -108,10 +108,10 @@ class Control(ctypes.Structure):
 
 
 class SharedMemory:
-    """Allocated once; it lives as long as the process may run followed code."""
+    """Allocated once; it lives as long as the process may run instrumented code."""
 
     def __init__(self, *, mend_epilog: bool, threads: int) -> None:
-        """``threads``: how many will be followed, or so. Raises ``OSError`` where there is no address space."""
+        """``threads``: how many will be instrumented, or so. Raises ``OSError`` where there is no address space."""
         room = min(MAX_CONTEXTS, 2 * threads + SPARE_CONTEXTS)
         self.arena = Arena(room * COUNTERS_BYTES)
         self.control = Control(mend_epilog=mend_epilog, counters=self.arena.counters, counters_room=room)
@@ -123,7 +123,7 @@ class SharedMemory:
         self.control.lock = ctypes.addressof(self._lock)
 
     def contexts(self) -> list[Context]:
-        """The followed threads, in order of first sight."""
+        """The instrumented threads, in order of first sight."""
         return list(self.control.contexts[: self.control.contexts_used])
 
     def blocks(self, context: Context) -> Blocks:
@@ -147,5 +147,5 @@ class SharedMemory:
         return np.frombuffer(ctypes.string_at(address, self.control.edges * 8), dtype=np.int64)
 
     def sizes(self) -> list[int]:
-        """Of the structures, in the order in which the C module tells its own."""
+        """Of the structures, in the order in which the C module lists its own."""
         return [ctypes.sizeof(Control), ctypes.sizeof(Context), BLOCK.itemsize]

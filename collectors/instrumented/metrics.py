@@ -1,4 +1,4 @@
-"""What follows from the counts. Data: ``metrics.toml``; names and titles are those of hardware counters' metrics."""
+"""Metrics derived from the counts. Data: ``metrics.toml``; names and titles are those of hardware counters' metrics."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a pass says of itself: whether counts are complete, notes for people, detail for the manifest, its threads."""
+"""Diagnostics of a pass: whether counts are complete, notes for people, detail for the manifest, its threads."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ import polars as pl
 from collectors.instrumented.engine import FRIDA_VERSION, Engine
 from collectors.instrumented.log import Log
 from collectors.instrumented.selftest import SelfTest
-from collectors.instrumented.uninstrumented import Unfollowed
+from collectors.instrumented.uninstrumented import UninstrumentedThreads
 from collectors.shared.counting.threads import thread_name
 from collectors.shared.symbols.jit import perf_map_of
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 
-UNFOLLOWED_SHARE: Final = 0.002
-"""Processor time of threads that were not followed that is worth a note."""
+UNINSTRUMENTED_SHARE: Final = 0.002
+"""Processor time of threads that were not instrumented that is worth a note."""
 
 
 def check_complete(engine: Engine) -> None:
@@ -25,7 +25,7 @@ def check_complete(engine: Engine) -> None:
     control = engine.memory.control
     wrong = None
     if control.undecoded:
-        wrong = f"the code has an instruction at {control.undecoded_address:#x} that cannot be followed"
+        wrong = f"the code has an instruction at {control.undecoded_address:#x} that cannot be instrumented"
     elif any(context.lost_blocks for context in engine.memory.contexts()):
         wrong = "the code has more basic blocks than there is room for"
     elif control.log_overflowed:
@@ -34,17 +34,17 @@ def check_complete(engine: Engine) -> None:
         raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
 
 
-def engine_notes(engine: Engine, log: Log, unfollowed: Unfollowed, cpu_ns: int) -> list[str]:
-    """What the user should know. ``cpu_ns``: the process's CPU time while it was followed."""
+def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads, cpu_ns: int) -> list[str]:
+    """What the user should know. ``cpu_ns``: the process's CPU time while it was instrumented."""
     found = ["counts are of user code on the calling thread and its OpenMP pool; the kernel's code is not in them"]
     if not perf_map_of(os.getpid()).exists():
         found.append("JIT kernels have no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used")
-    worked = unfollowed.worked({int(context.tid) for context in log.contexts})
+    worked = uninstrumented.worked({int(context.tid) for context in log.contexts})
     total_ns = sum(worked.values())
-    if total_ns > UNFOLLOWED_SHARE * cpu_ns:
+    if total_ns > UNINSTRUMENTED_SHARE * cpu_ns:
         busy = sorted(worked, key=lambda name: -worked[name])[:5]
         found.append(
-            f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not followed:"
+            f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not instrumented:"
             f" {', '.join(name for name in busy if worked[name] > total_ns / 20)}"
         )
     if refused := engine.memory.control.refused_contexts:
@@ -69,8 +69,8 @@ def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> dict[str, Any]:
 
 
 def threads_table(log: Log, context: PassContext) -> pl.DataFrame:
-    """The followed threads."""
-    tids = dict.fromkeys(int(followed.tid) for followed in log.contexts)
+    """The instrumented threads."""
+    tids = dict.fromkeys(int(instrumented.tid) for instrumented in log.contexts)
     rows: list[dict[str, Any]] = [
         {
             "pass": context.pass_name,

@@ -21,7 +21,7 @@ class OpenMP:
         self._library = ctypes.PyDLL(self.path) if self.path is not None else None
         if self._library is not None:
             if not hasattr(self._library, "GOMP_parallel"):
-                raise HwprofError(f"{self.path} cannot let its threads be followed: it has no GOMP_parallel")
+                raise HwprofError(f"{self.path} cannot let its threads be instrumented: it has no GOMP_parallel")
             self._library.GOMP_parallel.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_uint, ctypes.c_uint]
             self._library.GOMP_parallel.restype = None
 

@@ -1,7 +1,7 @@
 """Whether counting can be trusted on this machine: tried in the worker at every start, in a few milliseconds.
 
-Loops of known length come out exact on every followed thread, vector and mask registers survive the ways between basic
-blocks, and the fault that would corrupt them was found and mended.
+Loops of known length come out exact on every instrumented thread, vector and mask registers survive the ways between
+basic blocks, and the fault that would corrupt them was found and mended.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class SelfTest:
 
 
 def self_test(engine: Engine) -> SelfTest:
-    """Tries the engine, which must be following. Raises ``HwprofError`` with the first thing that does not hold."""
+    """Tries the engine, which must be instrumenting. Raises ``HwprofError`` with the first thing that does not hold."""
     flags = processor_flags()
     contexts = engine.memory.contexts()
     if len(contexts) < engine.openmp.threads:
-        raise _failed(f"{len(contexts)} of {engine.openmp.threads} threads are followed")
+        raise _failed(f"{len(contexts)} of {engine.openmp.threads} threads are instrumented")
     mended = [context.mended for context in contexts]
     if engine.memory.control.mend_epilog and not all(mended):
         raise _failed("frida's fault with AVX-512 registers was not found where it is mended")
@@ -98,5 +98,5 @@ def _try_registers(width: int) -> None:
 
 def _failed(why: str) -> HwprofError:
     return HwprofError(
-        f"the self-test of counting by following the code failed: {why}", "leave it out with --no-instrumented"
+        f"the self-test of counting by instrumenting the code failed: {why}", "leave it out with --no-instrumented"
     )

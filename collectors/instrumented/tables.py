@@ -25,7 +25,7 @@ from hwprof.collector.contract import CountedSpan, PassContext
 
 @dataclass(frozen=True)
 class Tally:
-    """What was executed and what is told of it."""
+    """What was executed, as rows."""
 
     sums: Sums
     events: Sequence[Event]
@@ -36,19 +36,19 @@ class Tally:
 class Tables:
     """What a complete log comes to.
 
-    ``own_code``: where what counts lies. ``first_edge``: the log's edge that the spans' edge 0 is. ``telling``: the
-    log's intervals in which the user was told of progress, which are nobody's.
+    ``own_code``: where what counts lies. ``first_edge``: the log's edge that the spans' edge 0 is. ``progress``: the
+    log's intervals in which progress was reported, which are nobody's.
     """
 
     log: Log
     context: PassContext
     own_code: tuple[int, int]
     first_edge: int
-    telling: Sequence[int]
+    progress: Sequence[int]
     caches: CacheModel | None
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
-        """The rows of the spans, without ``pass``: a row for each followed thread and event."""
+        """The rows of the spans, without ``pass``: a row for each instrumented thread and event."""
         edges = np.array([(span.begin_edge, span.end_edge) for span in spans], dtype=np.int64).reshape(-1, 2)
         windows_ns = np.diff(self.log.times_ns[self._edges[edges]], axis=1)[:, 0]
         frames = []
@@ -69,9 +69,9 @@ class Tables:
 
     @cached_property
     def _edges(self) -> Integers:
-        """For each edge of the spans its number in the log, which has those around progress beside."""
-        before_telling = np.array(self.telling, dtype=np.int64) - 1
-        return np.setdiff1d(np.arange(self.first_edge, self.log.edges), before_telling)
+        """For each edge of the spans its number in the log, which also has those around progress."""
+        before_progress = np.array(self.progress, dtype=np.int64) - 1
+        return np.setdiff1d(np.arange(self.first_edge, self.log.edges), before_progress)
 
     @cached_property
     def _tallies(self) -> list[Tally]:
@@ -81,9 +81,9 @@ class Tables:
         numbers, found = resolver(os.getpid(), known).resolve(starts_of(self.log))
         becomes, kernels = merged(found)
         numbers = becomes[numbers]
-        tallies = [Tally(add_up(self.log, numbers, kernels).without(self.telling), events(), PROVENANCE)]
+        tallies = [Tally(add_up(self.log, numbers, kernels).without(self.progress), events(), PROVENANCE)]
         if self.caches is not None:
-            sums = self.caches.add_up(self.log, numbers, kernels).without(self.telling)
+            sums = self.caches.add_up(self.log, numbers, kernels).without(self.progress)
             tallies.append(Tally(sums, self.caches.events(), cache_events.PROVENANCE))
         return tallies
 

@@ -1,4 +1,4 @@
-"""The threads of the process that are not followed, and how much they work meanwhile."""
+"""The threads of the process that are not instrumented, and how much they work meanwhile."""
 
 from __future__ import annotations
 
@@ -20,23 +20,23 @@ def thread_ids() -> set[int]:
     return {int(task.name) for task in Path("/proc/self/task").iterdir()}
 
 
-class Unfollowed:
+class UninstrumentedThreads:
     """Watches every thread but the ones that the engine brought."""
 
     def __init__(self, own: Collection[int]) -> None:
         self._own = set(own)
         self._process_ns, self._began_ns = _times()
 
-    def worked(self, followed: Collection[int]) -> dict[str, int]:
-        """By thread (name and number) the CPU time in nanoseconds since the beginning, without the followed ones; what
-        nobody who is still there has used is that of threads that have ended."""
+    def worked(self, instrumented: Collection[int]) -> dict[str, int]:
+        """By thread (name and number) the CPU time in nanoseconds since the beginning, without the instrumented ones;
+        what nobody who is still there has used is that of threads that have ended."""
         process_ns, now_ns = _times()
         spent = {tid: time_ns - self._began_ns.get(tid, 0) for tid, time_ns in now_ns.items()}
         ended_ns = process_ns - self._process_ns - sum(spent.values())
         others = {
             f"{thread_name(tid) or 'a thread'} ({tid})": spent_ns
             for tid, spent_ns in spent.items()
-            if tid not in followed and tid not in self._own
+            if tid not in instrumented and tid not in self._own
         }
         return {**others, ENDED: max(ended_ns, 0)}
 

@@ -1,4 +1,4 @@
-"""What oneDNN says it executes (its verbose mode): primitives with implementation, data types, layouts and time."""
+"""What oneDNN reports to execute (its verbose mode): primitives with implementation, data types, layouts and time."""
 
 from collectors.onednn_verbose.collector import OnednnVerboseCollector
 

@@ -55,7 +55,7 @@ class OnednnVerboseCollector:
         return Availability(True)
 
     def worker_environment(self) -> Mapping[str, str]:
-        """Lines with their time; the variable alone makes oneDNN say nothing."""
+        """Lines with their time; the variable alone makes oneDNN print nothing."""
         return STAMPS
 
     def start(self, context: PassContext) -> None:
@@ -83,23 +83,23 @@ class OnednnVerboseCollector:
         """What was reported; what others wrote to standard output meanwhile is put where it belongs."""
         if self._raw is None or not self._raw.exists():
             return Collected(notes=["oneDNN was never asked to report"])
-        said = parse(self._raw.read_text(encoding="utf-8", errors="replace").splitlines())
-        for line in said.other:
+        report = parse(self._raw.read_text(encoding="utf-8", errors="replace").splitlines())
+        for line in report.other:
             print(line)
         clock = clocks.fit(CLOCK, self._brackets)
         clock = ClockRecord(clock.name, clock.offset_ns, clock.drift, clock.at_ns, clock.error_ns + RESOLUTION_NS)
         return Collected(
-            tables={"primitives": _table(said, clock)},
-            notes=_notes(said),
+            tables={"primitives": _table(report, clock)},
+            notes=_notes(report),
             clocks=[clock],
             detail={
                 "file": RAW_FILE,
-                "primitives": len(said.primitives),
-                "not_understood": said.not_understood,
-                "version": said.version,
-                "instruction_set": said.instruction_set,
+                "primitives": len(report.primitives),
+                "not_understood": report.not_understood,
+                "version": report.version,
+                "instruction_set": report.instruction_set,
                 "machine_flags": _vector_flags(),
-                "held_to": _held_to(),
+                "restricted_to": _restricted_to(),
             },
         )
 
@@ -129,19 +129,21 @@ def _vector_flags() -> list[str]:
     return sorted(flag for flag in cpuinfo().flags if flag.startswith(("sse4", "avx", "amx", "asimd", "sve")))
 
 
-def _held_to() -> str | None:
+def _restricted_to() -> str | None:
     """The variable by which the user forbids oneDNN newer instructions, as it is set."""
     limits = [f"{name}={os.environ[name]}" for name in LIMITS if name in os.environ]
     return limits[0] if limits else None
 
 
-def _notes(said: Verbose) -> list[str]:
+def _notes(report: Verbose) -> list[str]:
     notes = []
-    if said.not_understood:
-        notes.append(f"{said.not_understood} lines of oneDNN's report were not understood; they are kept in {RAW_FILE}")
-    if said.primitives and all(primitive.begin_ns is None for primitive in said.primitives):
-        notes.append(f"oneDNN {said.version or ''} gives no times: its primitives cannot be joined to layers")
-    if not said.primitives and not said.not_understood:
+    if report.not_understood:
+        notes.append(
+            f"{report.not_understood} lines of oneDNN's report were not understood; they are kept in {RAW_FILE}"
+        )
+    if report.primitives and all(primitive.begin_ns is None for primitive in report.primitives):
+        notes.append(f"oneDNN {report.version or ''} gives no times: its primitives cannot be joined to layers")
+    if not report.primitives and not report.not_understood:
         notes.append(
             "the reported iterations executed no primitive of oneDNN: PyTorch keeps small float32 convolutions of one"
             " image (JIT kernels with names are then of the iterations before)"
@@ -149,7 +151,7 @@ def _notes(said: Verbose) -> list[str]:
     return notes
 
 
-def _table(said: Verbose, clock: ClockRecord) -> pl.DataFrame:
+def _table(report: Verbose, clock: ClockRecord) -> pl.DataFrame:
     """The ``primitives`` rows, without ``pass``, on the monotonic clock."""
     import polars as pl
 
@@ -161,7 +163,7 @@ def _table(said: Verbose, clock: ClockRecord) -> pl.DataFrame:
             "order": order,
             "begin_ns": None if primitive.begin_ns is None else clocks.to_monotonic(clock, primitive.begin_ns),
         }
-        for order, primitive in enumerate(said.primitives)
+        for order, primitive in enumerate(report.primitives)
     ]
     columns = {name: dtype for name, dtype in TABLES["primitives"].items() if name != "pass"}
     return pl.DataFrame(rows, schema=columns)

@@ -1,4 +1,4 @@
-"""oneDNN's verbose text: which primitives were executed, and what the library says of itself.
+"""oneDNN's verbose text: which primitives were executed, and what the library reports of itself.
 
 A line of it names its fields only once, in a header (``…,info,template:operation,engine,…``), and versions differ in
 the words that stand before them, in their order and in whether there is a time stamp. So fields are found by the header
@@ -60,7 +60,7 @@ class Primitive:
 
 @dataclass
 class Verbose:
-    """All that was said."""
+    """All that was reported."""
 
     primitives: list[Primitive] = field(default_factory=list)
     version: str | None = None
@@ -97,7 +97,7 @@ def parse(lines: Iterable[str]) -> Verbose:
 
 
 def _words(text: str) -> tuple[str, list[str]]:
-    """What a line is about, and its words without those that only say so."""
+    """What a line is about, and its words without those that only name it."""
     words = text.rstrip("\r\n").split(",")
     if VERSION_WORD.fullmatch(words[0]):
         words = words[1:]

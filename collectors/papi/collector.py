@@ -50,7 +50,7 @@ class PapiCollector(CountingCollector[ThreadSets]):
     # --- Collector
 
     def availability(self) -> Availability:
-        """Whether PAPI counts anything; notes and ``detail`` tell which events it cannot, why, and what would help."""
+        """Whether PAPI counts anything; notes and ``detail`` list which events it cannot, why, and what would help."""
         try:
             plan = self._plan(threading.get_native_id())
         except HwprofError as error:
@@ -109,7 +109,7 @@ class PapiCollector(CountingCollector[ThreadSets]):
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each event and each thread read at both edges.
 
-        PAPI tells no times. It pins its sets, so they count whenever their thread runs: enabled and running time are
+        PAPI reports no times. It pins its sets, so they count whenever their thread runs: enabled and running time are
         the task clock's, which is in every set.
         """
         import polars as pl

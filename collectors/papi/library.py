@@ -30,7 +30,7 @@ VERSIONS: Final = tuple((major, minor) for major in (7, 6) for minor in range(10
 INSTALL: Final = f"sudo apt-get install libpapi-dev, or pip install python-papi, or {ENVIRONMENT}=/path/to/libpapi.so"
 NEWER: Final = f"install a newer PAPI (sudo apt-get install libpapi-dev), or name it: {ENVIRONMENT}=/path/to/libpapi.so"
 
-# papi.h: error codes that are told apart
+# papi.h: error codes that are distinguished
 ESYS: Final = -3
 ENOEVNT: Final = -7
 ECNFLCT: Final = -8

@@ -1,4 +1,4 @@
-"""What the PAPI collector says of its plan: notes for people, detail for the manifest."""
+"""The PAPI collector's plan as notes for people and detail for the manifest."""
 
 from __future__ import annotations
 

@@ -70,7 +70,9 @@ def make_plan(papi: Papi, names: Iterable[str] | None, *, kernel: bool | None, m
     plan.events = {event.name: event for event in usable if event.name in counted}
     for event in usable:
         if event.name not in counted:
-            plan.dropped[event.name] = Unavailable(f"{event.name} gets no hardware counter beside software events")
+            plan.dropped[event.name] = Unavailable(
+                f"{event.name} gets no hardware counter together with software events"
+            )
     if not plan.hardware and not perf_event.core_pmu_counts():  # the one reason behind all of them
         hardware = [event.name for event in selection.events.values() if event.kind == "hardware"]
         plan.dropped |= dict.fromkeys(hardware, why_no_hardware())
@@ -152,25 +154,25 @@ def pack(papi: Papi, events: Sequence[Event], bundles: Iterable[Sequence[str]] =
     chunks: list[tuple[str, ...]] = []
     whole = [tuple(name for name in dict.fromkeys(bundle) if name in rest) for bundle in bundles]
     for bundle in dict.fromkeys([*filter(None, whole), *((name,) for name in rest)]):
-        for piece in [bundle] if fits(bundle) else [(name,) for name in bundle]:
-            _place(piece, chunks, fits)
+        for part in [bundle] if fits(bundle) else [(name,) for name in bundle]:
+            _place(part, chunks, fits)
     chunks = [tuple(sorted(chunk, key=rest.index)) for chunk in chunks]
-    beside_core = [(*core, *chunk, *software) for chunk in chunks if fits(chunk)]
+    with_core = [(*core, *chunk, *software) for chunk in chunks if fits(chunk)]
     without_core = [(*chunk, *software) for chunk in chunks if not fits(chunk) and fits(chunk, ())]
-    if core and not beside_core:
-        beside_core = [(*core, *software)]
-    return [*beside_core, *without_core] or [software]
+    if core and not with_core:
+        with_core = [(*core, *software)]
+    return [*with_core, *without_core] or [software]
 
 
-def _place(piece: tuple[str, ...], chunks: list[tuple[str, ...]], fits: Callable[[tuple[str, ...]], bool]) -> None:
-    """Adds the piece to a chunk that it fits into, best one that has parts of it already; else makes a new one."""
-    by_overlap = sorted(range(len(chunks)), key=lambda number: -len(set(piece) & set(chunks[number])))
+def _place(part: tuple[str, ...], chunks: list[tuple[str, ...]], fits: Callable[[tuple[str, ...]], bool]) -> None:
+    """Adds the part to a chunk that it fits into, best one that has parts of it already; else makes a new one."""
+    by_overlap = sorted(range(len(chunks)), key=lambda number: -len(set(part) & set(chunks[number])))
     for number in by_overlap:
-        joined = tuple(dict.fromkeys((*chunks[number], *piece)))
+        joined = tuple(dict.fromkeys((*chunks[number], *part)))
         if joined == chunks[number] or fits(joined):
             chunks[number] = joined
             return
-    chunks.append(piece)
+    chunks.append(part)
 
 
 def counts_together(papi: Papi, names: Sequence[str]) -> bool:

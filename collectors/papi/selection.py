@@ -67,7 +67,7 @@ def _want(metric: MetricFacts, selection: PapiSelection, papi: Papi, *, asked_fo
     recipe = file.recipes.get(metric.name)
     if recipe is None:
         if asked_for:
-            selection.dropped[metric.name] = Unavailable("no preset of PAPI's tells it", "perf's own events may")
+            selection.dropped[metric.name] = Unavailable("no PAPI preset measures it", "perf's own events may")
         return
     made = definition(metric, [(catalogue.PAPI, recipe)], frozenset())
     described = file.named()

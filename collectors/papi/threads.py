@@ -17,7 +17,7 @@ class ThreadSets(ThreadCounters):
         """Opens every set, stopped. Without ``attach`` the thread must be the calling one. Raises ``EndedError`` or
         ``RefusedError``."""
         super().__init__(tid)
-        self.cpu_ns = cpu_time_ns(tid)  # processor time since its birth, at the last look
+        self.cpu_ns = cpu_time_ns(tid)  # processor time since its creation, at the last read
         self.sets: list[int] = []  # PAPI's numbers, by number in the plan
         self._papi = plan.papi
         self._counting: int | None = None

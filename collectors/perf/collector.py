@@ -46,7 +46,7 @@ class PerfCollector(CountingCollector[ThreadGroups]):
     # --- Collector
 
     def availability(self) -> Availability:
-        """Whether anything can be counted; notes and ``detail`` tell which events cannot, why, and what would help."""
+        """Whether anything can be counted; notes and ``detail`` list which events cannot, why, and what would help."""
         try:
             plan = self._plan()
         except NotAllowedError as error:

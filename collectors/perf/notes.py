@@ -1,4 +1,4 @@
-"""What the perf collector says of its plan: notes for people, detail for the manifest."""
+"""The perf collector's plan as notes for people and detail for the manifest."""
 
 from __future__ import annotations
 

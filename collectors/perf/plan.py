@@ -191,12 +191,12 @@ class _Packer:
 
     def _schedulable(self, event_set: EventSet) -> list[EventSet]:
         """The set if the kernel schedules all its parts, else sets of parts that it does schedule."""
-        pieces = [self._pieces(part) for part in event_set.parts]
-        possible = [part for part in pieces if part]
+        split = [self._fitting_parts(part) for part in event_set.parts]
+        possible = [part for part in split if part]
         number = max(map(len, possible), default=0)
         return [EventSet(tuple(part[index % len(part)] for part in possible)) for index in range(number)]
 
-    def _pieces(self, part: Part) -> list[Part]:
+    def _fitting_parts(self, part: Part) -> list[Part]:
         if self._schedules(part):
             return [part]
         hardware = [event for event in part.events if event.kind == "hardware"]
@@ -207,13 +207,14 @@ class _Packer:
         if len(units) < 2:
             for event in hardware:
                 self._plan.dropped[event.name] = Unavailable(
-                    f"opens but never gets a hardware counter beside others: {self._holder.reason}", self._holder.remedy
+                    f"opens but never gets a hardware counter together with others: {self._holder.reason}",
+                    self._holder.remedy,
                 )
             return [Part(None, software)] if software else []
         self._split += [event.name for event in hardware if event.name not in self._split]
         middle = (len(units) + 1) // 2
         halves = [tuple(event for unit in half for event in unit) for half in (units[:middle], units[middle:])]
-        return [piece for half in halves for piece in self._pieces(replace(part, events=half + software))]
+        return [smaller for half in halves for smaller in self._fitting_parts(replace(part, events=half + software))]
 
 
 def _torn_metrics(selection: Selection, sets: Sequence[EventSet]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What all threads counted in a pass, kept to tell what the counts do not show: multiplexing, uncounted time, events
+"""What all threads counted in a pass, kept to report what the counts do not show: multiplexing, uncounted time, events
 that never moved."""
 
 from __future__ import annotations

@@ -33,8 +33,8 @@ WHOLE_SHARE: Final = 0.95
 class Trial:
     """Tries events out. ``cpus``: of hybrids, the processors on which each PMU counts.
 
-    Where others count on the same threads, such as a sampler, the kernel lets groups that do not fit beside theirs take
-    turns with them. ``in_turns``: a group that counts for a part of its time will do.
+    Where others count on the same threads, such as a sampler, the kernel lets groups that do not fit next to theirs
+    take turns with them. ``in_turns``: a group that counts for a part of its time will do.
     """
 
     def __init__(self, opening: Opening, cpus: Mapping[str | None, Collection[int]], root: Path = ROOT) -> None:

@@ -33,8 +33,8 @@ class Stacks:
 
 
 class Chains:
-    """The callers of samples. A chain is told by 64 bits that all its addresses go into: of a million chains, two are
-    taken for one with a probability of 1 in 10⁷."""
+    """The callers of samples. A chain is identified by 64 bits that all its addresses go into: of a million chains, two
+    are taken for one with a probability of 1 in 10⁷."""
 
     def __init__(self) -> None:
         self._numbers: dict[int, int] = {}

@@ -18,7 +18,7 @@ _LINE: Final = re.compile(
     r"(?P<begin>[0-9a-f]+)-(?P<end>[0-9a-f]+) (?P<rights>\S{4}) (?P<offset>[0-9a-f]+) \S+ \d+\s*(?P<file>.*)"
 )
 NO_FILE: Final = "//anon"
-"""As the kernel's own records say it."""
+"""As the kernel's own records name it."""
 
 
 def parse_maps(text: str, pid: int, time_ns: int) -> list[Mapping]:

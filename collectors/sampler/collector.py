@@ -23,7 +23,7 @@ RECORD_FILE: Final = "records.bin"
 
 
 class SamplerCollector:
-    """Samples every thread of the worker, from beside it.
+    """Samples every thread of the worker from the supervisor.
 
     Everything happens in the supervisor's process: the kernel writes samples into rings that the worker never sees, so
     neither a thread, nor memory, nor a lock of the sampler's is in what is measured, and samples survive a worker that
@@ -145,7 +145,7 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
     try:
         jit_kernels = keep_perf_map(context.pid, context.raw)
         named = naming.name(samples, stacks, recorder.own_mappings(), jit_kernels)
-    except Exception as error:  # samples without names still tell where the time goes: by layer, by thread
+    except Exception as error:  # samples without names still show where the time goes: by layer, by thread
         jit_kernels, named = [], naming.nameless(samples, stacks, error)
     switches, unexplained = tables.switches_table(recording.switches), []
     try:

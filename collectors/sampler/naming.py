@@ -110,7 +110,7 @@ def name(
 
 
 def nameless(samples: pl.DataFrame, stacks: pl.DataFrame, error: Exception) -> Named:
-    """What there is where naming has failed: all code is unknown, and the reason is told."""
+    """What there is where naming has failed: all code is unknown, and the reason is reported."""
     unknown = pl.lit(0, dtype=pl.Int32).alias("kernel")
     why = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
     return Named(samples.with_columns(unknown), stacks.with_columns(unknown), kernels_table([UNKNOWN]), why)
@@ -160,7 +160,7 @@ def _epochs(mappings: Sequence[Mapping], since_ns: int) -> list[tuple[int | None
 
 
 def _same_code(mapping: Mapping, earlier: Mapping) -> bool:
-    """Whether both say the same of an address that they have in common."""
+    """Whether both agree on each address that they have in common."""
     if mapping.file != earlier.file:
         return False
     anonymous = mapped(mapping).is_anonymous

@@ -58,7 +58,7 @@ def sampling_notes(plan: Plan, recorder: Recorder, detail: dict[str, Any]) -> li
     if recorder.failure is not None:
         notes.append(f"samples are missing, since emptying the rings failed: {recorder.failure}")
     if recorder.lost:
-        notes.append(f"{recorder.lost} births of threads and loadings of libraries were missed: too many at once")
+        notes.append(f"{recorder.lost} records of thread creation and library loading were lost: too many at once")
     if detail["lost"]:
         notes.append(
             f"{detail['lost']} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"

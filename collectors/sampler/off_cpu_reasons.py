@@ -1,4 +1,4 @@
-"""What threads waited for while they were off their processor. Data: ``off_cpu_reasons.toml``."""
+"""What threads waited for while they were off-CPU. Data: ``off_cpu_reasons.toml``."""
 
 from __future__ import annotations
 
@@ -106,14 +106,14 @@ def with_reasons(switches: pl.DataFrame, switch_outs: Sequence[SwitchOut], mappi
     """The rows of ``switches`` with ``reason`` and ``function``: null where the thread was preempted, and where nobody
     knows. A switch-out is sampled right before the switch that it belongs to. ``mappings``: the process's own, as
     names of code want them."""
-    told = pl.DataFrame(
+    sampled = pl.DataFrame(
         {
             "tid": [one.tid for one in switch_outs],
-            "recorded_ns": [one.time_ns for one in switch_outs],
+            "sampled_ns": [one.time_ns for one in switch_outs],
             "switch_out": range(len(switch_outs)),
         },
-        schema={"tid": pl.Int32, "recorded_ns": pl.Int64, "switch_out": pl.Int64},
-    ).sort("recorded_ns")
+        schema={"tid": pl.Int32, "sampled_ns": pl.Int64, "switch_out": pl.Int64},
+    ).sort("sampled_ns")
     numbered = switches.drop("reason", "function", strict=False).with_row_index("row")
     before = pl.col("in_ns").shift(1).over("tid", order_by="row").fill_null(-1)
     joined = (
@@ -121,9 +121,9 @@ def with_reasons(switches: pl.DataFrame, switch_outs: Sequence[SwitchOut], mappi
         .drop_nulls("out_ns")
         .sort("out_ns")
         .join_asof(
-            told, left_on="out_ns", right_on="recorded_ns", by="tid", strategy="backward", check_sortedness=False
+            sampled, left_on="out_ns", right_on="sampled_ns", by="tid", strategy="backward", check_sortedness=False
         )
-        .filter((pl.col("recorded_ns") >= pl.col("since_ns")) & ~pl.col("preempted"))
+        .filter((pl.col("sampled_ns") >= pl.col("since_ns")) & ~pl.col("preempted"))
     )
     rows, which = joined["row"].to_list(), joined["switch_out"].to_list()
     found = explain([switch_outs[number] for number in which], mappings, Resolver(mappings, vdso=vdso()))

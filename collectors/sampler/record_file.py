@@ -32,7 +32,7 @@ class Recording:
 
 
 def read_record_file(file: Path, *, reading: bool, switch_out_events: Collection[int] = ()) -> Recording:
-    """Decodes the file block by block. ``switch_out_events``: the events that say why threads leave their processor."""
+    """Decodes the file block by block. ``switch_out_events``: the events that sample switch-outs."""
     with file.open("rb") as handle, mapped(handle) as data:
         return decode_all(data, reading=reading, switch_out_events=switch_out_events)
 

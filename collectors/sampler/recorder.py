@@ -1,6 +1,6 @@
 """Watching a process: samples every thread that it has or gets, and empties the rings into a file.
 
-All of it happens in this process, in a thread that sleeps until a ring is half full or a thread is born: the watched
+All of it happens in this process, in a thread that sleeps until a ring is half full or a thread is created: the watched
 one has neither a thread nor memory nor a lock of the sampler's in it. What a drain costs is one write to a file.
 """
 
@@ -50,14 +50,14 @@ class Recorder:
         self._sampling = False
         self.failure: Exception | None = None  # why not all samples are there
         self.events: dict[int, Clock] = {}  # every sampling event there was, by number
-        self.switch_out_events: set[int] = set()  # the events that tell why threads leave their processor, by number
+        self.switch_out_events: set[int] = set()  # the events that sample switch-outs, by number
         self.mappings: list[Mapping] = []
         self.refused: dict[int, str] = {}  # tid -> why it is not sampled
         self.missed = 0  # threads that had ended before they could be sampled
         self._names: dict[int, str] = {}  # by tid
         self.sampled: set[int] = set()
         self.counted = 0  # of the event, by all threads, sampled or not
-        self.lost = 0  # records of births and mappings
+        self.lost = 0  # records of task events and mappings
         self.drained_bytes = 0
         self.ring_bytes = 0  # the smallest
         self._record_file = os.open(record_file, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o644)
@@ -82,7 +82,7 @@ class Recorder:
                 raise HwprofError(f"cannot sample the main thread: {reason}")
 
     def drain(self) -> None:
-        """Empties all rings; looks for threads that no birth told of."""
+        """Empties all rings; looks for threads whose creation was not recorded."""
         with self._lock:
             if self._sampling:
                 self._sample(threads_of(self._pid))
@@ -128,7 +128,7 @@ class Recorder:
                         return
                     with self._lock:
                         self._attend(fd, hung_up=bool(happened & (select.EPOLLHUP | select.EPOLLERR)))
-        except Exception as error:  # told at the end; what there is by then is kept
+        except Exception as error:  # reported at the end; what there is by then is kept
             self.failure = error
 
     def _attend(self, fd: int, *, hung_up: bool) -> None:
@@ -143,7 +143,7 @@ class Recorder:
             if hung_up:
                 self._poll.unregister(fd)
 
-    # --- births and mappings
+    # --- task events and mappings
 
     def _watch_task_events(self) -> None:
         """On every processor that is there; those that go off line on the way are not."""
@@ -167,11 +167,11 @@ class Recorder:
         self.mappings += batch.mappings
         self._names |= {one.tid: one.name for one in batch.renamings if one.pid == self._pid}
         if self._sampling:
-            born = [birth.tid for birth in batch.births if birth.pid == self._pid]
-            for tid in born:
+            created = [one.tid for one in batch.created_threads if one.pid == self._pid]
+            for tid in created:
                 if tid in self._threads:  # the number of a thread whose end was not seen yet
                     self._finish(self._threads[tid])
-            self._sample(born)
+            self._sample(created)
 
     # --- threads
 

@@ -98,7 +98,7 @@ class Switches:
 
 @dataclass(frozen=True)
 class Mapping:
-    """A piece of a file, or of memory without one, that became part of a process's executable addresses."""
+    """A range of a file, or of memory without one, that became part of a process's executable addresses."""
 
     time_ns: int
     pid: int
@@ -110,7 +110,7 @@ class Mapping:
 
 
 @dataclass(frozen=True)
-class Birth:
+class CreatedThread:
     """A thread that began; ``pid`` is another process's where a child process was forked."""
 
     time_ns: int
@@ -134,7 +134,7 @@ class Batch:
     samples: Samples
     switches: Switches
     mappings: list[Mapping] = field(default_factory=list)
-    births: list[Birth] = field(default_factory=list)
+    created_threads: list[CreatedThread] = field(default_factory=list)
     renamings: list[Renaming] = field(default_factory=list)
     switch_outs: list[SwitchOut] = field(default_factory=list)
     lost: int = 0  # records that found no room, or that the hardware dropped
@@ -142,8 +142,8 @@ class Batch:
 
 
 class Decoder:
-    """Decodes a stream piece by piece, so that memory stays bounded. ``damaged_bytes`` is what of whole records made no
-    sense. ``switch_out_events``: the numbers of the events whose samples say why a thread left its processor."""
+    """Decodes a stream block by block, so that memory stays bounded. ``damaged_bytes`` is what of whole records made no
+    sense. ``switch_out_events``: the numbers of the events that sample switch-outs."""
 
     def __init__(self, *, reading: bool, switch_out_events: Collection[int] = ()) -> None:
         self._reading = reading
@@ -153,7 +153,7 @@ class Decoder:
 
     def decode(self, data: bytes | memoryview) -> tuple[Batch, int]:
         """The whole records at the beginning of ``data``, and how many bytes they have. What is behind them is a record
-        that is cut off, or one whose size is impossible, after which nothing tells where the next one begins."""
+        that is cut off, or one whose size is impossible, after which the next one's begin is unknown."""
         at, used = record_offsets(data)
         return self._batch(np.frombuffer(data, dtype=np.uint64, count=used // WORD), at), used
 
@@ -174,7 +174,7 @@ class Decoder:
             switch_outs=self._switch_outs(words, sampled[0][leaves], sampled[2][leaves]),
             switches=_switches(words, *of(RECORD_SWITCH)),
             mappings=list(_mappings(words, *of(RECORD_MMAP2))),
-            births=list(_births(words, *of(RECORD_FORK))),
+            created_threads=list(_created_threads(words, *of(RECORD_FORK))),
             renamings=list(_renamings(words, *of(RECORD_COMM))),
             lost=_total(words, of(RECORD_LOST)[0] + 2) + _total(words, of(RECORD_LOST_SAMPLES)[0] + 1),
             throttled=len(of(RECORD_THROTTLE)[0]),
@@ -260,9 +260,11 @@ def _mappings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterato
         )
 
 
-def _births(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Birth]:
+def _created_threads(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[CreatedThread]:
     for begin in at.tolist():
-        yield Birth(time_ns=int(words[begin + 3]), pid=int(words[begin + 1] & _LOW), tid=int(words[begin + 2] & _LOW))
+        yield CreatedThread(
+            time_ns=int(words[begin + 3]), pid=int(words[begin + 1] & _LOW), tid=int(words[begin + 2] & _LOW)
+        )
 
 
 def _renamings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[Renaming]:

@@ -22,7 +22,7 @@ CYCLES: Final = "cycles"
 CPU_CLOCK: Final = "cpu-clock"
 INSTRUCTIONS: Final = "instructions"
 LLC_METRIC: Final = "llc_mpki"
-"""The metric whose recipe tells, on each processor, which events are misses of the last-level cache."""
+"""The metric whose recipe names each processor's events for misses of the last-level cache."""
 
 _SUM: Final = re.compile(r'\(?\s*([+-]?\s*"[^"]+"(?:\s*[+-]\s*"[^"]+")*)\s*\)?')
 _TERM: Final = re.compile(r'([+-]?)\s*"([^"]+)"')
@@ -102,8 +102,8 @@ CLOCK_OF_PROCESSOR_TIME: Final = Clock(CPU_CLOCK, Code(perf_event.TYPE_SOFTWARE,
 
 
 def candidates(kind: Kind, most_precise: int) -> list[Clock]:
-    """The clocks that one kind of core may have, the most telling first: with all deltas, without misses, alone; each
-    as precise as the PMU can, then less so. A delta is worth more than precision, since what is looked at are
+    """The clocks that one kind of core may have, the most informative first: with all deltas, without misses, alone;
+    each as precise as the PMU can, then less so. A delta is worth more than precision, since what is looked at are
     functions."""
     cycles = _countable(kind, CYCLES)
     if cycles is None:
@@ -124,7 +124,7 @@ def candidates(kind: Kind, most_precise: int) -> list[Clock]:
 
 
 def most_precise(pmu: str, root: Path) -> int:
-    """How precise the PMU's samples can be, as sysfs says; 0 where it says nothing: Arm's drivers take any wish and
+    """How precise the PMU's samples can be, as sysfs reports it; 0 where it does not: Arm's drivers take any wish and
     fulfil none."""
     try:
         return int((root / DEVICES / pmu / "caps/max_precise").read_text())

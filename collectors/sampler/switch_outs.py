@@ -1,7 +1,7 @@
 """Why threads leave their processor: a sample at each switch-out, with what the kernel and the program were in.
 
 Records are the sampler's, but hold no counters; behind the callers come the program's registers and the innermost
-piece of its stack, by which the callers can be told in code without frame pointers too.
+part of its stack, from which the callers are found in code without frame pointers too.
 """
 
 from __future__ import annotations

@@ -24,7 +24,7 @@ _IOC_SET_OUTPUT: Final = 0x2405
 
 
 class SampledThread:
-    """A thread's clocks, switched off at first, and its ring. ``events`` says which clock each event number is,
+    """A thread's clocks, switched off at first, and its ring. ``events``: which clock each event number is,
     ``switch_out_event``: the number of the event that samples the thread's switch-outs (None: there is none)."""
 
     def __init__(self, plan: Plan, tid: int) -> None:
@@ -95,8 +95,8 @@ class SampledThread:
 
 
 class TaskEventWatcher:
-    """Tells of births, names and new executable mappings in a process, from its first thread on: an event that never
-    happens, inherited by every thread that is born, on each processor, as inherited events with a ring must be."""
+    """Records thread creation, names and new executable mappings of a process, from its first thread on: a dummy event,
+    inherited by every new thread, on each processor, as inherited events with a ring must be."""
 
     def __init__(self, pid: int, cpu: int) -> None:
         """Raises ``OSError``, or ``RefusedError`` where there is no memory for its ring."""

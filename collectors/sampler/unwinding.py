@@ -1,4 +1,4 @@
-"""The callers of a thread that waits, from its registers and the innermost piece of its stack."""
+"""The callers of a thread that waits, from its registers and the innermost part of its stack."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from collectors.shared.symbols.mappings import Mapping
 from collectors.shared.symbols.ranges import NONE, Ranges
 
 DEEPEST: Final = 8
-"""Callers that are looked for: those that tell what is waited for are next to the wait."""
+"""Callers that are looked for: those that show what is waited for are next to the wait."""
 
 WORD: Final = 8
 
@@ -35,7 +35,7 @@ class Unwinder:
         self._instruction = INSTRUCTION.get(machine)
 
     def callers(self, switch_out: SwitchOut) -> list[int]:
-        """The addresses that the innermost function and its callers return to, innermost first, as far as the piece of
+        """The addresses that the innermost function and its callers return to, innermost first, as far as the part of
         the stack and the files' own tables lead."""
         found: list[int] = []
         if self._stack_pointer is None or self._instruction is None or not len(switch_out.stack):
@@ -67,7 +67,7 @@ class Unwinder:
 
 
 def _outer(frame: Frame, registers: dict[int, int], base: int, stack: list[int]) -> dict[int, int] | None:
-    """The caller's registers that the frame keeps; None where one lies beyond the piece of the stack."""
+    """The caller's registers that the frame keeps; None where one lies beyond that part of the stack."""
     if frame.register not in registers:
         return None
     begin = registers[frame.register] + frame.offset - base

@@ -1,4 +1,4 @@
-"""C sources that are compiled with the system's compiler when they are first needed, and kept in the user's cache
+"""C sources that are compiled with the C compiler when they are first needed, and kept in the user's cache
 folder. They need no headers of Python, so a compiler is all that a machine must have."""
 
 from __future__ import annotations
@@ -74,8 +74,8 @@ def _compile(source: bytes, target: Path) -> None:
         subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_TIMEOUT_S, input=source)
         Path(name).replace(target)
     except (OSError, subprocess.SubprocessError) as error:
-        said = getattr(error, "stderr", None) or b""
-        first = said.decode(errors="replace").strip().partition("\n")[0]
+        message = getattr(error, "stderr", None) or b""
+        first = message.decode(errors="replace").strip().partition("\n")[0]
         raise NoLibraryError(f"the C compiler failed: {first or error}") from error
     finally:
         with contextlib.suppress(FileNotFoundError):

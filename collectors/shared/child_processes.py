@@ -24,7 +24,7 @@ class Work:
     living: tuple[str, ...] = ()
 
     def notes(self, own_ns: int, unseen: str) -> list[str]:
-        """What is to be said of it beside the process's ``own_ns``; ``unseen``: what was not done with it."""
+        """The note on it, next to the process's ``own_ns``; ``unseen``: what was not done with it."""
         if self.cpu_ns <= UNSEEN_SHARE * own_ns:
             return []
         return [
@@ -52,7 +52,7 @@ class Children:
 
 
 def _living(parent: int | str) -> dict[int, tuple[str, int]]:
-    """Each child's and further descendant's name and processor time, by pid. Empty on kernels that do not tell
+    """Each child's and further descendant's name and processor time, by pid. Empty on kernels without it
     (CONFIG_PROC_CHILDREN)."""
     found: dict[int, tuple[str, int]] = {}
     parents = [str(parent)]

@@ -34,7 +34,7 @@ class Opening:
 
     def attributes(self, event: Countable, *, leader: bool) -> perf_event.Attributes:
         """How the kernel is asked for the event. Software events leave the kernel out only where they must; a modifier
-        (``:u``, ``:k``) says more than the option."""
+        (``:u``, ``:k``) overrides the option."""
         kernel = self.kernel if event.kind == "hardware" and not event.exclude_user else self.kernel_allowed
         return perf_event.Attributes(
             event.code.type,

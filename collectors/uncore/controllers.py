@@ -22,7 +22,7 @@ from hwprof.unavailable import Unavailable
 READ: Final = "uncore/dram-read"
 WRITE: Final = "uncore/dram-write"
 TOTAL: Final = "uncore/dram-total"
-"""Only where the processor does not tell reads from writes."""
+"""Only where the processor does not count reads and writes separately."""
 
 _DIRECTIONS: Final = {"uncore_dram_read_gbytes": READ, "uncore_dram_write_gbytes": WRITE}
 _TOGETHER: Final = {"uncore_dram_gbytes": TOTAL}
@@ -74,7 +74,7 @@ class Plan:
 
 
 def dram_recipes(file: Catalogue) -> dict[str, Recipe]:
-    """Series -> the processor's metric that says which events add up to it; empty where the catalogue has none."""
+    """Series -> the processor's metric whose events add up to it; empty where the catalogue has none."""
     recipes = file.recipes
     directions = _DIRECTIONS if recipes.keys() & _DIRECTIONS.keys() else _TOGETHER
     return {series: recipes[metric] for metric, series in directions.items() if metric in recipes}

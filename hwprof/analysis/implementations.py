@@ -61,12 +61,12 @@ class Knowledge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     instruction_set: list[InstructionSet]
 
 
-def fallback(primitive: str, implementation: str, flags: Collection[str], held_to: str | None = None) -> Verdict:
+def fallback(primitive: str, implementation: str, flags: Collection[str], restricted_to: str | None = None) -> Verdict:
     """What is to be said of an implementation on a processor with these flags.
 
-    ``held_to``: the variable that forbade oneDNN the processor's newest instructions.
+    ``restricted_to``: the variable that forbade oneDNN the processor's newest instructions.
     """
-    free = f"{held_to} is set: unset it" if held_to is not None else None
+    free = f"{restricted_to} is set: unset it" if restricted_to is not None else None
     for known in knowledge().fallback:
         if known.means(primitive, implementation):
             return Verdict(known.kind, known.reason, free or known.remedy)

@@ -82,11 +82,11 @@ def analyse(
     layers: pl.DataFrame,
     error_ns: int,
     flags: Collection[str],
-    held_to: str | None = None,
+    restricted_to: str | None = None,
 ) -> Primitives:
     """``primitives`` and ``spans``: the rows of one pass; ``layers``: the run's layer table; ``error_ns``: of the
     pass's clock ``CLOCK``; ``flags``: the processor's vector extensions, as the collector's detail ``machine_flags``;
-    ``held_to``: the variable that held oneDNN to fewer of them (``ONEDNN_MAX_CPU_ISA=AVX2``).
+    ``restricted_to``: the variable that held oneDNN to fewer of them (``ONEDNN_MAX_CPU_ISA=AVX2``).
     """
     reported = _while_reporting(primitives, spans)
     leaves = leaf_spans(reported, layers)
@@ -98,7 +98,7 @@ def analyse(
     margin = located.filter(pl.col("why_not").is_null())["margin_ns"].min()
     return Primitives(
         calls=located.drop("margin_ns"),
-        by_layer=_by_layer(shown.sort("order"), own, flags, held_to),
+        by_layer=_by_layer(shown.sort("order"), own, flags, restricted_to),
         without=_without(shown, own, layers),
         margin_ns=margin if isinstance(margin, int) else None,
         whole_ns=int(wholes.select(pl.col("length_ns").median().fill_null(0)).item()),
@@ -158,7 +158,9 @@ def locate(primitives: pl.DataFrame, leaves: pl.DataFrame, error_ns: int) -> pl.
     ).drop("open", "from_ns", "until_ns", strict=False)
 
 
-def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str], held_to: str | None) -> pl.DataFrame:
+def _by_layer(
+    located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str], restricted_to: str | None
+) -> pl.DataFrame:
     lengths = leaves.group_by("path").agg(layer_ns=LENGTH.sum(), first_ns=pl.col("begin_ns").min())
     key = ["path", "primitive", "implementation", "data_types", "layouts", "algorithm", "tensor"]
     rows = (
@@ -170,7 +172,7 @@ def _by_layer(located: pl.DataFrame, leaves: pl.DataFrame, flags: Collection[str
         .with_columns(share=pl.col("time_ns") / pl.col("layer_ns"))
     )
     pairs = zip(rows["primitive"], rows["implementation"], strict=True)
-    told = [fallback(primitive, implementation, flags, held_to) for primitive, implementation in pairs]
+    told = [fallback(primitive, implementation, flags, restricted_to) for primitive, implementation in pairs]
     return rows.with_columns(
         pl.Series("fallback", [verdict.kind for verdict in told], dtype=pl.String),
         pl.Series("reason", [verdict.reason for verdict in told], dtype=pl.String),

@@ -1,4 +1,5 @@
-"""Forwards with their code followed and not, in turn, in a process of its own; what it found is its last line, JSON."""
+"""Forwards with their code instrumented and not, in turn, in a process of its own; what it found is its last line,
+JSON."""
 
 from __future__ import annotations
 
@@ -32,7 +33,7 @@ class Forwards(msgspec.Struct):
     plain_s: list[float]
     followed_s: list[float]
     first_s: list[float]
-    identical: int  # followed forwards whose outputs are the plain ones', bit by bit
+    identical: int  # instrumented forwards whose outputs are the plain ones', bit by bit
     tried: int
     self_test: str
     disturbed: int = 0  # rounds in which others worked, not in the times
@@ -48,7 +49,7 @@ def measure_apart(model: str, imgsz: int, threads: int, rounds: int) -> Forwards
 
 
 def measure(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
-    """Every round does the forward twice followed, for the first copies the code, and twice unfollowed."""
+    """Every round does the forward twice instrumented, for the first copies the code, and twice uninstrumented."""
     import torch
 
     from collectors.instrumented.engine import Engine
@@ -73,27 +74,27 @@ def measure(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
     forward()
     _, expected = forward()
     engine = Engine()
-    engine.follow()
+    engine.instrument()
     tested = self_test(engine)
-    engine.unfollow()
+    engine.uninstrument()
     found = Forwards([], [], [], 0, 0, f"{', '.join(tested.loops)}; {tested.registers} registers")
     deadline_s = time.monotonic() + (PATIENCE_S if rounds > 1 else 0)  # one round is no measurement
     while len(found.plain_s) < rounds and (found.tried < 2 * LEAST or time.monotonic() < deadline_s):
         while threads > 1 and _others_share(0.3) > QUIET and time.monotonic() < deadline_s:
             time.sleep(0.7)
         busy_s, own_s, begin_s = _busy_s(), time.process_time(), time.monotonic()
-        engine.follow()
-        followed = [forward() for _ in range(2)]
-        engine.unfollow()
+        engine.instrument()
+        instrumented = [forward() for _ in range(2)]
+        engine.uninstrument()
         plain = [forward() for _ in range(2)]
         others_s = _busy_s() - busy_s - (time.process_time() - own_s)
         found.tried += 2
-        found.identical += sum(_identical(outputs, expected) for _, outputs in followed)
+        found.identical += sum(_identical(outputs, expected) for _, outputs in instrumented)
         if threads > 1 and others_s > QUIET * (time.monotonic() - begin_s):
             found.disturbed += 1
             continue
-        found.first_s.append(followed[0][0])
-        found.followed_s.append(followed[1][0])
+        found.first_s.append(instrumented[0][0])
+        found.followed_s.append(instrumented[1][0])
         found.plain_s.append(plain[1][0])
     if any(context.lost_blocks for context in engine.memory.contexts()) or engine.memory.control.undecoded:
         raise RuntimeError("not everything was counted: fewer rounds")

@@ -1,4 +1,4 @@
-"""What following the code counts agrees with itself, with arithmetic, and with callgrind, on a real model."""
+"""What instrumentation counts agrees with itself, with arithmetic, and with callgrind, on a real model."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from scripts.benchmarks.instrumented_proofs import (
 )
 from tests.support.requirements import require_module, require_tool
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
 
 YOLOV8N = ("--model", "yolov8n", "--imgsz", "320", "--warmup", "1")
 
@@ -57,27 +57,27 @@ def test_convolutions_have_the_flops_that_their_shapes_ask_for(two_threads: RunD
 
 @pytest.fixture(scope="module")
 def by_both(place: Path) -> tuple[RunDirectory, RunDirectory]:
-    """The same forward on one thread in SSE4.1, with the caches of this machine: followed, and under callgrind."""
+    """The same forward on one thread in SSE4.1, with the caches of this machine: instrumented, and under callgrind."""
     require_tool("valgrind")
     one_thread = (*YOLOV8N, "--threads", "1")
-    followed = collect(place / "sse41", *one_thread, "--cache-model", environment=AS_CALLGRIND)
-    return followed, collect(place / "callgrind", *one_thread, "--counters", CALLGRIND, "--cache-sim")
+    instrumented = collect(place / "sse41", *one_thread, "--cache-model", environment=AS_CALLGRIND)
+    return instrumented, collect(place / "callgrind", *one_thread, "--counters", CALLGRIND, "--cache-sim")
 
 
 def test_callgrind_counts_as_many_instructions(by_both: tuple[RunDirectory, RunDirectory]) -> None:
     """It counts every repetition of a rep instruction, and libc and Python take different ways under it."""
-    followed, emulated = by_both
-    whole = apart(instructions(followed, INSTRUMENTED), instructions(emulated, CALLGRIND))
+    instrumented, emulated = by_both
+    whole = apart(instructions(instrumented, INSTRUMENTED), instructions(emulated, CALLGRIND))
     assert abs(whole.whole) < 0.005
     assert whole.within(0.005) >= 0.9 * len(whole.layers)
-    kernels = apart(instructions(followed, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
+    kernels = apart(instructions(instrumented, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
     assert kernels.within(1e-5) == len(kernels.layers) > 20
 
 
 def test_callgrind_simulates_as_many_misses_of_l1d(by_both: tuple[RunDirectory, RunDirectory]) -> None:
     """What callgrind has behind the same L1D is another model: no L2."""
-    followed, emulated = by_both
-    simulated = inference_count(followed, INSTRUMENTED, "cache-model.l1d-misses")
+    instrumented, emulated = by_both
+    simulated = inference_count(instrumented, INSTRUMENTED, "cache-model.l1d-misses")
     assert simulated == pytest.approx(inference_count(emulated, CALLGRIND, "callgrind.l1d-misses"), rel=0.02)
 
 

@@ -12,7 +12,7 @@ from collectors.instrumented.engine import processor_flags
 from collectors.instrumented.frequency import reference_ghz
 from tests.support.instrumented_process import child
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -20,9 +20,9 @@ def test_known_loops_are_exact_and_registers_survive_on_every_thread(threads: in
     said = child(
         """
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         test = self_test(engine)
-        engine.unfollow()
+        engine.uninstrument()
         contexts = engine.memory.contexts()
         end(loops=test.loops, threads=test.threads, registers=test.registers,
             mended=[context.mended for context in contexts],
@@ -46,12 +46,13 @@ def test_the_self_test_notices_corrupted_registers() -> None:
         """
         from collectors.instrumented import selftest
         engine = Engine(mend_epilog=False)
-        follow, unfollow = (ctypes.PYFUNCTYPE(None)(at) for at in (engine._each_follows, engine._each_unfollows))
-        follow()  # this thread alone, and not for long: anything may go wrong with corrupted registers
+        addresses = (engine._instrument_address, engine._uninstrument_address)
+        instrument, uninstrument = (ctypes.PYFUNCTYPE(None)(at) for at in addresses)
+        instrument()  # this thread alone, and not for long: anything may go wrong with corrupted registers
         try:
             selftest._try_registers(selftest.ZMM)
         except HwprofError as error:
-            unfollow()
+            uninstrument()
             end(error=error.message)
         """,
         threads=1,
@@ -68,11 +69,11 @@ def test_the_self_test_notices_wrong_counts() -> None:
         wrong = msgspec.structs.replace(loops()[0], each={"instructions": 4, "conditional_branches": 1})
         selftest.loops = lambda: (wrong,)
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         try:
             self_test(engine)
         except HwprofError as error:
-            engine.unfollow()
+            engine.uninstrument()
             end(error=error.message)
         """
     )
@@ -87,13 +88,13 @@ def test_following_begins_again_and_survives_what_a_process_does() -> None:
         a = torch.rand(200, 200)
         expected = a @ a
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         ran = subprocess.run(["echo", "hello"], capture_output=True).stdout.decode().strip()
         child = os.fork()
         if child == 0:
             os._exit(7)
         status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
-        followed_after_fork = engine.following
+        instrumented_after_fork = engine.instrumenting
         found = []
         thread = threading.Thread(target=lambda: found.append(bool((a @ a == expected).all())))
         thread.start()
@@ -103,15 +104,15 @@ def test_following_begins_again_and_survives_what_a_process_does() -> None:
         except RuntimeError:
             found.append(True)
         for _ in range(3):
-            engine.unfollow()
-            engine.follow()
+            engine.uninstrument()
+            engine.instrument()
             found.append(bool((a @ a == expected).all()))
         threads = self_test(engine).threads
-        engine.unfollow()
-        end(ran=ran, status=status, found=found, threads=threads, followed_after_fork=followed_after_fork)
+        engine.uninstrument()
+        end(ran=ran, status=status, found=found, threads=threads, instrumented_after_fork=instrumented_after_fork)
         """
     )
-    assert said == {"ran": "hello", "status": 7, "found": [True] * 5, "threads": 2, "followed_after_fork": True}
+    assert said == {"ran": "hello", "status": 7, "found": [True] * 5, "threads": 2, "instrumented_after_fork": True}
 
 
 CONVOLUTIONS = """
@@ -208,7 +209,7 @@ def test_threads_that_are_not_followed_are_named() -> None:
         end(notes=collected.notes, tid=tid)
         """
     )
-    assert any("not followed" in note and f"({said['tid']})" in note for note in said["notes"])
+    assert any("not instrumented" in note and f"({said['tid']})" in note for note in said["notes"])
 
 
 def test_the_reference_frequency_is_that_of_the_time_stamp_counter() -> None:

@@ -1,4 +1,5 @@
-"""Models of every kind are followed: none dies, none comes to another result, and the counts say what was executed."""
+"""Models of every kind are instrumented: none dies, none comes to another result, and the counts say what was
+executed."""
 
 from __future__ import annotations
 
@@ -15,7 +16,7 @@ from tests.support.command import TESTS_MODELS, collect
 from tests.support.instrumented_process import child
 from tests.support.requirements import require_module
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
 
 FOLLOW = """
     import tempfile, warnings
@@ -127,7 +128,7 @@ def test_results_are_the_same_and_work_is_counted(model: str) -> None:
 )
 def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str) -> None:
     notes = child(FOLLOW.format(model=model))["notes"]
-    assert any("not followed" in note and thread in note for note in notes)
+    assert any("not instrumented" in note and thread in note for note in notes)
 
 
 def count(model: str, folder: Path) -> tuple[Manifest, pl.DataFrame]:

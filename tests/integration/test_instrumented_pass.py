@@ -17,7 +17,7 @@ from hwprof.run.manifest import PassRecord
 from tests.support.command import hwprof, start_hwprof
 from tests.support.requirements import require_module
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
 
 MODEL = """
     import ctypes, os, sys, time, torch
@@ -149,7 +149,7 @@ def test_any_number_of_threads(tmp_path: Path, threads: str) -> None:
 
 FAILURES = {
     "crashing": "the worker of pass instrumented ended by SIGSEGV",
-    "distrusted": "the self-test of counting by following the code failed: the loop integers has 4014 instructions",
+    "distrusted": "the self-test of counting by instrumenting the code failed: the loop integers has 4014 instructions",
     "unsummed": "ValueError: lost the sums",
 }
 

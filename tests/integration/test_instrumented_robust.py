@@ -8,7 +8,7 @@ import pytest
 
 from tests.support.instrumented_process import child
 
-pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is followed on x86-64")
+pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
 
 FRESH = 5
 """Processes that follow from their start; each takes seconds. scripts/benchmarks/instrumented.py has fifty of them."""
@@ -16,7 +16,7 @@ FRESH = 5
 
 def test_a_hundred_forwards_over_several_sizes() -> None:
     """oneDNN keeps few kernels here, so that each size makes its own anew where others have been: code that was
-    followed is unmapped, and other code comes."""
+    instrumented is unmapped, and other code comes."""
     said = child(
         """
         os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"] = "4"
@@ -27,14 +27,14 @@ def test_a_hundred_forwards_over_several_sizes() -> None:
             model.eval()
             expected = [model(x) for x in inputs]
             engine = Engine()
-            engine.follow()
+            engine.instrument()
             same = []
             for _ in range(20):
                 for x, value in zip(inputs, expected):
                     same.append(bool((model(x) == value).all()))
                     engine.edge()
             self_test(engine)
-            engine.unfollow()
+            engine.uninstrument()
         contexts = engine.memory.contexts()
         end(same=same, threads=len(contexts), kept=engine.memory.control.kept_mappings,
             undecoded=engine.memory.control.undecoded, lost=sum(context.lost_blocks for context in contexts))
@@ -53,10 +53,10 @@ FRESH_WORKER = """
     with torch.inference_mode():
         expected = model.eval()(x)
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         threads = self_test(engine).threads
         same = [bool((model(x) == expected).all()) for _ in range(5)]
-        engine.unfollow()
+        engine.uninstrument()
         same.append(bool((model(x) == expected).all()))
     end(same=same, threads=threads)
 """
@@ -67,7 +67,7 @@ def test_fresh_processes() -> None:
 
 
 def test_child_processes_of_every_kind() -> None:
-    """The children are not followed and the parent is, before and after."""
+    """The children are not instrumented and the parent is, before and after."""
     said = child(
         """
         import multiprocessing, subprocess
@@ -79,7 +79,7 @@ def test_child_processes_of_every_kind() -> None:
         a = torch.rand(64, 64)
         expected = a @ a
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         found = {}
         loader = DataLoader(TensorDataset(torch.arange(12.0)), batch_size=4, num_workers=2)
         found["loader"] = sorted(value for batch, in loader for value in batch.tolist()) == list(range(12))
@@ -90,9 +90,9 @@ def test_child_processes_of_every_kind() -> None:
         found["system"] = os.system("exit 3") >> 8 == 3
         found["popen"] = os.popen("echo hello").read() == "hello\\n"
         found["result"] = bool((a @ a == expected).all())
-        found["following"] = engine.following
+        found["following"] = engine.instrumenting
         self_test(engine)
-        engine.unfollow()
+        engine.uninstrument()
         end(**found)
         """
     )
@@ -100,13 +100,13 @@ def test_child_processes_of_every_kind() -> None:
 
 
 def test_forks_from_other_threads() -> None:
-    """A thread that is not followed forks while the main one is, and works."""
+    """A thread that is not instrumented forks while the main one is, and works."""
     said = child(
         """
         a = torch.rand(200, 200)
         expected = a @ a
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         statuses = []
 
         def fork():
@@ -123,8 +123,8 @@ def test_forks_from_other_threads() -> None:
         for thread in threads:
             thread.join()
         tested = self_test(engine).threads
-        engine.unfollow()
-        end(statuses=statuses, same=all(same), followed=tested)
+        engine.uninstrument()
+        end(statuses=statuses, same=all(same), instrumented=tested)
         """
     )
     assert said["statuses"] == [7] * 10

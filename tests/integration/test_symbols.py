@@ -77,10 +77,10 @@ def test_what_a_network_executes_has_names(tmp_path: Path) -> None:
     with torch.inference_mode():
         net(x); net(x)
         engine = Engine()
-        engine.follow()
+        engine.instrument()
         net(x)
         engine.edge()
-        engine.unfollow()
+        engine.uninstrument()
     log = Log.of(engine.memory)
     own = Known(*engine.own_code, Kernel(Domain.OWN, "hwprof", None))
     known = [own, *keep_perf_map(os.getpid(), Path(RAW))]

@@ -1,7 +1,7 @@
 'use strict';
 
-// Runs inside the process: compiles the C module and lets threads follow themselves. A thread must be followed by
-// itself: following another one from here crashes.
+// Runs inside the process: compiles the C module and lets threads instrument themselves. A thread must begin its
+// own instrumentation: Stalker.follow of another thread crashes.
 
 let counting = null; // keeps the compiled code alive
 let callbacks = [];
@@ -14,18 +14,18 @@ rpc.exports = {
       symbols[name] = ptr(address);
     counting = new CModule(source, symbols);
 
-    Stalker.trustThreshold = 0; // code is taken to stay as it is: checking it costs more than following it
+    Stalker.trustThreshold = 0; // code is taken to stay as it is: checking it costs more than executing it
     const options = { transform: counting.transform, data: NULL };
-    const follow = new NativeCallback(() => Stalker.follow(Process.getCurrentThreadId(), options), 'void', []);
-    const unfollow = new NativeCallback(() => Stalker.unfollow(Process.getCurrentThreadId()), 'void', []);
-    callbacks = [follow, unfollow];
+    const instrument = new NativeCallback(() => Stalker.follow(Process.getCurrentThreadId(), options), 'void', []);
+    const uninstrument = new NativeCallback(() => Stalker.unfollow(Process.getCurrentThreadId()), 'void', []);
+    callbacks = [instrument, uninstrument];
 
     const size = name => new NativeFunction(counting[name], 'uint32', [])();
     const ownBytes = counting.own_code_ends.sub(counting.own_code_begins).toInt32();
     Stalker.exclude({ base: counting.own_code_begins, size: ownBytes }); // reading counters is not what is counted
     return {
-      follow: follow.toString(),
-      unfollow: unfollow.toString(),
+      instrument: instrument.toString(),
+      uninstrument: uninstrument.toString(),
       beginEpoch: counting.begin_epoch.toString(),
       edge: counting.edge.toString(),
       ownCode: [counting.own_code_begins.toString(), ownBytes],

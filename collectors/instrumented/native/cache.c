@@ -1,5 +1,5 @@
-/* The simulator: takes what followed code has recorded through a thread's caches. Least recently used, write-allocate,
-   no prefetching. It is compiled with the system's compiler, or by frida, which is several times slower to run. */
+/* The simulator: takes what instrumented code has recorded through a thread's caches. Least recently used,
+   write-allocate, no prefetching. It is compiled with the C compiler, or by frida, which is several times slower. */
 
 static uint64_t *set_of(const CacheLevel *level, uint64_t line) {
   return level->lines + level->ways * (level->mask ? line & level->mask : line % level->sets);

@@ -50,7 +50,7 @@ typedef struct {
   uint64_t *lines;
 } CacheLevel;
 
-/* A followed thread with the caches of the core that it has to itself, and the last level. */
+/* An instrumented thread with the caches of the core that it has to itself, and the last level. */
 typedef struct {
   uint64_t *ring;  /* empty where the thread has not recorded yet */
   uint64_t **head; /* where the next record goes: a slot that copies of code reach */

@@ -53,7 +53,7 @@ static void put_word(GumX86Writer *to, int scratch, guint32 word, int reg) {
   gum_x86_writer_put_bytes(to, code, sizeof(code));
 }
 
-static int scratch_beside(const int *registers, int count) {
+static int free_scratch(const int *registers, int count) {
   static const int candidates[] = {1, 2, 6}; /* rcx, rdx, rsi */
   int i, k;
   for (i = 0;; i++) {
@@ -63,7 +63,7 @@ static int scratch_beside(const int *registers, int count) {
 }
 
 static void put_words(Recorder *recorder, GumX86Writer *to, const NewWords *added) {
-  int scratch = scratch_beside(added->registers, added->count), i;
+  int scratch = free_scratch(added->registers, added->count), i;
   if (added->count == 0 && added->vectors.index_bytes == 0) return;
   put_slot_move(to, STORE, scratch, scratch_slot(recorder->context));
   put_slot_move(to, LOAD, scratch, head_slot(recorder->context));

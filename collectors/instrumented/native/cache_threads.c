@@ -1,6 +1,7 @@
-/* The followed threads as the cache model sees them: a ring each, into which copies of code record, and their caches. */
+/* The instrumented threads as the cache model sees them: a ring each, into which copies of code record, and their
+   caches. */
 
-#define SCRATCH_SLOT 1 /* of the thread's slots, beside saved_rax */
+#define SCRATCH_SLOT 1 /* of the thread's slots, next to saved_rax */
 #define HEAD_SLOT 2
 #define FULL_BIT 16 /* a ring is full when this bit of the head, or one of the 7 above, is set */
 #define RING_ALIGNMENT (1UL << 24)

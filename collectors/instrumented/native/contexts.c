@@ -1,4 +1,5 @@
-/* The followed threads: each has memory of its own, made when its first block is copied, so no counter is shared. */
+/* The instrumented threads: each has memory of its own, made when its first block is copied, so no counter is
+   shared. */
 
 #define PROT_READ_WRITE 3
 #define MAP_PRIVATE_ANONYMOUS 0x22
@@ -20,7 +21,7 @@ static Context *find_context(gpointer key) {
   return NULL;
 }
 
-/* Followed anew, a thread goes on with its old counters: its old copies of code are not executed any more. */
+/* Instrumented anew, a thread goes on with its old counters: its old copies of code are not executed any more. */
 static Context *take_over(gpointer key, guint64 tid) {
   guint64 i;
   for (i = 0; i < control.contexts_used; i++) {
@@ -46,7 +47,7 @@ static Context *make_context(gpointer key, guint64 tid) {
   return context;
 }
 
-/* The context of the calling thread; NULL: there is no room for it. Followed anew, a thread may find its execution
+/* The context of the calling thread; NULL: there is no room for it. Instrumented anew, a thread may find its execution
    context at the same address with fresh helpers, so they are looked at once an epoch. */
 static Context *context_of(gpointer key) {
   Context *context;

@@ -20,7 +20,8 @@ static int register_bytes(x86_reg reg) {
   return 0;
 }
 
-/* What the end of the mnemonic says of the elements; integer instructions begin with p and may end alike (pdpbusd). */
+/* What the end of the mnemonic encodes of the elements; integer instructions begin with p and may end alike
+   (pdpbusd). */
 typedef enum { NO_FLOAT, FLOAT64, FLOAT32, FLOAT16 } Element;
 typedef struct {
   Element element;
@@ -51,7 +52,7 @@ static int vector_bytes(const cs_x86 *x86) {
   return widest;
 }
 
-/* What the EVEX prefix says, which the disassembler's operands do not always repeat. */
+/* What the EVEX prefix encodes, which the disassembler's operands do not always repeat. */
 static gboolean is_evex(const cs_insn *instruction) { return instruction->bytes[0] == 0x62; }
 static gboolean is_masked(const cs_insn *instruction) { return is_evex(instruction) && (instruction->bytes[3] & 7) != 0; }
 static gboolean broadcasts(const cs_insn *instruction) { return is_evex(instruction) && (instruction->bytes[3] & 16) != 0; }

@@ -1,5 +1,5 @@
-/* An edge: what every followed thread has executed since the last one goes to the log, block by block. Called on the
-   thread that calls the model; the others go on counting meanwhile, so a counter is read once. */
+/* An edge: what every instrumented thread has executed since the last one goes to the log, block by block. Called on
+   the thread that calls the model; the others go on counting meanwhile, so a counter is read once. */
 
 #define CHUNK 64 /* counters that are compared in one go */
 

@@ -1,6 +1,6 @@
 /* Code that is unmapped must not come back as other code at the same address while copies of it are kept: the copies
-   would be taken for it. So an unmapping of code that was followed is led to a dummy mapping instead; the pages of the
-   code stay, for good. */
+   would be taken for it. So an unmapping of code that was instrumented is led to a dummy mapping instead; the pages of
+   the code stay, for good. */
 
 #define PAGE_SHIFT 12
 #define CODE_PAGES 65536 /* room in the table */

@@ -3,7 +3,7 @@
 #define NEAR_BYTES 7
 
 /* Before an instruction that overwrites OF, SF, ZF, AF and PF without reading them, inc can do no harm: it leaves CF
-   alone. At calls and returns the calling convention says that the flags hold nothing. */
+   alone. At calls and returns by the calling convention the flags hold nothing. */
 static gboolean flags_are_free_before(const cs_insn *instruction) {
   switch (instruction->id) {
     case X86_INS_CMP: case X86_INS_TEST: case X86_INS_ADD: case X86_INS_SUB: case X86_INS_ADC: case X86_INS_SBB:

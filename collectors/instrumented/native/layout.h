@@ -19,7 +19,8 @@ typedef struct {
   guint32 facts[FACTS];
 } Block;
 
-/* A followed thread, or rather frida's execution context of it: followed anew, a thread may get another one. */
+/* An instrumented thread, or rather frida's execution context of it: instrumented anew, a thread may get another
+   one. */
 typedef struct {
   gpointer key; /* the GumExecCtx */
   guint64 tid;
@@ -41,7 +42,7 @@ typedef struct {
 
 typedef struct {
   guint64 contexts_used;
-  guint64 epoch;             /* grows with every begin of following */
+  guint64 epoch;             /* grows with every begin of instrumentation */
   guint64 mend_epilog;       /* whether the machine has AVX-512 */
   guint64 refused_contexts;  /* blocks of threads beyond MAX_CONTEXTS, which are not counted */
   guint64 undecoded;         /* blocks that end before an instruction that nobody could decode */

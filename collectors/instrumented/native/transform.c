@@ -52,8 +52,8 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guin
   return end;
 }
 
-/* At an instruction that nobody can decode, the thread goes on in the original code, not followed any more: Python finds
-   out by `undecoded` that its counts are not complete. */
+/* At an instruction that nobody can decode, the thread goes on in the original code, not instrumented any more: Python
+   finds out by `undecoded` that its counts are not complete. */
 static void leave_off(const guint8 *code, GumX86Writer *to) {
   static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
   guint8 address[8];
@@ -116,6 +116,6 @@ guint32 block_bytes(void) { return sizeof(Block); }
 
 void own_code_ends(void) {}
 
-/* Code up to here is run as it stands when followed code calls it, provided that the call names its target: so the
+/* Code up to here is run as it stands when instrumented code calls it, provided that the call names its target: so the
    function that Python calls by its address stands outside. */
 void edge(void) { log_edge(); }

@@ -1,2 +1,2 @@
 """What collectors that count events by thread share, whatever opens the counters: the list of threads, readings at
-edges, the course of a pass, tables and notes."""
+edges, the lifecycle of a pass, tables and notes."""

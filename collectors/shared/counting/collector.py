@@ -1,4 +1,4 @@
-"""The course of a pass that every collector of counts by thread follows; what it counts with is its own."""
+"""The lifecycle of every collector that counts by thread; what it counts with is its own."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ ACTIVE_NS: Final = 50_000
 
 @dataclass(frozen=True)
 class Layout:
-    """What the reads of a thread give while a set counts: ``Readings.begin_interval`` says what the fields mean."""
+    """What the reads of a thread give while a set counts: ``Readings.begin_interval`` explains the fields."""
 
     events: Sequence[int]
     sizes: Sequence[int]
@@ -31,7 +31,7 @@ class Layout:
 
 class CountingCollector(ABC, Generic[Counters]):
     """An ``EdgeCounter`` over the threads of this process. A subclass opens their counters (``_open`` and then
-    ``_begin_interval`` when it starts), and says how sets are switched and read."""
+    ``_begin_interval`` when it starts), and defines how sets are switched and read."""
 
     place = Place.IN_PROCESS
     wants_idle = False
@@ -116,8 +116,8 @@ class CountingCollector(ABC, Generic[Counters]):
         counted."""
         new = thread_set.rescan()
         for thread in new:
-            since_birth_ns = cpu_time_ns(thread.tid)
-            thread.active = since_birth_ns is None or since_birth_ns >= ACTIVE_NS
+            since_creation_ns = cpu_time_ns(thread.tid)
+            thread.active = since_creation_ns is None or since_creation_ns >= ACTIVE_NS
         self._switch(thread_set, new, self._set)
         thread_set.require_main_thread()
         self._thread_set = thread_set

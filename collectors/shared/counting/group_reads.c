@@ -6,7 +6,7 @@
    A thread that sleeps need not be read again. Its doorbell, a dummy event in a group of its own, has a page in user
    memory whose `lock` the kernel moves on whenever it puts the event on a processor (perf_swevent_add calls
    perf_event_update_userpage), which is whenever the thread is scheduled in. Two equal rows, between which no
-   processor time was counted, show that the thread was off the processor; from then on, for as long as its bell has not
+   processor time was counted, show that the thread was off-CPU; from then on, for as long as its bell has not
    rung, a read could give nothing but that row again. */
 
 #define _GNU_SOURCE
@@ -207,8 +207,10 @@ static void forget_slots(struct group_reads *reads) {
     reads->slot_count = 0;
 }
 
-/* What there is to read from now on; readers read nothing until they are given an order again. `pages`: of the doorbells, NULL for none. */
-int group_reads_begin(struct group_reads *reads, size_t count, const int *fds, const size_t *sizes, void *const *pages) {
+/* What there is to read from now on; readers read nothing until they are given an order again.
+   `pages`: of the doorbells, NULL for none. */
+int group_reads_begin(struct group_reads *reads, size_t count, const int *fds, const size_t *sizes,
+                      void *const *pages) {
     forget_slots(reads);
     size_t all = 0;
     for (size_t i = 0; i < count; i++)

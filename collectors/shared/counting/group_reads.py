@@ -229,7 +229,7 @@ def _doorbell(code: ctypes.PyDLL, tid: int) -> int | None:
 @cache
 def rings(code: ctypes.PyDLL) -> bool:
     """Whether this kernel rings a doorbell when it schedules a thread in, and its clock moves between two reads: if
-    not, a thread that sleeps cannot be told from one that runs. Tried on the calling thread."""
+    not, a thread that sleeps cannot be distinguished from one that runs. Tried on the calling thread."""
     page = _doorbell(code, 0)
     if page is None:
         return False

@@ -1,4 +1,4 @@
-"""What counting collectors tell people, and the manifest, about events and threads that are not counted."""
+"""Notes of counting collectors, for people and for the manifest, on events and threads that are not counted."""
 
 from __future__ import annotations
 

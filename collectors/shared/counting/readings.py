@@ -170,9 +170,9 @@ class Readings:
         """The interval's reads as a matrix, a row for all groups of a thread at an edge; and for each of its edges and
         threads which row that is, or -1."""
         interval = self._intervals[number]
-        following = self._intervals[number + 1] if number + 1 < len(self._intervals) else None
-        last_edge = following.first_edge if following else self.edges
-        last_byte = following.first_byte if following else len(self._reads)
+        later = self._intervals[number + 1] if number + 1 < len(self._intervals) else None
+        last_edge = later.first_edge if later else self.edges
+        last_byte = later.first_byte if later else len(self._reads)
         kinds = np.frombuffer(self._kinds[interval.first_edge : last_edge], dtype=np.uint8)
         threads, active = len(interval.tids), interval.active
         counts = np.array([threads, active, 1, active], dtype=np.int64)[kinds]
@@ -205,7 +205,7 @@ def _by_event(delta: Integers, interval: MeasurementInterval) -> tuple[Integers,
 
     Groups that count in turn share their running time: together they miss what none of them ran for, and where they
     hardly miss anything, a group that did not run counted a true 0. Where not every kind of core has a group, what is
-    missed cannot be told from time elsewhere, and the counts stand as they are.
+    missed cannot be distinguished from time elsewhere, and the counts stand as they are.
     """
     starts = np.cumsum([0, *(GROUP_HEADER_WORDS + size for size in interval.sizes[:-1])])
     enabled_ns, running_ns = delta[:, starts + 1], delta[:, starts + 2]

@@ -24,7 +24,7 @@ MORE_DESCRIPTORS: Final = "ulimit -n 65536"
 
 
 ENDED: Final = (errno.ESRCH, errno.ENODEV)
-"""What the kernel says of a thread that has ended since the list was read; ENODEV (since Linux 6.15): after its group's
+"""The kernel's errors for a thread that has ended since the list was read; ENODEV (since Linux 6.15): after its group's
 leader was opened and before its members were."""
 
 
@@ -144,7 +144,8 @@ def descriptors_left(needed: int) -> int:
 
 
 def cpu_time_ns(tid: int) -> int | None:
-    """Processor time of a thread of this process since its birth, in nanoseconds; None where the kernel keeps none."""
+    """Processor time of a thread of this process since its creation, in nanoseconds; None where the kernel keeps
+    none."""
     try:
         run_ns = int(Path(f"/proc/self/task/{tid}/schedstat").read_bytes().split()[0])
     except (OSError, ValueError, IndexError):

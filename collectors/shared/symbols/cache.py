@@ -27,7 +27,7 @@ def folder() -> Path:
 
 
 def place_of(build_id: str, size_bytes: int) -> Path:
-    """A stripped file has its build id still: the size tells it apart."""
+    """A stripped file has its build id still: the size distinguishes it."""
     return folder() / f"{build_id}-{size_bytes:x}.npz"
 
 

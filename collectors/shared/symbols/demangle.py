@@ -1,7 +1,7 @@
 """C++ names as they are written, by the C++ library that the process has loaded anyway.
 
 The packages that demangle call the same function of the same library; before that they search it by starting compilers
-and ``ldconfig``, which a process that is being measured, or followed, must not do.
+and ``ldconfig``, which a process that is being measured, or instrumented, must not do.
 """
 
 from __future__ import annotations

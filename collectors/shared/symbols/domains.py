@@ -1,4 +1,4 @@
-"""What code is there for, told by the name of the file that it lies in. Data: ``domains.toml``."""
+"""What code is there for, by the name of its file. Data: ``domains.toml``."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ PERF_MAP: Final = "perf.map"
 """What it is called among the raw files of a pass."""
 
 _ORDINAL: Final = re.compile(r"^([A-Za-z_]\w*)\.(\d+)$")
-"""oneDNN counts what it makes: one name is one piece of code of the process."""
+"""oneDNN counts what it makes: one name is one code range of the process."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""A piece of code with a name: what tables call a kernel."""
+"""A named code range: what tables call a kernel."""
 
 from __future__ import annotations
 

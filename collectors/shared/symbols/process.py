@@ -1,4 +1,4 @@
-"""What a living process tells of its own code."""
+"""What a living process shows of its own code."""
 
 from __future__ import annotations
 

@@ -42,17 +42,17 @@ class Ranges:
         edges = np.unique(np.concatenate([starts, ends])).tolist()
         begins, stops, numbers = starts.tolist(), ends.tolist(), owners.tolist()
         opened: list[tuple[int, int]] = []  # (-owner, end)
-        pieces: list[tuple[int, int, int]] = []
+        parts: list[tuple[int, int, int]] = []
         next_range = 0
-        for edge, following in pairwise(edges):
+        for edge, next_edge in pairwise(edges):
             while next_range < len(begins) and begins[next_range] == edge:
                 heapq.heappush(opened, (-numbers[next_range], stops[next_range]))
                 next_range += 1
             while opened and opened[0][1] <= edge:
                 heapq.heappop(opened)
             if opened:
-                pieces.append((edge, following, -opened[0][0]))
-        columns = np.array(pieces, dtype=np.uint64).reshape(-1, 3)
+                parts.append((edge, next_edge, -opened[0][0]))
+        columns = np.array(parts, dtype=np.uint64).reshape(-1, 3)
         return cls(columns[:, 0], columns[:, 1], columns[:, 2].astype(np.int64))
 
     def find(self, addresses: Addresses) -> Numbers:

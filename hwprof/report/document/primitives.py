@@ -69,7 +69,7 @@ def find(run: RunDirectory) -> Reported | None:
             run.read("layers"),
             clock.error_ns,
             collector.detail.get("machine_flags", ()),
-            collector.detail.get("held_to"),
+            collector.detail.get("restricted_to", collector.detail.get("held_to")),  # held_to: earlier runs
         )
         return Reported(record, collector.detail, clock.error_ns, found)
     return None

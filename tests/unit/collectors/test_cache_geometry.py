@@ -50,8 +50,8 @@ def test_a_machine_without_a_last_level_ends_at_l2() -> None:
     assert memory.weights().tolist() == [0, 0, 0, 0, 64, 0], "misses of L2, a line each"
 
 
-def test_a_machine_that_tells_nothing_must_be_told() -> None:
-    with pytest.raises(UsageError, match="does not tell this machine's l2") as raised:
+def test_a_machine_that_describes_no_cache_needs_the_option() -> None:
+    with pytest.raises(UsageError, match="does not describe this machine's l2") as raised:
         choose(MACHINE[:2], {})
     assert "--cache" in (raised.value.remedy or "")
     assert choose((), parse("l1=32K/8,l2=1M/8")).sharing == 1

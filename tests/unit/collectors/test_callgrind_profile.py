@@ -62,7 +62,7 @@ def test_a_part_that_was_cut_short_is_left_out() -> None:
 
 def test_a_part_that_does_not_add_up_is_refused() -> None:
     text = RECORDED.read_text().replace("4 24582 1 4096", "4 24581 1 4096", 1)
-    with pytest.raises(ProfileError, match=r"part 2 .* adds up to \[24586, .* says \[24587"):
+    with pytest.raises(ProfileError, match=r"part 2 .* adds up to \[24586, .* not to its total \[24587"):
         list(parts(text.splitlines()))
 
 

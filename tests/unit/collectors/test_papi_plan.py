@@ -54,7 +54,7 @@ def test_groups_and_metrics_stand_for_their_presets() -> None:
     assert hardware_sets(plan_of(papi, ["tlb", "l1d_mpki"])) == [("PAPI_TOT_INS", "PAPI_L1_DCM", "PAPI_TLB_DM")]
     assert "PAPI_TLB_IM" not in plan_of(papi, ["tlb"]).dropped  # of a group, what the machine has
     assert "PAPI_TLB_IM" in plan_of(papi, ["itlb_mpki"]).dropped
-    assert plan_of(papi, ["amx_busy"]).dropped["amx_busy"].reason == "no preset of PAPI's tells it"
+    assert plan_of(papi, ["amx_busy"]).dropped["amx_busy"].reason == "no PAPI preset measures it"
 
 
 def test_events_that_conflict_are_split_and_core_events_are_in_every_set() -> None:

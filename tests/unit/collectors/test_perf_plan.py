@@ -184,7 +184,7 @@ def test_a_group_whose_leader_cannot_be_parted_from_it_is_dropped_as_a_whole(mon
     found = made(monkeypatch, Kernel(conflicts=[frozenset({"slots", "topdown-retiring"})]), chosen)
     assert sets(found) == [["cycles"]]
     assert set(found.dropped) == {"slots", "topdown-retiring"}
-    assert "never gets a hardware counter beside others" in found.dropped["slots"].reason
+    assert "never gets a hardware counter together with others" in found.dropped["slots"].reason
 
 
 def test_a_metric_too_large_for_the_counters_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

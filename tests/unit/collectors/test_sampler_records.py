@@ -185,7 +185,7 @@ def test_a_sample_whose_parts_reach_beyond_it_is_left_out(word: int) -> None:
     assert recording.torn_bytes == len(good)
 
 
-def test_births_names_and_mappings_are_told() -> None:
+def test_created_threads_names_and_mappings_are_told() -> None:
     stream = [
         mapping(0x7F00_0000_1000, 0x2000, 0x3000, "/lib/libx.so"),
         mapping(2**63 + 4096, 8, 0, "seven77"),
@@ -198,7 +198,7 @@ def test_births_names_and_mappings_are_told() -> None:
     assert (first.address, first.size_bytes, first.offset_bytes) == (0x7F00_0000_1000, 0x2000, 0x3000)
     assert (first.file, first.pid, first.time_ns, first.protection) == ("/lib/libx.so", 100, 1_000_000, 5)
     assert (second.file, second.address) == ("seven77", 2**63 + 4096)
-    assert [(born.pid, born.tid, born.time_ns) for born in batch.births] == [(100, 105, 77)]
+    assert [(born.pid, born.tid, born.time_ns) for born in batch.created_threads] == [(100, 105, 77)]
     assert [(one.pid, one.tid, one.name) for one in batch.renamings] == [
         (100, 105, "fifteen letters"), (100, 106, "pool-1")
     ]  # fmt: skip

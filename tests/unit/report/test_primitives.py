@@ -39,7 +39,7 @@ EXECUTED = [
 
 
 def reporting(
-    root: Path, executed: list[tuple[str, str, str, str, int, int]], held_to: str | None = None
+    root: Path, executed: list[tuple[str, str, str, str, int, int]], restricted_to: str | None = None
 ) -> RunDirectory:
     """A run in whose trace pass oneDNN reported the last iteration."""
     run = build(root, iterations=4)
@@ -63,7 +63,7 @@ def reporting(
         for order, (layer, primitive, implementation, layouts, after, duration) in enumerate(executed)
     ]
     write_table(run.path / "primitives.parquet", "primitives", pl.DataFrame(rows, schema=TABLES["primitives"]))
-    detail = {"version": "v3.12.0 (commit 80afa71)", "machine_flags": FLAGS, "held_to": held_to}
+    detail = {"version": "v3.12.0 (commit 80afa71)", "machine_flags": FLAGS, "restricted_to": restricted_to}
     trace.collectors.append(CollectorRecord(name="onednn_verbose", state="ran", detail=detail))
     trace.clocks.append(ClockRecord("onednn", 0, 0.0, 0, ERROR_NS))
     run.save_manifest()
