@@ -2,14 +2,16 @@
 
     python -m scripts.benchmarks.commands [--rounds 9] [--runs 3]
 
-`hwprof --help` and `hwprof report` (of the default yolov7 run) are timed in turn with an empty Python. For `hwprof
-collect --model yolov7` with its defaults, the time outside of the forwards is its wall clock less every inference stage
-of every pass, warm-up included; the forwards that calibrate random weights are not taken off.
+`hwprof --help`, `hwprof report` (of the default yolov7 run) and `hwprof layers` are timed in turn with an empty Python.
+For `hwprof collect` with its defaults, the time outside of the forwards is its wall clock less every inference stage of
+every pass, warm-up included; the forwards that calibrate random weights are not subtracted. CPU time is user and system
+time of the command and all its processes, the better measure where other programs run. The bars are in bars.toml.
 """
 
 from __future__ import annotations
 
 import argparse
+import resource
 import statistics
 import subprocess
 import sys
@@ -17,6 +19,7 @@ import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import polars as pl
 
@@ -24,26 +27,45 @@ from hwprof.run.directory import RunDirectory
 from scripts.benchmarks.tables import Table, write
 
 HWPROF = (sys.executable, "-m", "hwprof")
+MODELS = ("yolov8n", "yolov7")  # the last one's run is reported
 
 
-def _wall_s(command: Sequence[str], place: Path) -> float:
-    begin = time.monotonic()
+class Taken(NamedTuple):
+    """Seconds of one command."""
+
+    wall_s: float
+    cpu_s: float
+
+
+def _take(command: Sequence[str], place: Path) -> Taken:
+    before, begin = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
     subprocess.run(command, cwd=place, check=True, capture_output=True)
-    return time.monotonic() - begin
+    wall_s, after = time.monotonic() - begin, resource.getrusage(resource.RUSAGE_CHILDREN)
+    return Taken(wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def _collect(place: Path) -> tuple[float, float]:
-    """Wall clock of one default run, and of its forwards, in seconds."""
-    wall_s = _wall_s((*HWPROF, "collect", "--model", "yolov7"), place)
+def _collect(model: str, place: Path) -> tuple[Taken, float]:
+    """One default run, and the seconds of its forwards."""
+    taken = _take((*HWPROF, "collect", "--model", model), place)
     spans = RunDirectory.latest(place / "results").scan("spans")
     forwards = spans.filter((pl.col("kind") == "stage") & (pl.col("path") == "inference"))
     forward_ns = forwards.select((pl.col("end_ns") - pl.col("begin_ns")).sum()).collect().item()
-    return wall_s, forward_ns / 1e9
+    return taken, forward_ns / 1e9
 
 
-def _row(name: str, bar: str, seconds: Sequence[float]) -> list[str]:
+def _row(name: str, what: str, seconds: Sequence[float]) -> list[str]:
     spread = f"{min(seconds):.3f} … {max(seconds):.3f}"
-    return [name, bar, f"{statistics.median(seconds):.3f}", spread, str(len(seconds))]
+    return [name, what, f"{statistics.median(seconds):.3f}", spread, str(len(seconds))]
+
+
+def _collect_rows(model: str, runs: Sequence[tuple[Taken, float]]) -> list[list[str]]:
+    name = f"hwprof collect --model {model}"
+    return [
+        _row(name, "wall clock", [taken.wall_s for taken, _ in runs]),
+        _row(name, "CPU time", [taken.cpu_s for taken, _ in runs]),
+        _row(name, "forwards", [forward_s for _, forward_s in runs]),
+        _row(name, "outside of the forwards", [taken.wall_s - forward_s for taken, forward_s in runs]),
+    ]
 
 
 def main() -> None:
@@ -54,27 +76,32 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        runs = [_collect(place) for _ in range(options.runs)]
+        runs: dict[str, list[tuple[Taken, float]]] = {model: [] for model in MODELS}
+        for _ in range(options.runs):
+            for model in MODELS:
+                runs[model].append(_collect(model, place))
         commands = {
             "python -c pass": (sys.executable, "-c", "pass"),
             "hwprof --help": (*HWPROF, "--help"),
             "hwprof report": (*HWPROF, "report"),
+            "hwprof layers --model yolov7": (*HWPROF, "layers", "--model", "yolov7"),
         }
         for command in commands.values():
-            _wall_s(command, place)
-        taken: dict[str, list[float]] = {name: [] for name in commands}
+            _take(command, place)
+        taken: dict[str, list[Taken]] = {name: [] for name in commands}
         for _ in range(options.rounds):
             for name, command in commands.items():
-                taken[name].append(_wall_s(command, place))
-    bars = {"hwprof --help": "0.2", "hwprof report": "1.0"}
-    rows = [_row(name, bars.get(name, ""), seconds) for name, seconds in taken.items()]
-    rows.append(_row("hwprof collect --model yolov7", "", [wall for wall, _ in runs]))
-    rows.append(_row("… its forwards", "", [forward for _, forward in runs]))
-    rows.append(_row("… everything else", "25", [wall - forward for wall, forward in runs]))
+                taken[name].append(_take(command, place))
+    rows: list[list[str]] = []
+    for name, times in taken.items():
+        rows.append(_row(name, "wall clock", [one.wall_s for one in times]))
+        rows.append(_row(name, "CPU time", [one.cpu_s for one in times]))
+    for model, done in runs.items():
+        rows += _collect_rows(model, done)
     write(
         Table(
             title="Start-up and overhead of the commands",
-            columns=["command", "bar, s", "median, s", "least … most, s", "times"],
+            columns=["command", "what", "median, s", "least … most, s", "times"],
             rows=rows,
             note=__doc__ or "",
         ),

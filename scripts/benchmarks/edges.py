@@ -7,9 +7,9 @@ again and again, bare and with its counters read before and after, on the main t
 clock, page faults, context switches and migrations of each. A layer's cost is what the call takes outside of the
 layer's own work, less what the bare call takes: the median of the calls, then of the rounds.
 
-hwprof is its own recorder with its own collector, with all that it notes of a layer. "Adjacent" layers follow each
-other within 20 µs: the workers, read at the end of the one, are not read again at the begin of the next; "apart" they
-are. PAPI is read in the same way, thread by thread, before and after: by its Python binding, and by bare calls of
+hwprof is its own recorder with its own collector, with all that it records of a layer. "Adjacent" layers follow each
+other within 20 µs: the workers, read at the end of the one, are not read again at the begin of the next; "separate"
+ones are. PAPI is read in the same way, thread by thread, before and after: by its Python binding, and by bare calls of
 PAPI_read into one array that is never looked at. The threads sleep all the time; or each works and sleeps again within
 every layer; or one spins on another processor, which reading it interrupts.
 
@@ -71,7 +71,7 @@ PROCESSORS: Final = sorted(os.sched_getaffinity(0))
 CASES: Final = [(1, SLEEPING), (16, SLEEPING), (1, WORKING), (16, WORKING), (1, SPINNING)]
 WITH_THREADS: Final = [
     "hwprof, adjacent layers",
-    "hwprof, layers apart",
+    "hwprof, separate layers",
     "PAPI, Python binding",
     "PAPI, bare PAPI_read",
 ]
@@ -235,7 +235,7 @@ def measure_threads(configuration: Configuration, layers: int) -> dict[str, floa
     time.sleep(0.02)
     work = Work(configuration.state, others)
     counted = contestant.layer(work, configuration.threads)
-    pause_ns = 2 * GAP_NS if "apart" in name else 0
+    pause_ns = 2 * GAP_NS if "separate" in name else 0
     costs: dict[str, list[int]] = {"bare": [], "counted": []}
     kinds: dict[str, Forward] = {"bare": work, "counted": counted}
     for number in range(layers):
@@ -288,7 +288,7 @@ def measure_torch(configuration: Configuration, layers: int) -> dict[str, float]
 # --- the parent
 
 
-def measure_apart(configuration: Configuration, layers: int) -> dict[str, float]:
+def measure_in_a_process(configuration: Configuration, layers: int) -> dict[str, float]:
     """One measurement in a fresh process."""
     library = ctypes.util.find_library("papi")
     environment = os.environ | {"OPENBLAS_NUM_THREADS": "1"}  # no threads but the benchmark's
@@ -377,7 +377,7 @@ def main() -> None:
     order = random.Random(0)
     for _ in range(options.rounds):
         for configuration in order.sample(CONFIGURATIONS, len(CONFIGURATIONS)):
-            rounds[configuration].append(measure_apart(configuration, options.layers))
+            rounds[configuration].append(measure_in_a_process(configuration, options.layers))
     write(table(rounds, papi), options.output)
     raw = [asdict(configuration) | {"rounds": measured} for configuration, measured in rounds.items()]
     options.output.with_suffix(".json").write_text(json.dumps(raw, indent=1) + "\n", encoding="utf-8")

@@ -52,7 +52,7 @@ class Batch:
 
 
 def batches(events: int, seed: int = 0) -> Iterator[Batch]:
-    """``events`` begins and ends (a multiple of four), some microseconds apart."""
+    """``events`` begins and ends (a multiple of four), with some microseconds between them."""
     random = np.random.default_rng(seed)
     now = START_NS
     for start in range(0, events, BATCH):
@@ -217,7 +217,7 @@ def peak(name: str, events: int, detailed: bool) -> int:
     return 1024 * next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:"))
 
 
-def peak_apart(name: str, events: int, detailed: bool) -> str:
+def peak_in_a_process(name: str, events: int, detailed: bool) -> str:
     """``peak`` of a fresh process."""
     command = [sys.executable, "-m", "scripts.benchmarks.encoder", "--peak", name, "--events", str(events)]
     output = subprocess.check_output(command + ["--detailed"] * detailed, text=True)
@@ -251,7 +251,7 @@ def main() -> None:
                     f"{min(speeds) / 1e3:,.0f} to {max(speeds) / 1e3:,.0f}",
                     f"{ours / median:.1f}",
                     f"{size:.1f}",
-                    peak_apart(name, arguments.memory_events // share // 4 * 4, detailed),
+                    peak_in_a_process(name, arguments.memory_events // share // 4 * 4, detailed),
                 ]
             )
     note = f"""

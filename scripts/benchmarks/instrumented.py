@@ -1,14 +1,15 @@
-"""Counting without a PMU: what following the code costs, what else there is, and what its counts were held against.
+"""Counting without a PMU: what instrumentation costs, what else there is, and what its counts were compared with.
 
     python -m scripts.benchmarks.instrumented [--models yolov8n yolov7] [--rounds 8] [--runs 3] [--fresh 50]
 
-Forwards: in one process each model's forward is done in turn with its code followed and not; a followed round begins
-with a forward in which the code is copied ("first"). Ratios are of forwards of the same round. One thread's time is its
-CPU time; with two it is the wall clock's, and rounds in which other processes took more than a twentieth of a processor
-are done again. Only the code is followed here; what the pass adds to a run of the command is among the proofs.
+Forwards: in one process each model's forward is done in turn with its code instrumented and not; an instrumented round
+begins with a forward in which the code is copied ("first"). Ratios are of forwards of the same round. One thread's time
+is its CPU time; with two it is the wall clock's, and rounds in which other processes took more than a twentieth of a
+processor are done again. Only the code is instrumented here; what the pass adds to a run of the command is among the
+proofs.
 
-callgrind: the pass of its own that `--counters callgrind` adds: one forward a photograph of yolov8n at 320, held to
-SSE4.1 and to one thread, layer by layer. perf: what `perf stat -e instructions` says on this machine.
+callgrind: the pass of its own that `--counters callgrind` adds: one forward a photograph of yolov8n at 320, restricted
+to SSE4.1 and to one thread, layer by layer. perf: what `perf stat -e instructions` says on this machine.
 
 Proofs: "identical" outputs are so bit by bit. Two runs are two processes; their layers are compared in the model's own
 code (JIT kernels and libtorch). Convolutions are compared with twice their shapes' multiply-adds, without those with
@@ -31,16 +32,16 @@ import polars as pl
 
 from collectors.callgrind.collector import COMPANION
 from hwprof.run.directory import RunDirectory
-from scripts.benchmarks.instrumented_forwards import Forwards, measure_apart
+from scripts.benchmarks.instrumented_forwards import Forwards, measure_in_a_process
 from scripts.benchmarks.instrumented_proofs import (
     AS_CALLGRIND,
     CALLGRIND,
     COLLECT,
     INSTRUMENTED,
     MODEL_CODE,
-    apart,
     collect,
     convolutions,
+    deviation,
     instructions,
 )
 from scripts.benchmarks.tables import Part, Table, write
@@ -57,11 +58,11 @@ NAMES: Final = ("per layer", "threads", "instruction set", "names JIT kernels", 
 
 def forwards(model: str, threads: int, rounds: int) -> tuple[list[list[str]], list[list[str]]]:
     """The rows of the costs, and of the outputs' and the self-test's proof."""
-    found = measure_apart(model, 640, threads, rounds)
+    found = measure_in_a_process(model, 640, threads, rounds)
     case = f"{model}, 640, {threads} thread{'s' * (threads > 1)}"
     identical = f"{found.identical} of {found.tried}"
     return _cost_rows(case, found), [
-        [case, "followed forwards with identical outputs", "all", identical],
+        [case, "instrumented forwards with identical outputs", "all", identical],
         [case, "self-test: loops exact, registers kept", "all", found.self_test],
     ]
 
@@ -72,19 +73,19 @@ def _cost_rows(case: str, found: Forwards) -> list[list[str]]:
         return [
             [
                 case,
-                "plain and followed forward",
+                "plain and instrumented forward",
                 "not measured: others were at work all the time",
                 "",
                 "",
                 "0",
             ]
         ]
-    ratios = [followed / plain for followed, plain in zip(found.followed_s, found.plain_s, strict=True)]
+    ratios = [instrumented / plain for instrumented, plain in zip(found.instrumented_s, found.plain_s, strict=True)]
     first = [first / plain for first, plain in zip(found.first_s, found.plain_s, strict=True)]
-    rows = [("plain forward", found.plain_s, None), ("followed forward", found.followed_s, ratios)]
+    rows = [("plain forward", found.plain_s, None), ("instrumented forward", found.instrumented_s, ratios)]
     return [
         [case, name, _ms(times), *_spread(ratio), str(kept)]
-        for name, times, ratio in [*rows, ("followed forward, the first", found.first_s, first)]
+        for name, times, ratio in [*rows, ("instrumented forward, the first", found.first_s, first)]
     ]
 
 
@@ -100,11 +101,11 @@ def _spread(ratios: Sequence[float] | None) -> tuple[str, str]:
 
 
 def fresh_processes(number: int) -> list[str]:
-    """A row: how many of so many processes followed their forwards and came to the same outputs."""
+    """A row: how many of so many processes instrumented their forwards and came to the same outputs."""
     good, why = 0, ""
     for _ in range(number):
         try:
-            found = measure_apart(*FRESH)
+            found = measure_in_a_process(*FRESH)
         except RuntimeError as error:
             why = f"; {str(error).splitlines()[-1][:100]}"
         else:
@@ -116,7 +117,7 @@ def agreement(place: Path, model: str) -> list[list[str]]:
     """Two runs with each other, and with the convolutions' shapes."""
     arguments = ("--model", model, "--warmup", "1", "--threads", THREADS, "--counters", INSTRUMENTED)
     one, other = (collect(place / f"{model}-{number}", *arguments) for number in range(2))
-    layers = apart(*(instructions(run, INSTRUMENTED, MODEL_CODE) for run in (one, other)))
+    layers = deviation(*(instructions(run, INSTRUMENTED, MODEL_CODE) for run in (one, other)))
     within = f"{layers.within(0.001)} of {len(layers.layers)}; furthest {layers.quantile(1):.4%}"
     found = convolutions(one)
     inside = sum(counted.leaves_padding_out(0.02) for counted in found.values())
@@ -132,11 +133,11 @@ def agreement(place: Path, model: str) -> list[list[str]]:
 def against_callgrind(place: Path) -> tuple[list[list[str]], list[str]]:
     """The proof's rows, and the cost's row."""
     one_thread = (*SMALL, "--threads", "1", "--counters")
-    followed = collect(place / "sse41", *one_thread, INSTRUMENTED, environment=AS_CALLGRIND)
+    instrumented = collect(place / "sse41", *one_thread, INSTRUMENTED, environment=AS_CALLGRIND)
     emulated = collect(place / "callgrind", *one_thread, CALLGRIND)
-    mine, its = instructions(followed, INSTRUMENTED), instructions(emulated, CALLGRIND)
-    whole = apart(mine, its)
-    kernels = apart(instructions(followed, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
+    mine, its = instructions(instrumented, INSTRUMENTED), instructions(emulated, CALLGRIND)
+    whole = deviation(mine, its)
+    kernels = deviation(instructions(instrumented, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
     case = "yolov8n, 320, 1 thread"
     counts = f"{mine['inference'] / 1e6:.1f} M against {its['inference'] / 1e6:.1f} M: {PERCENT.format(whole.whole)}"
     quantiles = ", ".join(f"{name} {whole.quantile(part):.2%}" for name, part in (("half", 0.5), ("nine in ten", 0.9)))
@@ -155,7 +156,7 @@ def _callgrind_cost(run: RunDirectory) -> list[str]:
     means = inference.group_by("pass").agg(took.sum() / pl.col("iteration").n_unique()).collect()
     by_pass = dict(means.iter_rows())
     emulated, companion = by_pass[CALLGRIND], by_pass[COMPANION]
-    return [f"{emulated / 2e6:.0f}", f"{emulated / companion:.0f}", "against SSE4.1 unfollowed", "1"]
+    return [f"{emulated / 2e6:.0f}", f"{emulated / companion:.0f}", "against SSE4.1 uninstrumented", "1"]
 
 
 def added_wall(model: str, rounds: int) -> list[str]:
@@ -184,7 +185,7 @@ def perf_says() -> str:
     return done.stderr.strip().split(",")[0].strip("<>") or "nothing"
 
 
-def what_each_tells() -> list[list[str]]:
+def capabilities() -> list[list[str]]:
     """hwprof, callgrind, perf: by hand, from their documentation and from what runs on this machine showed."""
     return [
         ["hwprof, instrumented", "yes", "all of the OpenMP pool", "the machine's own, AVX-512 too", "yes", "none"],
@@ -207,12 +208,12 @@ def main() -> None:
     def keep() -> None:
         """What there is by now: the rest takes many minutes."""
         table = Table(
-            title="Counting by following the code",
+            title="Counting by instrumentation",
             columns=["case", "forward", "median ms", "times plain", "quartiles", "rounds"],
             rows=costs,
             note=__doc__ or "",
             further=(
-                Part("What each tells", ["engine", *NAMES], what_each_tells()),
+                Part("What each reports", ["engine", *NAMES], capabilities()),
                 Part("Proofs", ["case", "what", "bar", "found"], proofs),
             ),
         )

@@ -31,7 +31,7 @@ class Forwards(msgspec.Struct):
     """Seconds, round by round, of CPU time where there is one thread; ``first_s``: with the code being copied."""
 
     plain_s: list[float]
-    followed_s: list[float]
+    instrumented_s: list[float]
     first_s: list[float]
     identical: int  # instrumented forwards whose outputs are the plain ones', bit by bit
     tried: int
@@ -39,7 +39,7 @@ class Forwards(msgspec.Struct):
     disturbed: int = 0  # rounds in which others worked, not in the times
 
 
-def measure_apart(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
+def measure_in_a_process(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
     """In a fresh process. Raises ``RuntimeError`` where it dies."""
     command = [*COMMAND, model, str(imgsz), str(threads), str(rounds)]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -94,7 +94,7 @@ def measure(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
             found.disturbed += 1
             continue
         found.first_s.append(instrumented[0][0])
-        found.followed_s.append(instrumented[1][0])
+        found.instrumented_s.append(instrumented[1][0])
         found.plain_s.append(plain[1][0])
     if any(context.lost_blocks for context in engine.memory.contexts()) or engine.memory.control.undecoded:
         raise RuntimeError("not everything was counted: fewer rounds")

@@ -1,6 +1,6 @@
 """What two runs, two engines, or a run and arithmetic must agree in: pure functions of runs that are kept.
 
-Shares are of the second: 0.01 is one percent apart.
+Shares are of the second: 0.01 is a deviation of one percent.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def collect(output: Path, *arguments: str, environment: Mapping[str, str] | None
 
 
 def instructions(run: RunDirectory, which: str, domains: Sequence[str] | None = None) -> dict[str, int]:
-    """By leaf layer, and ``inference`` for the whole, in the last iteration of the pass of that name.
+    """By leaf layer, and ``inference`` for the sum, in the last iteration of the pass of that name.
 
     ``domains``: whose code counts; by default every one's that the engine counts, which the OpenMP runtime's is not.
     """
@@ -74,26 +74,26 @@ def _by_layer(run: RunDirectory, which: str, counts: pl.LazyFrame) -> dict[str, 
 
 
 @dataclass(frozen=True)
-class Apart:
-    """How far one count of each layer is from another, as shares of the other; of the whole too."""
+class Deviation:
+    """Deviation of one count of each layer from another, as a share of the other; of the inference too."""
 
     whole: float
     layers: Mapping[str, float]
 
     def within(self, bound: float) -> int:
-        """How many layers are at most so far apart."""
+        """How many layers deviate by at most so much."""
         return sum(abs(share) <= bound for share in self.layers.values())
 
     def quantile(self, part: float) -> float:
-        """So far apart, at most, is this part of the layers."""
+        """At most so much does this part of the layers deviate."""
         found = sorted(abs(share) for share in self.layers.values())
         return found[min(int(part * len(found)), len(found) - 1)]
 
 
-def apart(one: Mapping[str, int], other: Mapping[str, int]) -> Apart:
-    """Of layers that both have; ``inference`` is the whole."""
+def deviation(one: Mapping[str, int], other: Mapping[str, int]) -> Deviation:
+    """Of layers that both have; ``inference`` is the sum."""
     shares = {path: one[path] / value - 1 for path, value in other.items() if path in one and value}
-    return Apart(shares.pop("inference"), shares)
+    return Deviation(shares.pop("inference"), shares)
 
 
 @dataclass(frozen=True)

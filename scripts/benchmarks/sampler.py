@@ -4,7 +4,7 @@ and how fast the samples are read afterwards.
     python -m scripts.benchmarks.sampler [--models yolov7 yolov8n] [--rounds 40] [--frequency 999] [--samples 10000000]
 
 Every round does the forward three times, in a random order: left alone, sampled, and interrupted as often for nothing
-(the same timer on every thread, told to take neither user's nor kernel's code: the interrupt comes, and no sample is
+(the same timer on every thread, set to take neither user's nor kernel's code: the interrupt comes, and no sample is
 made). The last one is what the machine takes for interrupts, whoever samples.
 Figures are medians over rounds of the forward's time (or its process's processor time) divided by that of the one left
 alone, with the error of that median (1.25 standard errors of the mean, from the quartiles). Reading: a file of so many

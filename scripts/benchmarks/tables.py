@@ -66,7 +66,8 @@ def _row(cells: list[str]) -> str:
 
 def _command() -> str:
     """The one that runs, with its arguments."""
-    return shlex.join(["python", "-m", f"{__package__}.{Path(sys.argv[0]).stem}", *sys.argv[1:]])
+    module = f"{__package__}.{Path(sys.argv[0]).stem}".removesuffix(".__main__")
+    return shlex.join(["python", "-m", module, *sys.argv[1:]])
 
 
 def _versions() -> str:

@@ -14,9 +14,9 @@ from scripts.benchmarks.instrumented_proofs import (
     CALLGRIND,
     INSTRUMENTED,
     MODEL_CODE,
-    apart,
     collect,
     convolutions,
+    deviation,
     instructions,
 )
 from tests.support.requirements import require_module, require_tool
@@ -40,7 +40,7 @@ def two_threads(place: Path) -> RunDirectory:
 
 def test_two_runs_count_the_same_in_every_layer(two_threads: RunDirectory, place: Path) -> None:
     again = collect(place / "other", *YOLOV8N, "--threads", "2", "--counters", INSTRUMENTED)
-    difference = apart(*(instructions(run, INSTRUMENTED, MODEL_CODE) for run in (two_threads, again)))
+    difference = deviation(*(instructions(run, INSTRUMENTED, MODEL_CODE) for run in (two_threads, again)))
     assert len(difference.layers) > 100
     assert difference.within(0.001) == len(difference.layers)
     assert abs(difference.whole) < 0.0001
@@ -67,10 +67,10 @@ def by_both(place: Path) -> tuple[RunDirectory, RunDirectory]:
 def test_callgrind_counts_as_many_instructions(by_both: tuple[RunDirectory, RunDirectory]) -> None:
     """It counts every repetition of a rep instruction, and libc and Python take different ways under it."""
     instrumented, emulated = by_both
-    whole = apart(instructions(instrumented, INSTRUMENTED), instructions(emulated, CALLGRIND))
+    whole = deviation(instructions(instrumented, INSTRUMENTED), instructions(emulated, CALLGRIND))
     assert abs(whole.whole) < 0.005
     assert whole.within(0.005) >= 0.9 * len(whole.layers)
-    kernels = apart(instructions(instrumented, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
+    kernels = deviation(instructions(instrumented, INSTRUMENTED, ["jit"]), instructions(emulated, CALLGRIND, ["jit"]))
     assert kernels.within(1e-5) == len(kernels.layers) > 20
 
 

@@ -1,6 +1,6 @@
 """How much slower is a forward while it is watched? hwprof beside torch.profiler and cProfile, interleaved.
 
-    python -m scripts.benchmarks.observer [--models yolov7 yolov8n] [--rounds 12]
+    python -m scripts.benchmarks.overhead [--models yolov7 yolov8n] [--rounds 12]
 
 Every round runs each kind of forward once, in a random order, in one process. A kind's figure is the median over
 rounds of its time divided by the bare forward's of the same round. The bare loop runs the model as it stands, with
@@ -157,11 +157,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--models", nargs="+", default=["yolov7", "yolov8n"])
     parser.add_argument("--rounds", type=int, default=100)
-    parser.add_argument("--output", type=Path, default=Path("results/observer.md"))
+    parser.add_argument("--output", type=Path, default=Path("results/overhead.md"))
     options = parser.parse_args()
     rows = [row for model in options.models for row in _bench(model, options.rounds * (5 if model[-1] == "n" else 1))]
     table = Table(
-        title="Observer effect",
+        title="Overhead",
         columns=["model, 640", "forward", "median ms", "slower than bare", "quartiles", "rounds"],
         rows=rows,
         note=__doc__,
