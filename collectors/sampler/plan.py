@@ -8,8 +8,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
+from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.record_offsets import WORD
-from collectors.sampler.records import Decoder
 from collectors.sampler.ring import map_ring
 from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close, most_precise
 from collectors.shared.counting.notes import user_code_only

@@ -11,7 +11,8 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from collectors.sampler.call_chains import Stacks
-from collectors.sampler.records import Decoder, Samples, Switches, joined
+from collectors.sampler.record_decoder import Decoder
+from collectors.sampler.records import Samples, Switches, joined
 from collectors.sampler.switch_outs import SwitchOut
 
 BLOCK_BYTES: Final = 8 << 20

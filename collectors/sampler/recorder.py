@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Final
 
 from collectors.sampler.plan import Plan
-from collectors.sampler.records import Decoder, Mapping
+from collectors.sampler.record_decoder import Decoder
+from collectors.sampler.records import Mapping
 from collectors.sampler.sampling_events import Clock
 from collectors.sampler.threads import SampledThread, TaskEventWatcher, threads_of
 from collectors.shared.counting.threads import MORE_DESCRIPTORS, EndedError, RefusedError, descriptors_left, thread_name

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Final
 
-from collectors.sampler.records import Decoder
+from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.ring import map_ring
 from collectors.sampler.sampling_events import Clock, Opening, close
 from hwprof.hardware import perf_event, perf_sampling

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from collectors.sampler.records import COMMON, GROUP_FORMAT, sample_type
+from collectors.sampler.record_decoder import COMMON, GROUP_FORMAT, sample_type
 from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.cores import DEVICES

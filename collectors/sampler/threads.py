@@ -13,7 +13,7 @@ from typing import Final
 
 from collectors.sampler import switch_outs
 from collectors.sampler.plan import Plan
-from collectors.sampler.records import COMMON
+from collectors.sampler.record_decoder import COMMON
 from collectors.sampler.ring import SMALLEST, map_ring, ring_bytes, why_no_ring
 from collectors.sampler.sampling_events import Clock, close
 from collectors.shared.counting.threads import ENDED, EndedError, RefusedError

@@ -11,9 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from collectors.sampler.call_chains import NO_CALLERS, Stacks
+from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.record_file import Recording, decode_all
 from collectors.sampler.record_offsets import record_offsets, walk
-from collectors.sampler.records import Decoder, Samples, Switches
+from collectors.sampler.records import Samples, Switches
 from hwprof.hardware import perf_sampling
 from tests.support.sampler_records import (
     CONTEXT_USER,
