@@ -147,5 +147,12 @@ def _shapes(dimensions: bytes) -> str | None:
     """Input dimensions as "1x3x640x480 32x3x3x3"; scalars and other values have no shape and are left out."""
     if not dimensions:
         return None
-    shapes = ["x".join(map(str, shape)) for shape in msgspec.json.decode(dimensions) if shape]
+    shapes = [_shape(shape) for shape in msgspec.json.decode(dimensions) if shape]
     return " ".join(shapes) or None
+
+
+def _shape(sizes: list[Any]) -> str:
+    """One shape; of a list of tensors theirs: ``(1x3,1x4)``."""
+    if any(isinstance(size, list) for size in sizes):
+        return f"({','.join(_shape(one) for one in sizes)})"
+    return "x".join(map(str, sizes)) or "scalar"

@@ -13,13 +13,9 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.iterations import Iterations, countable, select
+from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
-
-UNATTRIBUTED: Final = "unattributed"
-INFERENCE: Final = "inference"
-WHOLE: Final = "whole"
-"""The owner of what everything must add up to: the inference stage, or the iteration where none is marked."""
 
 COUNTED: Final = ("value", "main", "workers", "enabled_ns", "running_ns")
 AMOUNTS: Final = (*COUNTED, "scaled", "scaled_main", "scaled_workers")

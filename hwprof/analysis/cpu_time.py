@@ -1,25 +1,28 @@
-"""The closure check: does what was counted by thread and layer add up to what the kernel says the process used?"""
+"""CPU time accounted for: does what was counted by thread and layer add up to what the kernel says the process used?"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Final
 
-import msgspec
 import polars as pl
 
-from hwprof.analysis.attribution import INFERENCE, UNATTRIBUTED, Attribution, owned_counts
+from hwprof.analysis.attribution import Attribution, owned_counts
+from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED
 from hwprof.run.schema import PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
 TASK_CLOCK: Final = "task-clock"
 
 
-class Closure(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class CpuTime:
     """CPU time by owner, as shares of the process's CPU time by the kernel's account; sums over iterations.
 
     The kernel's account of a thread that runs on another processor lags by up to a tick at either end of an iteration,
     which sums even out and medians would not.
 
-    ``closure`` = layers + rest of the inference + rest of the iteration: 1 where every thread was counted throughout.
+    ``accounted_for`` = layers + rest of the inference + rest of the iteration: 1 where every thread was
+    counted throughout.
     """
 
     iterations: int
@@ -27,10 +30,10 @@ class Closure(msgspec.Struct, frozen=True, kw_only=True):
     layers: float
     rest_of_inference: float
     rest_of_iteration: float
-    closure: float
+    accounted_for: float
 
 
-def closure(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution) -> Closure | None:
+def cpu_time(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution) -> CpuTime | None:
     """Over the iterations that counted layers; None where the process's or the threads' CPU time was not counted."""
     counted = spans.join(
         attribution.iterations.frame.filter("layers_counted").select("iteration"), on="iteration", how="semi"
@@ -54,13 +57,13 @@ def closure(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution)
     whole = float(table["process"].sum())
     in_layers, in_threads = float(table["layers"].sum()), float(table["everything"].sum())
     in_rest = float(table["rest"].sum()) if attribution.whole == INFERENCE else 0.0
-    return Closure(
+    return CpuTime(
         iterations=table.height,
         process_cpu_time_ns=whole / table.height,
         layers=in_layers / whole,
         rest_of_inference=in_rest / whole,
         rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
-        closure=in_threads / whole,
+        accounted_for=in_threads / whole,
     )
 
 

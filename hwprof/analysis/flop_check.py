@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
 import msgspec
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE
 from hwprof.analysis.convolutions import convolution
 from hwprof.analysis.layers import Figures
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.data_files import read_toml
 
 COUNTED: Final = "counted_flops"
@@ -51,7 +52,8 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     rule: tuple[Rule, ...]
 
 
-class FlopCheck(msgspec.Struct, frozen=True, kw_only=True):
+@dataclass(frozen=True, kw_only=True)
+class FlopCheck:
     """One layer's FLOPs of one iteration. ``ratio`` is counted / analytic, null without MACs."""
 
     counted: float

@@ -13,17 +13,10 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import (
-    UNATTRIBUTED,
-    WHOLE,
-    Attribution,
-    leaf_spans,
-    owned_counts,
-    whole_spans,
-    within,
-)
+from hwprof.analysis.attribution import Attribution, leaf_spans, owned_counts, whole_spans, within
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.metrics import operands_of, values
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import MetricDefinition, PassRecord
 
 SMALL: Final = 0.001
@@ -51,7 +44,7 @@ UNNAMED: Final = "(unnamed)"
 """The kernel that stands for all of a library that has no names."""
 
 
-def why_apart(followed: PassRecord, companion: PassRecord | None) -> str | None:
+def why_not_comparable(followed: PassRecord, companion: PassRecord | None) -> str | None:
     """Why the times cannot be joined with the counts; None where they can."""
     if companion is None:
         return f"time not available: pass {followed.times_from} was not completed"
@@ -72,7 +65,9 @@ def same_code(records: Iterable[PassRecord], other: PassRecord) -> list[PassReco
     return [
         record
         for record in records
-        if record.times_from is not None and record.instruction_set is None and why_apart(record, other) is None
+        if record.times_from is not None
+        and record.instruction_set is None
+        and why_not_comparable(record, other) is None
     ]
 
 
@@ -155,7 +150,11 @@ def kernels(
     ranked = both.with_columns(
         pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
     )
-    return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA).sort("value", "kernel", descending=[True, False])
+    return (
+        ranked.select(KERNELS_SCHEMA.names())
+        .cast(KERNELS_SCHEMA)
+        .sort("value", "kernel", "layer", descending=[True, False, False])
+    )
 
 
 def _named(rows: pl.DataFrame, names: pl.DataFrame, owner: list[str]) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""The counts of a pass that followed the code, for the tables of the pass that did the same work unfollowed."""
+"""The counts of an instrumented pass, for the tables of the pass that did the same work uninstrumented."""
 
 from __future__ import annotations
 
@@ -6,15 +6,14 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from hwprof.analysis import instrumented, layers, stages, summary
+from hwprof.analysis import instrumented, layers, stages, summary, uncore
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 
 
 @dataclass(frozen=True)
-class Joined:
+class Counted:
     """Counters by owner, as in ``Figures.counters``, and whose they are."""
 
     record: PassRecord
@@ -23,24 +22,20 @@ class Joined:
     stages: pl.DataFrame
 
 
-def find(run: RunDirectory, main: PassRecord, timed: Attribution, modules: pl.DataFrame) -> Joined | None:
-    """The counts that belong to ``main``'s times, with the machine's own instruction set; None where there are none.
-    Of a pass that was interrupted, those of whole layers."""
-    record = instrumented.belonging(run.kept_passes(), main)
-    return _sums(run, record, timed, modules) if record is not None else None
+def instrumented_counts(
+    record: PassRecord, spans: pl.DataFrame, counts: pl.DataFrame, timed: Attribution, modules: pl.DataFrame
+) -> Counted | None:
+    """The counters of the pass's own events; ``spans`` and ``counts`` are its rows. None where there are none.
 
-
-def _sums(run: RunDirectory, record: PassRecord, timed: Attribution, modules: pl.DataFrame) -> Joined | None:
-    mine = pl.col("pass") == record.name
-    events = [event.name for event in record.events]
-    spans = run.scan("spans").filter(mine).collect()
-    counts = run.scan("counts").filter(mine & pl.col("event").is_in(events)).collect()
+    Of a pass that was interrupted, those of whole layers.
+    """
+    counts = counts.filter(pl.col("event").is_in([event.name for event in record.events]))
     if counts.is_empty():
         return None
     counted = attribute(spans, counts, modules, record)
     if record.status != "completed":
         counted, counts = instrumented.whole_layers(counted, timed), counts.clear()
-    return Joined(
+    return Counted(
         record,
         layers.layer_table(modules, counted, (), None).counters,
         layer_type_table(modules, counted, (), None).counters,
@@ -48,11 +43,12 @@ def _sums(run: RunDirectory, record: PassRecord, timed: Attribution, modules: pl
     )
 
 
-def operands(traffic: pl.DataFrame, counters: pl.DataFrame | None) -> pl.DataFrame:
-    """The operands by owner that do not come from the pass itself."""
+def further_operands(traffic: pl.DataFrame, counters: pl.DataFrame | None) -> pl.DataFrame:
+    """The operands by owner that do not come from the pass itself: DRAM traffic, and these counters."""
+    moved = uncore.operands(traffic)
     if counters is None or counters.is_empty():
-        return traffic
-    return traffic.join(summary.as_operands(counters), on="owner", how="full", coalesce=True)
+        return moved
+    return moved.join(summary.as_operands(counters), on="owner", how="full", coalesce=True)
 
 
 def with_counters(found: layers.Figures, counters: pl.DataFrame | None) -> layers.Figures:

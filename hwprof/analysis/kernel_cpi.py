@@ -11,8 +11,8 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.instrumented import UNNAMED
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, whole
 from hwprof.analysis.statistics import wilson
 

@@ -8,8 +8,9 @@ from dataclasses import replace
 import polars as pl
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import UNATTRIBUTED, Attribution
+from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.layers import Figures, figures
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.manifest import MetricDefinition
 
 

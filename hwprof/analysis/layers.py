@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import polars as pl
 
 from hwprof.analysis import metrics, summary
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, Attribution
+from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import PROCESS_EVENTS
 

@@ -9,6 +9,7 @@ import msgspec
 
 from hwprof.analysis import uncore
 from hwprof.analysis.metrics import missing_operands, operands_of
+from hwprof.analysis.reasons import Missing
 from hwprof.hardware.metrics import GIVEN_OPERANDS
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
 
@@ -27,14 +28,6 @@ GIVEN_REASONS: Final = {
     "macs": "no multiply-accumulates are known of these modules",
     "bytes": "the sizes of inputs and outputs are not known of these modules",
 }
-
-
-class Missing(msgspec.Struct, frozen=True):
-    """Something that was not measured, why, and what would change it (if that is known)."""
-
-    what: str
-    reason: str
-    remedy: str | None = None
 
 
 def metric_missing(

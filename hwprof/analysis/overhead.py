@@ -1,10 +1,13 @@
-"""The observer effect: how much slower the measuring made the measured, by comparing iterations and passes."""
+"""Overhead: how much slower the measuring made the measured, by comparing iterations and passes."""
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED, Attribution
+from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 
 
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:
@@ -25,6 +28,12 @@ def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
     """By owner: the median time in the ``observed`` pass (all iterations) over that in the base's timed iterations."""
     timed = pl.col("iteration").is_in(list(base.iterations.timed))
     return _ratios(base.times.filter(timed), observed.times)
+
+
+def of_whole(ratios: pl.DataFrame) -> dict[str, Any] | None:
+    """The row of the whole without its name; None where one side of it is not known."""
+    rows = ratios.filter((pl.col("owner") == WHOLE) & pl.col("ratio").is_not_null()).drop("owner")
+    return rows.row(0, named=True) if rows.height else None
 
 
 def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:

@@ -15,15 +15,15 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.statistics import wilson
 
 WAITING_DOMAIN: Final = "openmp"
 """The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
 
-IDENTITY: Final = ("kernel", "domain", "library", "name", "full_name", "pieces")
-"""Which kernel: ``kernel`` is the first of the numbers with its name, ``full_name`` that of the piece with the most
-samples in one layer, ``pieces`` how many of that name were met."""
+IDENTITY: Final = ("kernel", "domain", "library", "name", "full_name", "code_ranges")
+"""Which kernel: ``kernel`` is the first of the numbers with its name, ``full_name`` that of the code range with the
+most samples in one layer, ``code_ranges`` how many of that name were met."""
 
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high", "instructions", "cpi", "llc_mpki")
 """What every table says of a group: its samples and processor time, its share of the table's whole with the interval,
@@ -32,18 +32,18 @@ and where they were counted: instructions, cycles an instruction, misses of the 
 
 def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
     """The samples of the inference in these iterations, each with its kernel's ``code`` (the domain) and ``name``;
-    ``kernel`` is the first of the numbers that have that name, ``piece`` the sample's own.
+    ``kernel`` is the first of the numbers that have that name, ``code_range`` the sample's own.
 
     ``attributed`` as ``samples.attribute_samples`` makes it, ``kernels`` that pass's rows.
     """
     inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
     named = kernels.select(
-        piece="kernel",
+        code_range="kernel",
         kernel=pl.col("kernel").min().over("domain", "library", "name"),
         name="name",
         code="domain",
     )
-    return inside.rename({"kernel": "piece"}).join(named, on="piece", how="left")
+    return inside.rename({"kernel": "code_range"}).join(named, on="code_range", how="left")
 
 
 def whole(sampled: pl.DataFrame) -> tuple[int, float]:
@@ -92,10 +92,10 @@ def operators_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
 
 
 def _cells(sampled: pl.DataFrame) -> pl.DataFrame:
-    """Sums by layer and piece of code: far fewer rows than samples, and every table is made of them."""
+    """Sums by layer and code range: far fewer rows than samples, and every table is made of them."""
     counted = pl.col("instructions").is_not_null()
     return (
-        sampled.group_by("layer", "piece")
+        sampled.group_by("layer", "code_range")
         .agg(
             pl.col("kernel", "code", "name").first(),
             pl.len().cast(pl.Int64).alias("samples"),
@@ -107,7 +107,7 @@ def _cells(sampled: pl.DataFrame) -> pl.DataFrame:
             misses_of=pl.col("instructions").filter(pl.col("llc_misses").is_not_null()).sum(),
         )
         .with_columns(pl.col("layer").cast(pl.String))
-        .sort("samples", "piece", descending=[True, False])
+        .sort("samples", "code_range", descending=[True, False])
     )
 
 
@@ -120,8 +120,8 @@ def _figures(cells: pl.DataFrame, groups: list[str]) -> pl.DataFrame:
             wait_ns=pl.col("cpu_ns").filter(pl.col("code") == WAITING_DOMAIN).sum(),
             named_ns=pl.col("cpu_ns").filter(pl.col("name").is_not_null()).sum(),
             layers=pl.col("layer").filter(pl.col("layer") != UNATTRIBUTED).n_unique().cast(pl.Int64),
-            piece=pl.col("piece").first(),
-            pieces=pl.col("piece").n_unique().cast(pl.Int64),
+            code_range=pl.col("code_range").first(),
+            code_ranges=pl.col("code_range").n_unique().cast(pl.Int64),
         )
         .with_columns(
             cpi=pl.col("cycles") / pl.col("cycles_of"),
@@ -147,8 +147,8 @@ def _with_shares(figures: pl.DataFrame, weights: pl.DataFrame, groups: list[str]
 
 def _identified(figures: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     """The figures with what ``IDENTITY`` names."""
-    known = kernels.select("domain", "library", "name", "full_name", piece="kernel")
-    return figures.join(known, on="piece", how="left")
+    known = kernels.select("domain", "library", "name", "full_name", code_range="kernel")
+    return figures.join(known, on="code_range", how="left")
 
 
 def _ordered(rows: pl.DataFrame, columns: list[str]) -> pl.DataFrame:

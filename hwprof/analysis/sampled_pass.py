@@ -1,16 +1,42 @@
-"""The pass that a report takes its samples from."""
+"""The samples of one pass, placed in layers, and what they tell of layers, kernels, threads and operators.
+
+Processor times are those of one iteration, over all threads.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, Final
 
 import polars as pl
 
-from hwprof.analysis import sampled_kernels, samples
+from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kernels, samples
+from hwprof.analysis.attribution import attribute
+from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
-from hwprof.run.directory import RunDirectory
+from hwprof.analysis.kernel_cpi import FEW
+from hwprof.analysis.owners import WHOLE
 from hwprof.run.manifest import PassRecord
+from hwprof.run.schema import empty
+
+UNKNOWN: Final = "[unknown]"
+REFERENCE_GHZ: Final = "reference_ghz"
+"""Where a collector's detail says in which cycles the machine's time is counted."""
+
+LEAST_SHARE: Final = 0.01
+"""Kernels and operators with less of a layer's processor time are not listed; the run's ``samples.parquet`` has all."""
+
+LEAST_SHARE_OF_WHOLE: Final = 0.001
+
+FEW_FOR_BALANCE: Final = 30
+"""With fewer samples than that, each thread's part of a layer is known too badly to compare threads."""
+
+WORKS: Final = 0.01
+"""From this share of the busiest thread's processor time on, a thread counts as one that works in the inference."""
+
+FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high")
 
 
 @dataclass(frozen=True)
@@ -19,33 +45,196 @@ class SampledPass:
 
     record: PassRecord
     spans: pl.DataFrame
-    layers: pl.DataFrame
+    modules: pl.DataFrame  # the table ``layers``
     kernels: pl.DataFrame
+    switches: pl.DataFrame
+    known_threads: pl.DataFrame  # the table ``threads``
     iterations: tuple[int, ...]
     placed: pl.DataFrame  # in these iterations, in the inference or not
     inside: pl.DataFrame
-    threads: int | None
+    threads: int | None  # that the workload has
 
     @property
     def detail(self) -> dict[str, Any]:
         """What the sampler says of this pass."""
         return next((dict(said.detail) for said in self.record.collectors if said.name == "sampler"), {})
 
+    @cached_property
+    def measured(self) -> bool:
+        """Whether cycles and instructions were counted with the samples."""
+        inside = self.inside
+        return bool(inside["instructions"].sum() > 0 and inside["cycles"].null_count() < inside.height)
 
-def find(run: RunDirectory, modules: pl.DataFrame) -> SampledPass | None:
-    """The completed pass with the most samples; None where there are none. ``modules``: the run's layers."""
-    found = [_load(run, record, modules) for record in run.completed_passes() if record.iterations]
-    best = max(found, key=lambda one: one.inside.height, default=None)
-    return best if best is not None and best.inside.height else None
+    @property
+    def counts_misses(self) -> bool:
+        """Whether misses of the last-level cache were."""
+        return bool(self.inside["llc_misses"].drop_nulls().sum())
+
+    @cached_property
+    def by_layer(self) -> pl.DataFrame:
+        """The kernels of each layer, as ``sampled_kernels.kernels_by_layer``."""
+        return sampled_kernels.kernels_by_layer(self.inside, self.kernels)
+
+    def share(self, chosen: pl.Expr) -> float | None:
+        """The share of the samples for which this holds."""
+        return self.inside.select(chosen.sum() / pl.len()).item() if self.inside.height else None
+
+    def shares(self) -> dict[str, float | None]:
+        """Of the samples of the inference: ``module_share`` lie within a module of the model, ``named_share`` in code
+        that has a name, ``wait_share`` in the OpenMP runtime."""
+        return {
+            "module_share": self.share(pl.col("module").is_not_null()),
+            "named_share": self.share(pl.col("name").is_not_null()),
+            "wait_share": self.share(pl.col("code").eq_missing(sampled_kernels.WAITING_DOMAIN)),
+        }
+
+    def unknown(self) -> int:
+        """How many samples lie in memory of no known file."""
+        nowhere = self.kernels.filter(pl.col("library") == UNKNOWN).select(code_range="kernel")
+        return self.inside.join(nowhere, on="code_range", how="semi").height + self.inside["code_range"].null_count()
+
+    def coverage(self) -> list[dict[str, Any]]:
+        """Samples by kind of owner, as ``samples.coverage``."""
+        return samples.coverage(self.placed).with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
+
+    def layer_rows(self) -> list[dict[str, Any]]:
+        """The sampled layers, most processor time first: ``path``, the figures, and the lists ``threads`` and
+        ``operators``."""
+        number = len(self.iterations)
+        by_thread = parallelism.threads_by_layer(self.inside)
+        off = parallelism.off_cpu(self.switches, self.spans, self.modules, self.iterations)
+        off = off.join(self._working(), on="tid", how="semi")
+        sums = off.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
+        enough = pl.col("samples") >= FEW_FOR_BALANCE
+        frame = (
+            sampled_kernels.layer_table(self.inside)
+            .join(self._balance(by_thread), on="layer", how="left", maintain_order="left")
+            .join(sums, on="layer", how="left", maintain_order="left")
+            .with_columns(
+                pl.col("off_cpu_ns", "preempted_ns").fill_null(0.0),
+                pl.col("cpu_ns") / number,
+                *(pl.when(enough).then(name).alias(name) for name in ("wait_share", "efficiency", "imbalance")),
+                *_if_enough("cpi", "llc_mpki"),
+            )
+        )
+        columns = [*FIGURES, "cpi", "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
+                   "off_cpu_ns", "preempted_ns"]  # fmt: skip
+        threads, operators = self._threads(by_thread, off), self._operators()
+        return [
+            {**row, "threads": threads.get(row["path"], []), "operators": operators.get(row["path"], [])}
+            for row in frame.select(*columns, path="layer").iter_rows(named=True)
+        ]
+
+    def kernel_rows(self, told: pl.DataFrame | None) -> list[dict[str, Any]]:
+        """The kernels of the whole (``layer`` is null) and of each layer, most processor time first, small ones left
+        out. ``told``: as ``kernel_cpi`` makes it; its CPI counts where none was measured."""
+        number = len(self.iterations)
+        of_whole = sampled_kernels.kernel_table(self.inside, self.kernels)
+        listed = self.by_layer.filter(pl.col("share") >= LEAST_SHARE)
+        frame = pl.concat([of_whole.filter(pl.col("share") >= LEAST_SHARE_OF_WHOLE), listed], how="diagonal")
+        frame = frame.with_columns(
+            pl.col("name").fill_null(instrumented.UNNAMED),
+            pl.col("library").fill_null(UNKNOWN),
+            pl.col("instructions") / number,
+        )
+        nothing = pl.lit(None, pl.Float64)
+        if not self.measured and told is not None:
+            keys = ["layer", "name", "library", "domain"]
+            frame = frame.drop("instructions", "cpi")
+            frame = frame.join(told, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        else:
+            frame = frame.with_columns(cpi_low=nothing, cpi_high=nothing)
+        full = pl.when(pl.col("full_name") != pl.col("name")).then("full_name")
+        columns = [*FIGURES, "cpi", "llc_mpki", "layer", "library", "layers", "code_ranges", "share_of_kernel",
+                   "instructions", "cpi_low", "cpi_high"]  # fmt: skip
+        return (
+            frame.with_columns(pl.col("cpu_ns") / number, *_if_enough("cpi", "llc_mpki"))
+            .select(*columns, kernel="name", full_name=full, domain=pl.col("domain").fill_null("other"))
+            .to_dicts()
+        )
+
+    def kernel_cpi(self, passes: Sequence[InstrumentedPass]) -> KernelCpi | None:
+        """CPI of kernels by the instructions that one of the instrumented passes counted in the very same code."""
+        same = instrumented.same_code((one.record for one in passes), self.record)
+        other = next((one for one in passes if one.record in same), None)
+        ghz = _reference_ghz(other.record) if other is not None else None
+        if other is None or ghz is None:
+            return None
+        counted = other.kernels.filter(pl.col("event").str.ends_with(INSTRUCTIONS))
+        table = kernel_cpi.kernel_cpi(self.inside, self.by_layer, counted, len(self.iterations), ghz)
+        return KernelCpi(other.record.name, ghz, table)
+
+    def _working(self) -> pl.DataFrame:
+        """The threads (``tid``) that work in the inference: others sleep through it, which is no loss."""
+        each = self.inside.group_by("tid").agg(pl.col("cpu_ns").sum())
+        return each.filter(pl.col("cpu_ns") >= WORKS * pl.col("cpu_ns").max()).select("tid")
+
+    def _balance(self, by_thread: pl.DataFrame) -> pl.DataFrame:
+        """Efficiency and imbalance by layer."""
+        times = attribute(self.spans, empty("counts"), self.modules, self.record).times
+        kept = times.filter(pl.col("iteration").is_in(list(self.iterations)) & (pl.col("owner") != WHOLE))
+        wall = kept.group_by(layer="owner").agg(pl.col("time_ns").sum())
+        if self.threads is None:
+            return wall.select("layer", efficiency=pl.lit(None, pl.Float64), imbalance=pl.lit(None, pl.Float64))
+        return parallelism.parallelism(by_thread, wall, self.threads).select("layer", "efficiency", "imbalance")
+
+    def _threads(self, by_thread: pl.DataFrame, off: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+        times = ("busy_ns", "wait_ns", "off_cpu_ns", "preempted_ns")
+        frame = (
+            by_thread.join(off.drop("times", "waited_ns"), on=["layer", "tid"], how="full", coalesce=True)
+            .join(self.known_threads.select("tid", "name", "role"), on="tid", how="left")
+            .with_columns(pl.col("samples", *times).fill_null(0))
+            .with_columns(pl.col(times) / len(self.iterations))
+            .sort("layer", "tid")
+        )
+        return _lists(frame)
+
+    def _operators(self) -> dict[str, list[dict[str, Any]]]:
+        if self.inside["operator"].null_count() == self.inside.height:
+            return {}
+        rows = sampled_kernels.operators_by_layer(self.inside).filter(pl.col("share") >= LEAST_SHARE)
+        return _lists(rows.select("layer", "operator", "samples", "share"))
 
 
-def _load(run: RunDirectory, record: PassRecord, modules: pl.DataFrame) -> SampledPass:
-    taken, spans, kernels = (
-        run.scan(table).filter(pl.col("pass") == record.name).collect() for table in ("samples", "spans", "kernels")
-    )
+@dataclass(frozen=True)
+class KernelCpi:
+    """Cycles per instruction from samples' times and another pass's instructions: ``table`` as ``kernel_cpi``."""
+
+    pass_name: str
+    reference_ghz: float
+    table: pl.DataFrame
+
+
+def sampled_pass(
+    record: PassRecord,
+    taken: pl.DataFrame,
+    spans: pl.DataFrame,
+    kernels: pl.DataFrame,
+    switches: pl.DataFrame,
+    known_threads: pl.DataFrame,
+    *,
+    modules: pl.DataFrame,
+    threads: int | None,
+) -> SampledPass:
+    """``taken``: the pass's samples; the other tables are its rows too, but for ``modules``: the run's ``layers``."""
     iterations = select(record.iterations).timed
     placed = samples.attribute_samples(taken, spans, modules).filter(pl.col("iteration").is_in(list(iterations)))
     inside = sampled_kernels.sampled(placed, kernels, iterations)
-    workload = run.manifest.workload
-    threads = record.threads or (workload.threads if workload else None)
-    return SampledPass(record, spans, modules, kernels, iterations, placed, inside, threads)
+    return SampledPass(record, spans, modules, kernels, switches, known_threads, iterations, placed, inside, threads)
+
+
+def _if_enough(*names: str) -> list[pl.Expr]:
+    """Figures of rows with few samples say nothing."""
+    return [pl.when(pl.col("samples") >= FEW).then(name).alias(name) for name in names]
+
+
+def _reference_ghz(record: PassRecord) -> float | None:
+    return next((said.detail[REFERENCE_GHZ] for said in record.collectors if REFERENCE_GHZ in said.detail), None)
+
+
+def _lists(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
+    """The rows of each layer, in order, without its name."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in frame.iter_rows(named=True):
+        found.setdefault(row.pop("layer"), []).append(row)
+    return found

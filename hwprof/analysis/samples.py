@@ -14,7 +14,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hwprof.analysis.attribution import UNATTRIBUTED, leaf_spans, whole_spans
+from hwprof.analysis.attribution import leaf_spans, whole_spans
+from hwprof.analysis.owners import UNATTRIBUTED
 
 Numbers = NDArray[np.int64]
 

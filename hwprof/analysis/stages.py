@@ -7,9 +7,10 @@ from collections.abc import Sequence
 import polars as pl
 
 from hwprof.analysis import metrics, statistics, summary
-from hwprof.analysis.attribution import COUNTS_SCHEMA, UNATTRIBUTED, owned_counts
+from hwprof.analysis.attribution import COUNTS_SCHEMA, owned_counts
 from hwprof.analysis.iterations import Iterations, countable
 from hwprof.analysis.layers import Figures
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.manifest import MetricDefinition, PassRecord
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-NORMAL_95 = 1.959964
-"""Standard deviations of a normal distribution between which 95% of it lie."""
+from hwprof.analysis.intervals import NORMAL_95
 
 SUMMARY = ("median", "mad", "mean", "std", "min", "max")
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import polars as pl
 
 from hwprof.analysis import statistics
-from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.metrics import Operands
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.schema import COUNTED_WINDOW
 
 
@@ -65,6 +67,12 @@ def counts(frame: pl.DataFrame) -> pl.DataFrame:
         )
         .sort("owner", "event")
     )
+
+
+def events(counters: pl.DataFrame) -> list[dict[str, Any]]:
+    """The events that ``counts`` found, by name: ``name``, ``provenance``, and the lowest ``running_share``."""
+    found = counters.group_by(name="event").agg(pl.col("provenance").first(), pl.col("running_share").min())
+    return found.sort("name").to_dicts()
 
 
 def by_name(counts: pl.DataFrame) -> pl.DataFrame:

@@ -14,7 +14,8 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.attribution import WHOLE, leaf_spans, whole_spans
+from hwprof.analysis.attribution import leaf_spans, whole_spans
+from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.readings import WINDOW, covered
 from hwprof.data_files import read_toml
 from hwprof.hardware.catalogue import Recipe

@@ -227,8 +227,8 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
     the report can be shown all the same."""
     from polars.exceptions import PolarsError
 
-    from hwprof.report.csv import tables
-    from hwprof.report.document import document
+    from hwprof.report.csv.files import write_csv_files
+    from hwprof.report.document.document import build
     from hwprof.trace.writer import write_trace
 
     bars.phase("", "writing trace.pftrace", None)
@@ -236,7 +236,7 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
     try:
         contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
         bars.phase("", "writing tables", None)
-        tables.write_csv_files(run, document.build(run))
+        write_csv_files(run, build(run))
     except (HwprofError, OSError, PolarsError) as error:
         if is_full_disk(error):
             return contents, FullDiskError(str(run.path))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+import msgspec
 
 from hwprof.errors import UsageError
 
@@ -83,7 +84,7 @@ def report_command(
       hwprof report --kernels --top 5
       hwprof report --layer model.51 --full-names
       hwprof report --layer model.51 --format json
-      hwprof report --format json | jq '.layers[] | {path, share}'
+      hwprof report --format json | jq '.layers.rows[] | {path, share}'
       hwprof report --width 160 > report.txt
     """
     if kernels and layer is not None:
@@ -122,39 +123,47 @@ def show(
 ) -> None:
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
     columns, None: the usual ones; ``part``: what of it, None: all."""
-    from hwprof.report.document import document, schema, selection
+    from hwprof.report.document import hot_kernels, one_layer
+    from hwprof.report.document.document import build, encode
 
-    built = document.build(run, top, sort)
-    selected: selection.HotKernels | selection.OneLayer | None = None
+    built = build(run, top, sort)
+    selected: hot_kernels.HotKernels | one_layer.OneLayer | None = None
     if part is not None and part.layer is not None:
-        selected = selection.one_layer(built, part.layer)
+        selected = one_layer.one_layer(built, part.layer)
     elif part is not None and part.kernels:
-        selected = selection.hot_kernels(built, top)
+        selected = hot_kernels.hot_kernels(built, top)
     if form == "json":
-        sys.stdout.write((schema.encode(built) if selected is None else selection.encode(selected)).decode())
+        _print_json(encode(built) if selected is None else msgspec.json.encode(selected))
         return
-    from hwprof.report.text import choice, hot_kernels, one_layer, report
+    from hwprof.report.text import choice
+    from hwprof.report.text import hot_kernels as text_of_hot_kernels
+    from hwprof.report.text import one_layer as text_of_one_layer
     from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
+    from hwprof.report.text.report import render
 
     wanted = choice.expand(metrics, built) if metrics is not None else None
     if not sys.stdout.encoding.lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
     console = make_console(width)
     if selected is None:
-        report.render(built, console, wanted)
+        render(built, console, wanted)
         return
     page, full_names = Page(built, console, wanted), part is not None and part.full_names
-    if isinstance(selected, selection.OneLayer):
-        one_layer.show(selected, page, full_names=full_names)
+    if isinstance(selected, one_layer.OneLayer):
+        text_of_one_layer.show(selected, page, full_names=full_names)
     else:
-        hot_kernels.show(selected, page, full_names=full_names)
+        text_of_hot_kernels.show(selected, page, full_names=full_names)
+
+
+def _print_json(compact: bytes) -> None:
+    sys.stdout.write(msgspec.json.format(compact, indent=1).decode() + "\n")
 
 
 def _print_schema(part: Part) -> None:
-    import msgspec
+    from hwprof.report.document.document import json_schema, schema_of
+    from hwprof.report.document.hot_kernels import HotKernels
+    from hwprof.report.document.one_layer import OneLayer
 
-    from hwprof.report.document import schema, selection
-
-    kind = selection.OneLayer if part.layer is not None else selection.HotKernels if part.kernels else schema.Document
-    sys.stdout.write(msgspec.json.format(msgspec.json.encode(schema.json_schema(kind)), indent=1).decode() + "\n")
+    kind = OneLayer if part.layer is not None else HotKernels if part.kernels else None
+    _print_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind)))

@@ -1,28 +1,92 @@
-"""The report's sections, in order: each is one entry here, and one module of its name in every room that shows it."""
+"""The report's sections, in order. A section is one entry here, and one module of its name in each room it is in:
+
+- ``hwprof/report/document/NAME.py`` (what it holds): ``PART``, a ``Part``, and ``build(analysis)``, which makes one
+  from a run or says why there is none. It is the JSON's key ``NAME``.
+- ``hwprof/report/text/NAME.py`` (on the terminal): ``show(page)``, which prints nothing where there is no part.
+- ``hwprof/report/csv/NAME.py`` (as files): ``files(document)``, the tables by file name.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import dataclass
 from importlib import import_module
-from typing import TYPE_CHECKING, Final, Protocol, cast
+from typing import TYPE_CHECKING, Final, Literal, Protocol, TypeAlias, cast
 
 if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+    from hwprof.report.csv.table import Table
+    from hwprof.report.document.document import Document
+    from hwprof.report.document.part import Part
     from hwprof.report.text.page import Page
+    from hwprof.unavailable import Unavailable
 
-SECTIONS: Final = (
-    "stages", "layers", "topdown", "flops", "layer_types", "kernels", "threads", "operators", "energy", "dram",
-    "primitives", "instrumented",
-)  # fmt: skip
+Room: TypeAlias = Literal["document", "text", "csv"]
+
+
+class DocumentModule(Protocol):
+    """What a section holds."""
+
+    PART: type[Part]
+
+    def build(self, analysis: RunAnalysis) -> Part | Unavailable:
+        """The section's part of the document, or why there is none."""
 
 
 class TextModule(Protocol):
-    """A section on the terminal: ``hwprof.report.text.NAME``."""
+    """A section on the terminal."""
 
     def show(self, page: Page) -> None:
-        """Prints the section; nothing where the run has nothing of it."""
+        """Prints the section; nothing where the document has nothing of it."""
 
 
-def text_modules() -> Iterator[TextModule]:
-    """The sections' modules for the terminal, in order."""
-    for name in SECTIONS:
-        yield cast(TextModule, import_module(f"hwprof.report.text.{name}"))
+class CsvModule(Protocol):
+    """A section as files."""
+
+    def files(self, document: Document) -> dict[str, Table]:
+        """Tables by file name; none where the document has nothing of it."""
+
+
+@dataclass(frozen=True)
+class Section:
+    """One section, and the rooms that have a module of its name."""
+
+    name: str
+    rooms: tuple[Room, ...] = ("document", "text", "csv")
+
+    @property
+    def document(self) -> DocumentModule:
+        """Its module in the room ``document``."""
+        return cast(DocumentModule, import_module(f"hwprof.report.document.{self.name}"))
+
+    @property
+    def text(self) -> TextModule:
+        """Its module in the room ``text``."""
+        return cast(TextModule, import_module(f"hwprof.report.text.{self.name}"))
+
+    @property
+    def csv(self) -> CsvModule:
+        """Its module in the room ``csv``."""
+        return cast(CsvModule, import_module(f"hwprof.report.csv.{self.name}"))
+
+
+SECTIONS: Final = (
+    Section("overhead", ("document",)),  # the text's header shows it, and CPU time
+    Section("cpu_time", ("document",)),
+    Section("stages"),
+    Section("layers"),
+    Section("topdown", ("text",)),  # of the layers' metrics
+    Section("flops", ("text",)),
+    Section("layer_types"),
+    Section("kernels"),
+    Section("threads"),
+    Section("operators", ("document", "text")),
+    Section("energy"),
+    Section("dram", ("document", "text")),
+    Section("primitives"),
+    Section("instrumented"),
+)
+
+
+def of_room(room: Room) -> tuple[Section, ...]:
+    """The sections that have a module in this room, in order."""
+    return tuple(section for section in SECTIONS if room in section.rooms)

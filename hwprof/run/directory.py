@@ -154,6 +154,14 @@ class RunDirectory:
         known = pl.scan_parquet(file).select(pl.col("output_shapes").drop_nulls().first()).collect()
         return known.height == 1 and str(known.item()).startswith("[")
 
+    def of_pass(self, table: str, name: str) -> pl.DataFrame:
+        """The rows of one of the kept passes."""
+        return self.scan(table).filter(pl.col("pass") == name).collect()
+
+    def count_by_pass(self, table: str) -> dict[str, int]:
+        """How many rows each kept pass has; those that have none are left out."""
+        return dict(self.scan(table).group_by("pass").len().collect().iter_rows())
+
     def read(self, table: str) -> pl.DataFrame:
         """``scan``, collected."""
         return self.scan(table).collect()
@@ -189,9 +197,11 @@ def _unused(path: Path) -> Path:
 
 
 def _plain_shape(column: str) -> pl.Expr:
-    """``[1,3,640,480] []`` as ``1x3x640x480 scalar``."""
-    text = pl.col(column).str.replace_all("[]", "scalar", literal=True)
-    return text.str.replace_all(r"[\[\]]", "").str.replace_all(",", "x", literal=True)
+    """``[1,3,640,480] []`` as ``1x3x640x480 scalar``, and a list of tensors ``[[1,3],[1,4]]`` as ``(1x3,1x4)``."""
+    text = pl.col(column)
+    for old, new in (("[]", "[scalar]"), ("],[", ";"), (",", "x"), (";", ","), ("[[", "("), ("]]", ")")):
+        text = text.str.replace_all(old, new, literal=True)
+    return text.str.replace_all(r"[\[\]]", "")
 
 
 def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:

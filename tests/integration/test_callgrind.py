@@ -203,7 +203,7 @@ def test_the_report_says_what_these_figures_are(simulated: tuple[RunDirectory, s
     assert "simulated: l1i-misses, l1d-misses and llc-misses" in printed
     assert "Kernels by instructions, pass callgrind" in printed
     done = hwprof_here("report", str(run.path), "--format", "json")
-    found = next(one for one in json.loads(done.stdout)["followed"] if one["name"] == PASS)
+    found = next(one for one in json.loads(done.stdout)["instrumented"]["passes"] if one["name"] == PASS)
     assert {event["name"]: event["provenance"] for event in found["events"]}["callgrind.l1d-misses"] == "simulated"
     first = next(layer for layer in found["layers"] if layer["path"] == "first")
     assert first["counters"]["callgrind.instructions"]["value"] == layers(run)["first"]

@@ -53,7 +53,7 @@ def test_the_run_holds_everything(collected: tuple[RunDirectory, str]) -> None:
     run, printed = collected
     passes = {record.name: record.status for record in run.manifest.passes}
     assert passes == dict.fromkeys(("measure", "trace", *_stand_in(run)), "completed")
-    for file in ("trace.pftrace", "layers.csv", "layer_types.csv", "steps.csv", "energy.csv"):
+    for file in ("trace.pftrace", "layers.csv", "layer_types.csv", "stages.csv", "energy.csv"):
         assert (run.path / file).stat().st_size > 0, file
     assert {path.name for path in (run.path / "images").iterdir()} == {"bus.jpg", "zidane.jpg"}
     assert "random" in printed
@@ -96,10 +96,12 @@ def test_layers_and_unattributed_add_up_to_the_process(tmp_path: Path) -> None:
     tolerance_ns = 0.01 * by_event["process-cpu-time"]
     assert by_event["task-clock"] >= by_event["process-cpu-time"] - tolerance_ns
     assert by_event["task-clock"] <= by_event["process-cpu-time"] + tolerance_ns + stolen_ns
-    parts = json.loads(done.stdout)["closure"]
-    assert parts["layers"] + parts["rest_of_inference"] + parts["rest_of_iteration"] == pytest.approx(parts["closure"])
+    parts = json.loads(done.stdout)["cpu_time"]
+    assert parts["layers"] + parts["rest_of_inference"] + parts["rest_of_iteration"] == pytest.approx(
+        parts["accounted_for"]
+    )
     stolen_share = stolen_ns / (parts["iterations"] * parts["process_cpu_time_ns"])
-    assert 0.98 <= parts["closure"] <= 1.02 + stolen_share  # of two iterations
+    assert 0.98 <= parts["accounted_for"] <= 1.02 + stolen_share  # of two iterations
     assert parts["layers"] > 0.5
 
 

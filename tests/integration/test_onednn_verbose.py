@@ -19,10 +19,12 @@ from collectors.onednn_verbose.collector import RAW_FILE
 from collectors.onednn_verbose.lines import parse
 from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
+from hwprof.analysis.reported_primitives import reported_primitives
+from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 from hwprof.report.document import document
-from hwprof.report.document.primitives import find
+from hwprof.report.document.primitives import Primitives as PrimitivesPart
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from tests.support.command import TESTS_MODELS, collect, hwprof_here
@@ -42,7 +44,7 @@ def _needs() -> None:
 
 
 def analysed(run: RunDirectory) -> Primitives:
-    reported = find(run)
+    reported = reported_primitives(RunAnalysis(run))
     assert reported is not None
     return reported.found
 
@@ -106,7 +108,7 @@ def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
 
 def test_a_run_in_which_onednn_did_not_report(tmp_path: Path) -> None:
     run = collect(tmp_path, *SHORT, *MIXED, "--passes", "measure", environment=TESTS_MODELS)
-    assert find(run) is None
+    assert reported_primitives(RunAnalysis(run)) is None
 
 
 def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) -> None:
@@ -120,7 +122,7 @@ def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) 
     (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
     if (vector_bits(trace.collectors[0].detail["machine_flags"]) or 0) > 128:
         assert kinds["direct", "convolution"] == "narrow"
-    told = document.build(run).primitives
+    told = document.build(run).part(PrimitivesPart)
     assert told is not None
     assert {fallback.layers[0] for fallback in told.fallbacks} == {path for path, _ in kinds}
     assert {fallback.remedy for fallback in told.fallbacks} == {"ONEDNN_MAX_CPU_ISA=SSE41 is set: unset it"}

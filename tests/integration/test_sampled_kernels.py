@@ -7,11 +7,12 @@ import polars as pl
 import pytest
 
 from collectors.sampler import SamplerCollector
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, attribute
+from hwprof.analysis.attribution import attribute
 from hwprof.analysis.iterations import select
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.parallelism import off_cpu, parallelism, threads_by_layer
 from hwprof.analysis.sampled_kernels import kernel_table, kernels_by_layer, layer_table, sampled
 from hwprof.analysis.samples import attribute_samples, coverage
-from hwprof.analysis.waiting import off_cpu, parallelism, threads_by_layer
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import empty
 from tests.support.command import collect
@@ -77,8 +78,8 @@ def test_samples_of_the_inference_have_a_layer_or_lie_between_layers(found: Samp
     assert share(found.inference["module"].is_not_null()) >= 0.97
     calling = pl.col("tid") == found.record.main_tid
     off = off_cpu(found.switches, found.spans, found.layers, found.iterations).filter(calling)
-    on = found.times_ns().join(off, on="layer", how="left").with_columns(pl.col("off_ns").fill_null(0))
-    on = on.select("layer", on_ns=pl.col("time_ns") - pl.col("off_ns"))
+    on = found.times_ns().join(off, on="layer", how="left").with_columns(pl.col("off_cpu_ns").fill_null(0))
+    on = on.select("layer", on_ns=pl.col("time_ns") - pl.col("off_cpu_ns"))
     between = total(on.filter(pl.col("layer") == UNATTRIBUTED), "on_ns") / total(on, "on_ns")
     assert share(found.inference.filter(calling)["layer"] == UNATTRIBUTED) == pytest.approx(between, abs=0.02)
 
@@ -127,4 +128,6 @@ def test_the_calling_thread_is_on_a_processor_or_off_it(found: Sampled) -> None:
     calling = pl.col("tid") == found.record.main_tid
     off = off_cpu(found.switches, found.spans, found.layers, found.iterations).filter(calling)
     whole_ns = total(found.times_ns(), "time_ns")
-    assert total(off, "off_ns") + total(found.inference.filter(calling), "cpu_ns") == pytest.approx(whole_ns, rel=0.05)
+    assert total(off, "off_cpu_ns") + total(found.inference.filter(calling), "cpu_ns") == pytest.approx(
+        whole_ns, rel=0.05
+    )

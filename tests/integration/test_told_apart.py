@@ -73,11 +73,11 @@ def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 def figures_of(report: dict[str, Any]) -> Figures:
     """What the report has of each of the layers."""
-    (followed,) = report["followed"]
-    times = {layer["path"]: layer["time"] for layer in report["layers"]}
+    (followed,) = report["instrumented"]["passes"]
+    times = {layer["path"]: layer["time"] for layer in report["layers"]["rows"]}
     counted = {layer["path"]: layer["metrics"] for layer in followed["layers"]}
-    sampled = {layer["path"]: layer for layer in report["sampled"]["layers"]}
-    waiting = {layer["path"]: layer for layer in report["waiting"]["layers"]}
+    sampled = {layer["path"]: layer for layer in report["kernels"]["layers"]}
+    waiting = {layer["path"]: layer for layer in report["threads"]["layers"]}
     return {
         path: {
             "scalar": counted[path]["vector_scalar"],
@@ -86,7 +86,7 @@ def figures_of(report: dict[str, Any]) -> Figures:
             "cpi": counted[path]["cpi"] * times[path]["min_ns"] / times[path]["median_ns"],
             "worker_share": counted[path]["worker_share"],
             "imbalance": sampled[path]["imbalance"],
-            "finding": waiting[path]["finding"] or "",
+            "finding": waiting[path]["largest_loss"] or "",
         }
         for path in EXPECTED
     }
@@ -131,7 +131,7 @@ def test_figures_of_other_layers_would_tell_something_else(report: dict[str, Any
 
 def test_kernels_are_those_of_the_layers_operations(report: dict[str, Any]) -> None:
     hottest: dict[str, str] = {}
-    for kernel in report["sampled"]["kernels"]:
+    for kernel in report["kernels"]["kernels"]:
         if kernel["layer"] in EXPECTED and kernel["domain"] not in ("openmp", "kernel"):
             hottest.setdefault(kernel["layer"], kernel["kernel"])
     assert "add_kernel" in hottest["streaming"]
@@ -142,10 +142,10 @@ def test_kernels_are_those_of_the_layers_operations(report: dict[str, Any]) -> N
 def test_a_kernels_cpi_by_samples_is_that_of_a_layer_which_it_makes_up(report: dict[str, Any]) -> None:
     """The layer's is of its measured time and its busiest thread, the kernel's of sampled time and all threads: they
     are made of nothing in common but the instructions. Other programs make times longer, processor times not."""
-    layers = {layer["path"]: layer["metrics"]["cpi"] for layer in report["layers"]}
-    (followed,) = report["followed"]
+    layers = {layer["path"]: layer["metrics"]["cpi"] for layer in report["layers"]["rows"]}
+    (followed,) = report["instrumented"]["passes"]
     compared = 0
-    for kernel in report["sampled"]["kernels"]:
+    for kernel in report["kernels"]["kernels"]:
         name = (kernel["layer"], kernel["kernel"], kernel["library"])
         share = next((one["share"] for one in followed["kernels"]
                       if (one["layer"], one["kernel"], one["library"]) == name), None)  # fmt: skip
@@ -157,7 +157,7 @@ def test_a_kernels_cpi_by_samples_is_that_of_a_layer_which_it_makes_up(report: d
 
 
 def test_the_threads_times_and_the_critical_path_add_up(report: dict[str, Any]) -> None:
-    waiting = report["waiting"]
+    waiting = report["threads"]
     for one in waiting["threads"]:
         on = one["busy_ns"] + one["waiting_ns"] + one["unsampled_ns"]
         off = one["preempted_ns"] + one["absent_ns"] + sum(one["blocked_ns"].values())

@@ -53,7 +53,7 @@ def test_cpi_is_what_the_emulation_makes_it(boots: list[RunDirectory]) -> None:
     assert (rows["cycles"] == 2 * rows["instructions"]).all()
     # a run can be read on another machine than the one that it was measured on
     document = json.loads(hwprof_here("report", str(boots[0].path), "--format", "json").stdout)
-    cpi = [layer["metrics"]["cpi"] for layer in document["layers"]]
+    cpi = [layer["metrics"]["cpi"] for layer in document["layers"]["rows"]]
     assert cpi == [pytest.approx(2.0, rel=1e-12)] * len(cpi)
     assert len(cpi) >= 5
 

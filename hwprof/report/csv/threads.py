@@ -1,46 +1,45 @@
-"""Threads and waiting as rows: where each thread's time went, and where the critical path lay."""
+"""``threads.csv``: where each thread's time went, and where the critical path lay."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from typing import Any, Final
 
-import polars as pl
+from hwprof.report.csv.table import Table
+from hwprof.report.document.document import Document
+from hwprof.report.document.threads import PathPart, Threads, ThreadTimes
 
-from hwprof.report.document.threads_schema import PathPart, ThreadTimes, Waiting
+FILE: Final = "threads.csv"
 
-FILE: Final = "waiting.csv"
-
-SCHEMA: Final = pl.Schema(
-    {
-        "what": pl.String,  # "thread": its time by state; "path": the critical path by thread and state
-        "iteration": pl.Int64,  # null: the mean of all
-        "layer": pl.String,  # null: the whole inference
-        "tid": pl.Int64,
-        "thread": pl.String,
-        "role": pl.String,
-        "state": pl.String,
-        "time_ns": pl.Float64,
-        "share_ratio": pl.Float64,
-        "share_low_ratio": pl.Float64,
-        "share_high_ratio": pl.Float64,
-        "samples": pl.Int64,
-    }
+COLUMNS: Final = (
+    "what",  # "thread": its time by state; "path": the critical path by thread and state
+    "iteration",  # none: the mean of all
+    "layer",  # none: the whole inference
+    "tid",
+    "thread",
+    "role",
+    "state",
+    "time_ns",
+    "share_ratio",
+    "share_low_ratio",
+    "share_high_ratio",
+    "samples",
 )
 
 
-def frames(waiting: Waiting | None) -> dict[str, pl.DataFrame]:
-    """The file's contents, where there are any."""
-    if waiting is None:
+def files(document: Document) -> dict[str, Table]:
+    """A row a thread and state, and one a part of the critical path."""
+    part = document.part(Threads)
+    if part is None:
         return {}
-    rows = [row for one in waiting.threads for row in _of_thread(one, waiting.elapsed_ns)]
-    threads = {one.tid: one for one in waiting.threads}
-    rows += _of_path(waiting.critical_path, threads)
-    for iteration in waiting.by_iteration:
+    rows = [row for one in part.threads for row in _of_thread(one, part.elapsed_ns)]
+    threads = {one.tid: one for one in part.threads}
+    rows += _of_path(part.critical_path, threads)
+    for iteration in part.by_iteration:
         rows += _of_path(iteration.critical_path, threads, iteration=iteration.iteration)
-    for layer in waiting.layers:
+    for layer in part.layers:
         rows += _of_path(layer.critical_path, threads, layer=layer.path)
-    return {FILE: pl.DataFrame(rows, schema=SCHEMA)}
+    return {FILE: Table({name: [row.get(name) for row in rows] for name in COLUMNS})}
 
 
 def states(one: ThreadTimes) -> dict[str, float]:

@@ -1,24 +1,109 @@
-"""The part of the document that does not depend on figures: run, machine, passes, and what could not be measured."""
+"""The head of the document: run, machine, passes, what could not be measured, events and metrics."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.missing import unavailable_events
-from hwprof.hardware.catalogue import catalogue
-from hwprof.report.document.schema import Cores, NotMeasured, PassInfo, RunInfo
-from hwprof.run.directory import RunDirectory
-from hwprof.run.manifest import CoreKind, Machine, PassRecord
+import msgspec
+
+from hwprof.report.document import metrics
+from hwprof.report.document.hottest import Hottest
+from hwprof.report.document.metrics import Event, MetricInfo
+from hwprof.run.manifest import (
+    ClockRecord,
+    CollectorRecord,
+    CoreKind,
+    Machine,
+    PassRecord,
+    PassStatus,
+    WorkloadRecord,
+)
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+DOCUMENT_VERSION: Final = 2
+"""2: a part for each section, and the field's words. 1: until then."""
 
 STOLEN_SHARE: Final = 0.005
 """Less stolen time than this is not worth a note."""
 
 
-def describe(run: RunDirectory) -> dict[str, Any]:
-    """The document's fields run, machine, cores, workload, passes and not_measured."""
-    manifest = run.manifest
+class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """Which run this is."""
+
+    name: str
+    path: str
+    created: str
+    command: list[str]
+    hwprof_version: str
+    versions: dict[str, str]
+
+
+class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges; those
+    ``alone`` for one collector each (its name) came when all else was measured."""
+
+    name: str
+    status: PassStatus
+    reason: str | None
+    seconds: float | None
+    warmup: int
+    timed: int
+    counted: int
+    alone: list[str]
+    event_sets: list[list[str]]
+    collectors: list[CollectorRecord]
+    clocks: list[ClockRecord]
+
+
+class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
+    """A source that gave nothing, or less than it could."""
+
+    what: str
+    state: str
+    reason: str
+    remedy: str | None
+    passes: list[str]
+
+
+class Cores(msgspec.Struct, kw_only=True, frozen=True):
+    """The cores of one kind, and what the event catalogue calls it."""
+
+    pmu: str | None
+    microarchitecture: str | None  # the catalogue's file; null: it does not know this processor
+    name: str | None
+    cpus: list[int]
+
+
+class Header(msgspec.Struct, kw_only=True, frozen=True):
+    """What stands above the sections."""
+
+    schema_version: int = DOCUMENT_VERSION
+    run: RunInfo
+    machine: Machine
+    cores: list[Cores]
+    workload: WorkloadRecord | None
+    passes: list[PassInfo]
+    figures_from: str | None  # the pass that times and counts are from
+    whole: str  # what layers add up to: "inference" or "iteration"
+    not_measured: list[NotMeasured]
+    notes: list[str]
+    events: list[Event]
+    metrics: list[MetricInfo]
+    hottest: Hottest
+
+
+def describe(analysis: RunAnalysis) -> dict[str, Any]:
+    """The header's fields but for ``hottest``."""
+    run, manifest = analysis.run, analysis.run.manifest
+    events, infos = metrics.describe(analysis)
     return {
+        "figures_from": analysis.main.name if analysis.main is not None else None,
+        "whole": analysis.measured.attribution.whole if analysis.measured is not None else "inference",
+        "notes": notes(analysis),
+        "events": events,
+        "metrics": infos,
         "run": RunInfo(
             name=manifest.name,
             path=str(run.path),
@@ -36,6 +121,8 @@ def describe(run: RunDirectory) -> dict[str, Any]:
 
 
 def _cores(kind: CoreKind) -> Cores:
+    from hwprof.hardware.catalogue import catalogue
+
     name = None
     if kind.microarchitecture is not None:
         try:
@@ -77,6 +164,8 @@ def _pass(record: PassRecord) -> PassInfo:
 
 def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
     """What each collector says it could not do; the same word of several events and passes once."""
+    from hwprof.analysis.missing import unavailable_events
+
     found: dict[tuple[str, str, str, str | None], list[str]] = {}
     for record in passes:
         for said in record.collectors:
@@ -94,13 +183,18 @@ def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
     ]
 
 
-def notes(run: RunDirectory, measured: PassRecord | None, attribution: Attribution | None, wanted: str) -> list[str]:
+def notes(analysis: RunAnalysis) -> list[str]:
     """What a reader must know to read the figures rightly."""
+    from hwprof.analysis.missing import unavailable_events
+    from hwprof.analysis.run_analysis import MEASURE
+
+    run, measured = analysis.run, analysis.main
+    attribution = analysis.measured.attribution if analysis.measured is not None else None
     found: list[str] = []
     if measured is None:
         found.append("no pass was completed: no figures")
-    elif measured.name != wanted:
-        found.append(f"pass {wanted} not completed: times and counts are from pass {measured.name}")
+    elif measured.name != MEASURE:
+        found.append(f"pass {MEASURE} not completed: times and counts are from pass {measured.name}")
     if attribution is not None and attribution.overlapping_calls:
         found.append(f"{attribution.overlapping_calls} layer calls overlap in time: their counts are in both layers")
     if measured is not None:

@@ -2,31 +2,76 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
-import polars as pl
+import msgspec
 
-from hwprof.analysis import metrics, missing, uncore
-from hwprof.report.document.schema import Event, MetricInfo
+from hwprof.analysis.reasons import Missing
 from hwprof.run.manifest import EventInfo, Machine, MetricDefinition, PassRecord
 
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
 
-def events(infos: Sequence[EventInfo], counters: pl.DataFrame) -> list[Event]:
-    """The events that were counted, in the order of ``infos``."""
+
+class Event(msgspec.Struct, kw_only=True, frozen=True):
+    """An event that was counted, and what its name means on that machine."""
+
+    name: str
+    meaning: str | None
+    unit: str
+    kind: str | None
+    provenance: str
+    running_share: float  # the lowest of all owners
+
+
+class MetricInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A metric: how it is made on that processor, and why it is missing where it is."""
+
+    name: str
+    title: str
+    unit: str
+    formula: str
+    group: str  # what --metrics calls it together with its kin
+    meaning: str
+    caveat: str | None
+    reference: str | None  # where the formula is from
+    digits: int
+    core: bool
+    scope: Literal["threads", "machine"]  # machine: other programs are in it
+    provenance: Literal["derived", "modelled"]
+    sources: list[str]  # the provenances of what it is made of
+    running_share: float
+    same_iterations: bool  # false: no iteration counted all of its events, so it is made of medians over different ones
+    missing: Missing | None
+
+
+def describe(analysis: RunAnalysis) -> tuple[list[Event], list[MetricInfo]]:
+    """The main pass's events and metrics."""
+    from hwprof.analysis import summary
+
+    main, figures, counted = analysis.main, analysis.figures, analysis.counted
+    if main is None or figures is None:
+        return [], metric_infos(analysis.definitions, (), (), [], None, analysis.machine)
+    known = [*main.events, *(counted.record.events if counted is not None else ())]
+    events = event_infos(known, summary.events(figures.layers.counters))
+    operands = sorted({*figures.layers.operands, *figures.stages.operands})
+    return events, metric_infos(analysis.definitions, operands, figures.layers.apart, events, main, analysis.machine)
+
+
+def event_infos(infos: Sequence[EventInfo], counted: Sequence[Mapping[str, Any]]) -> list[Event]:
+    """The events that were ``counted`` (as ``summary.events`` finds them), in the order of ``infos``."""
     known = {info.name: info for info in infos}
     order = {name: number for number, name in enumerate(known)}
-    found = counters.group_by("event").agg(pl.col("provenance").first(), pl.col("running_share").min())
-    rows = sorted(found.iter_rows(), key=lambda row: (order.get(row[0], len(order)), row[0]))
+    rows = sorted(counted, key=lambda row: (order.get(row["name"], len(order)), row["name"]))
     return [
         Event(
-            name=name,
-            meaning=known[name].meaning if name in known else None,
-            unit=known[name].unit if name in known else "1",
-            kind=known[name].kind if name in known else None,
-            provenance=provenance,
-            running_share=share,
+            meaning=known[row["name"]].meaning if row["name"] in known else None,
+            unit=known[row["name"]].unit if row["name"] in known else "1",
+            kind=known[row["name"]].kind if row["name"] in known else None,
+            **row,
         )
-        for name, provenance, share in rows
+        for row in rows
     ]
 
 
@@ -39,6 +84,8 @@ def metric_infos(
     machine: Machine,
 ) -> list[MetricInfo]:
     """The metrics in order. ``operands``: those that have values; ``apart``: metrics made of different iterations."""
+    from hwprof.analysis import metrics, missing, uncore
+
     by_name = {event.name: event for event in counted}
     infos = []
     for metric in definitions:

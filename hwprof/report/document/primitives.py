@@ -1,38 +1,111 @@
-"""oneDNN's primitives of a run, from its tables and its manifest."""
+"""oneDNN's primitives. Provenance of times: measured (oneDNN's own clock and the layers')."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Final
 
-import polars as pl
+import msgspec
 
-from hwprof.analysis import primitives as analysis
-from hwprof.analysis.implementations import knowledge, vector_bits
-from hwprof.analysis.reorders import REORDER
-from hwprof.report.document.primitives_schema import Bypass, Fallback, Primitive, Primitives, Reorders
-from hwprof.run.directory import RunDirectory
-from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
 
-SUMS: Final = ("executions", "time_ns")
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+REORDER: Final = "reorder"
+"""The primitive that changes a layout."""
 
 
-@dataclass(frozen=True)
-class Reported:
-    """The pass in which oneDNN reported, and what that tells."""
+class Primitive(msgspec.Struct, kw_only=True, frozen=True):
+    """What a layer executed alike, in the words of oneDNN; sums over the executions of one iteration
+    (of those in which oneDNN reported the one in which the layer took the median of its times)."""
 
-    record: PassRecord
-    detail: dict[str, Any]  # the collector's
-    error_ns: int  # of its clock
-    found: analysis.Primitives
+    layer: str
+    primitive: str  # convolution, matmul, reorder, ...
+    implementation: str  # brgconv:avx512_core, jit:avx2, ref:any, ...
+    data_types: str  # "src:f32 wei:f32 dst:f32"
+    layouts: str  # "src:abcd wei:Acdb16a dst:aBcd16b"
+    algorithm: str | None
+    tensor: str | None  # that a reorder brought into another layout: input, weights, output; null: not told
+    problem: str  # of the slowest
+    executions: int
+    time_ns: int
+    share: float  # of the layer's time in an iteration
+    fallback: str | None  # reference, plain, generic, narrow; null: nothing to say
+    reason: str | None
+    remedy: str | None
 
 
-def build(run: RunDirectory) -> Primitives | None:
-    """The document's part; None where oneDNN did not report."""
-    reported = find(run)
+class Fallback(msgspec.Struct, kw_only=True, frozen=True):
+    """One implementation that something better could stand for, and the layers that execute it, slowest first."""
+
+    kind: str  # reference, plain, generic, narrow
+    primitive: str
+    implementation: str
+    reason: str
+    remedy: str | None
+    layers: list[str]
+    executions: int
+    time_ns: int
+    share: float | None  # of the whole
+
+
+class Bypass(msgspec.Struct, kw_only=True, frozen=True):
+    """Layers of one type that executed no primitive in some of their calls, slowest first. ``reason`` is null where
+    oneDNN is never asked for this type."""
+
+    type: str | None
+    reason: str | None
+    remedy: str | None
+    layers: list[str]
+    calls: int
+    time_ns: int
+    share: float | None  # of the whole
+
+
+class Reorders(msgspec.Struct, kw_only=True, frozen=True):
+    """What it took to bring one kind of tensor from one memory layout into another."""
+
+    tensor: str | None  # input, weights, output; null: not told
+    remedy: str | None
+    layers: int
+    executions: int
+    time_ns: int
+    share: float | None  # of the whole
+
+
+class Primitives(Part, kw_only=True, frozen=True):
+    """All of it, from the iterations in which oneDNN reported. ``whole_ns`` is the time of what layers are parts of (as
+    the inference) in one of them: reporting made it longer, the primitives' own times not."""
+
+    pass_name: str
+    version: str | None  # oneDNN's
+    instruction_set: str | None  # that it allows itself, in its words
+    vector_bits: int | None  # of the processor
+    iterations: int
+    whole_ns: int
+    executed: int  # in all iterations
+    joined: int
+    not_joined: dict[str, int]  # by reason: no time, outside layers, several layers, across an edge
+    clock_error_ns: int
+    margin_ns: int | None  # the least distance of a joined primitive from its layer's edges
+    by_layer: list[Primitive]  # layers in order of execution, most time first within a layer
+    fallbacks: list[Fallback]  # most time first
+    bypasses: list[Bypass]  # most time first
+    reorders: list[Reorders]  # most time first
+
+
+PART: Final = Primitives
+
+
+def build(analysis: RunAnalysis) -> Primitives | Unavailable:
+    """From the first completed pass in which oneDNN reported."""
+    from hwprof.analysis.implementations import vector_bits
+    from hwprof.analysis.reported_primitives import reported_primitives
+
+    reported = reported_primitives(analysis)
     if reported is None:
-        return None
+        return Unavailable("oneDNN reported in no completed pass")
     found, detail = reported.found, reported.detail
     not_joined = found.not_joined()
     return Primitives(
@@ -48,60 +121,7 @@ def build(run: RunDirectory) -> Primitives | None:
         clock_error_ns=reported.error_ns,
         margin_ns=found.margin_ns,
         by_layer=[Primitive(**row) for row in found.by_layer.rename({"path": "layer"}).iter_rows(named=True)],
-        fallbacks=[Fallback(**row) for row in _fallbacks(found)],
-        bypasses=[Bypass(**row) for row in _bypasses(found)],
-        reorders=[Reorders(**row) for row in _reorders(found)],
-    )
-
-
-def find(run: RunDirectory) -> Reported | None:
-    """The first completed pass in which oneDNN reported; None where it did in none. The collector's record says why, as
-    for every collector."""
-    for record in run.completed_passes():
-        collector = _collector(record)
-        clock = next((clock for clock in record.clocks if clock.name == analysis.CLOCK), None)
-        if collector is None or clock is None:
-            continue
-        of_pass = pl.col("pass") == record.name
-        found = analysis.analyse(
-            run.read("primitives").filter(of_pass),
-            run.scan("spans").filter(of_pass).collect(),
-            run.read("layers"),
-            clock.error_ns,
-            collector.detail.get("machine_flags", ()),
-            collector.detail.get("restricted_to", collector.detail.get("held_to")),  # held_to: earlier runs
-        )
-        return Reported(record, collector.detail, clock.error_ns, found)
-    return None
-
-
-def _collector(record: PassRecord) -> CollectorRecord | None:
-    return next((one for one in record.collectors if one.name == analysis.COLLECTOR and one.state == "ran"), None)
-
-
-def _fallbacks(found: analysis.Primitives) -> Iterator[dict[str, Any]]:
-    keys = ["kind", "primitive", "implementation", "reason", "remedy"]
-    return _summed(found.warnings.rename({"fallback": "kind"}), keys, SUMS, found.whole_ns)
-
-
-def _bypasses(found: analysis.Primitives) -> Iterator[dict[str, Any]]:
-    return _summed(found.without, ["type", "reason", "remedy"], ("calls", "time_ns"), found.whole_ns)
-
-
-def _reorders(found: analysis.Primitives) -> Iterator[dict[str, Any]]:
-    remedies = knowledge().reorder
-    changes = found.by_layer.filter(pl.col("primitive") == REORDER).drop("remedy")
-    for row in _summed(changes, ["tensor"], SUMS, found.whole_ns):
-        yield {**row, "layers": len(row["layers"]), "remedy": remedies.get(row["tensor"])}
-
-
-def _summed(rows: pl.DataFrame, keys: list[str], sums: tuple[str, ...], whole_ns: int) -> Iterator[dict[str, Any]]:
-    """Groups of rows, most time first: their sums, their layers and their share of the whole."""
-    by_layer = rows.group_by(*keys, "path").agg(pl.col(sums).sum()).sort("time_ns", "path", descending=[True, False])
-    return (
-        by_layer.group_by(keys, maintain_order=True)
-        .agg(pl.col("path").alias("layers"), pl.col(sums).sum())
-        .with_columns(share=pl.col("time_ns") / pl.lit(whole_ns or None, dtype=pl.Float64))
-        .sort("time_ns", *keys, descending=[True, *[False] * len(keys)])
-        .iter_rows(named=True)
+        fallbacks=[Fallback(**row) for row in reported.fallbacks()],
+        bypasses=[Bypass(**row) for row in reported.bypasses()],
+        reorders=[Reorders(**row) for row in reported.reorders()],
     )

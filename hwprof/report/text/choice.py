@@ -9,7 +9,8 @@ from typing import Final
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.metrics import facts, vocabulary
-from hwprof.report.document.schema import Document, MetricInfo
+from hwprof.report.document.document import Document
+from hwprof.report.document.metrics import MetricInfo
 
 ALL: Final = "all"
 

@@ -8,7 +8,11 @@ from typing import Final
 
 from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import facts
-from hwprof.report.document.schema import Document, Figures, Layer, MetricInfo, ThreadParts
+from hwprof.report.document.document import Document
+from hwprof.report.document.figures import Figures, ThreadParts
+from hwprof.report.document.layers import Layer
+from hwprof.report.document.metrics import MetricInfo
+from hwprof.report.document.threads import Threads
 from hwprof.report.text import choice, figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.footnotes import fitting, unavailable
@@ -165,15 +169,15 @@ def _cells(rows: Sequence[Figures | None], metric: MetricInfo, page: Page) -> li
 
 def is_contaminated(row: Figures, metric: MetricInfo, page: Page) -> bool:
     """Whether a metric of a layer is made of hardware's count of instructions, many of which only waited."""
-    waiting = page.document.waiting
-    if waiting is None or not isinstance(row, Layer) or row.path not in waiting.mixed_layers:
+    threads = page.part(Threads)
+    if threads is None or not isinstance(row, Layer) or row.path not in threads.contaminated_layers:
         return False
     return metric.sources == ["measured"] and bool(INSTRUCTIONS.search(metric.formula))
 
 
 def _spinning_note(document: Document) -> str:
-    waiting = document.waiting
-    share, name = (waiting.mixed_share, waiting.name) if waiting is not None else (0, "")
+    threads = document.part(Threads)
+    share, name = (threads.contaminated_share, threads.pass_name) if threads is not None else (0, "")
     return f"{SPINNING} contaminated by spinning: {share:.0%} or more of the CPU time in OpenMP's loop, pass {name}"
 
 

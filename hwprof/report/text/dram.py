@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.uncore import OPEN, PREFIX
-from hwprof.report.document.schema import Traffic
+from hwprof.report.document.dram import PREFIX, Dram, Traffic
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -16,8 +15,9 @@ SERIES: Final = ("dram-read", "dram-write", "dram-total")
 
 def show(page: Page) -> None:
     """GB/s of the stages; dashes where the readings cannot tell. Nothing without readings."""
-    rows = [row for row in page.document.traffic if row.kind == "stage"]
-    if not rows:
+    part = page.part(Dram)
+    rows = [row for row in part.rows if row.kind == "stage"] if part is not None else []
+    if part is None or not rows:
         return
     owners = list(dict.fromkeys(row.owner for row in rows))
     found = {(row.owner, row.series.removeprefix(PREFIX)): row for row in rows}
@@ -39,7 +39,9 @@ def show(page: Page) -> None:
     )
     notes = [f"traffic of every program; {page.glyphs.plus_minus} what moved between the readings around each edge"]
     if any(row.gbytes_per_s is None for row in rows):
-        notes.append(f"{dash} {Unavailable(f'stage too short for the reading interval, error above {OPEN:.0%}')}")
+        notes.append(
+            f"{dash} {Unavailable(f'stage too short for the reading interval, error above {part.largest_error:.0%}')}"
+        )
     page.notes(notes)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hwprof.report.document.schema import Energy
+from hwprof.report.document.energy import Energy
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
@@ -14,9 +14,10 @@ from hwprof.unavailable import Unavailable
 
 def show(page: Page) -> None:
     """Joules and watts of the stages; dashes where the window is shorter than the meter can tell."""
-    if not page.document.energy:
+    part = page.part(Energy)
+    if part is None:
         return
-    rows: list[Energy] = page.document.energy
+    rows = part.rows
     glyphs = page.glyphs
     vague = [row.joules_error is None or row.joules_error >= row.joules for row in rows]
 

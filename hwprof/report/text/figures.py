@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from hwprof.report.document.schema import Times
+from hwprof.report.document.figures import Times
 
 SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 BAR: Final = 8

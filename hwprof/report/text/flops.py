@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.flop_check import AGREES, COUNTED, FlopCheck
-from hwprof.report.document.schema import Layer
+from hwprof.report.document.flops import AGREES, COUNTED, FlopCheck
+from hwprof.report.document.layers import Layer
 from hwprof.report.text import columns, figures
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column, fits_whole
@@ -19,7 +19,7 @@ NAMES: Final = 2
 
 def show(page: Page) -> None:
     """The layers whose figures differ, most first, and the sum; nothing without counted FLOPs."""
-    checked = [(layer, layer.flops) for layer in page.document.layers if layer.flops is not None]
+    checked = [(layer, layer.flops) for layer in page.layers if layer.flops is not None]
     if not checked:
         return
     differing = [(layer, flops) for layer, flops in checked if flops.verdict not in (AGREES, ELEMENTWISE)]
@@ -68,7 +68,7 @@ def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
     compared = [flops for flops in checks if flops.ratio is not None]
     elementwise = [flops for flops in checks if flops.verdict == ELEMENTWISE]
     lines = []
-    total = page.document.inference.flops if page.document.inference is not None else None
+    total = page.whole.flops if page.whole is not None else None
     if total is not None and total.ratio is not None:
         agreeing = sum(flops.verdict == AGREES for flops in compared)
         lines.append(

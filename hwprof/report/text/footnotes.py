@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.report.document.schema import Document
+from hwprof.report.document.document import Document
 from hwprof.unavailable import explain
 
 MOST: Final = 100

@@ -11,7 +11,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hwprof.report.document.schema import Document, Effect, PassInfo
+from hwprof.report.document.cpu_time import CpuTime
+from hwprof.report.document.document import Document
+from hwprof.report.document.header import PassInfo
+from hwprof.report.document.overhead import Effect, Overhead
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs, plural, slower
 from hwprof.report.text.page import Page
@@ -63,8 +66,9 @@ def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
         facts.append(("" if number else "passes", _pass(record)))
     effects = _effects(document)
     facts += [("" if number else "overhead", text) for number, text in enumerate(effects)]
-    if document.closure is not None:
-        facts.append(("CPU time", _cpu_time(document)))
+    cpu_time = document.part(CpuTime)
+    if cpu_time is not None:
+        facts.append(("CPU time", _cpu_time(cpu_time)))
     return facts
 
 
@@ -134,7 +138,9 @@ def _pass(record: PassInfo) -> str:
 
 
 def _effects(document: Document) -> list[str]:
-    effect = document.observer_effect
+    effect = document.part(Overhead)
+    if effect is None:
+        return []
     found = []
     if effect.counting is not None:
         found.append(f"counter reads at layer edges: {document.whole} {_slower(effect.counting)}")
@@ -153,15 +159,13 @@ def _slower(effect: Effect, than: str = "") -> str:
     return f"{slower(effect.ratio)}{than} ({effect.observed_iterations} vs {effect.base_iterations} iterations){layers}"
 
 
-def _cpu_time(document: Document) -> str:
-    closure = document.closure
-    assert closure is not None
+def _cpu_time(found: CpuTime) -> str:
     parts = [
-        f"layers {100 * closure.layers:.1f}%",
-        f"rest of inference {100 * closure.rest_of_inference:.1f}%",
-        f"rest of iteration {100 * closure.rest_of_iteration:.1f}%",
+        f"layers {100 * found.layers:.1f}%",
+        f"rest of inference {100 * found.rest_of_inference:.1f}%",
+        f"rest of iteration {100 * found.rest_of_iteration:.1f}%",
     ]
     return (
-        f"accounted for {100 * closure.closure:.1f}% of {figures.milliseconds(closure.process_cpu_time_ns)} ms"
+        f"accounted for {100 * found.accounted_for:.1f}% of {figures.milliseconds(found.process_cpu_time_ns)} ms"
         f" per iteration: {', '.join(parts)}"
     )

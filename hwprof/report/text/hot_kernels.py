@@ -8,10 +8,10 @@ from typing import Final
 
 from rich.text import Text
 
-from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.report.document.kernels_schema import SampledFigures, SampledKernel, SampledLayer, Sampling
-from hwprof.report.document.schema import Layer
-from hwprof.report.document.selection import HotKernels, KernelLayers, LayerKernels
+from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.report.document.hot_kernels import HotKernels, KernelLayers, LayerKernels
+from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling
+from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures, kernel_cells
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -30,7 +30,7 @@ INDENT: Final = "  "
 
 def show(found: HotKernels, page: Page, *, full_names: bool = False) -> None:
     """Both tables, what is to be known of them, and on demand the kernels' full names."""
-    page.console.print(Text(f"run {found.run}, pass {found.sampling.name}"))
+    page.console.print(Text(f"run {found.run}, pass {found.sampling.pass_name}"))
     page.table(
         of_layers(found.layers, found.sampling, page),
         f"Kernels of the hottest layers: share of the {found.whole}, and of the layer",

@@ -6,7 +6,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwprof.hardware.metrics import facts
-from hwprof.report.document.schema import Event, Followed, Kernel, Layer, MetricInfo
+from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel, Pass
+from hwprof.report.document.kernels import Kernels
+from hwprof.report.document.layers import Layer
+from hwprof.report.document.metrics import Event, MetricInfo
 from hwprof.report.text import choice, columns, figures, kernel_cells
 from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
@@ -27,14 +30,15 @@ FEW: Final = 6
 
 def show(page: Page) -> None:
     """The sections: the layers of each such pass, then its kernels, where the samples' section has not named them."""
-    sampled = page.document.sampled
-    for found in page.document.followed:
+    sampled = page.part(Kernels)
+    part = page.part(Instrumented)
+    for found in part.passes if part is not None else []:
         _layers(found, page)
         if sampled is None or sampled.instructions_from != found.name:
             _functions(found, page)
 
 
-def _layers(found: Followed, page: Page) -> None:
+def _layers(found: Pass, page: Page) -> None:
     """The layers with the most instructions."""
     glyphs = page.glyphs
     event = _ranked_by(found)
@@ -43,11 +47,11 @@ def _layers(found: Followed, page: Page) -> None:
     top = page.document.hottest.top
     ranked = sorted((layer for layer in found.layers if _value(layer, event)), key=lambda layer: -_value(layer, event))
     shown = ranked[:top]
-    sums = [layer for layer in (found.unattributed, found.inference) if layer is not None and event in layer.counters]
+    sums = [layer for layer in (found.unattributed, found.whole) if layer is not None and event in layer.counters]
     header, names = page.names(shown)
     every: list[Layer] = [*shown, *sums]
-    whole = _value(found.inference, event) if found.inference is not None else 0.0
-    names += [page.document.whole if layer is found.inference else layer.path for layer in sums]
+    whole = _value(found.whole, event) if found.whole is not None else 0.0
+    names += [page.document.whole if layer is found.whole else layer.path for layer in sums]
     hottest = {kernel.layer: kernel for kernel in reversed(found.kernels) if kernel.layer is not None}
     title = f"Layers by instructions, pass {found.name}"
     if found.instruction_set:
@@ -70,7 +74,7 @@ def _layers(found: Followed, page: Page) -> None:
     page.notes([*_provenance(found, page), *found.notes])
 
 
-def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Column]:
+def _by_hardware(found: Pass, every: Sequence[Layer], page: Page) -> list[Column]:
     """What hardware counters say of the same layers, where there are such."""
     measured = {
         metric.name: metric
@@ -79,7 +83,7 @@ def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Co
     }
     if CPI not in measured or found.instruction_set:
         return []
-    others = {layer.path: layer.metrics for layer in (*page.document.layers, *_sums(page)) if layer is not None}
+    others = {layer.path: layer.metrics for layer in (*page.layers, *_sums(page)) if layer is not None}
     return [
         Column(
             title,
@@ -92,10 +96,10 @@ def _by_hardware(found: Followed, every: Sequence[Layer], page: Page) -> list[Co
 
 
 def _sums(page: Page) -> tuple[Layer | None, Layer | None]:
-    return page.document.unattributed, page.document.inference
+    return page.unattributed, page.whole
 
 
-def _functions(found: Followed, page: Page) -> None:
+def _functions(found: Pass, page: Page) -> None:
     """The kernels of the whole."""
     rows = [kernel for kernel in found.kernels if kernel.layer is None][: page.document.hottest.top]
     if not rows:
@@ -110,14 +114,14 @@ def _functions(found: Followed, page: Page) -> None:
     )
 
 
-def kernels(found: Followed, rows: Sequence[Kernel], title: str, page: Page) -> None:
+def kernels(found: Pass, rows: Sequence[InstrumentedKernel], title: str, page: Page) -> None:
     """A table of kernels, with a column of dashes where a reader looks for their CPI."""
     glyphs = page.glyphs
     page.table(
         [
             Column("kernel", [_shortened(kernel.kernel, page) for kernel in rows], right=False, least=KERNEL),
             Column("library", [kernel.library for kernel in rows], 3, right=False, least=12),
-            Column("instr." + glyphs.instrumented, [figures.amount(kernel.value, glyphs) for kernel in rows]),
+            Column("instr." + glyphs.instrumented, [figures.amount(kernel.instructions, glyphs) for kernel in rows]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in rows]),
             Column("CPI", [glyphs.dash for _ in rows], 2),
             *metric_columns(found, [kernel.metrics for kernel in rows], page),
@@ -126,22 +130,20 @@ def kernels(found: Followed, rows: Sequence[Kernel], title: str, page: Page) -> 
     )
 
 
-def _no_cpi(found: Followed, page: Page) -> str:
+def _no_cpi(found: Pass, page: Page) -> str:
     """Why the column of the kernels' CPI holds dashes."""
     reason, remedy = "no samples of this code", None
     if found.instruction_set:
         reason = f"samples are of other code than {found.instruction_set}"
-    elif page.document.sampled is not None:
-        reason = f"not comparable with the sampled pass {page.document.sampled.name}"
+    elif (sampled := page.part(Kernels)) is not None:
+        reason = f"not comparable with the sampled pass {sampled.pass_name}"
     else:
         missing = kernel_cells.no_samples(page.document)
         reason, remedy = missing.reason, missing.remedy
     return f"{page.glyphs.dash} {unavailable(['CPI of kernels'], reason, remedy, page.document)}"
 
 
-def metric_columns(
-    found: Followed, rows: Sequence[Mapping[str, float | None]], page: Page, first: int = 4
-) -> list[Column]:
+def metric_columns(found: Pass, rows: Sequence[Mapping[str, float | None]], page: Page, first: int = 4) -> list[Column]:
     """The pass's metrics that have something to say of these rows; CPI before the others, whose priorities begin with
     ``first``."""
     made = []
@@ -163,7 +165,7 @@ def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority:
     return Column(metric.title + columns.marks(metric, page.glyphs), cells, priority, key=metric.name)
 
 
-def _extent(found: Followed, page: Page) -> str:
+def _extent(found: Pass, page: Page) -> str:
     return f"one {page.document.whole}" if found.status == "completed" else "complete layers"
 
 
@@ -172,7 +174,7 @@ def _shortened(name: str, page: Page) -> str:
     return figures.shorten(name, LONGEST, page.glyphs.ellipsis)
 
 
-def _ranked_by(found: Followed) -> str | None:
+def _ranked_by(found: Pass) -> str | None:
     return next((event.name for event in found.events if event.name.endswith(INSTRUCTIONS)), None)
 
 
@@ -181,13 +183,13 @@ def _value(layer: Layer, event: str) -> float:
     return counter.value or 0.0 if counter is not None else 0.0
 
 
-def _kernel(kernel: Kernel | None, page: Page) -> str:
+def _kernel(kernel: InstrumentedKernel | None, page: Page) -> str:
     if kernel is None or kernel.share is None:
         return ""
     return f"{100 * kernel.share:.0f}% {_shortened(kernel.kernel, page)}"
 
 
-def _provenance(found: Followed, page: Page) -> list[str]:
+def _provenance(found: Pass, page: Page) -> list[str]:
     """Where the figures come from, and what they are not."""
     by_kind: dict[str, list[Event]] = {}
     for event in found.events:
@@ -197,7 +199,7 @@ def _provenance(found: Followed, page: Page) -> list[str]:
     if found.instruction_set:
         threads = figures.plural(found.threads or 1, "thread")
         restricted = f"{found.instruction_set}, {threads}: not comparable with the other tables"
-    times = f"time: pass {found.times_from}, uninstrumented" if found.apart is None else found.apart
+    times = f"time: pass {found.times_from}, uninstrumented" if found.not_comparable is None else found.not_comparable
     return [f"{page.glyphs.instrumented} {'; '.join(words)}", restricted, times]
 
 

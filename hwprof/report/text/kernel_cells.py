@@ -8,15 +8,16 @@ from typing import Final
 from rich.padding import Padding
 from rich.text import Text
 
-from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.analysis.missing import Missing
-from hwprof.report.document.kernels_schema import SampledFigures, SampledKernel, Sampling
-from hwprof.report.document.schema import Document, Layer
+from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.report.document.document import Document
+from hwprof.report.document.kernels import SampledFigures, SampledKernel, Sampling
+from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.unavailable import Unavailable
 
 CPI: Final = "cpi"
 LLC_MPKI: Final = "llc_mpki"
@@ -29,9 +30,6 @@ LONGEST: Final = 60
 
 LEAST_SAMPLES: Final = 3
 """Kernels with fewer samples in a layer are not named in the text: some such code is met by chance."""
-
-SAMPLER: Final = "sampler"
-"""The collector that takes samples."""
 
 OPENMP: Final = "openmp"
 WAITS: Final = "waits"
@@ -127,12 +125,9 @@ def _unnamed(sampled: Sampling, page: Page) -> str:
     return "; ".join(parts)
 
 
-def no_samples(document: Document) -> Missing:
-    """Why a document has none: the sampler's own word, where it ran and gave nothing."""
-    told = next((gap for gap in document.not_measured if gap.what == SAMPLER), None)
-    if told is not None:
-        return Missing(SAMPLER, told.reason, told.remedy)
-    return Missing(SAMPLER, "no completed pass took samples", "hwprof collect --passes measure,trace")
+def no_samples(document: Document) -> Unavailable:
+    """Why a document has none."""
+    return document.absent["kernels"]
 
 
 def full_names(kernels: Iterable[SampledKernel], page: Page) -> None:
@@ -142,6 +137,8 @@ def full_names(kernels: Iterable[SampledKernel], page: Page) -> None:
         return
     page.title("Full names")
     for kernel in found.values():
-        others = f" (and {figures.plural(kernel.pieces - 1, 'other')} of that name)" if kernel.pieces > 1 else ""
+        others = (
+            f" (and {figures.plural(kernel.code_ranges - 1, 'other')} of that name)" if kernel.code_ranges > 1 else ""
+        )
         page.console.print(Padding(Text(f"{kernel.kernel}{others}", overflow="fold"), (0, 0, 0, 2)))
         page.console.print(Padding(Text(kernel.full_name or "", style="dim", overflow="fold"), (0, 0, 0, 4)))

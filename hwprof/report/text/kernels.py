@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.report.document.kernels_schema import Sampled, SampledKernel
-from hwprof.report.document.schema import Kernel, Layer
+from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
+from hwprof.report.document.kernels import Kernels, SampledKernel
+from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures, instrumented, kernel_cells
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import NAME
@@ -23,7 +24,7 @@ BEHIND: Final = 10
 
 def show(page: Page) -> None:
     """The section, where a pass took samples."""
-    sampled = page.document.sampled
+    sampled = page.part(Kernels)
     if sampled is None:
         return
     kernels = [kernel for kernel in sampled.kernels if kernel.layer is None]
@@ -43,11 +44,11 @@ def show(page: Page) -> None:
         ),
         *_followed_columns(shown, sampled, page),
     ]
-    page.table(columns, f"Hot kernels, pass {sampled.name} ({len(shown)} of {len(kernels)})")
+    page.table(columns, f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})")
     page.notes([*kernel_cells.footnotes(sampled, page), _hint(sampled)])
 
 
-def most_of(sampled: Sampled) -> dict[tuple[str, str], SampledKernel]:
+def most_of(sampled: Kernels) -> dict[tuple[str, str], SampledKernel]:
     """Of each kernel the layer that has most of it."""
     found: dict[tuple[str, str], SampledKernel] = {}
     for kernel in sampled.kernels:
@@ -59,7 +60,7 @@ def most_of(sampled: Sampled) -> dict[tuple[str, str], SampledKernel]:
     return found
 
 
-def hottest_kernels(sampled: Sampled) -> dict[str, SampledKernel]:
+def hottest_kernels(sampled: Kernels) -> dict[str, SampledKernel]:
     """Of each layer with enough samples the kernel that took most of its processor time, waiting left out."""
     known = {layer.path for layer in sampled.layers if layer.samples >= sampled.few_samples}
     found: dict[str, SampledKernel] = {}
@@ -73,21 +74,21 @@ def hottest_kernels(sampled: Sampled) -> dict[str, SampledKernel]:
 def layer_columns(layers: Sequence[Layer | None], page: Page, later: int) -> list[Column]:
     """For tables of layers: the kernel that takes most of a layer's processor time, waiting left out, where samples
     tell it of at least half of the layers. ``later`` is added to its priority."""
-    sampled = page.document.sampled
+    sampled = page.part(Kernels)
     if sampled is None:
         return []
     kernels = hottest_kernels(sampled)
     paths = [layer.path for layer in layers if layer is not None and layer.type is not None]
     if 2 * sum(path in kernels for path in paths) < max(len(paths), 1):
         return []
-    rows = [None if layer is None or layer is page.document.inference else layer.path for layer in layers]
+    rows = [None if layer is None or layer is page.whole else layer.path for layer in layers]
     cells = ["" if path is None else _hottest(kernels.get(path), page) for path in rows]
     return [Column(HOTTEST, cells, later + KERNEL_PRIORITY, right=False, least=NAME)]
 
 
 def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
     """What ``layer_columns`` needs said where it is shown."""
-    sampled = page.document.sampled
+    sampled = page.part(Kernels)
     if sampled is None or not any(column.header == HOTTEST for column in shown):
         return []
     return [f"{HOTTEST}: its share of the layer's CPU time, from {sampled.few_samples} samples on"]
@@ -99,7 +100,7 @@ def _hottest(kernel: SampledKernel | None, page: Page) -> str:
     return f"{100 * kernel.share:3.0f}% {kernel_cells.name(kernel, page.glyphs)}"
 
 
-def _key(kernel: SampledKernel | Kernel) -> tuple[str, str]:
+def _key(kernel: SampledKernel | InstrumentedKernel) -> tuple[str, str]:
     return kernel.kernel, kernel.library
 
 
@@ -109,24 +110,26 @@ def _mostly(kernel: SampledKernel | None, page: Page) -> str:
     return f"{100 * kernel.share_of_kernel:3.0f}% {kernel.layer}"
 
 
-def _instructions(shown: Sequence[SampledKernel], sampled: Sampled, page: Page) -> list[Column]:
+def _instructions(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) -> list[Column]:
     if not any(kernel.instructions for kernel in shown):
         return []
     mark = page.glyphs.instrumented if sampled.instructions_from else ""
     return [Column(f"instr.{mark}", [figures.amount(kernel.instructions, page.glyphs) for kernel in shown], 6)]
 
 
-def _followed_columns(shown: Sequence[SampledKernel], sampled: Sampled, page: Page) -> list[Column]:
+def _followed_columns(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) -> list[Column]:
     """What following the code tells of the same kernels."""
-    found = next((one for one in page.document.followed if one.name == sampled.instructions_from), None)
+    part = page.part(Instrumented)
+    passes = part.passes if part is not None else []
+    found = next((one for one in passes if one.name == sampled.instructions_from), None)
     if found is None:
         return []
-    told: Mapping[tuple[str, str], Kernel] = {_key(one): one for one in found.kernels if one.layer is None}
+    told: Mapping[tuple[str, str], InstrumentedKernel] = {_key(one): one for one in found.kernels if one.layer is None}
     rows = [told[_key(kernel)].metrics if _key(kernel) in told else {} for kernel in shown]
     return instrumented.metric_columns(found, rows, page, BEHIND)
 
 
-def _hint(sampled: Sampled) -> str:
+def _hint(sampled: Kernels) -> str:
     layer = next((layer.path for layer in sampled.layers if layer.path != UNATTRIBUTED), None)
     one = f"; of one layer: hwprof report --layer {layer}" if layer else ""
     return f"kernels by layer: hwprof report --kernels{one}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwprof.report.document.schema import LayerType
+from hwprof.report.document.layer_types import LayerTypes
 from hwprof.report.text import columns, figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -10,9 +10,10 @@ from hwprof.report.text.page import Page
 
 def show(page: Page) -> None:
     """Time per layer type."""
-    if not page.document.layers:
+    part = page.part(LayerTypes)
+    if part is None:
         return
-    rows: list[LayerType] = page.document.layer_types
+    rows = part.rows
     glyphs = page.glyphs
     page.table(
         [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwprof.report.document.schema import Layer
+from hwprof.report.document.layers import Layer
 from hwprof.report.text import choice, columns, figures, kernels
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column
@@ -11,15 +11,15 @@ from hwprof.report.text.page import PATH, Page
 
 def show(page: Page) -> None:
     """The hottest layers, what the others took, and the whole."""
-    if not page.document.layers:
+    if not page.layers:
         return
     document, glyphs = page.document, page.glyphs
     rows = page.hottest()
-    rest = [layer for layer in document.layers if layer.path not in set(document.hottest.layers)]
-    sums = [layer for layer in (document.unattributed, document.inference) if layer is not None]
+    rest = [layer for layer in page.layers if layer.path not in set(document.hottest.layers)]
+    sums = [layer for layer in (page.unattributed, page.whole) if layer is not None]
     header, names = page.names(rows)
     below: list[Layer | None] = [*sums]
-    below_names = [document.whole if layer is document.inference else layer.path for layer in sums]
+    below_names = [document.whole if layer is page.whole else layer.path for layer in sums]
     if rest:
         below, below_names = [None, *below], [f"{plural(len(rest), 'other layer')}", *below_names]
     every: list[Layer | None] = [*rows, *below]
@@ -51,7 +51,7 @@ def show(page: Page) -> None:
                 least=12,
             ),
         ],
-        f"Hottest layers by {document.hottest.sort} ({len(rows)} of {len(document.layers)})",
+        f"Hottest layers by {document.hottest.sort} ({len(rows)} of {len(page.layers)})",
         footer_rows=len(below),
     )
     if page.metrics is not None:

@@ -8,10 +8,12 @@ import msgspec
 from rich.table import Table
 from rich.text import Text
 
-from hwprof.analysis.attribution import UNATTRIBUTED
-from hwprof.report.document.kernels_schema import SampledLayer, Sampling
-from hwprof.report.document.schema import Hottest, Layer
-from hwprof.report.document.selection import OneLayer
+from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.report.document.hottest import Hottest
+from hwprof.report.document.instrumented import Instrumented
+from hwprof.report.document.kernels import SampledLayer, Sampling
+from hwprof.report.document.layers import Layer
+from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import choice, columns, figures, hot_kernels, instrumented, kernel_cells, primitives
 from hwprof.report.text.footnotes import unavailable
 from hwprof.report.text.grid import Column
@@ -131,9 +133,11 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
 def _by_instructions(found: OneLayer, page: Page) -> None:
     """Where nothing was sampled: the kernels that following the code counted in a leaf."""
     missing = kernel_cells.no_samples(page.document)
-    shown = [one for one in page.document.followed if found.followed.get(one.name) and len(found.layers) == 1]
+    part = page.part(Instrumented)
+    passes = part.passes if part is not None else []
+    shown = [one for one in passes if found.instrumented.get(one.name) and len(found.layers) == 1]
     for one in shown:
-        instrumented.kernels(one, found.followed[one.name], f"Kernels by instructions, pass {one.name}", page)
+        instrumented.kernels(one, found.instrumented[one.name], f"Kernels by instructions, pass {one.name}", page)
     page.notes(
         [f"{page.glyphs.dash} {unavailable(['times of kernels'], missing.reason, missing.remedy, page.document)}"]
     )
@@ -169,13 +173,13 @@ def _threads(found: OneLayer, page: Page) -> None:
             Column("samples", [f"{thread.samples:,}" for thread in found.threads], 1),
             Column("busy ms", ms("busy_ns")),
             Column("waits ms", ms("wait_ns")),
-            Column("off-CPU ms", ms("off_ns")),
+            Column("off-CPU ms", ms("off_cpu_ns")),
             Column("preempted ms", ms("preempted_ns")),
         ],
         "Threads, per iteration",
     )
     balance = found.sampled[0] if len(found.sampled) == 1 else None
-    lost = found.waiting[0].finding if found.waiting else None
+    lost = found.critical_paths[0].largest_loss if found.critical_paths else None
     page.notes(
         [
             "waits: spinning in OpenMP; preempted: the part of off-CPU in which others ran",

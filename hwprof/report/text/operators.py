@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwprof.report.document.schema import Operator
+from hwprof.report.document.operators import Operators
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -10,12 +10,13 @@ from hwprof.report.text.page import Page
 
 def show(page: Page) -> None:
     """The top operators of the trace pass."""
-    if not page.document.operators:
+    part = page.part(Operators)
+    if part is None:
         return
     top = page.document.hottest.top
-    rows: list[Operator] = page.document.operators[:top]
+    rows = part.rows[:top]
     glyphs = page.glyphs
-    whole = sum(row.self_ns for row in page.document.operators)
+    whole = sum(row.self_ns for row in part.rows)
     inclusive = [figures.percent(row.inclusive_ns / whole if whole else None, glyphs) for row in rows]
     page.table(
         [
@@ -27,8 +28,8 @@ def show(page: Page) -> None:
             Column("inclusive", inclusive, 1),
             Column("self ms", [figures.milliseconds(row.self_ns) for row in rows], 4),
         ],
-        f"Top operators by input shapes ({len(rows)} of {len(page.document.operators)})",
+        f"Top operators by input shapes ({len(rows)} of {len(part.rows)})",
     )
-    coverage = page.document.operators_coverage
+    coverage = part.coverage
     within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
     page.notes([f"self: share of all operators' self time, pass trace{within}"])

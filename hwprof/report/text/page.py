@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, TypeVar
 
 from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from hwprof.report.document.schema import Document, Layer
+from hwprof.report.document.document import Document
+from hwprof.report.document.layers import Layer, Layers
+from hwprof.report.document.part import Part
 from hwprof.report.text import figures
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
+
+P = TypeVar("P", bound=Part)
 
 PATH: Final = 24
 """To how many characters a layer's path may be cut before a column goes instead."""
@@ -28,8 +32,16 @@ class Page:
         self.document = document
         self.console = console
         self.metrics = metrics
+        found = document.part(Layers)
+        self.layers: list[Layer] = found.rows if found is not None else []
+        self.unattributed = found.unattributed if found is not None else None
+        self.whole = found.whole if found is not None else None
         self._noted: set[str] = set()
         self.glyphs: Glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+
+    def part(self, kind: type[P]) -> P | None:
+        """A section's part of the document; None where the run has nothing of it."""
+        return self.document.part(kind)
 
     @property
     def wide(self) -> bool:
@@ -38,7 +50,7 @@ class Page:
 
     def hottest(self) -> list[Layer]:
         """The layers that the report is about."""
-        by_path = {layer.path: layer for layer in self.document.layers}
+        by_path = {layer.path: layer for layer in self.layers}
         return [by_path[path] for path in self.document.hottest.layers]
 
     def names(self, layers: Sequence[Layer]) -> tuple[str, list[str]]:

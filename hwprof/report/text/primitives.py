@@ -9,9 +9,8 @@ from typing import Final
 from rich.padding import Padding
 from rich.text import Text
 
-from hwprof.analysis.reorders import REORDER
-from hwprof.report.document.primitives_schema import Bypass, Fallback, Primitive, Primitives, Reorders
-from hwprof.report.document.schema import Layer
+from hwprof.report.document.layers import Layer
+from hwprof.report.document.primitives import REORDER, Bypass, Fallback, Primitive, Primitives, Reorders
 from hwprof.report.text import figures
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column
@@ -32,7 +31,7 @@ PROBLEM: Final = 30
 
 def show(page: Page) -> None:
     """The section, where oneDNN reported."""
-    found = page.document.primitives
+    found = page.part(Primitives)
     if found is None or not (found.executed or found.bypasses):
         return
     version = (found.version or "").partition(" ")[0]  # the commit follows
@@ -57,7 +56,7 @@ def show(page: Page) -> None:
 
 def show_hottest(page: Page) -> None:
     """What concerns the page's hottest layers alone, where it is about these: its findings, and what they executed."""
-    found = page.document.primitives
+    found = page.part(Primitives)
     if found is None:
         return
     paths = {layer.path for layer in page.hottest()}

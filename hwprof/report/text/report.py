@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 from rich.console import Console
 
-from hwprof.report.document.schema import Document
-from hwprof.report.sections import text_modules
+from hwprof.report import sections
+from hwprof.report.document.document import Document
 from hwprof.report.text import header
 from hwprof.report.text.page import Page
 
@@ -16,5 +16,5 @@ def render(document: Document, console: Console, metrics: Sequence[str] | None =
     """Prints the whole report in the console's width. ``metrics``: the columns of metrics; None: the usual ones."""
     page = Page(document, console, metrics)
     header.show(page)
-    for module in text_modules():
-        module.show(page)
+    for section in sections.of_room("text"):
+        section.text.show(page)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwprof.report.document.schema import Stage
+from hwprof.report.document.stages import Stage, Stages
 from hwprof.report.text import columns, figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -10,9 +10,10 @@ from hwprof.report.text.page import Page
 
 def show(page: Page) -> None:
     """The stages table."""
-    if not page.document.stages:
+    part = page.part(Stages)
+    if part is None:
         return
-    rows: list[Stage] = page.document.stages
+    rows = part.rows
     calls = [row.call for row in rows]
     dash = page.glyphs.dash
 

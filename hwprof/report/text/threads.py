@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, UNOBSERVED
-from hwprof.report.document.kernels_schema import SampledLayer
-from hwprof.report.document.threads_schema import PathPart, ThreadTimes, Waiting, WaitingLayer
+from hwprof.report.document.kernels import Kernels, SampledLayer
+from hwprof.report.document.threads import PathPart, Threads, ThreadsLayer, ThreadTimes
 from hwprof.report.text import figures
 from hwprof.report.text.figures import milliseconds, percent
 from hwprof.report.text.footnotes import unavailable
@@ -32,15 +32,15 @@ LEAST: Final = 0.005
 
 def show(page: Page) -> None:
     """The section, where a pass took samples of its calling thread."""
-    waiting = page.document.waiting
-    if waiting is None:
+    threads = page.part(Threads)
+    if threads is None:
         return
-    _threads(waiting, page)
-    _layers(waiting, page)
+    _threads(threads, page)
+    _layers(threads, page)
 
 
-def _threads(waiting: Waiting, page: Page) -> None:
-    rows = [one for one in waiting.threads if one.role != "other" or one.busy_ns + one.path_ns > 0]
+def _threads(threads: Threads, page: Page) -> None:
+    rows = [one for one in threads.threads if one.role != "other" or one.busy_ns + one.path_ns > 0]
     glyphs = page.glyphs
 
     def ms(values: Sequence[float]) -> list[str]:
@@ -48,38 +48,39 @@ def _threads(waiting: Waiting, page: Page) -> None:
 
     page.table(
         [
-            Column("thread", [_who(one.tid, waiting) for one in rows], right=False, least=14),
+            Column("thread", [_who(one.tid, threads) for one in rows], right=False, least=14),
             Column("name", [f"{one.name or ''} {one.tid}".strip() for one in rows], 3, right=False),
             Column("busy ms", ms([one.busy_ns for one in rows])),
             Column("waiting", ms([one.waiting_ns for one in rows])),
             Column("blocked", ms([sum(one.blocked_ns.values()) for one in rows])),
             Column("preempted", ms([one.preempted_ns for one in rows])),
-            Column("busy", [percent(one.busy_ns / waiting.elapsed_ns, glyphs) for one in rows], 4),
+            Column("busy", [percent(one.busy_ns / threads.elapsed_ns, glyphs) for one in rows], 4),
             Column("on path ms", ms([one.path_ns for one in rows])),
             Column("path", [percent(one.path_share, glyphs) for one in rows], 1),
         ],
-        f"Threads, pass {waiting.name}: {milliseconds(waiting.elapsed_ns)} ms of inference per iteration",
+        f"Threads, pass {threads.pass_name}: {milliseconds(threads.elapsed_ns)} ms of inference per iteration",
     )
     page.notes(
         [
-            _efficiency(waiting, page),
-            _path(waiting.critical_path, waiting, page),
-            _blocked(rows, waiting, page),
-            _preempted(rows, waiting, page),
+            _efficiency(threads, page),
+            _path(threads.critical_path, threads, page),
+            _blocked(rows, threads, page),
+            _preempted(rows, threads, page),
             "waiting: spinning in OpenMP; blocked: off-CPU by itself; preempted: off-CPU, others ran",
-            f"path: on the critical path, to {milliseconds(waiting.period_ns)} ms of CPU time"
+            f"path: on the critical path, to {milliseconds(threads.period_ns)} ms of CPU time"
             " (hwprof explain critical path)",
         ]
     )
 
 
-def _layers(waiting: Waiting, page: Page) -> None:
+def _layers(threads: Threads, page: Page) -> None:
     """The hottest layers that enough samples tell of."""
-    known = {layer.path: layer for layer in waiting.layers}
-    sampled = {layer.path: layer for layer in page.document.sampled.layers} if page.document.sampled else {}
+    known = {layer.path: layer for layer in threads.layers}
+    kernels = page.part(Kernels)
+    sampled = {layer.path: layer for layer in kernels.layers} if kernels is not None else {}
     hottest = [layer for layer in page.hottest() if layer.path in known]
     if not hottest:
-        page.notes([_too_few(waiting, page)])
+        page.notes([_too_few(threads, page)])
         return
     header, names = page.names(hottest)
     rows = [known[layer.path] for layer in hottest]
@@ -96,50 +97,50 @@ def _layers(waiting: Waiting, page: Page) -> None:
             Column("effic.", share("efficiency")),
             Column("imbal.", share("imbalance"), 2),
             Column("wait", share("wait_share"), 3),
-            Column("off-CPU", [_off(one, row, waiting, page) for one, row in zip(balance, rows, strict=True)], 4),
-            Column("largest loss", [row.finding or glyphs.dash for row in rows], right=False),
-            Column("critical path", [_short(row, waiting, page) for row in rows], 6, right=False, least=30),
+            Column("off-CPU", [_off(one, row, threads, page) for one, row in zip(balance, rows, strict=True)], 4),
+            Column("largest loss", [row.largest_loss or glyphs.dash for row in rows], right=False),
+            Column("critical path", [_short(row, threads, page) for row in rows], 6, right=False, least=30),
         ],
-        f"Threads in the hottest layers ({len(rows)} of {len(page.document.layers)})",
+        f"Threads in the hottest layers ({len(rows)} of {len(page.layers)})",
     )
     page.notes(
         [
             "effic. = busy / (threads x time); imbal. = busiest / mean - 1; wait: CPU time in OpenMP",
             f"off-CPU, largest loss: of threads x time; {glyphs.dash} below 10%, or too few samples",
-            _too_few(waiting, page) if len(hottest) < len(page.document.hottest.layers) else "",
+            _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
     )
 
 
-def _who(tid: int, waiting: Waiting) -> str:
+def _who(tid: int, threads: Threads) -> str:
     """By its role, with its number where several have the same one."""
-    role = next((one.role for one in waiting.threads if one.tid == tid), "other")
-    several = sum(one.role == role for one in waiting.threads) > 1
+    role = next((one.role for one in threads.threads if one.tid == tid), "other")
+    several = sum(one.role == role for one in threads.threads) > 1
     return f"{ROLES[role]} {tid}" if several else ROLES[role]
 
 
-def _told(part: PathPart, waiting: Waiting, page: Page) -> str:
+def _told(part: PathPart, threads: Threads, page: Page) -> str:
     share = percent(part.share, page.glyphs)
     if part.state in NOBODYS:
         return f"{part.state} {share}"
-    return f"{_who(part.tid, waiting)} {'at work' if part.state == BUSY else part.state} {share}"
+    return f"{_who(part.tid, threads)} {'at work' if part.state == BUSY else part.state} {share}"
 
 
-def _efficiency(waiting: Waiting, page: Page) -> str:
-    if waiting.efficiency is None or waiting.threads_asked is None:
+def _efficiency(threads: Threads, page: Page) -> str:
+    if threads.efficiency is None or threads.threads_asked is None:
         return ""
-    threads = figures.plural(waiting.threads_asked, "thread")
-    return f"parallel efficiency {percent(waiting.efficiency, page.glyphs)} = busy / ({threads} x elapsed time)"
+    asked = figures.plural(threads.threads_asked, "thread")
+    return f"parallel efficiency {percent(threads.efficiency, page.glyphs)} = busy / ({asked} x elapsed time)"
 
 
-def _path(parts: Sequence[PathPart], waiting: Waiting, page: Page) -> str:
-    told = [_told(part, waiting, page) for part in parts[:PARTS] if part.share >= LEAST]
+def _path(parts: Sequence[PathPart], threads: Threads, page: Page) -> str:
+    told = [_told(part, threads, page) for part in parts[:PARTS] if part.share >= LEAST]
     return f"critical path: {figures.enumerate_words(told)}" if told else ""
 
 
-def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
-    if waiting.reasons_missing is not None:
-        missing = waiting.reasons_missing
+def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
+    if threads.reasons_missing is not None:
+        missing = threads.reasons_missing
         return unavailable(["off-CPU reasons"], missing.reason, missing.remedy, page.document)
     sums: dict[str, float] = {}
     for one in rows:
@@ -148,15 +149,15 @@ def _blocked(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
     told = [
         f"{'unknown' if reason == BLOCKED else reason} {milliseconds(ns)} ms"
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
-        if ns >= LEAST * waiting.elapsed_ns
+        if ns >= LEAST * threads.elapsed_ns
     ]
     return f"blocked, all threads: {', '.join(told)}" if told else ""
 
 
-def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str:
+def _preempted(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
     """Where others had the processors, times are not the model's own."""
     members = [one for one in rows if one.role != "other"]
-    share = sum(one.preempted_ns for one in members) / (len(members) * waiting.elapsed_ns) if members else 0.0
+    share = sum(one.preempted_ns for one in members) / (len(members) * threads.elapsed_ns) if members else 0.0
     if share < CROWDED:
         return ""
     return (
@@ -165,26 +166,26 @@ def _preempted(rows: Sequence[ThreadTimes], waiting: Waiting, page: Page) -> str
     )
 
 
-def _short(row: WaitingLayer, waiting: Waiting, page: Page) -> str:
+def _short(row: ThreadsLayer, threads: Threads, page: Page) -> str:
     """The two longest parts, without what goes without saying: that a thread was at work."""
     told = []
     for part in row.critical_path[:2]:
-        what = part.state if part.state in NOBODYS else _who(part.tid, waiting).replace(" thread", "")
+        what = part.state if part.state in NOBODYS else _who(part.tid, threads).replace(" thread", "")
         doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
         if part.share >= LEAST:
             told.append(f"{what}{doing} {_percent(part.share, page)}")
     return ", ".join(told)
 
 
-def _off(one: SampledLayer | None, row: WaitingLayer, waiting: Waiting, page: Page) -> str:
-    if one is None or not waiting.threads_asked or not row.elapsed_ns:
+def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Page) -> str:
+    if one is None or not threads.threads_asked or not row.elapsed_ns:
         return page.glyphs.dash
-    return _percent(one.off_ns / (waiting.threads_asked * row.elapsed_ns), page)
+    return _percent(one.off_cpu_ns / (threads.threads_asked * row.elapsed_ns), page)
 
 
 def _percent(share: float | None, page: Page) -> str:
     return page.glyphs.dash if share is None else f"{100 * share:.0f}%"
 
 
-def _too_few(waiting: Waiting, page: Page) -> str:
-    return f"not listed: layers under {waiting.few_samples} samples. Try: --frequency 3999, or --sample-passes measure"
+def _too_few(threads: Threads, page: Page) -> str:
+    return f"not listed: layers under {threads.few_samples} samples. Try: --frequency 3999, or --sample-passes measure"

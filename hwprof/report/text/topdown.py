@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.hardware.metrics import facts
-from hwprof.report.document.schema import Layer, MetricInfo
+from hwprof.report.document.layers import Layer
+from hwprof.report.document.metrics import MetricInfo
 from hwprof.report.text import columns, figures
 from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
@@ -30,7 +31,7 @@ def show(page: Page) -> None:
     layers = [layer for layer in page.hottest() if any(layer.metrics.get(metric.name) is not None for metric in first)]
     if not layers:
         return
-    sums = [page.document.inference] if page.document.inference is not None else []
+    sums = [page.whole] if page.whole is not None else []
     rows = [*layers, *sums]
     header, names = page.names(layers)
     names += [page.document.whole for _ in sums]

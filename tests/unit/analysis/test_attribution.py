@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, UNATTRIBUTED, WHOLE, attribute
+from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, attribute
 from hwprof.analysis.iterations import select
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import IterationRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, attribute
-from hwprof.analysis.cpu_time import closure
+from hwprof.analysis.attribution import attribute
+from hwprof.analysis.cpu_time import cpu_time
 from hwprof.analysis.metrics import definitions
-from hwprof.analysis.missing import Missing, metric_missing, operand_missing
+from hwprof.analysis.missing import metric_missing, operand_missing
 from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.reasons import Missing
 from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
@@ -72,23 +74,23 @@ COUNTED = record([(0, False, 0, True)], [["task-clock"]])
 @pytest.mark.parametrize(
     ("own", "everything"), [([(0, 0, MAIN, "task-clock", 1000), (0, 0, WORKER, "task-clock", 960)], 1960), ([], 1600)]
 )
-def test_closure_from_the_iteration_or_else_from_its_outermost_stages(
+def test_cpu_time_from_the_iteration_or_else_from_its_outermost_stages(
     own: list[tuple[int, int, int, str, int]], everything: int
 ) -> None:
     values = counts([*CLOSURE_COUNTS, *own])
-    found = closure(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED))
+    found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED))
     assert found is not None
     assert found.process_cpu_time_ns == 2000
     assert found.layers == 1000 / 2000
     assert found.rest_of_inference == 500 / 2000
-    assert found.closure == everything / 2000
-    assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.closure)
+    assert found.accounted_for == everything / 2000
+    assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.accounted_for)
 
 
 @pytest.mark.parametrize("missing", ["process-cpu-time", "task-clock"])
-def test_no_closure_without_both_sides(missing: str) -> None:
+def test_no_cpu_time_without_both_sides(missing: str) -> None:
     values = counts([row for row in CLOSURE_COUNTS if row[3] != missing])
-    assert closure(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED)) is None
+    assert cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED)) is None
 
 
 def passed(**changes: object) -> PassRecord:

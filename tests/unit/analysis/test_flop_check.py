@@ -9,10 +9,10 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE
 from hwprof.analysis.convolutions import VECTOR_CHANNELS, convolution, inside_share
 from hwprof.analysis.flop_check import AGREES, check, flop_checks, rules, shape_figures
 from hwprof.analysis.layers import Figures
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 
 CONV = {"kernel": 3.0, "stride": 1.0, "groups": 1.0, "inside": 0.93, "rounding": 1.0, "elements": 1000.0}
 PLAIN = {"running_share": 1.0, "speculative": 0.0}

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hwprof.analysis.attribution import UNATTRIBUTED
 from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
 from hwprof.analysis.kernel_cpi import FEW, kernel_cpi
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.sampled_kernels import kernels_by_layer
 from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
 from tests.support.small_tables import MAIN

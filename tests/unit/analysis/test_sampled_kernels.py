@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.analysis.parallelism import off_cpu, parallelism, threads_by_layer
 from hwprof.analysis.sampled_kernels import (
     kernel_table,
     kernels_by_layer,
@@ -22,7 +23,6 @@ from hwprof.analysis.sampled_kernels import (
 )
 from hwprof.analysis.samples import Timeline, attribute_samples
 from hwprof.analysis.statistics import wilson
-from hwprof.analysis.waiting import off_cpu, parallelism, threads_by_layer
 from hwprof.run.schema import TABLES, conform
 from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
 from tests.support.small_tables import MAIN, WORKER, Example
@@ -109,7 +109,9 @@ def test_code_of_one_name_is_one_kernel() -> None:
     rows = [(at, MAIN, kernel, 10, None, None, None) for at, kernel in moments]
     frame = pl.DataFrame(rows, schema={name: TABLES["samples"][name] for name in names}, orient="row")
     found = sampled(attribute_samples(frame, example.spans, example.layers), kernels, AFTER_WARM_UP)
-    table = kernel_table(found, kernels).select("library", "name", "full_name", "pieces", "samples", "layers").rows()
+    table = (
+        kernel_table(found, kernels).select("library", "name", "full_name", "code_ranges", "samples", "layers").rows()
+    )
     assert table[0] == ("jit", "conv", "conv.2", 2, 5, 2), "its most frequent piece's name; between layers is no layer"
     assert sorted(table[1:]) == [("[unknown]", None, None, 2, 2, 1), ("liba.so", None, None, 1, 1, 1)]
     by_layer = kernels_by_layer(found, kernels).filter(name="conv")

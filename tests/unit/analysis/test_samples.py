@@ -7,7 +7,7 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.attribution import UNATTRIBUTED
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.samples import NONE, OWNERS, Timeline, attribute_samples, coverage
 from hwprof.run.schema import TABLES
 from tests.support.small_tables import MAIN, WORKER, Example, spans

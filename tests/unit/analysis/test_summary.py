@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, UNATTRIBUTED
+from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA
 from hwprof.analysis.metrics import Operands, definitions, evaluate
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.schema import COUNTED_WINDOW
 from tests.support.synthetic_run import _machine
 

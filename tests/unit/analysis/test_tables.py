@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.attribution import UNATTRIBUTED, WHOLE, attribute
+from hwprof.analysis.attribution import attribute
 from hwprof.analysis.iterations import select
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import layer_table
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.operators import coverage, operator_calls, operator_table
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.stages import stage_table
 from tests.support.small_tables import Example, counts, record, spans
 from tests.support.synthetic_run import _machine
@@ -114,16 +115,14 @@ def test_operators_grouped_by_name_and_shapes() -> None:
         (5, None, 0, "op", "silu", 140, 160),  # outlasts the one around it by 10
         (6, None, 1, "op", "conv2d", 300, 400),  # another iteration
     ]
-    table = spans(rows).with_columns(
-        input_shapes=pl.when(pl.col("span") == 4).then(pl.lit("[2]")).otherwise(pl.lit("[1]"))
-    )
+    table = spans(rows).with_columns(input_shapes=pl.when(pl.col("span") == 4).then(pl.lit("2")).otherwise(pl.lit("1")))
     calls = operator_calls(table, (0,))
     found = operator_table(calls)
     assert found.select("name", "input_shapes", "count", "self_ns", "inclusive_ns").rows() == [
-        ("mkldnn", "[1]", 2, 60 + 20, 80),
-        ("conv2d", "[2]", 1, 40, 50),
-        ("conv2d", "[1]", 1, 20, 100),
-        ("silu", "[1]", 1, 20, 20),
+        ("mkldnn", "1", 2, 60 + 20, 80),
+        ("conv2d", "2", 1, 40, 50),
+        ("conv2d", "1", 1, 20, 100),
+        ("silu", "1", 1, 20, 20),
     ]
     assert found["share"].to_list() == [80 / 160, 40 / 160, 20 / 160, 20 / 160]
     assert coverage(calls, table, (0,)) == 160 / 200

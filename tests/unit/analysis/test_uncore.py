@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.attribution import WHOLE
 from hwprof.analysis.metrics import Operands, evaluate
+from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.readings import covered
 from hwprof.analysis.uncore import OPEN, SCHEMA, by_owner, definitions, operands, traffic
 from tests.support.small_tables import MS, layers, series, spans

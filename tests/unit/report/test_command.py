@@ -24,7 +24,7 @@ def test_json_holds_every_layer(tmp_path: Path, capsys: pytest.CaptureFixture[st
     run = build(tmp_path)
     assert app.run(["report", str(run.path), "--format", "json", "--top", "1", "--sort", "macs"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert len(found["layers"]) == 5
+    assert len(found["layers"]["rows"]) == 5
     assert found["hottest"] == {"sort": "macs", "top": 1, "layers": ["model.1.cv1.conv"]}
 
 

@@ -8,10 +8,17 @@ import pytest
 from hwprof.analysis import flop_check
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.metrics import facts
-from hwprof.report.document import document, schema
+from hwprof.report.document import document
+from hwprof.report.document.dram import Dram
+from hwprof.report.document.energy import Energy
+from hwprof.report.document.operators import Operators
+from hwprof.report.document.overhead import Overhead
+from hwprof.report.document.stages import Stages
 from hwprof.report.text import choice, columns, topdown
 from hwprof.run.manifest import CoreKind, IterationRecord
 from tests.support import synthetic_variants as runs
+from tests.support.document_parts import layer_rows, part, unattributed
+from tests.support.document_parts import whole as whole_of
 from tests.support.requirements import require_module
 from tests.support.synthetic_run import build
 
@@ -30,19 +37,19 @@ BUILDERS = [
 @pytest.mark.parametrize("make", BUILDERS)
 def test_the_json_document_round_trips_and_fulfils_its_schema(make: runs.Builder, tmp_path: Path) -> None:
     built = document.build(make(tmp_path), 3)
-    data = schema.encode(built)
-    assert schema.decode(data) == built
+    data = document.encode(built)
+    assert document.decode(data) == built
     found = msgspec.json.decode(data)
-    assert found["schema_version"] == 1
-    require_module("jsonschema").Draft202012Validator(schema.json_schema()).validate(found)
+    assert found["schema_version"] == 2
+    require_module("jsonschema").Draft202012Validator(document.json_schema()).validate(found)
 
 
 def test_the_schema_refuses_what_is_no_document(tmp_path: Path) -> None:
     jsonschema = require_module("jsonschema")
-    found = msgspec.json.decode(schema.encode(document.build(build(tmp_path))))
-    del found["layers"][0]["path"]
+    found = msgspec.json.decode(document.encode(document.build(build(tmp_path))))
+    del found["layers"]["rows"][0]["path"]
     with pytest.raises(jsonschema.ValidationError, match="path"):
-        jsonschema.Draft202012Validator(schema.json_schema()).validate(found)
+        jsonschema.Draft202012Validator(document.json_schema()).validate(found)
 
 
 def test_figures_of_the_synthetic_run(tmp_path: Path) -> None:
@@ -50,7 +57,7 @@ def test_figures_of_the_synthetic_run(tmp_path: Path) -> None:
     built = document.build(build(tmp_path, iterations=4), 2)
     assert built.figures_from == "measure"
     assert built.hottest.layers == ["model.1.cv1.conv", "model.0.conv"]
-    conv = built.layers[0]
+    conv = layer_rows(built)[0]
     assert conv.path == "model.0.conv"
     jitter = {index: 1 + 0.01 * ((index * 7 + len("model.0.conv")) % 5) for index in range(5)}
     timed = sorted(int(400_000 * jitter[index]) for index in (2, 4))
@@ -65,20 +72,23 @@ def test_figures_of_the_synthetic_run(tmp_path: Path) -> None:
     assert conv.metrics["cpi"] == pytest.approx(1.4, rel=1e-4)
     assert conv.counting_ratio == pytest.approx(sum(counted) / sum(timed))
     assert conv.trace_ratio == pytest.approx(1.3, rel=0.02)
-    assert built.unattributed is not None
-    shares = [layer.share for layer in [*built.layers, built.unattributed]]
+    shares = [layer.share for layer in [*layer_rows(built), unattributed(built)]]
     assert sum(share for share in shares if share) == pytest.approx(1)
     assert [event.name for event in built.events][:2] == ["task-clock", "page-faults"]
-    assert built.observer_effect.counting is not None
-    assert built.observer_effect.counting.observed_iterations == 2
-    assert [stage.name for stage in built.stages if stage.inside is None][:3] == ["load", "preprocess", "inference"]
-    assert built.operators[0].name == "aten::mkldnn_convolution"
-    assert {row.stage for row in built.energy} >= {"inference", "iteration"}
+    counting = part(built, Overhead).counting
+    assert counting is not None and counting.observed_iterations == 2
+    assert [stage.name for stage in part(built, Stages).rows if stage.inside is None][:3] == [
+        "load",
+        "preprocess",
+        "inference",
+    ]
+    assert part(built, Operators).rows[0].name == "aten::mkldnn_convolution"
+    assert {row.stage for row in part(built, Energy).rows} >= {"inference", "iteration"}
 
 
 def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_path: Path) -> None:
     built = document.build(runs.without_pmu(tmp_path))
-    assert all(layer.metrics["cpi"] is None for layer in built.layers)
+    assert all(layer.metrics["cpi"] is None for layer in layer_rows(built))
     cpi = next(metric for metric in built.metrics if metric.name == "cpi")
     assert cpi.missing is not None
     assert (cpi.missing.what, cpi.missing.reason, cpi.missing.remedy) == ("cycles", runs.REASON, runs.REMEDY)
@@ -90,7 +100,7 @@ def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_pa
 def test_multiplexed_values_are_scaled_and_say_so(tmp_path: Path) -> None:
     whole = document.build(build(tmp_path / "whole", iterations=4))
     half = document.build(runs.multiplexed(tmp_path / "half"))
-    for full, scaled in zip(whole.layers, half.layers, strict=True):
+    for full, scaled in zip(layer_rows(whole), layer_rows(half), strict=True):
         assert scaled.counters["cycles"].running_share == pytest.approx(0.5, abs=1e-4)
         assert scaled.counters["cycles"].value == pytest.approx(full.counters["cycles"].value, rel=1e-3)
     assert next(metric for metric in half.metrics if metric.name == "cpi").running_share < 0.51
@@ -110,14 +120,15 @@ def test_without_a_measure_pass_the_document_says_where_figures_are_from(tmp_pat
     built = document.build(run)
     assert built.figures_from == "trace"
     assert len(built.notes) == 1 and "pass trace" in built.notes[0]
-    assert built.observer_effect.trace is None
-    assert built.layers[0].time is not None and built.operators
+    assert part(built, Overhead).trace is None
+    assert layer_rows(built)[0].time is not None and part(built, Operators).rows
 
 
 def test_a_run_without_a_completed_pass(tmp_path: Path) -> None:
     built = document.build(runs.without_passes(tmp_path))
     assert built.figures_from is None
-    assert built.layers == [] and built.stages == []
+    assert not built.parts
+    assert built.absent["layers"].reason == built.absent["stages"].reason == "no pass was completed"
     assert built.passes[0].reason == "out of memory"
 
 
@@ -165,7 +176,7 @@ def test_every_metric_of_a_processor(make: runs.Builder, tmp_path: Path) -> None
     missing = {metric.name: metric.missing.reason for metric in built.metrics if metric.missing is not None}
     assert set(missing) <= {"cache_mpki"}, missing
     assert all(metric.same_iterations for metric in built.metrics)
-    conv = next(layer for layer in built.layers if layer.path == "model.1.cv1.conv")
+    conv = next(layer for layer in layer_rows(built) if layer.path == "model.1.cv1.conv")
     assert conv.metrics["cpi"] == pytest.approx(2.8 * 1.9 / (2 + 0.9), rel=1e-3)
     assert conv.by_thread["cpi"].main == pytest.approx(1.4, rel=1e-3)
     assert conv.by_thread["cpi"].workers == pytest.approx(2.8, rel=1e-3)
@@ -175,20 +186,20 @@ def test_every_metric_of_a_processor(make: runs.Builder, tmp_path: Path) -> None
     assert conv.metrics["counted_flops"] == pytest.approx(0.46 * 2 * 353_894_400, rel=1e-3)
     assert conv.flops is not None and conv.flops.verdict == "winograd"
     assert conv.flops.ratio == pytest.approx(0.46, rel=1e-3)
-    silu = next(layer for layer in built.layers if layer.type == "SiLU")
+    silu = next(layer for layer in layer_rows(built) if layer.type == "SiLU")
     assert silu.flops is not None and (silu.flops.verdict, silu.flops.ratio) == ("elementwise", None)
-    assert built.inference is not None and built.inference.flops is not None
-    assert built.inference.flops.analytic == 2 * (353_894_400 + 11_059_200 + 4_915_200)
+    flops = whole_of(built).flops
+    assert flops is not None and flops.analytic == 2 * (353_894_400 + 11_059_200 + 4_915_200)
 
 
 def test_traffic_is_the_machine_s_and_only_told_where_it_is_resolved(tmp_path: Path) -> None:
     built = document.build(runs.zen(tmp_path))
     metric = next(metric for metric in built.metrics if metric.name == "uncore_dram_gbytes")
     assert (metric.scope, metric.sources, metric.missing) == ("machine", ["measured"], None)
-    assert built.inference is not None
-    assert built.inference.metrics["uncore_dram_gbytes"] == pytest.approx(17)
-    assert built.layers[-1].metrics["uncore_dram_gbytes"] is None
-    rows = {(row.kind, row.owner): row for row in built.traffic if row.series == "uncore/dram-read"}
+    assert whole_of(built) is not None
+    assert whole_of(built).metrics["uncore_dram_gbytes"] == pytest.approx(17)
+    assert layer_rows(built)[-1].metrics["uncore_dram_gbytes"] is None
+    rows = {(row.kind, row.owner): row for row in part(built, Dram).rows if row.series == "uncore/dram-read"}
     assert rows["stage", "inference"].gbytes_per_s == pytest.approx(12)
     assert rows["stage", "load"].gbytes_per_s is None and rows["stage", "load"].bytes > 0
 
@@ -199,7 +210,7 @@ def test_kinds_of_core_are_summed_and_their_mix_is_told(tmp_path: Path) -> None:
         ("cpu_core", "Intel Golden Cove / Raptor Cove", [0, 1]),
         ("cpu_atom", "Intel Gracemont", [2, 3]),
     ]
-    for layer in built.layers:
+    for layer in layer_rows(built):
         assert layer.metrics["cpi"] == pytest.approx(1.4, rel=1e-3)
         assert layer.metrics["efficiency_core_share"] == pytest.approx(50, rel=1e-3)
         assert layer.metrics["worker_instructions"] == pytest.approx(100 * 9 / 19, rel=1e-3)

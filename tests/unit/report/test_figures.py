@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.report.document.schema import Times
+from hwprof.report.document.figures import Times
 from hwprof.report.text import figures
 from hwprof.report.text.figures import ASCII, UNICODE
 from hwprof.report.text.grid import GAP, Column, fit

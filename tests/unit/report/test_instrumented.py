@@ -10,11 +10,12 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from hwprof.report.csv import tables
-from hwprof.report.document import document, schema
+from hwprof.report.document import document
+from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
+from tests.support.document_parts import csv_frames, layer_rows, part
 from tests.support.synthetic_run import MODULES, build, is_leaf
 
 INSTRUCTIONS, MISSES = "engine.instructions", "engine.l1d-misses"
@@ -97,8 +98,8 @@ def printed(run: RunDirectory, width: int = 140) -> str:
 
 def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) -> None:
     found = document.build(run)
-    (pass_,) = found.followed
-    by_path = {layer.path: layer for layer in found.layers}
+    (pass_,) = part(found, Instrumented).passes
+    by_path = {layer.path: layer for layer in layer_rows(found)}
     for number, path in enumerate(LEAVES):
         layer = next(layer for layer in pass_.layers if layer.path == path)
         assert layer.counters[INSTRUCTIONS].value == (1 + number) * 1_000_000
@@ -116,22 +117,22 @@ def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) ->
 def test_the_other_figures_do_not_know_of_them(run: RunDirectory, tmp_path: Path) -> None:
     without = document.build(build(tmp_path / "plain", iterations=4))
     found = document.build(run)
-    assert found.layers == without.layers
+    assert layer_rows(found) == layer_rows(without)
     assert found.events == without.events
     assert found.metrics == without.metrics
     assert found.figures_from == "measure"
 
 
 def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -> None:
-    (pass_,) = document.build(run).followed
+    (pass_,) = part(document.build(run), Instrumented).passes
     whole = [kernel for kernel in pass_.kernels if kernel.layer is None]
     assert [kernel.kernel for kernel in whole] == ["gemm", "(unnamed)"]
     assert sum(kernel.share or 0 for kernel in whole) == pytest.approx(1)
-    assert sum(kernel.value for kernel in whole) == sum((1 + n) * 1_000_000 for n in range(len(LEAVES))) + REST
-    rest = [kernel.value for kernel in pass_.kernels if kernel.layer == "unattributed"]
+    assert sum(kernel.instructions for kernel in whole) == sum((1 + n) * 1_000_000 for n in range(len(LEAVES))) + REST
+    rest = [kernel.instructions for kernel in pass_.kernels if kernel.layer == "unattributed"]
     assert sum(rest) == REST
     first = [kernel for kernel in pass_.kernels if kernel.layer == LEAVES[0]]
-    assert [(kernel.kernel, kernel.value, kernel.share) for kernel in first] == [
+    assert [(kernel.kernel, kernel.instructions, kernel.share) for kernel in first] == [
         ("gemm", 750_000, 0.75),
         ("(unnamed)", 250_000, 0.25),
     ]
@@ -147,8 +148,8 @@ def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -
 def test_times_of_other_work_are_not_joined(run: RunDirectory, field: str, value: object, says: str) -> None:
     companion = next(record for record in run.manifest.passes if record.name == "again")
     setattr(companion, field, value)
-    (pass_,) = document.build(run).followed
-    assert says in (pass_.apart or "")
+    (pass_,) = part(document.build(run), Instrumented).passes
+    assert says in (pass_.not_comparable or "")
     assert all(layer.time is None and layer.metrics["engine_per_ns"] is None for layer in pass_.layers)
     assert pass_.layers[0].counters[INSTRUCTIONS].value == 1_000_000
     assert says in printed(run)
@@ -159,10 +160,10 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     record.status, record.kept, record.reason = "interrupted", True, "interrupted by the user after 3 of 5 calls"
     keep = ~((pl.col("pass") == "engine") & (pl.col("kind") == "layer") & pl.col("path").is_in(LEAVES[3:]))
     write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(keep))
-    (pass_,) = document.build(run).followed
+    (pass_,) = part(document.build(run), Instrumented).passes
     counted = [layer.path for layer in pass_.layers if INSTRUCTIONS in layer.counters]
     assert counted == LEAVES[:3]
-    for row in (pass_.unattributed, pass_.inference):
+    for row in (pass_.unattributed, pass_.whole):
         assert row is None or row.counters == {}
     (note,) = pass_.notes
     assert note.startswith("interrupted by the user after 3 of 5 calls: ") and "3 complete layers" in note
@@ -170,7 +171,7 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     assert note in text
     assert "unattributed" not in text[text.index("Layers by instructions, pass engine") :], "no sums, not even zeros"
     record.kept = False
-    assert document.build(run).followed == []
+    assert document.build(run).part(Instrumented) is None
 
 
 def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirectory) -> None:
@@ -184,8 +185,8 @@ def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirect
 
 def test_json_and_csv_hold_it(run: RunDirectory) -> None:
     found = document.build(run)
-    assert schema.decode(schema.encode(found)) == found
-    frames = tables.csv_frames(found)
+    assert document.decode(document.encode(found)) == found
+    frames = csv_frames(found)
     layers = frames["layers_engine.csv"]
     assert layers.filter(path=LEAVES[1])[INSTRUCTIONS].item() == 2_000_000
     assert set(layers["engine.l1d_misses_provenance"].drop_nulls()) == {"simulated"}

@@ -11,9 +11,14 @@ from rich.console import Console
 
 from hwprof.analysis import instrumented as followed
 from hwprof.report.document import document
+from hwprof.report.document.instrumented import Instrumented
+from hwprof.report.document.layer_types import LayerTypes
+from hwprof.report.document.stages import Stages
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
+from tests.support.document_parts import layer_rows, part, unattributed
+from tests.support.document_parts import whole as whole_of
 from tests.support.synthetic_run import MODULES, build, is_leaf
 
 INSTRUCTIONS, CRITICAL = "instrumented.instructions", "instrumented.critical-instructions"
@@ -99,7 +104,7 @@ def test_cpi_is_the_unfollowed_time_over_the_busiest_threads_instructions(run: R
     assert cpi.missing is None
     assert cpi.sources == ["instrumented", "measured"]
     assert cpi.same_iterations, "the counts belong to every iteration"
-    for layer in found.layers:
+    for layer in layer_rows(found):
         assert layer.time is not None
         assert layer.metrics["cpi"] == pytest.approx(GHZ * layer.time.median_ns / BUSIEST)
         assert layer.counters[INSTRUCTIONS].value == BUSIEST + OTHER
@@ -110,14 +115,15 @@ def test_cpi_is_the_unfollowed_time_over_the_busiest_threads_instructions(run: R
 def test_sums_stages_and_types_have_theirs(run: RunDirectory) -> None:
     without_hardware(run)
     found = document.build(run)
-    assert found.inference is not None and found.inference.time is not None
+    time = whole_of(found).time
+    assert time is not None
     whole = BUSIEST * len(LEAVES) + 1000
-    assert found.inference.metrics["cpi"] == pytest.approx(GHZ * found.inference.time.median_ns / whole)
-    assert found.unattributed is not None and found.unattributed.counters[CRITICAL].value == 1000
-    stage = next(stage for stage in found.stages if stage.name == "inference")
+    assert whole_of(found).metrics["cpi"] == pytest.approx(GHZ * time.median_ns / whole)
+    assert unattributed(found).counters[CRITICAL].value == 1000
+    stage = next(stage for stage in part(found, Stages).rows if stage.name == "inference")
     assert stage.counters[CRITICAL].value == whole
-    for kind in found.layer_types:
-        layers = [layer for layer in found.layers if layer.type == kind.type]
+    for kind in part(found, LayerTypes).rows:
+        layers = [layer for layer in layer_rows(found) if layer.type == kind.type]
         if layers:
             assert kind.counters[CRITICAL].value == BUSIEST * len(layers)
 
@@ -128,11 +134,11 @@ def test_hardware_counters_come_first(run: RunDirectory) -> None:
     cpi = next(metric for metric in found.metrics if metric.name == "cpi")
     assert cpi.formula != CPI.formula
     assert cpi.sources == ["measured"]
-    ratios = [layer.metrics["instruction_ratio"] for layer in found.layers]
-    for layer, ratio in zip(found.layers, ratios, strict=True):
+    ratios = [layer.metrics["instruction_ratio"] for layer in layer_rows(found)]
+    for layer, ratio in zip(layer_rows(found), ratios, strict=True):
         assert layer.counters["instructions"].main is not None
         assert ratio == pytest.approx(layer.counters["instructions"].main / BUSIEST)
-    (followed,) = found.followed
+    (followed,) = part(found, Instrumented).passes
     assert followed.layers[0].time is not None
     assert followed.layers[0].metrics["cpi"] == pytest.approx(GHZ * followed.layers[0].time.median_ns / BUSIEST)
 
@@ -149,8 +155,8 @@ def test_other_work_is_not_joined(run: RunDirectory) -> None:
     run.manifest.passes[-1].fingerprint = FINGERPRINT | {"inputs": "4321"}
     found = document.build(run)
     assert next(metric for metric in found.metrics if metric.name == "cpi").missing is not None
-    assert all(layer.metrics["cpi"] is None for layer in found.layers)
-    assert "inputs" in (found.followed[0].apart or "")
+    assert all(layer.metrics["cpi"] is None for layer in layer_rows(found))
+    assert "inputs" in (part(found, Instrumented).passes[0].not_comparable or "")
 
 
 def test_usual_tables_show_what_hardware_would_tell_and_no_more(run: RunDirectory) -> None:
@@ -169,8 +175,8 @@ def test_of_a_cut_short_pass_whole_layers_are_joined(run: RunDirectory) -> None:
     late = mine & (pl.col("kind") == "layer") & pl.col("path").is_in(LEAVES[2:])
     write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(~late))
     found = document.build(run)
-    assert [layer.path for layer in found.layers if layer.metrics["cpi"] is not None] == LEAVES[:2]
-    assert found.inference is not None and found.inference.metrics["cpi"] is None
+    assert [layer.path for layer in layer_rows(found) if layer.metrics["cpi"] is not None] == LEAVES[:2]
+    assert whole_of(found) is not None and whole_of(found).metrics["cpi"] is None
 
 
 def test_single_calls_keep_their_own_counts(run: RunDirectory) -> None:

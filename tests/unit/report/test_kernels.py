@@ -15,15 +15,17 @@ from rich.console import Console
 
 from hwprof.cli import app
 from hwprof.errors import UsageError
-from hwprof.report.csv import tables
-from hwprof.report.document import document, schema, selection
-from hwprof.report.document.kernels_schema import Sampled, SampledKernel
-from hwprof.report.document.schema import Document
+from hwprof.report.document import document
+from hwprof.report.document.document import Document
+from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
+from hwprof.report.document.kernels import Kernels, SampledKernel
+from hwprof.report.document.one_layer import one_layer as one_layer_of
 from hwprof.report.text import hot_kernels, one_layer, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
 from tests.support import synthetic_variants as runs
+from tests.support.document_parts import csv_frames, layer_rows, part
 from tests.support.snapshots import SNAPSHOTS, UPDATE, section
 from tests.support.synthetic_samples import PERIOD_NS
 
@@ -31,12 +33,11 @@ CONV, OTHER_CONV, ACT = "model.1.cv1.conv", "model.0.conv", "model.1.cv1.act"
 JIT, SILU, BARRIER = "jit_conv_fwd", "at::native::silu_kernel", "gomp_barrier_wait"
 
 
-def samples_of(built: Document) -> Sampled:
-    assert built.sampled is not None
-    return built.sampled
+def samples_of(built: Document) -> Kernels:
+    return part(built, Kernels)
 
 
-def kernel(sampled: Sampled, name: str, layer: str | None = None) -> SampledKernel:
+def kernel(sampled: Kernels, name: str, layer: str | None = None) -> SampledKernel:
     (found,) = [one for one in sampled.kernels if (one.kernel, one.layer) == (name, layer)]
     return found
 
@@ -48,16 +49,16 @@ def printed(built: Document, width: int, part: str | None = None, top: int = 3, 
     if part is None:
         report.render(built, console)
     elif part:
-        one_layer.show(selection.one_layer(built, part), page, full_names=full_names)
+        one_layer.show(one_layer_of(built, part), page, full_names=full_names)
     else:
-        hot_kernels.show(selection.hot_kernels(built, top), page, full_names=full_names)
+        hot_kernels.show(hot_kernels_of(built, top), page, full_names=full_names)
     assert isinstance(console.file, io.StringIO)
     return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
 
 
 def test_where_hardware_counted_cycles_their_cpi_is_measured(tmp_path: Path) -> None:
     sampled = samples_of(document.build(runs.sampled(tmp_path)))
-    assert (sampled.name, sampled.event, sampled.cpi_provenance) == ("trace", "cycles", "measured")
+    assert (sampled.pass_name, sampled.event, sampled.cpi_provenance) == ("trace", "cycles", "measured")
     jit = kernel(sampled, JIT)
     assert jit.cpi == pytest.approx(280_001 / 200_000)
     assert jit.llc_mpki == pytest.approx(1000 * 10 / 200_000)
@@ -87,7 +88,7 @@ def test_shares_of_the_whole_and_of_layers_add_up(tmp_path: Path) -> None:
 def test_a_thread_that_sleeps_through_the_inference_is_not_off_its_processor(tmp_path: Path) -> None:
     """One with a single short sample, away all of the time otherwise."""
     run = runs.sampled(tmp_path)
-    before = {layer.path: layer.off_ns for layer in samples_of(document.build(run)).layers}
+    before = {layer.path: layer.off_cpu_ns for layer in samples_of(document.build(run)).layers}
     samples, switches = run.read("samples"), run.read("switches")
     inside = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("path") == CONV)).tail(1)
     moment = {"tid": pl.lit(4202, pl.Int32), "time_ns": inside["begin_ns"][0] + 10, "cpu_ns": pl.lit(9_999, pl.Int64)}
@@ -99,7 +100,7 @@ def test_a_thread_that_sleeps_through_the_inference_is_not_off_its_processor(tmp
     write_table(run.path / "switches.parquet", "switches", pl.concat([switches, away]))
     sampled = samples_of(document.build(run))
     assert any(thread.tid == 4202 for layer in sampled.layers for thread in layer.threads)
-    assert {layer.path: layer.off_ns for layer in sampled.layers} == before
+    assert {layer.path: layer.off_cpu_ns for layer in sampled.layers} == before
 
 
 def test_without_a_pmu_a_kernels_cpi_follows_from_its_sampled_time(tmp_path: Path) -> None:
@@ -155,7 +156,7 @@ def test_without_samples_the_column_is_dashes_with_the_remedy(tmp_path: Path) ->
     run = runs.sampled_without_pmu(tmp_path)
     (run.path / "samples.parquet").unlink()
     built = document.build(run)
-    assert built.sampled is None
+    assert built.part(Kernels) is None
     text = printed(built, 120)
     assert "Hot kernels" not in text
     (note,) = [line for line in section_of(text, "Kernels by instructions") if " not available: " in line]
@@ -200,7 +201,7 @@ def test_the_pass_with_the_most_samples_is_shown(each: int, shown: str, tmp_path
     for table, frame in (("samples", few.select(samples.columns)), ("kernels", kernels)):
         both = pl.concat([run.read(table), frame.with_columns(pl.lit("measure").alias("pass"))])
         write_table(run.path / f"{table}.parquet", table, both)
-    assert samples_of(document.build(run)).name == shown
+    assert samples_of(document.build(run)).pass_name == shown
 
 
 def test_code_without_any_names_is_counted(tmp_path: Path) -> None:
@@ -236,8 +237,8 @@ def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
 def test_every_part_fits_every_width(tmp_path: Path) -> None:
     built = document.build(runs.sampled_without_pmu(tmp_path), 3)
     for width in (40, 60, 80, 100, 120, 200):
-        for part in ("", CONV, "model"):
-            text = printed(built, width, part, full_names=True)
+        for path in ("", CONV, "model"):
+            text = printed(built, width, path, full_names=True)
             assert max(map(cell_len, text.splitlines())) <= width
             assert JIT in text, (width, part)
 
@@ -245,8 +246,8 @@ def test_every_part_fits_every_width(tmp_path: Path) -> None:
 def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> None:
     built = document.build(runs.sampled_without_pmu(tmp_path))
     sampled = samples_of(built)
-    found = selection.one_layer(built, "model")
-    assert [layer.path for layer in found.layers] == [layer.path for layer in built.layers]
+    found = one_layer_of(built, "model")
+    assert [layer.path for layer in found.layers] == [layer.path for layer in layer_rows(built)]
     (jit,) = [one for one in found.kernels if one.kernel == JIT]
     whole = kernel(sampled, JIT)
     assert (jit.samples, jit.instructions, jit.layer) == (whole.samples, whole.instructions, "model")
@@ -254,14 +255,14 @@ def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> N
         assert getattr(jit, figure) == pytest.approx(getattr(whole, figure), rel=1e-6), figure
     assert jit.share_of_kernel == pytest.approx(1)
     assert sum(one.share or 0 for one in found.kernels) == pytest.approx(1)
-    (act,) = selection.one_layer(built, "model.1").by_layer[1:]
+    (act,) = one_layer_of(built, "model.1").by_layer[1:]
     assert act.sampled.path == ACT
     assert sum(thread.samples for thread in found.threads) == sum(layer.samples for layer in found.sampled)
 
 
 def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path: Path) -> None:
     built = document.build(runs.sampled(tmp_path))
-    (jit,) = [one for one in selection.one_layer(built, "model").kernels if one.kernel == JIT]
+    (jit,) = [one for one in one_layer_of(built, "model").kernels if one.kernel == JIT]
     assert jit.cpi == pytest.approx(kernel(samples_of(built), JIT).cpi)
     assert jit.llc_mpki == pytest.approx(kernel(samples_of(built), JIT).llc_mpki)
 
@@ -273,7 +274,7 @@ def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path:
 def test_an_unknown_layer_is_refused_with_the_nearest(path: str, near: str, tmp_path: Path) -> None:
     built = document.build(runs.sampled(tmp_path))
     with pytest.raises(UsageError, match="there is no layer") as caught:
-        selection.one_layer(built, path)
+        one_layer_of(built, path)
     assert near in (caught.value.remedy or "")
 
 
@@ -350,19 +351,19 @@ def test_a_layer_without_samples_has_the_kernels_that_were_counted(tmp_path: Pat
 
 def test_csv_and_json_hold_it(tmp_path: Path) -> None:
     built = document.build(runs.sampled_without_pmu(tmp_path))
-    assert schema.decode(schema.encode(built)) == built
-    frames = tables.csv_frames(built)
+    assert document.decode(document.encode(built)) == built
+    frames = csv_frames(built)
     sampled = samples_of(built)
-    layers, kernels = frames["sampled_layers.csv"], frames["sampled_kernels.csv"]
+    layers, kernels = frames["layers_sampled.csv"], frames["kernels_sampled.csv"]
     assert layers["path"].to_list() == [layer.path for layer in sampled.layers]
     row = kernels.row(by_predicate=(pl.col("layer") == CONV) & (pl.col("kernel") == JIT), named=True)
     assert row["cpi_instrumented_cycles_per_instruction"] == kernel(sampled, JIT, CONV).cpi
-    assert row["processor_time_ns"] == kernel(sampled, JIT, CONV).cpu_ns
-    measured = tables.csv_frames(document.build(runs.sampled(tmp_path / "pmu")))["sampled_kernels.csv"]
+    assert row["cpu_time_ns"] == kernel(sampled, JIT, CONV).cpu_ns
+    measured = csv_frames(document.build(runs.sampled(tmp_path / "pmu")))["kernels_sampled.csv"]
     assert measured.filter(pl.col("layer").is_null() & (pl.col("kernel") == JIT))["cpi_cycles_per_instruction"][0] > 1
 
 
 def test_selections_can_be_read_back(tmp_path: Path) -> None:
     built = document.build(runs.sampled(tmp_path))
-    for found in (selection.one_layer(built, CONV), selection.hot_kernels(built, 2)):
-        assert msgspec.json.decode(selection.encode(found), type=type(found)) == found
+    for found in (one_layer_of(built, CONV), hot_kernels_of(built, 2)):
+        assert msgspec.json.decode(msgspec.json.encode(found), type=type(found)) == found

@@ -12,14 +12,14 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report.csv import tables
-from hwprof.report.document import document, schema
-from hwprof.report.document.primitives_schema import Primitives
+from hwprof.report.document import document
+from hwprof.report.document.primitives import Primitives
 from hwprof.report.text import primitives, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
+from tests.support.document_parts import csv_frames, part
 from tests.support.requirements import require_module
 from tests.support.synthetic_run import build
 
@@ -71,7 +71,7 @@ def reporting(
 
 
 def built(run: RunDirectory) -> Primitives:
-    found = document.build(run).primitives
+    found = document.build(run).part(Primitives)
     assert found is not None
     return found
 
@@ -153,8 +153,8 @@ def test_where_nothing_fell_back_that_is_said(tmp_path: Path) -> None:
 
 def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: Path) -> None:
     found = document.build(build(tmp_path, iterations=2))
-    assert found.primitives is None
-    assert "primitives.csv" not in tables.csv_frames(found)
+    assert found.part(Primitives) is None
+    assert "primitives.csv" not in csv_frames(found)
     console = Console(file=io.StringIO(), width=120)
     report.render(found, console)
     assert isinstance(console.file, io.StringIO)
@@ -163,9 +163,8 @@ def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: P
 
 def test_every_row_is_in_the_csv_file(tmp_path: Path) -> None:
     found = document.build(reporting(tmp_path, EXECUTED))
-    frame = tables.csv_frames(found)["primitives.csv"]
-    assert found.primitives is not None
-    assert frame.height == len(found.primitives.by_layer) == 5
+    frame = csv_frames(found)["primitives.csv"]
+    assert frame.height == len(part(found, Primitives).by_layer) == 5
     assert frame["fallback"].to_list() == ["narrow", None, None, None, "reference"]
     assert frame["share_of_layer_ratio"].is_between(0, 1).all()
 
@@ -210,6 +209,6 @@ def test_layers_without_a_primitive_are_counted_by_type(tmp_path: Path) -> None:
 
 def test_json_round_trips_and_fulfils_its_schema(tmp_path: Path) -> None:
     found = document.build(reporting(tmp_path, EXECUTED))
-    data = schema.encode(found)
-    assert schema.decode(data) == found
-    require_module("jsonschema").Draft202012Validator(schema.json_schema()).validate(msgspec.json.decode(data))
+    data = document.encode(found)
+    assert document.decode(data) == found
+    require_module("jsonschema").Draft202012Validator(document.json_schema()).validate(msgspec.json.decode(data))

@@ -28,7 +28,7 @@ LAYERS = conform(
 
 
 @pytest.mark.parametrize(
-    ("width", "shapes"), [(60, []), (80, ["input"]), (120, ["input", "output"]), (200, ["input", "output"])]
+    ("width", "shapes"), [(60, []), (80, ["input", "output"]), (120, ["input", "output"]), (200, ["input", "output"])]
 )
 def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int, shapes: list[str]) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False, markup=False)

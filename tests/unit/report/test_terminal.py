@@ -10,7 +10,7 @@ from rich.console import Console
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.report.document import document
-from hwprof.report.document.schema import Document
+from hwprof.report.document.document import Document
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs

@@ -11,16 +11,17 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.analysis.attribution import WHOLE
+from hwprof.analysis.owners import WHOLE
 from hwprof.report.csv import threads as waiting_table
-from hwprof.report.document import document, schema
-from hwprof.report.document.schema import Document
-from hwprof.report.document.threads_schema import Waiting
+from hwprof.report.document import document
+from hwprof.report.document.document import Document
+from hwprof.report.document.threads import Threads
 from hwprof.report.text import threads as waiting_view
 from hwprof.report.text.columns import metric_columns
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from tests.support import synthetic_variants as runs
+from tests.support.document_parts import csv_frames, layer_rows, part, replaced
 from tests.support.snapshots import SNAPSHOTS, UPDATE
 from tests.support.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
 
@@ -63,9 +64,8 @@ def waits(root: Path, *, reasons: bool = True) -> RunDirectory:
     return run
 
 
-def of(built: Document) -> Waiting:
-    assert built.waiting is not None
-    return built.waiting
+def of(built: Document) -> Threads:
+    return part(built, Threads)
 
 
 def printed(built: Document, width: int) -> str:
@@ -83,10 +83,10 @@ def test_the_path_lies_on_the_worker_where_the_calling_thread_waits(tmp_path: Pa
     assert worker.path_ns == pytest.approx(calling.waiting_ns, rel=0.01)
     assert calling.path_ns + worker.path_ns == pytest.approx(waiting.elapsed_ns)
     (layer,) = [layer for layer in waiting.layers if layer.path == CONV]
-    shares = {(part.tid, part.state): part.share for part in layer.critical_path}
+    shares = {(one.tid, one.state): one.share for one in layer.critical_path}
     assert shares == pytest.approx({(MAIN, "busy"): 0.5, (WORKER, "busy"): 0.5}, abs=0.03)
-    for part in layer.critical_path:
-        assert part.share_low < part.share < part.share_high
+    for one in layer.critical_path:
+        assert one.share_low < one.share < one.share_high
 
 
 def test_times_are_exact_where_switches_tell_them(tmp_path: Path) -> None:
@@ -95,16 +95,16 @@ def test_times_are_exact_where_switches_tell_them(tmp_path: Path) -> None:
     acts = run.read("spans").filter((pl.col("pass") == "trace") & pl.col("path").str.ends_with(".act"))
     last = acts.filter(pl.col("iteration") == acts["iteration"].max())
     assert waiting.threads[0].blocked_ns == {"I/O": last.height * READ_NS}
-    assert [part.ns for part in waiting.critical_path if part.state == "I/O"] == [last.height * READ_NS]
+    assert [one.ns for one in waiting.critical_path if one.state == "I/O"] == [last.height * READ_NS]
 
 
 def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
     built = document.build(waits(tmp_path))
-    assert schema.decode(schema.encode(built)).waiting == built.waiting
+    assert document.decode(document.encode(built)).part(Threads) == built.part(Threads)
     waiting = of(built)
     for one in waiting.threads:
         assert sum(waiting_table.states(one).values()) == pytest.approx(waiting.elapsed_ns)
-    frame = waiting_table.frames(waiting)[waiting_table.FILE]
+    frame = csv_frames(built)[waiting_table.FILE]
     whole = frame.filter(pl.col("iteration").is_null() & pl.col("layer").is_null())
     sums = whole.group_by("what", "tid").agg(pl.col("time_ns").sum(), pl.col("share_ratio").sum())
     by_what = dict(sums.group_by("what").agg(pl.col("share_ratio").sum()).iter_rows())
@@ -112,7 +112,6 @@ def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
     for (number,), rows in frame.drop_nulls("iteration").group_by(["iteration"]):
         (iteration,) = [one for one in waiting.by_iteration if one.iteration == number]
         assert rows["time_ns"].sum() == pytest.approx(iteration.elapsed_ns)
-    assert waiting_table.frames(None) == {}
 
 
 def test_what_nobody_could_know_is_said_with_its_remedy(tmp_path: Path) -> None:
@@ -125,7 +124,7 @@ def test_what_nobody_could_know_is_said_with_its_remedy(tmp_path: Path) -> None:
 
 def test_without_samples_there_is_no_section(tmp_path: Path) -> None:
     built = document.build(runs.xeon(tmp_path))
-    assert built.waiting is None
+    assert built.part(Threads) is None
     assert printed(built, 80) == ""
 
 
@@ -145,7 +144,7 @@ def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
     built = document.build(waits(tmp_path))
     calling, worker = of(built).threads
     third = msgspec.structs.replace(worker, tid=4202, name=None)
-    twice = msgspec.structs.replace(built, waiting=msgspec.structs.replace(of(built), threads=[calling, worker, third]))
+    twice = replaced(built, msgspec.structs.replace(of(built), threads=[calling, worker, third]))
     assert f"worker {WORKER} at work" in " ".join(printed(twice, 120).split())
 
 
@@ -153,17 +152,17 @@ def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
     built = document.build(waits(tmp_path))
     assert "\n  preempted " not in printed(built, 120)
     threads = [msgspec.structs.replace(one, preempted_ns=of(built).elapsed_ns / 4) for one in of(built).threads]
-    crowded = msgspec.structs.replace(built, waiting=msgspec.structs.replace(of(built), threads=threads))
+    crowded = replaced(built, msgspec.structs.replace(of(built), threads=threads))
     assert "\n  preempted 25.0% " in printed(crowded, 120)
 
 
 def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> None:
     """And those of layers that work are not, nor is what does not rest on instructions."""
     built = document.build(waits(tmp_path))
-    assert set(of(built).mixed_layers) == {"model.0.conv", CONV, WHOLE}
+    assert set(of(built).contaminated_layers) == {"model.0.conv", CONV, WHOLE}
     page = Page(built, Console(width=200))
-    columns = {column.key: column.cells for column in metric_columns(built.layers, page)}
-    marked = {layer.path for layer, cell in zip(built.layers, columns["cpi"], strict=True) if cell.endswith("w")}
+    columns = {column.key: column.cells for column in metric_columns(layer_rows(built), page)}
+    marked = {layer.path for layer, cell in zip(layer_rows(built), columns["cpi"], strict=True) if cell.endswith("w")}
     assert marked == {"model.0.conv", CONV}
     assert not any(cell.endswith("w") for cell in columns["frequency"])
 

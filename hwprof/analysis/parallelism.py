@@ -1,0 +1,148 @@
+"""How well a layer's threads worked together, and when they were off a processor.
+
+A thread is *busy* where a sample found it outside of the OpenMP runtime, and *waits* within it: the runtime waits in a
+loop, which takes processor time. Where it gives up its processor instead, no sample finds it; ``switches`` do.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Final
+
+import polars as pl
+
+from hwprof.analysis.owners import WHOLE
+from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
+from hwprof.analysis.samples import Timeline, inference_spans
+from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
+
+SINGLE: Final = 0.9
+"""From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""
+
+MOSTLY: Final = 0.5
+"""For which part of a layer's time that thread must be at work: where even that one hardly was, something else is in
+the way."""
+
+WORTH_NAMING: Final = 0.1
+"""Of the threads' time in a layer: less is not told."""
+
+CONTAMINATED: Final = 0.2
+"""From which share of waiting on a layer's counters are said to mix it with work: an instruction of a waiting loop
+takes several times the cycles of one of a good kernel, or a part of them."""
+
+NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
+
+
+def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
+    """One row a layer and thread: ``samples``, ``busy_ns`` and ``wait_ns`` of its processor time. ``sampled`` as
+    ``sampled_kernels.sampled`` makes it."""
+    waits = (pl.col("code") == WAITING_DOMAIN).fill_null(False)
+    return (
+        sampled.group_by("layer", "tid")
+        .agg(
+            pl.len().cast(pl.Int64).alias("samples"),
+            busy_ns=pl.col("cpu_ns").filter(~waits).sum(),
+            wait_ns=pl.col("cpu_ns").filter(waits).sum(),
+        )
+        .with_columns(pl.col("layer").cast(pl.String))
+        .sort("layer", "tid")
+    )
+
+
+def parallelism(threads_by_layer: pl.DataFrame, times_ns: pl.DataFrame, threads: int) -> pl.DataFrame:
+    """One row a layer: ``samples``, ``time_ns``, ``busy_ns`` and ``wait_ns`` over all threads, ``efficiency``,
+    ``imbalance``.
+
+    ``times_ns`` (layer, time_ns) is the wall time of the layer's calls in the iterations that the samples are of;
+    ``threads`` how many the layer may work with. Efficiency is busy time over ``threads`` times wall time: 1 where none
+    of them ever waited or slept. Imbalance is the busiest thread's busy time over the mean of ``threads``, minus 1: 0
+    where all did the same, ``threads`` - 1 where one did all. Null where no thread was found busy.
+    """
+    busy = pl.col("busy_ns")
+    sums = threads_by_layer.group_by("layer").agg(
+        pl.col("samples").sum(), busy.sum(), pl.col("wait_ns").sum(), most_ns=busy.max()
+    )
+    mean_ns = busy.replace(0, None) / threads
+    return (
+        times_ns.select("layer", "time_ns")
+        .join(sums, on="layer", how="inner")
+        .with_columns(
+            efficiency=busy / (threads * pl.col("time_ns").replace(0, None)),
+            imbalance=pl.col("most_ns") / mean_ns - 1,
+        )
+        .drop("most_ns")
+        .sort("layer")
+    )
+
+
+def off_cpu(
+    switches: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame, iterations: tuple[int, ...]
+) -> pl.DataFrame:
+    """One row a layer (and ``UNATTRIBUTED``) and thread: for how long it was off a processor while the layer ran.
+
+    ``times`` how often, ``off_cpu_ns`` in all, of which ``preempted_ns`` because others ran in its place and
+    ``waited_ns`` because it had nothing to do or waited. One absence over several layers counts in each of
+    them. Rows without a begin or an end are left out: nobody knows whether the thread was there.
+    """
+    owners = inference_spans(spans, layers).filter(pl.col("iteration").is_in(list(iterations)))
+    closed = switches.drop_nulls(["out_ns", "in_ns"])
+    interval, span, shared = Timeline.of(owners).overlaps(closed["out_ns"].to_numpy(), closed["in_ns"].to_numpy())
+    pieces = pl.DataFrame(
+        {
+            "layer": owners["path"].gather(span),
+            "tid": closed["tid"].gather(interval),
+            "preempted": closed["preempted"].gather(interval),
+            "interval": interval,
+            "off_cpu_ns": shared,
+        }
+    )
+    return (
+        pieces.group_by("layer", "tid")
+        .agg(
+            times=pl.col("interval").n_unique().cast(pl.Int64),
+            off_cpu_ns=pl.col("off_cpu_ns").sum(),
+            preempted_ns=pl.col("off_cpu_ns").filter("preempted").sum(),
+            waited_ns=pl.col("off_cpu_ns").filter(~pl.col("preempted")).sum(),
+        )
+        .sort("layer", "tid")
+    )
+
+
+def contaminated_layers(moments: pl.DataFrame, few: int) -> list[str]:
+    """The layers (and ``WHOLE``) of whose processor time so much is waiting in the OpenMP runtime that hardware
+    counters say little of their own code; of those with at least ``few`` samples. ``moments`` as ``thread_states``
+    makes them."""
+    on = moments.filter("sampled")
+    sums = (pl.len().alias("samples"), pl.col("ns").filter(pl.col("state") == WAITING).sum() / pl.col("ns").sum())
+    rows = pl.concat([on.group_by("layer").agg(*sums), on.select(pl.lit(WHOLE).alias("layer"), *sums)])
+    return sorted(rows.filter((pl.col("samples") >= few) & (pl.col("ns") >= CONTAMINATED))["layer"])
+
+
+def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, threads: int) -> str | None:
+    """In words, what a layer loses most of its threads' time to, and how much of it; None where they are at work.
+
+    ``states`` (tid, state, nanoseconds): what the calling thread and its team did in the layer, as
+    ``thread_states.closed`` makes it; ``elapsed_ns`` its wall time; ``threads`` how many it may work with.
+    """
+    whole_ns = threads * elapsed_ns
+    busy: dict[int, float] = {}
+    lost: dict[str, float] = {}
+    for tid, state, ns in states:
+        if state == BUSY:
+            busy[tid] = busy.get(tid, 0.0) + ns
+        else:
+            lost[state] = lost.get(state, 0.0) + ns
+    busy_ns, most_ns = math.fsum(busy.values()), max(busy.values(), default=0.0)
+    alone = busy_ns and most_ns >= max(SINGLE * busy_ns, MOSTLY * elapsed_ns)
+    if threads > 1 and alone and busy_ns <= (1 - WORTH_NAMING) * whole_ns:
+        return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
+    waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)
+    imbalance_ns = min(waits_ns, max(0.0, threads * most_ns - busy_ns))
+    losses = {
+        **{state: ns for state, ns in sorted(lost.items()) if state not in NOT_A_LOSS},
+        "imbalance": imbalance_ns,
+        BARRIER_LATENCY: waits_ns - imbalance_ns,
+    }
+    worst, worst_ns = max(losses.items(), key=lambda item: item[1])
+    return f"{worst}: {worst_ns / whole_ns:.0%}" if worst_ns >= WORTH_NAMING * whole_ns else None

@@ -1,0 +1,228 @@
+"""What several sections of a report need of a run: each table is read once, and each analysis made once, when it is
+first asked for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Final
+
+import polars as pl
+
+from hwprof.analysis import energy, flop_check, layers, metrics, operators, overhead, stages, uncore
+from hwprof.analysis.attribution import Attribution, attribute
+from hwprof.analysis.instrumented import belonging
+from hwprof.analysis.instrumented_counts import Counted, further_operands, instrumented_counts, with_counters
+from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
+from hwprof.analysis.layer_types import layer_type_table
+from hwprof.analysis.layers import Figures
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import MetricDefinition, PassRecord
+from hwprof.run.schema import empty
+
+if TYPE_CHECKING:  # these need numpy, which a run without samples does not
+    from hwprof.analysis.sampled_pass import SampledPass
+
+MEASURE: Final = "measure"
+TRACE: Final = "trace"
+
+
+@dataclass(frozen=True)
+class Pass:
+    """A completed pass with its rows."""
+
+    record: PassRecord
+    spans: pl.DataFrame
+    counts: pl.DataFrame
+    attribution: Attribution
+
+
+@dataclass(frozen=True)
+class FigureTables:
+    """The figures of the main pass: its own counts, and those that are joined with its times."""
+
+    layers: Figures
+    layer_types: Figures
+    stages: Figures
+
+
+class RunAnalysis:
+    """A run's tables and analyses. The main pass is ``measure``; where there is none, the first completed one."""
+
+    def __init__(self, run: RunDirectory) -> None:
+        self.run = run
+        self.machine = run.manifest.machine
+        self._rows: dict[tuple[str, str], pl.DataFrame] = {}
+
+    def of_pass(self, table: str, record: PassRecord) -> pl.DataFrame:
+        """The rows of a pass."""
+        key = (table, record.name)
+        if key not in self._rows:
+            self._rows[key] = self.run.of_pass(table, record.name)
+        return self._rows[key]
+
+    @cached_property
+    def modules(self) -> pl.DataFrame:
+        """The table ``layers``."""
+        return self.run.read("layers")
+
+    @cached_property
+    def records(self) -> dict[str, PassRecord]:
+        """The completed passes that did something, by name."""
+        return {record.name: record for record in self.run.completed_passes() if record.iterations}
+
+    @property
+    def main(self) -> PassRecord | None:
+        """The pass that times and counts are from."""
+        return self.records.get(MEASURE) or next(iter(self.records.values()), None)
+
+    @property
+    def threads(self) -> int | None:
+        """How many threads the workload has."""
+        return self.run.manifest.workload.threads if self.run.manifest.workload else None
+
+    @cached_property
+    def measured(self) -> Pass | None:
+        """The main pass."""
+        return self._load(self.main) if self.main is not None else None
+
+    @cached_property
+    def traced(self) -> Pass | None:
+        """The trace pass. Its counts are not read: operators and its slowness are what it is for."""
+        record = self.records.get(TRACE)
+        if record is None:
+            return None
+        return self.measured if record is self.main else self._load(record, counted=False)
+
+    @cached_property
+    def counted(self) -> Counted | None:
+        """The counts of the instrumented pass that did the main pass's work, with the machine's own instruction set."""
+        if self.measured is None:
+            return None
+        record = belonging(self.run.kept_passes(), self.measured.record)
+        if record is None:
+            return None
+        spans, counts = self.of_pass("spans", record), self.of_pass("counts", record)
+        return instrumented_counts(record, spans, counts, self.measured.attribution, self.modules)
+
+    @cached_property
+    def definitions(self) -> tuple[MetricDefinition, ...]:
+        """The metrics that this run may have."""
+        return metrics.definitions(self.main, self.machine, self.counted.record if self.counted is not None else None)
+
+    @cached_property
+    def dram(self) -> uncore.Traffic | None:
+        """What the memory controllers moved in the main pass."""
+        if self.measured is None:
+            return None
+        iterations = self.measured.attribution.iterations.all
+        return uncore.by_owner(self.measured.spans, self.modules, self._series(uncore.PREFIX), iterations)
+
+    @cached_property
+    def energy(self) -> pl.DataFrame | None:
+        """Energy by zone and stage in the main pass, as ``energy.energy_table`` makes it."""
+        if self.measured is None:
+            return None
+        iterations = self.measured.attribution.iterations.all
+        return energy.energy_table(self.measured.spans, self._series(energy.ENERGY_PREFIX), iterations)
+
+    @cached_property
+    def figures(self) -> FigureTables | None:
+        """The figures of layers, layer types and stages."""
+        measured, dram, own = self.measured, self.dram, self.counted
+        if measured is None or dram is None:
+            return None
+        attribution, definitions, threads = measured.attribution, self.definitions, self.threads
+        of_layers, of_types, of_stages = (own.layers, own.layer_types, own.stages) if own is not None else (None,) * 3
+        by_layer = layers.layer_table(
+            self.modules, attribution, definitions, threads, further_operands(dram.layers, of_layers)
+        )
+        by_type = layer_type_table(
+            self.modules, attribution, definitions, threads, further_operands(dram.layer_types, of_types)
+        )
+        by_stage = stages.stage_table(
+            measured.spans,
+            measured.counts,
+            measured.record,
+            attribution.iterations,
+            definitions,
+            threads,
+            further_operands(dram.stages, of_stages),
+        )
+        return FigureTables(
+            with_counters(by_layer, of_layers), with_counters(by_type, of_types), with_counters(by_stage, of_stages)
+        )
+
+    @cached_property
+    def counting(self) -> pl.DataFrame | None:
+        """How much slower counting makes the main pass's layers, as ``overhead.counting_overhead`` tells it."""
+        return overhead.counting_overhead(self.measured.attribution) if self.measured is not None else None
+
+    @cached_property
+    def tracing(self) -> pl.DataFrame | None:
+        """How much slower than the main pass the trace pass is, as ``overhead.pass_overhead`` tells it."""
+        if self.measured is None or self.traced is None or self.traced is self.measured:
+            return None
+        return overhead.pass_overhead(self.measured.attribution, self.traced.attribution)
+
+    @cached_property
+    def flop_checks(self) -> dict[str, flop_check.FlopCheck]:
+        """Counted FLOPs against analytic ones, by layer."""
+        counted = next((metric for metric in self.definitions if metric.name == flop_check.COUNTED), None)
+        if counted is None or self.figures is None:
+            return {}
+        calls = self.run.read("layer_calls")
+        return flop_check.flop_checks(self.figures.layers, calls, metrics.events_of(counted))
+
+    @cached_property
+    def operators(self) -> tuple[pl.DataFrame, float | None] | None:
+        """The operators of the trace pass, and which share of its time they cover."""
+        if self.traced is None:
+            return None
+        iterations = self.traced.attribution.iterations.all
+        calls = operators.operator_calls(self.traced.spans, iterations)
+        return operators.operator_table(calls), operators.coverage(calls, self.traced.spans, iterations)
+
+    @cached_property
+    def instrumented(self) -> list[InstrumentedPass]:
+        """One for each kept pass whose times are another's."""
+        records = {record.name: record for record in self.run.kept_passes()}
+        found = []
+        for record in records.values():
+            if record.times_from is None:
+                continue
+            companion = records.get(record.times_from)
+            timed = self.of_pass("spans", companion) if companion is not None else None
+            tables = {name: self.of_pass(name, record) for name in ("spans", "counts", "kernel_counts", "kernels")}
+            found.append(instrumented_pass(record, companion, tables, timed, self.modules))
+        return [one for one in found if one is not None]
+
+    @cached_property
+    def sampled(self) -> SampledPass | None:
+        """The completed pass with the most samples in timed iterations; None where there are none."""
+        taken = self.run.count_by_pass("samples")
+        if not taken:
+            return None
+        from hwprof.analysis.sampled_pass import sampled_pass
+
+        found = [
+            sampled_pass(
+                record,
+                *(self.of_pass(table, record) for table in ("samples", "spans", "kernels", "switches", "threads")),
+                modules=self.modules,
+                threads=record.threads or self.threads,
+            )
+            for record in self.records.values()
+            if taken.get(record.name)
+        ]
+        best = max(found, key=lambda one: one.inside.height, default=None)
+        return best if best is not None and best.inside.height else None
+
+    def _load(self, record: PassRecord, *, counted: bool = True) -> Pass:
+        spans = self.of_pass("spans", record)
+        counts = self.of_pass("counts", record) if counted else empty("counts")
+        return Pass(record, spans, counts, attribute(spans, counts, self.modules, record))
+
+    def _series(self, prefix: str) -> pl.DataFrame:
+        assert self.main is not None
+        return self.of_pass("series", self.main).filter(pl.col("name").str.starts_with(prefix))

@@ -1,0 +1,190 @@
+"""What each thread did through the inference, which of them it waited for, and what layers lose their threads' time to.
+
+All of the pass that the samples are of. Times are those of one iteration, on average.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import polars as pl
+
+from hwprof.analysis.critical_path import path_moments
+from hwprof.analysis.kernel_cpi import FEW
+from hwprof.analysis.parallelism import contaminated_layers, largest_loss
+from hwprof.analysis.sampled_pass import SampledPass
+from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
+from hwprof.analysis.statistics import wilson
+from hwprof.analysis.thread_states import Inference, closed, moments
+
+FEW_FOR_SHARES: Final = 30
+"""Samples of a layer, with fewer of which no share of waiting is told."""
+
+OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, ABSENT)
+"""States that have a field of their own; the others are reasons."""
+
+CALLING, TEAM, OTHER = "calling", "team", "other"
+
+Parts = dict[Any, list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class ThreadTimes:
+    """What each thread did, and where the path lay, in the pass's iterations."""
+
+    taken: SampledPass
+    calling_tid: int
+    moments: pl.DataFrame
+    path: pl.DataFrame
+    elapsed: pl.DataFrame
+
+    @property
+    def iterations(self) -> int:
+        """How many."""
+        return len(self.taken.iterations)
+
+    @cached_property
+    def elapsed_ns(self) -> float:
+        """Of the inference, in all iterations."""
+        return float(self.elapsed["elapsed_ns"].sum())
+
+    @cached_property
+    def contaminated(self) -> list[str]:
+        """The layers whose counters are contaminated by spinning."""
+        return contaminated_layers(self.moments, FEW_FOR_SHARES)
+
+    @cached_property
+    def by_thread(self) -> list[dict[str, Any]]:
+        """Each thread's times in an iteration: the calling one first, then its team, most busy first."""
+        whole = self._whole_path
+        names = dict(self.taken.known_threads.select("tid", "name").iter_rows())
+        on_path = dict(whole.group_by("on").agg(pl.col("ns").sum()).iter_rows())
+        sums = self._times("iteration").group_by("tid", "state").agg(pl.col("ns", "samples").sum()).sort("tid", "state")
+        states: dict[int, dict[str, float]] = {}
+        samples: dict[int, int] = {}
+        for tid, state, ns, number in sums.iter_rows():
+            states.setdefault(tid, {})[state] = ns / self.iterations
+            samples[tid] = samples.get(tid, 0) + number
+        found = []
+        for tid, own in states.items():
+            path_ns = on_path.get(tid, 0.0)
+            role = CALLING if tid == self.calling_tid else TEAM if tid in self._team else OTHER
+            found.append(
+                {
+                    "tid": int(tid),
+                    "name": names.get(tid),
+                    "role": role,
+                    "samples": samples[tid],
+                    **{f"{state}_ns": own.get(state, 0.0) for state in OWN_FIELDS},
+                    "blocked_ns": {state: ns for state, ns in own.items() if state not in OWN_FIELDS},
+                    "path_ns": path_ns / self.iterations,
+                    "path_share": path_ns / self.elapsed_ns,
+                }
+            )
+        order = {CALLING: 0, TEAM: 1, OTHER: 2}
+        return sorted(found, key=lambda one: (order[one["role"]], -one["busy_ns"], one["tid"]))
+
+    def efficiency(self) -> float | None:
+        """Busy time of the calling thread and its team over threads x elapsed time."""
+        asked = self.taken.threads
+        busy_ns = sum(one["busy_ns"] for one in self.by_thread if one["role"] != OTHER)
+        return busy_ns * self.iterations / (asked * self.elapsed_ns) if asked else None
+
+    def period_ns(self) -> float:
+        """Processor time between two samples of a thread."""
+        return float(self.taken.inside["cpu_ns"].median() or 0)  # type: ignore[arg-type]
+
+    def critical_path(self) -> list[dict[str, Any]]:
+        """Its parts, longest first: ``tid, state, ns, share, share_low, share_high, samples``."""
+        return self._parts(self._whole_path, None, self.iterations).get(None, [])
+
+    def layers(self) -> list[dict[str, Any]]:
+        """The layers that the calling thread was often enough sampled in, longest first, each with its path."""
+        own = self.moments.filter((pl.col("tid") == self.calling_tid) & pl.col("sampled"))
+        counts = dict(own.group_by("layer").agg(pl.len()).filter(pl.col("len") >= FEW).iter_rows())
+        elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
+        parts = self._parts(self._path_times("layer"), "layer", self.iterations)
+        members = [self.calling_tid, *self._team]
+        states: dict[str, list[tuple[int, str, float]]] = {}
+        times = self._times("layer").filter(pl.col("tid").is_in(members) & pl.col("layer").is_in(list(counts)))
+        for layer, *state in times.select("layer", "tid", "state", "ns").iter_rows():
+            states.setdefault(layer, []).append((state[0], state[1], state[2]))
+        found = [
+            {
+                "path": layer,
+                "elapsed_ns": elapsed[layer] / self.iterations,
+                "samples": samples,
+                "critical_path": parts[layer],
+                "largest_loss": largest_loss(states[layer], elapsed[layer], self.taken.threads or 1),
+            }
+            for layer, samples in counts.items()
+        ]
+        return sorted(found, key=lambda one: (-one["elapsed_ns"], one["path"]))
+
+    def by_iteration(self) -> list[dict[str, Any]]:
+        """Each iteration's critical path."""
+        elapsed = self.elapsed.group_by("iteration").agg(pl.col("elapsed_ns").sum()).sort("iteration")
+        parts = self._parts(self._whole_path, "iteration", 1)
+        return [
+            {"iteration": iteration, "elapsed_ns": ns, "critical_path": parts[iteration]}
+            for iteration, ns in elapsed.iter_rows()
+        ]
+
+    def _times(self, by: str) -> pl.DataFrame:
+        """``tid``, ``by``, ``state``, ``ns``, ``samples``."""
+        return closed(self.moments, self.elapsed, [by])
+
+    @cached_property
+    def _whole_path(self) -> pl.DataFrame:
+        return self._path_times("iteration")
+
+    def _path_times(self, by: str) -> pl.DataFrame:
+        """``on``, ``by``, ``doing``, ``ns``, ``samples``; the calling thread's own state where none is told."""
+        rows = closed(self.path, self.elapsed, [by])
+        return (
+            rows.with_columns(pl.col("on").fill_null(self.calling_tid), pl.col("doing").fill_null(pl.col("state")))
+            .group_by(by, "on", "doing")
+            .agg(pl.col("ns", "samples").sum())
+        )
+
+    @cached_property
+    def _team(self) -> set[int]:
+        """The threads that wait for one another in the OpenMP runtime."""
+        waits = self.moments.filter(pl.col("state").is_in(list(TEAM_WAITS)))
+        return set(waits["tid"].unique().to_list())
+
+    def _parts(self, path: pl.DataFrame, by: str | None, iterations: int) -> Parts:
+        """Of ``on``, ``doing``, ``ns`` and ``samples``: the parts of each group, longest first; without ``by`` there is
+        one group, None."""
+        grouped = path.with_columns(group=pl.col(by) if by is not None else pl.lit(None))
+        sums = grouped.group_by("group", "on", "doing").agg(pl.col("ns", "samples").sum()).filter(pl.col("ns") > 0)
+        shares = sums.with_columns(
+            share=pl.col("ns") / pl.col("ns").sum().over("group"), draws=pl.col("samples").sum().over("group")
+        )
+        low, high = wilson(pl.col("share"), pl.col("draws").clip(1))
+        rows = shares.with_columns(pl.col("ns") / iterations, share_low=low, share_high=high).sort(
+            "ns", "on", "doing", descending=[True, False, False]
+        )
+        found: Parts = {}
+        for row in _parts_of(rows):
+            found.setdefault(row.pop("group"), []).append(row)
+        return found
+
+
+def thread_times(taken: SampledPass) -> ThreadTimes | None:
+    """Of the pass that the samples are of; None where its calling thread is not among them."""
+    calling_tid = taken.record.main_tid
+    if calling_tid is None or calling_tid not in taken.inside["tid"]:
+        return None
+    inference = Inference.of(taken.spans, taken.modules, taken.iterations)
+    found = moments(taken.inside, taken.switches, inference)
+    times = ThreadTimes(taken, calling_tid, found, path_moments(found, calling_tid), inference.elapsed())
+    return times if times.elapsed_ns else None
+
+
+def _parts_of(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
+    columns = ("group", "ns", "share", "share_low", "share_high", "samples")
+    yield from rows.select(*columns, tid="on", state="doing").iter_rows(named=True)

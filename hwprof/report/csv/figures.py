@@ -1,0 +1,64 @@
+"""The columns that stages, layers and layer types have in common: times, counters, metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from hwprof.hardware.metrics import csv_unit
+from hwprof.report.csv.table import Table, fields_of
+from hwprof.report.document.figures import Figures, Times
+from hwprof.report.document.metrics import Event, MetricInfo
+
+UNITS: Final = {"bytes": "bytes_modelled", "macs": "macs_modelled", "share": "share_ratio"}
+
+INSTRUMENTED: Final = ("instrumented", "simulated")
+"""Provenances of what was counted by instrumentation."""
+
+
+def figure_table(
+    rows: Sequence[Figures], names: Sequence[str], times: str, events: Sequence[Event], metrics: Sequence[MetricInfo]
+) -> Table:
+    """These fields of the rows, the statistics of the field ``times``, and their counters and metrics."""
+    columns: dict[str, Sequence[Any]] = {UNITS.get(name, name): [getattr(row, name) for row in rows] for name in names}
+    statistics = [getattr(row, times) for row in rows]
+    columns |= {f"{times}_{name}": [getattr(one, name, None) for one in statistics] for name in fields_of(Times)}
+    for event in events:
+        columns |= _event_columns(rows, event)
+    for metric in metrics:
+        columns[metric_header(metric)] = [row.metrics.get(metric.name) for row in rows]
+    return Table(columns)
+
+
+def own_events(events: Sequence[Event]) -> list[Event]:
+    """Those that were not counted by instrumentation: that pass has files of its own, the others have its metrics."""
+    return [event for event in events if event.provenance not in INSTRUMENTED]
+
+
+def metric_header(metric: MetricInfo) -> str:
+    """A metric's column: its name and unit; "modelled" stands in it where the model's own figures went into it,
+    "instrumented" or "simulated" where such counts did."""
+    counted = [source for source in INSTRUMENTED if source in metric.sources]
+    return "_".join(
+        [metric.name, *(["modelled"] if metric.provenance == "modelled" else counted), csv_unit(metric.unit)]
+    )
+
+
+def event_header(event: Event) -> str:
+    """An event's column, without its unit."""
+    return event.name.replace("-", "_")
+
+
+def _event_columns(rows: Sequence[Figures], event: Event) -> Mapping[str, Sequence[Any]]:
+    """An event's columns: all threads, spread, main thread, workers, and the share of time that its counter ran."""
+    base = event_header(event)
+    unit = "_ns" if event.unit == "ns" else ""  # others are units of a count times its weight
+    found = [row.counters.get(event.name) for row in rows]
+    fields = {"value": base, "mad": f"{base}_mad", "main": f"{base}_main", "workers": f"{base}_workers"}
+    columns: dict[str, Sequence[Any]] = {
+        f"{header}{unit}": [getattr(counter, field, None) for counter in found] for field, header in fields.items()
+    }
+    if event.provenance not in INSTRUMENTED:
+        columns[f"{base}_running_ratio"] = [counter.running_share if counter else None for counter in found]
+    columns[f"{base}_provenance"] = [counter.provenance if counter else None for counter in found]
+    return columns

@@ -1,0 +1,20 @@
+"""The document as CSV files in the run directory: full precision, units in the headers."""
+
+from __future__ import annotations
+
+from hwprof.report import sections
+from hwprof.report.csv.table import Table
+from hwprof.report.document.document import Document
+from hwprof.run.directory import RunDirectory, atomic
+
+
+def csv_files(document: Document) -> dict[str, Table]:
+    """The files of all sections, by file name; those of sections that the run has nothing of are left out."""
+    return {name: table for section in sections.of_room("csv") for name, table in section.csv.files(document).items()}
+
+
+def write_csv_files(run: RunDirectory, document: Document) -> None:
+    """Writes them, each atomically. Raises ``OSError`` where the directory cannot be written."""
+    for name, table in csv_files(document).items():
+        with atomic(run.path / name) as part:
+            table.write(part)

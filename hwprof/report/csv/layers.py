@@ -1,0 +1,28 @@
+"""``layers.csv``: the leaf layers, what no layer owns, and the whole."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.report.csv.figures import figure_table, own_events
+from hwprof.report.csv.table import Table, fields_of
+from hwprof.report.document.document import Document
+from hwprof.report.document.flops import FlopCheck
+from hwprof.report.document.layers import Layers
+
+COLUMNS: Final = (
+    "order", "index", "path", "type", "input_shapes", "output_shapes", "more_shapes", "parameters", "macs", "bytes",
+    "calls", "share",
+)  # fmt: skip
+FLOPS: Final = tuple(name for name in fields_of(FlopCheck) if name != "expected")
+
+
+def files(document: Document) -> dict[str, Table]:
+    """A row a layer."""
+    part = document.part(Layers)
+    if part is None:
+        return {}
+    rows = [*part.rows, *(row for row in (part.unattributed, part.whole) if row is not None)]
+    table = figure_table(rows, COLUMNS, "time", own_events(document.events), document.metrics)
+    flops = {f"flops_{name}": [getattr(row.flops, name, None) for row in rows] for name in FLOPS}
+    return {"layers.csv": Table({**table.columns, **flops})}

@@ -1,0 +1,64 @@
+"""The hottest layers: by what layers can be sorted, and the sorting."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from hwprof.errors import HwprofError, UsageError
+
+if TYPE_CHECKING:
+    from hwprof.report.document.layers import Layer
+    from hwprof.report.document.metrics import Event, MetricInfo
+
+OWN: Final = ("time", "macs", "bytes", "parameters", "calls", "order")
+
+
+class Hottest(msgspec.Struct, kw_only=True, frozen=True):
+    """The layers that the terminal shows, by path."""
+
+    sort: str
+    top: int | None  # null: all
+    layers: list[str]
+
+
+def rank(
+    layers: Sequence[Layer], sort: str, top: int | None, metrics: Sequence[MetricInfo], events: Sequence[Event]
+) -> list[str]:
+    """The paths of the ``top`` layers by ``sort``: time, a static figure, a metric or an event; those without last.
+
+    Raises ``UsageError`` for an unknown key, ``HwprofError`` for one that was not measured in this run.
+    """
+    known = [*OWN, *(metric.name for metric in metrics), *(event.name for event in events)]
+    if sort not in known:
+        near = difflib.get_close_matches(sort.lower(), known, n=3)
+        hint = f"{', '.join(near)}; " if near else ""
+        others = "or a metric or event of this run: hwprof report --format json names them"
+        raise UsageError(f"cannot sort by {sort!r}", f"{hint}one of {', '.join(OWN)}, {others}")
+    missing = next((metric.missing for metric in metrics if metric.name == sort), None)
+    if missing is not None:
+        raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)
+    from hwprof.hardware.metrics import facts
+
+    known_facts = facts().get(sort)
+    smallest_first = sort == "order" or (known_facts is not None and known_facts.better == "larger")
+    sign = 1 if smallest_first else -1
+    figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
+    ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
+    rest = [path for figure, _, path in figures if figure is None]
+    return ([path for _, _, path in ordered] + rest)[:top]
+
+
+def value(layer: Layer, key: str) -> float | None:
+    """A layer's figure by its sort key."""
+    if key == "time":
+        return layer.time.median_ns if layer.time else None
+    if key in OWN:
+        figure: float | None = getattr(layer, key)
+        return figure
+    if key in layer.metrics:
+        return layer.metrics[key]
+    return layer.counters[key].value if key in layer.counters else None

@@ -1,0 +1,55 @@
+"""The leaf layers summed up by type."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hwprof.report.document import figures
+from hwprof.report.document.figures import Figures, Times
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+COLUMNS: Final = ("layers", "parameters", "macs", "bytes", "share")
+
+
+class LayerType(Figures, kw_only=True, frozen=True):
+    """All leaf layers of one type."""
+
+    type: str
+    layers: int | None
+    parameters: int | None
+    macs: int | None
+    bytes: int | None
+    calls: float | None
+    time: Times | None
+
+
+class LayerTypes(Part, kw_only=True, frozen=True):
+    """The types, and what no layer owns."""
+
+    rows: list[LayerType]
+
+
+PART: Final = LayerTypes
+
+
+def build(analysis: RunAnalysis) -> LayerTypes | Unavailable:
+    """From the main pass."""
+    if analysis.figures is None:
+        return Unavailable("no pass was completed")
+    found = analysis.figures.layer_types
+    common = figures.by_owner(found)
+    rows = [
+        LayerType(
+            type=row["owner"],
+            **{name: row[name] for name in COLUMNS},
+            calls=row["calls_per_iteration"],
+            time=figures.times(row, "time", "iterations"),
+            **common[row["owner"]],
+        )
+        for row in found.rows.iter_rows(named=True)
+    ]
+    return LayerTypes(rows=rows)

@@ -1,0 +1,91 @@
+"""The leaf layers, what no layer owns, and the whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.report.document import figures
+from hwprof.report.document.figures import Figures, Times
+from hwprof.report.document.flops import FlopCheck
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from hwprof.analysis import layers as analysis_of_layers
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+COLUMNS: Final = (
+    "order", "index", "type", "input_shapes", "output_shapes", "more_shapes", "parameters", "macs", "bytes", "share"
+)  # fmt: skip
+
+
+class Layer(Figures, kw_only=True, frozen=True):
+    """A leaf layer; its figures are sums over the calls of one iteration."""
+
+    order: int | None
+    index: int | None
+    path: str
+    type: str | None
+    input_shapes: str | None
+    output_shapes: str | None
+    more_shapes: int | None
+    parameters: int | None
+    macs: int | None
+    bytes: int | None
+    calls: float | None  # as measured; null: never called
+    time: Times | None
+    counting_ratio: float | None  # its time in iterations that count over that in those that only time
+    trace_ratio: float | None  # its time in the trace pass over that in the measure pass
+    flops: FlopCheck | None  # counted against analytic; of the whole: the layers that have MACs
+
+
+class Layers(Part, kw_only=True, frozen=True):
+    """The layers in order of execution; with ``unattributed`` they add up to ``whole``."""
+
+    rows: list[Layer]
+    unattributed: Layer | None
+    whole: Layer | None
+
+
+PART: Final = Layers
+
+
+def build(analysis: RunAnalysis) -> Layers | Unavailable:
+    """From the main pass."""
+    if analysis.figures is None or analysis.counting is None:
+        return Unavailable("no pass was completed")
+    checks = {path: FlopCheck(**vars(check)) for path, check in analysis.flop_checks.items()}
+    return of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
+
+
+def of_figures(
+    found: analysis_of_layers.Figures,
+    counting: pl.DataFrame,
+    tracing: pl.DataFrame | None,
+    checks: dict[str, FlopCheck],
+) -> Layers:
+    """``counting`` and ``tracing`` are ratios of times by owner."""
+    common = figures.by_owner(found)
+    counting_ratios, trace_ratios = _ratios(counting), _ratios(tracing)
+    rows = {
+        row["owner"]: Layer(
+            path=row["owner"],
+            **{name: row[name] for name in COLUMNS},
+            calls=row["calls_per_iteration"],
+            time=figures.times(row, "time", "iterations"),
+            counting_ratio=counting_ratios.get(row["owner"]),
+            trace_ratio=trace_ratios.get(row["owner"]),
+            flops=checks.get(row["owner"]),
+            **common[row["owner"]],
+        )
+        for row in found.rows.iter_rows(named=True)
+    }
+    unattributed, whole = rows.pop(UNATTRIBUTED, None), rows.pop(WHOLE, None)
+    return Layers(rows=list(rows.values()), unattributed=unattributed, whole=whole)
+
+
+def _ratios(table: pl.DataFrame | None) -> dict[str, float]:
+    return dict(table.select("owner", "ratio").iter_rows()) if table is not None else {}

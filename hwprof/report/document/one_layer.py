@@ -1,0 +1,117 @@
+"""The page of one layer, or of the layers within a module: all that is known of it."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from hwprof.analysis import kernel_sums
+from hwprof.errors import UsageError
+from hwprof.report.document.document import Document
+from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
+from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
+from hwprof.report.document.kernels import Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
+from hwprof.report.document.layers import Layer, Layers
+from hwprof.report.document.primitives import Primitive, Primitives
+from hwprof.report.document.threads import Threads, ThreadsLayer
+
+NEAR: Final = 3
+"""How many layers are named in the place of one that there is not."""
+
+
+class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
+    """What ``hwprof report --layer`` shows: of a leaf layer, or of all leaves within a module together."""
+
+    run: str
+    whole: str
+    path: str
+    layers: list[Layer]  # the leaves, in order of execution
+    mean_ns: float | None  # of all together, in one iteration
+    share: float | None  # of the whole's time
+    sampling: Sampling | None
+    sampled: list[SampledLayer]
+    threads: list[SampledThread]  # of all together
+    critical_paths: list[ThreadsLayer]  # the critical path through those that enough samples tell of
+    kernels: list[SampledKernel]  # of all together, ``layer`` is the path asked for
+    by_layer: list[LayerKernels]  # of each leaf, where there are several
+    instrumented: dict[str, list[InstrumentedKernel]]  # by pass: what was counted in these layers' kernels
+    primitives: list[Primitive]
+
+
+def one_layer(document: Document, path: str) -> OneLayer:
+    """All that is known of a leaf layer, of the leaves within a module, or of what lies between layers
+    (``UNATTRIBUTED``). Raises ``UsageError`` for a path that is none of these."""
+    layers = document.part(Layers)
+    every = [*layers.rows, *([layers.unattributed] if layers.unattributed is not None else [])] if layers else []
+    leaves = [layer for layer in every if layer.path == path or layer.path.startswith(f"{path}.")]
+    if not leaves:
+        raise UsageError(f"there is no layer {path!r} in this run", _nearest([layer.path for layer in every], path))
+    paths = dict.fromkeys(layer.path for layer in leaves)
+    kernels, threads = document.part(Kernels), document.part(Threads)
+    primitives, instrumented = document.part(Primitives), document.part(Instrumented)
+    found = [layer for layer in kernels.layers if layer.path in paths] if kernels else []
+    by_layer = kernels_by_layer(kernels, {layer.path: layer for layer in leaves}, list(paths)) if kernels else []
+    means = [layer.time.mean_ns for layer in leaves if layer.time is not None]
+    shares = [layer.share for layer in leaves if layer.share is not None]
+    return OneLayer(
+        run=document.run.name,
+        whole=document.whole,
+        path=path,
+        layers=leaves,
+        mean_ns=sum(means) if means else None,
+        share=sum(shares) if shares else None,
+        sampling=sampling(kernels) if kernels else None,
+        sampled=found,
+        threads=_threads(found),
+        critical_paths=[layer for layer in threads.layers if layer.path in paths] if threads else [],
+        kernels=_kernels(path, found, by_layer, kernels) if kernels else [],
+        by_layer=by_layer if len(leaves) > 1 else [],
+        instrumented={
+            one.name: [kernel for kernel in one.kernels if kernel.layer in paths]
+            for one in (instrumented.passes if instrumented else [])
+        },
+        primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
+    )
+
+
+def _threads(layers: Sequence[SampledLayer]) -> list[SampledThread]:
+    """The threads of these layers, each with the sum of what it did in them."""
+    rows = [msgspec.structs.asdict(thread) for layer in layers for thread in layer.threads]
+    return [SampledThread(**row) for row in kernel_sums.threads(rows)]
+
+
+def _kernels(
+    path: str, layers: Sequence[SampledLayer], by_layer: Sequence[LayerKernels], found: Kernels
+) -> list[SampledKernel]:
+    """The kernels of these layers as those of one that is called ``path``."""
+    kernels = [kernel for one in by_layer for kernel in one.kernels]
+    if len(layers) < 2 or not kernels:
+        return kernels
+    whole = kernel_sums.Whole(
+        cpu_ns=sum(layer.cpu_ns for layer in layers),
+        samples=sum(layer.samples for layer in layers),
+        few_samples=found.few_samples,
+        run_cpu_ns=sum(row.cpu_ns for row in found.coverage if row.share is not None),
+        run_samples=found.samples,
+        reference_ghz=None if found.cpi_provenance == "measured" else found.reference_ghz,
+    )
+    rows = kernel_sums.kernels([msgspec.structs.asdict(kernel) for kernel in kernels], whole)
+    return [SampledKernel(layer=path, layers=None, **row) for row in rows]
+
+
+def _nearest(leaves: Sequence[str], path: str) -> str:
+    """What to write instead: the layers and modules whose paths are most like it."""
+    known = dict.fromkeys(prefix for leaf in leaves for prefix in _prefixes(leaf))
+    near = difflib.get_close_matches(path, known, n=NEAR, cutoff=0.5)
+    ending = [leaf for leaf in known if leaf.endswith(f".{path}")]
+    hint = ", ".join(dict.fromkeys([*ending, *near][:NEAR]))
+    return hint or "hwprof report names the hottest ones, hwprof report --format json all"
+
+
+def _prefixes(path: str) -> list[str]:
+    """The path and those of all modules around it, the outermost first."""
+    parts = path.split(".")
+    return [".".join(parts[: number + 1]) for number in range(len(parts))]

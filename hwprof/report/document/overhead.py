@@ -1,0 +1,57 @@
+"""What measuring did to the measured."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class Effect(msgspec.Struct, kw_only=True, frozen=True):
+    """How much slower the observed was than the base: of the whole inference, and the layers' quartiles."""
+
+    base_ns: float
+    observed_ns: float
+    base_iterations: int
+    observed_iterations: int
+    ratio: float
+    layers_p25: float | None
+    layers_median: float | None
+    layers_p75: float | None
+
+
+class Overhead(Part, kw_only=True, frozen=True):
+    """``counting``: iterations that count layers against those that only time them. ``trace``: the trace pass against
+    the measure pass."""
+
+    counting: Effect | None
+    trace: Effect | None
+
+
+PART: Final = Overhead
+
+
+def build(analysis: RunAnalysis) -> Overhead | Unavailable:
+    """From the main pass and the trace pass."""
+    found = Overhead(counting=_effect(analysis.counting), trace=_effect(analysis.tracing))
+    if found.counting is None and found.trace is None:
+        return Unavailable("nothing was measured in two ways")
+    return found
+
+
+def _effect(ratios: pl.DataFrame | None) -> Effect | None:
+    from hwprof.analysis.overhead import of_whole, spread
+
+    row = of_whole(ratios) if ratios is not None else None
+    if row is None or ratios is None:
+        return None
+    low, middle, high = spread(ratios) or (None, None, None)
+    return Effect(**row, layers_p25=low, layers_median=middle, layers_p75=high)

@@ -1,0 +1,66 @@
+"""What a layer loses most of its threads' time to, and whose counters hold more waiting than work."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.owners import WHOLE
+from hwprof.analysis.parallelism import contaminated_layers, largest_loss
+from hwprof.analysis.states import BARRIER, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
+
+States = dict[tuple[int, str], float]
+
+
+def found(states: States, elapsed_ns: float = 100, threads: int = 2) -> str | None:
+    return largest_loss([(tid, state, ns) for (tid, state), ns in states.items()], elapsed_ns, threads)
+
+
+@pytest.mark.parametrize(
+    ("states", "expected"),
+    [
+        ({(1, BUSY): 100, (2, BUSY): 95, (2, WAITING): 5}, None),
+        ({(1, BUSY): 100, (2, WAITING): 100}, "single-threaded: 100% on one of 2"),
+        ({(1, BUSY): 97, (1, WAITING): 3, (2, BUSY): 3, (2, BARRIER): 97}, "single-threaded: 97% on one of 2"),
+        ({(1, BUSY): 2, (1, PREEMPTED): 98, (2, PREEMPTED): 10, (2, WAITING): 90}, "preempted: 54%"),
+        ({(1, BUSY): 100, (2, BUSY): 50, (2, WAITING): 50}, "imbalance: 25%"),
+        ({(1, BUSY): 50, (1, WAITING): 50, (2, BUSY): 50, (2, BARRIER): 50}, "barrier latency: 50%"),
+        ({(1, BUSY): 40, (1, PREEMPTED): 60, (2, BUSY): 40, (2, WAITING): 60}, "preempted: 30%"),
+        ({(1, BUSY): 40, (1, "I/O"): 60, (2, BUSY): 90, (2, WAITING): 10}, "I/O: 30%"),
+        ({(1, BUSY): 50, (1, BLOCKED): 50, (2, BUSY): 100}, "blocked: 25%"),
+        ({(1, BUSY): 80, (2, UNSAMPLED): 100, (2, BUSY): 60}, None),
+        ({}, None),
+    ],
+)
+def test_the_largest_loss_is_told(states: States, expected: str | None) -> None:
+    assert found(states) == expected
+
+
+def test_one_thread_alone_is_not_called_single_threaded() -> None:
+    assert found({(1, BUSY): 100}, threads=1) is None
+    assert found({(1, BUSY): 50, (1, PREEMPTED): 50}, threads=1) == "preempted: 50%"
+
+
+@given(
+    st.dictionaries(
+        st.tuples(st.integers(1, 4), st.sampled_from([BUSY, WAITING, BARRIER, PREEMPTED, "lock"])), st.floats(0, 100)
+    ),
+    st.permutations(range(1, 5)),
+)
+def test_which_thread_is_which_does_not_matter(states: States, order: list[int]) -> None:
+    renamed = {(order[tid - 1], state): ns for (tid, state), ns in states.items()}
+    assert found(states, threads=4) == found(renamed, threads=4)
+
+
+def test_layers_whose_samples_mostly_wait_are_mixed() -> None:
+    def rows(layer: str, busy: int, waiting: int) -> pl.DataFrame:
+        return pl.DataFrame({"layer": layer, "state": [BUSY] * busy + [WAITING] * waiting}).with_columns(
+            ns=pl.lit(10), sampled=True
+        )
+
+    moments = pl.concat([rows("a", 90, 10), rows("b", 70, 30), rows("few", 0, 9), rows("c", 80, 20)])
+    assert contaminated_layers(moments, few=10) == ["b", "c", WHOLE]
+    assert contaminated_layers(rows("a", 90, 10), few=10) == []
+    assert contaminated_layers(moments.with_columns(sampled=False), few=1) == [], "off a processor nothing is counted"

@@ -1,0 +1,178 @@
+"""The figures of three kept runs are what they were before the report's second schema, under their new names.
+
+``before/`` of each run holds the JSON and the CSV files that hwprof made of it with ``schema_version`` 1.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import json
+import math
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwprof.report.csv.files import csv_files
+from hwprof.report.document.document import Document, build, encode
+from hwprof.run.directory import RunDirectory
+
+RUNS = Path(__file__).parents[2] / "fixtures" / "kept_runs"
+NAMES = ("pmu-small", "smallnet-make", "yolov8n")
+
+RENAMED = (
+    (r"^observer_effect\b", "overhead"),
+    (r"^closure\.closure$", "cpu_time.accounted_for"),
+    (r"^closure\b", "cpu_time"),
+    (r"^unattributed\b", "layers.unattributed"),
+    (r"^inference\b", "layers.whole"),
+    (r"^operators_coverage$", "operators.coverage"),
+    (r"^traffic\b", "dram"),
+    (r"^(stages|layers|layer_types|operators|energy|dram)(?=\.\d)", r"\1.rows"),
+    (r"^sampled\b", "kernels"),
+    (r"^waiting\b", "threads"),
+    (r"^(kernels|threads)\.name$", r"\1.pass_name"),
+    (r"^threads\.mixed_(share|layers)\b", r"threads.contaminated_\1"),
+    (r"^(threads\.layers\.\d+)\.finding$", r"\1.largest_loss"),
+    (r"^(kernels\.layers\.\d+(\.threads\.\d+)?)\.off_ns$", r"\1.off_cpu_ns"),
+    (r"^(kernels\.kernels\..+)\.pieces$", r"\1.code_ranges"),
+    (r"^followed\b", "instrumented.passes"),
+    (r"^(instrumented\.passes\.\d+)\.apart$", r"\1.not_comparable"),
+    (r"^(instrumented\.passes\.\d+)\.inference\b", r"\1.whole"),
+    (r"^(instrumented\.passes\.\d+\.kernels\..+)\.value$", r"\1.instructions"),
+)
+"""Old paths in the JSON and their new ones, applied one after the other."""
+
+WORDING = re.compile(
+    r"^(schema_version|run\.path|notes|not_measured|workload\.notes|passes\.\d+\.collectors|hottest\.)"
+    r"|(^|\.)(notes|not_comparable|reason|remedy|meaning|caveat|cpi_meaning|title|reference)\b"
+)
+"""What is told in words, which may be told in others; and what depends on where a run lies."""
+
+FILES = {"steps.csv": "stages.csv", "waiting.csv": "threads.csv", "sampled_layers.csv": "layers_sampled.csv",
+         "sampled_kernels.csv": "kernels_sampled.csv"}  # fmt: skip
+HEADERS = {"processor_time_ns": "cpu_time_ns", "off_processor_time_ns": "off_cpu_time_ns", "pieces": "code_ranges"}
+KERNEL = ("layer", "kernel", "library", "domain")
+PATH = ("what", "iteration", "layer", "tid", "state")
+"""What tells kernels, and parts of critical paths, apart."""
+
+WORDS = {"hand-over": "barrier latency", "for a thread not seen": "unobserved thread"}
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def kept(request: pytest.FixtureRequest) -> tuple[Path, Document]:
+    path = RUNS / request.param
+    return path, build(RunDirectory.open(path))
+
+
+def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Every value with its path; what is empty or null has none."""
+    if isinstance(value, dict):
+        for key, one in value.items():
+            yield from leaves(one, f"{path}.{key}" if path else key)
+    elif isinstance(value, list):
+        for number, one in enumerate(value):
+            yield from leaves(one, f"{path}.{place(one, number)}")
+    elif value is not None:
+        yield path, value
+
+
+def place(row: Any, number: int) -> str:
+    """What a row of a list is known by; those that are alike in what they are sorted by stand in any order."""
+    if isinstance(row, dict) and "domain" in row:
+        return "/".join(str(row[key]) for key in KERNEL)
+    if isinstance(row, dict) and {"tid", "state"} <= set(row):
+        return f"{row['tid']}/{WORDS.get(row['state'], row['state'])}"
+    return str(number)
+
+
+def renamed(path: str) -> str:
+    for pattern, replacement in RENAMED:
+        path = re.sub(pattern, replacement, path)
+    return path
+
+
+def same(old: Any, new: Any) -> bool:
+    if isinstance(old, str):
+        spelled = " ".join(map(spelled_today, old.split(" "))) if re.fullmatch(r"(\[[\d,[\]]*\] ?)+", old) else old
+        for word, better in WORDS.items():
+            spelled = spelled.replace(word, better)
+        return bool(spelled == new)
+    if isinstance(old, bool) or new is None:
+        return bool(old == new)
+    return math.isclose(old, new, rel_tol=1e-9, abs_tol=1e-12)
+
+
+def spelled_today(shape: str) -> str:
+    sizes = json.loads(shape)
+    several = any(isinstance(size, list) for size in sizes)
+    return f"({','.join(spelled_today(str(one)) for one in sizes)})" if several else "x".join(map(str, sizes))
+
+
+def test_every_old_figure_is_in_the_json_under_its_new_name(kept: tuple[Path, Document]) -> None:
+    path, document = kept
+    old = json.loads(gzip.decompress((path / "before" / "document.json.gz").read_bytes()))
+    new = dict(leaves(json.loads(encode(document))))
+    compared = [(renamed(name), value) for name, value in leaves(old) if not WORDING.search(renamed(name))]
+    different = [(name, value, new.get(name)) for name, value in compared if not same(value, new.get(name))]
+    assert different == []
+    assert sum(not isinstance(value, str) for _, value in compared) > 500
+
+
+def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
+    path, document = kept
+    old = json.loads(gzip.decompress((path / "before" / "document.json.gz").read_bytes()))
+    known = {renamed(name) for name, _ in leaves(old)}
+    added = {name for name, _ in leaves(json.loads(encode(document))) if not WORDING.search(name)} - known
+    assert {re.sub(r"\.\d+", "", name) for name in added} <= {
+        "absent.stages.remedy", "dram.largest_error", *(f"absent.{name}.{what}" for name in document.absent
+                                                        for what in ("reason", "remedy")),
+    }  # fmt: skip
+
+
+def test_every_old_column_is_in_the_csv_files(kept: tuple[Path, Document]) -> None:
+    path, document = kept
+    files = csv_files(document)
+    compared = 0
+    for kept_file in sorted((path / "before").glob("*.csv.gz")):
+        rows = list(csv.reader(io.StringIO(gzip.decompress(kept_file.read_bytes()).decode())))
+        name = FILES.get(kept_file.stem, kept_file.stem)
+        if len(rows) < 2:  # the old files had headers where there was nothing to tell
+            assert name not in files or not any(files[name].columns.values())
+            continue
+        columns: dict[str, Sequence[Any]] = dict(files[name].columns)
+        for keys in (KERNEL, PATH):
+            if set(keys) < set(columns):
+                columns, rows = in_order(keys, columns, rows)
+        for header, *cells in zip(*rows, strict=True):
+            if header.endswith(("reason", "remedy")):
+                continue
+            found = columns[HEADERS.get(header, header)]
+            assert len(found) == len(cells)
+            for old, new in zip(cells, found, strict=True):
+                assert same_cell(old, new), (name, header, old, new)
+                compared += bool(old)
+    assert compared > 300
+
+
+def in_order(
+    keys: tuple[str, ...], columns: dict[str, Sequence[Any]], rows: list[list[str]]
+) -> tuple[dict[str, Sequence[Any]], list[list[str]]]:
+    """Both sorted by these columns."""
+    texts = [["" if cell is None else str(cell) for cell in columns[key]] for key in keys]
+    order = sorted(range(len(rows) - 1), key=lambda row: [cells[row] for cells in texts])
+    places = [rows[0].index(key) for key in keys]
+    ordered = sorted(rows[1:], key=lambda row: [WORDS.get(row[at], row[at]) for at in places])
+    return {header: [cells[row] for row in order] for header, cells in columns.items()}, [rows[0], *ordered]
+
+
+def same_cell(old: str, new: Any) -> bool:
+    if old == "" or new is None:
+        return old == "" and new in (None, "")
+    if isinstance(new, str):
+        return same(old, new)
+    return math.isclose(float(old), new, rel_tol=1e-9, abs_tol=1e-12)
