@@ -72,7 +72,7 @@ def _not_defined(name: str, record: PassRecord | None, machine: Machine) -> Miss
         return told
     if record is None or not any(info.kind == "hardware" for info in record.events):
         return msgspec.structs.replace(operand_missing("instructions", record, machine), what=name)
-    return Missing(name, "no events of this processor are known to tell it")
+    return Missing(name, "no known event of this processor gives it")
 
 
 def _no_traffic(series: str, record: PassRecord) -> Missing:
@@ -83,7 +83,7 @@ def _no_traffic(series: str, record: PassRecord) -> Missing:
         return Missing(series, said.reason, said.remedy)
     counted = said.detail.get("events", {})
     if counted and series not in counted and series != uncore.TOTAL:
-        return Missing(series, "this processor's memory controllers do not tell reads from writes")
+        return Missing(series, "this processor's memory controllers count reads and writes together")
     period = said.detail.get("period_ms")
     every = f", one every {period:g} ms" if period else ""
     return Missing(series, f"nothing runs long enough between the readings{every}")

@@ -106,22 +106,23 @@ def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
 
     listed = _listed(machine.describe(), machine.ROOT, names, everything, why_not, none_at_all)
     if none_at_all is not None:
-        listed.notes[:0] = _all_the_same()
+        listed.notes[:0] = _without_pmu()
     return listed
 
 
-def _all_the_same() -> list[str]:
-    """Who counts where hardware events cannot be counted."""
+def _without_pmu() -> list[str]:
+    """What counts where hardware events are not available."""
     from hwprof.collector import registry
     from hwprof.session.counters import FALLBACK
+    from hwprof.unavailable import explain
 
     if FALLBACK not in registry.names():
         return []
     (found,) = registry.survey([FALLBACK])
     if found.availability.ok:
-        return [f"all the same hwprof collect gives CPI by layer: its counter {FALLBACK} follows the code as it runs"]
-    remedy = f" ({found.availability.remedy})" if found.availability.remedy else ""
-    return [f"nor does the counter {FALLBACK} work here, which needs no PMU: {found.availability.reason}{remedy}"]
+        return [f"without a PMU, hwprof collect gives CPI by layer from the counter {FALLBACK}"]
+    why = explain(found.availability.reason or "no reason given", found.availability.remedy)
+    return [f"the counter {FALLBACK}, which needs no PMU, is not available: {why}"]
 
 
 def _listed(

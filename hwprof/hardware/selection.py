@@ -274,7 +274,7 @@ def _no_recipe(kinds: Sequence[Kind]) -> Unavailable:
         return Unavailable(
             f"the event catalogue does not describe {unknown[0]}", "add a file for it: hwprof/hardware/events/README.md"
         )
-    return Unavailable(f"{' / '.join(dict.fromkeys(kind.title for kind in kinds))} has no events that tell it")
+    return Unavailable(f"{' / '.join(dict.fromkeys(kind.title for kind in kinds))} has no events for it")
 
 
 def _not_on_every_kind(kinds: Sequence[Kind], able: Sequence[Kind]) -> Unavailable:

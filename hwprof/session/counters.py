@@ -124,7 +124,7 @@ def _listening(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: 
     """Those that can be told what to count."""
     found = {name: candidates[name] for name in sharing if name not in off}
     if not found:
-        raise UsageError("--events: nobody counts events in this run", "leave --events out, or --no-perf")
+        raise UsageError("--events: no counter in this run", "leave --events out, or --no-perf")
     return found
 
 

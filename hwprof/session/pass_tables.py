@@ -54,8 +54,8 @@ def _rows(
     result.notes += uncounted_notes(record.name, record.iterations, sets)
     if recorder.calling_threads() > 1:
         result.notes.append(
-            f"layers were called from {recorder.calling_threads()} threads: counts of layers that overlap in time"
-            " cannot be told apart"
+            f"layers were called from {recorder.calling_threads()} threads: layers that overlap in time"
+            " share their counts"
         )
     spans = recorder.counted_spans()
     kernels = collector.kernel_tables(spans) if isinstance(collector, KernelCounter) else {}

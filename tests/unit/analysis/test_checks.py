@@ -146,7 +146,7 @@ def test_a_metric_that_nothing_tells_on_this_machine_says_why() -> None:
     llc = next(metric for metric in definitions(None, MACHINE) if metric.name == "llc_mpki")
     hardware = [EventInfo("instructions", "", "1", "hardware")]
     found = metric_missing(llc, ["instructions"], passed(events=hardware), MACHINE)
-    assert found == Missing("llc_mpki", "no events of this processor are known to tell it")
+    assert found == Missing("llc_mpki", "no known event of this processor gives it")
     why = {"reason": "the event catalogue does not describe it", "remedy": "add a file"}
     said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"llc_mpki": why}})
     told = metric_missing(llc, ["instructions"], passed(events=hardware, collectors=[said]), MACHINE)
@@ -176,7 +176,7 @@ def test_a_metric_that_nothing_tells_on_this_machine_says_why() -> None:
                     name="uncore", state="ran", detail={"events": {"uncore/dram-total": ["unc_m_total_data"]}}
                 )
             ],
-            "this processor's memory controllers do not tell reads from writes",
+            "this processor's memory controllers count reads and writes together",
             None,
         ),
     ],
