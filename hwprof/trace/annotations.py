@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -10,9 +11,11 @@ from hwprof.trace.interning import Interned, Table
 from hwprof.trace.varint import varint
 
 _INT64: Final = 1 << 63
+_pack: Final = struct.Struct("<d").pack
 _NAME: Final = packets.tag(packets.ANNOTATION_NAME, packets.VARINT)
 _BOOL: Final = packets.tag(packets.ANNOTATION_BOOL, packets.VARINT)
 _INT: Final = packets.tag(packets.ANNOTATION_INT, packets.VARINT)
+_DOUBLE: Final = packets.tag(packets.ANNOTATION_DOUBLE, packets.FIXED64)
 _STRING: Final = packets.tag(packets.ANNOTATION_STRING_IID, packets.VARINT)
 _ENTRY: Final = packets.tag(packets.ANNOTATION_DICT, packets.LENGTH)
 _ITEM: Final = packets.tag(packets.ANNOTATION_ARRAY, packets.LENGTH)
@@ -27,6 +30,7 @@ class Annotations:
 
     def __init__(self, interned: Interned) -> None:
         self._interned = interned
+        self._keys: dict[str, bytes] = {}  # by name: its field
         self._shared: dict[
             int, tuple[SharedAnnotations, bytes]
         ] = {}  # by identity; the mapping is kept, so that it stays one
@@ -43,10 +47,19 @@ class Annotations:
         parts: list[bytes] = []
         for name, value in entries.items():
             if value is not None:
-                number = self._interned.number(Table.ANNOTATION_NAMES, str(name))
-                body = _NAME + varint(number) + self._value(value)
-                parts += tag, varint(len(body)), body
+                key = self._keys.get(name) or self._key(name)
+                if type(value) is float:  # most are, and this is where a trace's time goes
+                    encoded = _DOUBLE + _pack(value)
+                elif type(value) is int and 0 <= value < _INT64:
+                    encoded = _INT + varint(value)
+                else:
+                    encoded = self._value(value)
+                parts += tag, varint(len(key) + len(encoded)), key, encoded
         return b"".join(parts)
+
+    def _key(self, name: str) -> bytes:
+        number = self._interned.number(Table.ANNOTATION_NAMES, str(name))
+        return self._keys.setdefault(name, _NAME + varint(number))
 
     def _value(self, value: Any) -> bytes:
         if isinstance(value, bool):
@@ -54,7 +67,7 @@ class Annotations:
         if isinstance(value, int):
             return _INT + varint(value) if -_INT64 <= value < _INT64 else self._value(str(value))
         if isinstance(value, float):
-            return packets.double(packets.ANNOTATION_DOUBLE, value)
+            return _DOUBLE + _pack(value)
         if isinstance(value, str):
             return _STRING + varint(self._interned.number(Table.STRINGS, value))
         if isinstance(value, SharedAnnotations):

@@ -34,7 +34,8 @@ class Interned:
 
     def number(self, table: Table, value: str) -> int:
         """The number of a string, from 1; one never seen before is written by the next ``take``."""
-        return self.entry(table, value, lambda: packets.text(2, value))
+        known = self._numbers[table].get(value)
+        return known if known is not None else self.entry(table, value, lambda: packets.text(2, value))
 
     def entry(self, table: Table, key: Hashable, fields: Callable[[], bytes]) -> int:
         """The number of what has that key; ``fields`` says what it is the first time, and may intern what it needs."""

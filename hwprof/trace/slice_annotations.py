@@ -45,8 +45,9 @@ class Known(NamedTuple):
 def by_span(counts: pl.DataFrame) -> SpanCounts:
     """The counts of each span."""
     found: dict[int, list[Count]] = defaultdict(list)
-    for span, *row in counts.select("span", *Count._fields).iter_rows():
-        found[span].append(Count(*row))
+    rows = counts.select(*Count._fields).iter_rows()
+    for span, count in zip(counts["span"].to_list(), map(Count._make, rows), strict=True):
+        found[span].append(count)
     return found
 
 

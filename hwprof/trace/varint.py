@@ -11,14 +11,18 @@ UInt64s: TypeAlias = npt.NDArray[np.uint64]
 Lengths: TypeAlias = npt.NDArray[np.uint8]
 
 MAX_BYTES: Final = 10
-_SHORT: Final = tuple(bytes((number,)) for number in range(128))
+_SHORT: Final = tuple(bytes((number,)) for number in range(128)) + tuple(
+    bytes((number & 127 | 128, number >> 7)) for number in range(128, 1 << 14)
+)
 _UINT64: Final = (1 << 64) - 1
 
 
 def varint(number: int) -> bytes:
     """One integer; a negative one as its 64-bit two's complement, as protobuf's int64 has it."""
-    if 0 <= number < 128:
+    if 0 <= number < 1 << 14:
         return _SHORT[number]
+    if 0 <= number < 1 << 21:
+        return bytes((number & 127 | 128, number >> 7 & 127 | 128, number >> 14))
     number &= _UINT64
     out = bytearray()
     while number > 127:
