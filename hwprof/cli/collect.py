@@ -229,6 +229,7 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
 
     from hwprof.report.csv.files import write_csv_files
     from hwprof.report.document.document import build
+    from hwprof.report.document.kept import keep
     from hwprof.trace.writer import write_trace
 
     bars.phase("", "writing trace.pftrace", None)
@@ -236,7 +237,9 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
     try:
         contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
         bars.phase("", "writing tables", None)
-        write_csv_files(run, build(run))
+        document = build(run)
+        write_csv_files(run, document)
+        keep(run, document)
     except (HwprofError, OSError, PolarsError) as error:
         if is_full_disk(error):
             return contents, FullDiskError(str(run.path))

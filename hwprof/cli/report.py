@@ -124,9 +124,10 @@ def show(
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
     columns, None: the usual ones; ``part``: what of it, None: all."""
     from hwprof.report.document import hot_kernels, one_layer
-    from hwprof.report.document.document import build, encode
+    from hwprof.report.document.document import encode, ranked
+    from hwprof.report.document.kept import document_of
 
-    built = build(run, top, sort)
+    built = ranked(document_of(run), top, sort)
     selected: hot_kernels.HotKernels | one_layer.OneLayer | None = None
     if part is not None and part.layer is not None:
         selected = one_layer.one_layer(built, part.layer)

@@ -13,15 +13,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
-import polars as pl
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run import manifest as manifests
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
-from hwprof.run.schema import KEYS, TABLES, conform
+
+if TYPE_CHECKING:  # a kept report is shown without the tables, and so without polars
+    import polars as pl
 
 LATEST = "latest"
 SHAPES: Final = ("input_shapes", "output_shapes")
@@ -125,6 +126,10 @@ class RunDirectory:
     def append(self, table: str, rows: Path) -> None:
         """Adds the rows of a Parquet file to a table, without holding either in memory; those that are known by their
         key are there already."""
+        import polars as pl
+
+        from hwprof.run.schema import KEYS
+
         target = self.path / f"{table}.parquet"
         parts = [pl.scan_parquet(path) for path in (target, rows) if path.exists()]
         rows_of_all = pl.concat(parts)
@@ -135,6 +140,10 @@ class RunDirectory:
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""
+        import polars as pl
+
+        from hwprof.run.schema import TABLES
+
         file = self.path / f"{table}.parquet"
         if not file.exists():
             return pl.LazyFrame(schema=TABLES[table])
@@ -148,6 +157,8 @@ class RunDirectory:
     @cached_property
     def _bracketed_shapes(self) -> bool:
         """Whether the run is of the time when shapes were spelled ``[1,3,640,480]``."""
+        import polars as pl
+
         file = self.path / "layers.parquet"
         if not file.exists():
             return False
@@ -156,7 +167,7 @@ class RunDirectory:
 
     def of_pass(self, table: str, name: str) -> pl.DataFrame:
         """The rows of one of the kept passes."""
-        return self.scan(table).filter(pl.col("pass") == name).collect()
+        return self.scan(table).filter(**{"pass": name}).collect()
 
     def count_by_pass(self, table: str) -> dict[str, int]:
         """How many rows each kept pass has; those that have none are left out."""
@@ -198,6 +209,8 @@ def _unused(path: Path) -> Path:
 
 def _plain_shape(column: str) -> pl.Expr:
     """``[1,3,640,480] []`` as ``1x3x640x480 scalar``, and a list of tensors ``[[1,3],[1,4]]`` as ``(1x3,1x4)``."""
+    import polars as pl
+
     text = pl.col(column)
     for old, new in (("[]", "[scalar]"), ("],[", ";"), (",", "x"), (";", ","), ("[[", "("), ("]]", ")")):
         text = text.str.replace_all(old, new, literal=True)
@@ -206,5 +219,7 @@ def _plain_shape(column: str) -> pl.Expr:
 
 def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:
     """Writes a table's rows as Parquet, atomically, in the table's own columns and types."""
+    from hwprof.run.schema import conform
+
     with atomic(path) as part:
         conform(table, frame).write_parquet(part, compression="zstd")

@@ -41,15 +41,21 @@ def rank(
     missing = next((metric.missing for metric in metrics if metric.name == sort), None)
     if missing is not None:
         raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)
-    from hwprof.hardware.metrics import facts
-
-    known_facts = facts().get(sort)
-    smallest_first = sort == "order" or (known_facts is not None and known_facts.better == "larger")
-    sign = 1 if smallest_first else -1
+    sign = 1 if sort == "order" or _larger_is_better(sort) else -1
     figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
     ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
     rest = [path for figure, _, path in figures if figure is None]
     return ([path for _, _, path in ordered] + rest)[:top]
+
+
+def _larger_is_better(sort: str) -> bool:
+    """Whether a reader looks for the layers that have least of it."""
+    if sort in OWN:
+        return False
+    from hwprof.hardware.metrics import facts
+
+    known = facts().get(sort)
+    return known is not None and known.better == "larger"
 
 
 def value(layer: Layer, key: str) -> float | None:

@@ -1,0 +1,137 @@
+"""The document that is kept with a run: shown while nothing has changed, made anew where something has."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hwprof.cli import app
+from hwprof.report.document import kept
+from hwprof.report.document.document import Document, build, encode
+from hwprof.run.directory import RunDirectory
+from tests.support import synthetic_variants as runs
+from tests.support.synthetic_run import build as make
+
+
+def never(*_: object) -> Document:
+    raise AssertionError("the document was made anew")
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    return make(tmp_path)
+
+
+def test_what_is_kept_is_what_would_be_made(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    assert kept.keep(run, build(run))
+    assert kept.load(run) == kept.document_of(run) == build(run)
+
+
+def test_the_kept_document_is_shown_and_sorted_without_the_tables(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert app.run(["report", str(run.path), "--top", "2"]) == 0
+    first = capsys.readouterr().out
+    monkeypatch.setattr(kept, "build", never)
+    assert app.run(["report", str(run.path), "--top", "2"]) == 0
+    assert capsys.readouterr().out == first
+    assert app.run(["report", str(run.path), "--sort", "macs", "--top", "1", "--format", "json"]) == 0
+    found = msgspec.json.decode(capsys.readouterr().out)
+    assert found["hottest"] == {"sort": "macs", "top": 1, "layers": ["model.1.cv1.conv"]}
+
+
+def _touch(run: RunDirectory) -> None:
+    os.utime(run.path / "spans.parquet", ns=(1, 1))
+
+
+def _change_manifest(run: RunDirectory) -> None:
+    run.manifest.passes[0].status = "failed"
+    run.save_manifest()
+
+
+def _another_version(run: RunDirectory) -> None:
+    file = run.path / kept.FILE
+    file.write_bytes(file.read_bytes().replace(kept.fingerprint(run).encode(), b"0" * 64))
+
+
+@pytest.mark.parametrize("change", [_touch, _change_manifest, _another_version])
+def test_a_change_makes_it_anew(run: RunDirectory, change: Callable[[RunDirectory], None]) -> None:
+    kept.keep(run, build(run))
+    assert kept.load(run) is not None
+    change(run)
+    assert kept.load(run) is None
+    assert kept.document_of(run) == build(run)
+    assert kept.load(run) is not None
+
+
+def _cut(data: bytes) -> bytes:
+    return data[: len(data) // 2]
+
+
+def _without_a_section(data: bytes) -> bytes:
+    found = msgspec.json.decode(data)
+    found["document"]["layers"] = None
+    return msgspec.json.encode(found)
+
+
+def _of_other_types(data: bytes) -> bytes:
+    found = msgspec.json.decode(data)
+    found["document"]["layers"]["rows"][0]["path"] = 5
+    return msgspec.json.encode(found)
+
+
+def _with_more(data: bytes) -> bytes:
+    found = msgspec.json.decode(data)
+    found["document"]["made_up"] = {}
+    return msgspec.json.encode(found)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [_cut, _without_a_section, _of_other_types, _with_more, lambda _: b"", lambda _: b"[" * 100_000, lambda _: b"\xff"],
+)
+def test_a_damaged_or_hostile_file_is_made_anew(run: RunDirectory, damage: Callable[[bytes], bytes]) -> None:
+    kept.keep(run, build(run))
+    file = run.path / kept.FILE
+    file.write_bytes(damage(file.read_bytes()))
+    assert kept.load(run) is None
+    assert kept.document_of(run) == build(run)
+    assert kept.load(run) is not None
+
+
+def test_a_run_that_cannot_be_written_is_reported_all_the_same(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_only(_: Path) -> None:
+        raise PermissionError("read-only file system")
+
+    monkeypatch.setattr(kept, "atomic", read_only)
+    assert app.run(["report", str(run.path)]) == 0
+    assert "Hottest layers" in capsys.readouterr().out
+    assert not (run.path / kept.FILE).exists()
+
+
+def test_a_run_that_was_moved_names_its_new_place(run: RunDirectory, tmp_path: Path) -> None:
+    kept.keep(run, build(run))
+    moved = RunDirectory.open(run.path.rename(tmp_path / "moved"))
+    found = kept.load(moved)
+    assert found is not None and found.run.path == str(tmp_path / "moved")
+    assert encode(found) == encode(build(moved))
+
+
+def test_showing_it_imports_neither_polars_nor_numpy_nor_torch(run: RunDirectory) -> None:
+    kept.keep(run, build(run))
+    show = "from hwprof.cli import app; import sys; app.run(['report', sys.argv[1]]);"
+    heavy = "print(sorted({'polars', 'numpy', 'torch'} & set(sys.modules)), file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", show + heavy, str(run.path)], capture_output=True, text=True, check=True
+    )
+    assert "Hottest layers" in done.stdout
+    assert done.stderr.splitlines()[-1] == "[]"
