@@ -107,7 +107,9 @@ def _cpi_notes(sampled: Sampling, page: Page) -> list[str]:
     if sampled.cpi_provenance == "measured":
         return [f"CPI, LLC MPKI: counters read with each sample; {few}"]
     ghz = f"{sampled.reference_ghz:.4g} GHz" if sampled.reference_ghz else "reference GHz"
-    return [f"{page.glyphs.instrumented} CPI = sampled CPU time x {ghz} / instrumented instructions; {few}"]
+    return [
+        f"{page.glyphs.instrumented} CPI = sampled CPU time x {ghz} / instrumented instructions; {few}, kernel code"
+    ]
 
 
 def _unnamed(sampled: Sampling, page: Page) -> str:

@@ -97,13 +97,13 @@ def _reorders(found: Sequence[Reorders], page: Page) -> None:
     share = None if any(row.share is None for row in found) else sum(row.share or 0.0 for row in found)
     whole = _of_whole(sum(row.time_ns for row in found), share, page)
     parts = [f"{row.tensor or 'other tensors'} {figures.milliseconds(row.time_ns)} ms" for row in found]
-    executions = plural(sum(row.executions for row in found), "reorder")
+    executions = plural(sum(row.executions for row in found), "time")
     by_remedy: dict[str, list[str]] = {}
     for row in found:
         if row.remedy is not None and row.tensor is not None and _matters(row):
             by_remedy.setdefault(row.remedy, []).append(row.tensor)
     remedies = [f"Try ({figures.enumerate_words(names)}): {remedy}" for remedy, names in by_remedy.items()]
-    _item(page, "", f"reorders: {whole} in {executions}: {', '.join(parts)}", *remedies)
+    _item(page, "", f"reorders: {whole} {executions}: {', '.join(parts)}", *remedies)
 
 
 def _not_joined(found: Primitives, page: Page) -> None:
@@ -158,7 +158,7 @@ def table(found: Primitives, page: Page) -> None:
         )
     without = _without([layer for layer in layers if not executed[layer.path]])
     times = [
-        f"ms: oneDNN's own, {_iteration(found)}; of layer: of its time in that iteration",
+        f"ms: oneDNN's own, {_iteration(found)}; of layer: in the same iteration",
         "all layers: primitives.csv, --format json",
     ]
     page.notes([without, *times] if rows else [without] if len(layers) > 1 else [])
@@ -178,7 +178,7 @@ def _kind(row: Primitive) -> str:
 
 
 def _iteration(found: Primitives) -> str:
-    which = "" if found.iterations < 2 else f"the layer's median of {found.iterations} iterations of "
+    which = "" if found.iterations < 2 else f"median of {found.iterations} iterations, "
     return f"{which}pass {found.pass_name}"
 
 

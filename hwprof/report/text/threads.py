@@ -10,7 +10,7 @@ from hwprof.report.document.kernels import Kernels, SampledLayer
 from hwprof.report.document.threads import PathPart, Threads, ThreadsLayer, ThreadTimes
 from hwprof.report.text import figures
 from hwprof.report.text.figures import milliseconds, percent
-from hwprof.report.text.footnotes import unavailable
+from hwprof.report.text.footnotes import fitting, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -134,8 +134,9 @@ def _efficiency(threads: Threads, page: Page) -> str:
 
 
 def _path(parts: Sequence[PathPart], threads: Threads, page: Page) -> str:
-    told = [_told(part, threads, page) for part in parts[:PARTS] if part.share >= LEAST]
-    return f"critical path: {figures.enumerate_words(told)}" if told else ""
+    shown = [_told(part, threads, page) for part in parts[:PARTS] if part.share >= LEAST]
+    wordings = [f"critical path: {', '.join(shown[:number])}" for number in range(len(shown), 0, -1)]
+    return fitting(*wordings) if shown else ""
 
 
 def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:

@@ -139,7 +139,7 @@ def test_the_text_fits_and_warns(width: int, encoding: str, tmp_path: Path) -> N
 def test_findings_in_words(tmp_path: Path) -> None:
     text = said(reporting(tmp_path, EXECUTED))
     assert "Try: ONEDNN_MAX_CPU_ISA" not in text, "nothing was forbidden"
-    assert re.search(r"reorders: 0\.110 ms.* in 3 reorders: input 0\.050 ms, output 0\.040 ms, weights 0\.020 ms", text)
+    assert re.search(r"reorders: 0\.110 ms.* 3 times: input 0\.050 ms, output 0\.040 ms, weights 0\.020 ms", text)
     assert re.search(r"1 of 6 primitives .*: 1 outside layers", text)
 
 
