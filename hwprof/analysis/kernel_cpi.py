@@ -14,10 +14,8 @@ import polars as pl
 from hwprof.analysis.instrumented import UNNAMED
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, whole
+from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.statistics import wilson
-
-FEW: Final = 10
-"""With fewer samples than that a time is known to no better than a factor of two or so: nothing is derived from it."""
 
 KEYS: Final = ("name", "library", "domain")
 """What tells kernels apart in different processes."""
@@ -31,7 +29,7 @@ def kernel_cpi(
 
     ``sampled`` and ``by_layer``: as ``sampled_kernels`` makes them, of so many ``iterations``. ``instructions``: the
     rows of ``followed.kernels`` with that event. Cycles are those of the reference frequency. The interval is the
-    samples' alone, 95%. Null: fewer than ``FEW`` samples.
+    samples' alone, 95%. Null: fewer than ``FEW_SAMPLES`` samples.
     """
     leaf = pl.col("layer").is_not_null() & (pl.col("layer") != UNATTRIBUTED)
     counted = instructions.filter(leaf & (pl.col("domain") != WAITING_DOMAIN)).select(
@@ -48,7 +46,7 @@ def kernel_cpi(
     share = pl.col("cpu_ns") / whole_ns
     low, high = wilson(share, pl.lit(draws))
     cpi = pl.col("cpu_ns") * (reference_ghz / iterations) / pl.col("instructions")
-    enough = (pl.col("samples") >= FEW) & (pl.col("instructions") > 0)
+    enough = (pl.col("samples") >= FEW_SAMPLES) & (pl.col("instructions") > 0)
     return rows.select(
         "layer",
         *KEYS,

@@ -16,8 +16,8 @@ from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kerne
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
-from hwprof.analysis.kernel_cpi import FEW
 from hwprof.analysis.owners import WHOLE
+from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import empty
 
@@ -225,7 +225,7 @@ def sampled_pass(
 
 def _if_enough(*names: str) -> list[pl.Expr]:
     """Figures of rows with few samples say nothing."""
-    return [pl.when(pl.col("samples") >= FEW).then(name).alias(name) for name in names]
+    return [pl.when(pl.col("samples") >= FEW_SAMPLES).then(name).alias(name) for name in names]
 
 
 def _reference_ghz(record: PassRecord) -> float | None:

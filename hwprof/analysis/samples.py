@@ -21,6 +21,9 @@ Numbers = NDArray[np.int64]
 
 NONE: Final = -1
 
+FEW_SAMPLES: Final = 10
+"""With fewer samples than that a time is known to no better than a factor of two or so: nothing is derived from it."""
+
 OWNERS: Final = ("iteration", "stage", "layer", "module", "operator")
 """The columns that samples get."""
 

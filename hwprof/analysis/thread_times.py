@@ -13,9 +13,9 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.kernel_cpi import FEW
 from hwprof.analysis.parallelism import contaminated_layers, largest_loss
 from hwprof.analysis.sampled_pass import SampledPass
+from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.thread_states import Inference, closed, moments
@@ -104,7 +104,7 @@ class ThreadTimes:
     def layers(self) -> list[dict[str, Any]]:
         """The layers that the calling thread was often enough sampled in, longest first, each with its path."""
         own = self.moments.filter((pl.col("tid") == self.calling_tid) & pl.col("sampled"))
-        counts = dict(own.group_by("layer").agg(pl.len()).filter(pl.col("len") >= FEW).iter_rows())
+        counts = dict(own.group_by("layer").agg(pl.len()).filter(pl.col("len") >= FEW_SAMPLES).iter_rows())
         elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
         parts = self._parts(self._path_times("layer"), "layer", self.iterations)
         members = [self.calling_tid, *self._team]

@@ -148,7 +148,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     if taken is None:
         return _no_samples(analysis)
     from hwprof.analysis import sampled_pass
-    from hwprof.analysis.kernel_cpi import FEW
+    from hwprof.analysis.samples import FEW_SAMPLES
 
     cpi = taken.kernel_cpi(analysis.instrumented)
     provenance = MEASURED if taken.measured else INSTRUMENTED if cpi is not None else None
@@ -173,7 +173,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         mpki_missing=None if taken.counts_misses else _no_mpki(),
         instructions_from=cpi.pass_name if cpi is not None else None,
         reference_ghz=cpi.reference_ghz if cpi is not None else None,
-        few_samples=FEW,
+        few_samples=FEW_SAMPLES,
         few_for_balance=sampled_pass.FEW_FOR_BALANCE,
         least_share=sampled_pass.LEAST_SHARE,
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,

@@ -95,7 +95,7 @@ def build(analysis: RunAnalysis) -> Threads | Unavailable:
     if analysis.sampled is None:
         return Unavailable("no completed pass took samples", "hwprof collect --passes measure,trace")
     from hwprof.analysis import parallelism, thread_times
-    from hwprof.analysis.kernel_cpi import FEW
+    from hwprof.analysis.samples import FEW_SAMPLES
 
     found = thread_times.thread_times(analysis.sampled)
     if found is None:
@@ -110,7 +110,7 @@ def build(analysis: RunAnalysis) -> Threads | Unavailable:
         period_ns=found.period_ns(),
         contaminated_share=parallelism.CONTAMINATED,
         contaminated_layers=found.contaminated,
-        few_samples=FEW,
+        few_samples=FEW_SAMPLES,
         reasons_missing=_reasons_missing(found, threads),
         threads=threads,
         critical_path=[PathPart(**part) for part in found.critical_path()],

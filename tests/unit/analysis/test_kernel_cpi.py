@@ -10,9 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
-from hwprof.analysis.kernel_cpi import FEW, kernel_cpi
+from hwprof.analysis.kernel_cpi import kernel_cpi
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.sampled_kernels import kernels_by_layer
+from hwprof.analysis.samples import FEW_SAMPLES
 from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
 from tests.support.small_tables import MAIN
 
@@ -63,7 +64,11 @@ def test_of_a_layer_and_of_all_layers_that_it_was_counted_in() -> None:
 
 
 def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
-    rows = [*samples("a", SILU, FEW - 1), *samples("b", WAIT, 5 * FEW), *samples("b", NAMELESS, FEW)]
+    rows = [
+        *samples("a", SILU, FEW_SAMPLES - 1),
+        *samples("b", WAIT, 5 * FEW_SAMPLES),
+        *samples("b", NAMELESS, FEW_SAMPLES),
+    ]
     instructions: list[tuple[str | None, int, float]] = [("a", SILU, 9.0), ("b", WAIT, 9.0), ("b", NAMELESS, 9.0)]
     assert set(found(rows, instructions)) == {("b", UNNAMED), (None, UNNAMED)}
 
@@ -95,10 +100,10 @@ def test_agrees_with_a_plain_loop(groups: list[tuple[str, int, int]], instructio
     for kernel in (SILU, NAMELESS):
         cells = {layer: value for (layer, code), value in instructions.items() if code == kernel and layer in leaves}
         for layer, value in cells.items():
-            if number[layer, kernel] >= FEW:
+            if number[layer, kernel] >= FEW_SAMPLES:
                 expected[layer, NAMES[kernel][0]] = GHZ * 10 * number[layer, kernel] / len(AFTER_WARM_UP) / value
         whole = sum(number[layer, kernel] for layer in leaves)
-        if cells and whole >= FEW:
+        if cells and whole >= FEW_SAMPLES:
             expected[None, NAMES[kernel][0]] = GHZ * 10 * whole / len(AFTER_WARM_UP) / sum(cells.values())
     rows = [row for layer, kernel, many in groups for row in samples(layer, kernel, many)]
     told: list[tuple[str | None, int, float]] = [
