@@ -9,7 +9,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from hwprof.collector.contract import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
+import msgspec
+
+from hwprof.collector.contract import (
+    Availability,
+    Collected,
+    Collector,
+    CountedSpan,
+    Detail,
+    Note,
+    NoteKind,
+    OwnPass,
+    PassContext,
+)
 from hwprof.hardware import machine
 
 if TYPE_CHECKING:
@@ -43,18 +55,25 @@ was ever executed, so a call of a leaf layer costs two of these however short it
 INSTALL: Final = "sudo apt-get install -y valgrind"
 
 
-class CallgrindCollector:
+class ValgrindDetail(Detail, kw_only=True, tag="valgrind"):
+    """The valgrind that is installed."""
+
+    version: str
+
+
+class CallgrindDetail(Detail, kw_only=True, tag="callgrind"):
+    """``profile``: callgrind's own file; ``simulated_caches``: what it says of those that it simulated, by name."""
+
+    profile: str
+    simulated_caches: dict[str, str] = msgspec.field(default_factory=dict)
+
+
+class CallgrindCollector(Collector):
     """Instructions by layer and function, and simulated cache misses, of one thread restricted to SSE4.1.
 
     A second engine, independent of every other: valgrind translates the program and counts while it emulates it. The
     worker's instance reads edges, the supervisor's launches and collects results.
     """
-
-    name = "callgrind"
-    summary = "instructions by layer and function under valgrind (SSE4.1, one thread), simulated cache misses"
-    place = Place.LAUNCHER
-    passes = frozenset({PASS})
-    wants_idle = False
 
     def __init__(self) -> None:
         self._edges = 0
@@ -68,12 +87,12 @@ class CallgrindCollector:
         """Whether there is a valgrind that starts."""
         valgrind = shutil.which("valgrind")
         if valgrind is None:
-            return Availability(False, "valgrind is not installed", INSTALL)
+            return Availability.no("valgrind is not installed", INSTALL)
         try:
             version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, timeout=30, check=True)
         except (OSError, subprocess.SubprocessError) as error:
-            return Availability(False, f"valgrind does not start: {error}", INSTALL)
-        return Availability(True, detail={"version": version.stdout.strip().removeprefix("valgrind-")})
+            return Availability.no(f"valgrind does not start: {error}", INSTALL)
+        return Availability(detail=ValgrindDetail(version=version.stdout.strip().removeprefix("valgrind-")))
 
     # The plan
 
@@ -133,7 +152,8 @@ class CallgrindCollector:
         events = tables.events
         notes = []
         if tables.missing_parts:
-            notes.append(f"{tables.missing_parts} dumps are missing: their layers have no counts")
+            text = f"{tables.missing_parts} dumps are missing: their layers have no counts"
+            notes.append(Note(NoteKind.INCOMPLETE, text))
         return Collected(
             tables={
                 "counts": tables.counts(),
@@ -143,7 +163,7 @@ class CallgrindCollector:
             notes=notes,
             events=[event.info() for event in events],
             metrics=metrics(events),
-            detail={"profile": PROFILE, **_caches(raw / PROFILE)},
+            detail=CallgrindDetail(profile=PROFILE, simulated_caches=_caches(raw / PROFILE)),
         )
 
     # In the worker
@@ -213,9 +233,9 @@ class CallgrindCollector:
 def _nothing() -> None: ...
 
 
-def _caches(profile: Path) -> dict[str, Any]:
+def _caches(profile: Path) -> dict[str, str]:
     """Callgrind's caches, as it reports them."""
     with profile.open(encoding="utf-8", errors="replace") as lines:
         head = "".join(line for _, line in zip(range(30), lines, strict=False))
     found = re.findall(r"^desc: (I1|D1|LL) cache: (\S.*)$", head, re.MULTILINE)
-    return {"simulated_caches": dict(found)} if found else {}
+    return dict(found)

@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from collectors.instrumented.cache_geometry import Geometry, Level, choose, parse
-from hwprof.errors import HwprofError, UsageError
+from collectors.instrumented.detail import CacheModelDetail
+from hwprof.collector.contract import Note, NoteKind
+from hwprof.errors import HwprofError
 from hwprof.hardware import machine
 
 if TYPE_CHECKING:
@@ -26,11 +28,8 @@ if TYPE_CHECKING:
 def wanted(options: Mapping[str, Any]) -> Geometry | None:
     """The caches to simulate, from a collector's options; None: none. Raises ``UsageError``."""
     given: dict[str, Level] = {}
-    for text in options.get("cache") or ():
-        for name, level in parse(text).items():
-            if name in given:
-                raise UsageError(f"--cache names {name} twice")
-            given[name] = level
+    if text := options.get("cache"):
+        given = parse(text)
     if not given and not options.get("cache_model"):
         return None
     return choose(machine.caches(), given)
@@ -81,28 +80,30 @@ class CacheModel:
 
         return sum_entries(log, entries, intervals, kernel_of, kernels, len(COUNTS), in_order)
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What a reader must know."""
         whose = f"{', '.join(self.geometry.given)} as given, the rest this machine's" if self.geometry.given else ""
         threads = f"up to {self.geometry.sharing} threads" if self.geometry.sharing > 1 else "each thread"
-        notes = [
-            f"simulated caches: {self.geometry}{f' ({whose})' if whose else ''}, lines of {self.geometry.line_bytes}"
-            f" bytes, the last level for {threads}: least recently used, no prefetching, user code only"
-        ]
+        text = (
+            f"{self.geometry}{f' ({whose})' if whose else ''}, lines of {self.geometry.line_bytes} bytes, the last"
+            f" level for {threads}: least recently used, no prefetching, user code only"
+        )
+        notes = [Note(NoteKind.METHOD, text, "simulated caches")]
         if untraced := self._untraced:
             share = untraced / max(1, untraced + self._accesses)
-            notes.append(f"not simulated: {untraced} accesses ({share:.2%}), whose addresses instructions do not name")
+            text = f"{untraced} accesses ({share:.2%}) not simulated: instructions do not name their addresses"
+            notes.append(Note(NoteKind.INCOMPLETE, text))
         return notes
 
-    def detail(self) -> dict[str, Any]:
+    def detail(self) -> CacheModelDetail:
         """For the manifest."""
         names = ("l1d", "l2", "llc")
-        return {
+        return CacheModelDetail(
             **{name: f"{level}/{level.line_bytes}" for name, level in zip(names, self.geometry.levels, strict=False)},
-            "given": list(self.geometry.given),
-            "sharing": self.geometry.sharing,
-            "simulator": self._simulator.compiler,
-            "accesses": self._accesses,
-            "untraced": self._untraced,
-            "log_entries": self._memory.model.log_used,
-        }
+            given=list(self.geometry.given),
+            sharing=self.geometry.sharing,
+            simulator=self._simulator.compiler,
+            accesses=self._accesses,
+            untraced=self._untraced,
+            log_entries=self._memory.model.log_used,
+        )

@@ -8,10 +8,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from collectors.instrumented.cache_model import CacheModel, wanted
+from collectors.instrumented.detail import FridaDetail
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
-from hwprof.collector.contract import Availability, Collected, CountedSpan, OwnPass, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, OwnPass, PassContext
+from hwprof.collector.declaration import MEASURE
 from hwprof.errors import HwprofError
-from hwprof.session.plan import MEASURE
 
 if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and frida
     import polars as pl
@@ -35,17 +36,9 @@ CALL_S: Final = 0.012
 that is copied at its first execution, and kernels that are kept apart."""
 
 
-class InstrumentedCollector:
+class InstrumentedCollector(Collector):
     """Instruments the thread that calls the model and its OpenMP pool, and counts basic blocks. It needs a pass of its
     own: instrumented code runs slower, so no time is ever taken from it."""
-
-    name = "instrumented"
-    summary = (
-        "exact instructions, FLOPs, loads and stores by instrumenting the code, per layer and kernel, without a PMU"
-    )
-    place = Place.IN_PROCESS
-    wants_idle = False
-    passes = frozenset({PASS})
 
     def __init__(self) -> None:
         self._context: PassContext | None = None
@@ -65,22 +58,21 @@ class InstrumentedCollector:
     def availability(self) -> Availability:
         """Whether code can be instrumented here."""
         if platform.system() != "Linux":
-            return Availability(ok=False, reason=f"code is instrumented on Linux, not on {platform.system()}")
+            return Availability.no(f"code is instrumented on Linux, not on {platform.system()}")
         if platform.machine() != "x86_64":
-            return Availability(
-                ok=False,
-                reason=f"code is instrumented on x86-64: what instructions of {platform.machine()} do is not known"
-                " here, nor how to count in their copies",
+            return Availability.no(
+                f"code is instrumented on x86-64: what instructions of {platform.machine()} do is not known here,"
+                " nor how to count in their copies"
             )
         found = installed_frida()
         if found is None:
-            return Availability(ok=False, reason="the Python package frida is not installed", remedy=REMEDY)
+            return Availability.no("the Python package frida is not installed", REMEDY)
         if found != FRIDA_VERSION:
-            return Availability(ok=False, reason=f"frida {found} is not {FRIDA_VERSION}", remedy=REMEDY)
-        return Availability(ok=True, detail={"frida": found})
+            return Availability.no(f"frida {found} is not {FRIDA_VERSION}", REMEDY)
+        return Availability(detail=FridaDetail(frida=found))
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
-        """One: instrumented code executes the same every time, so one iteration is enough. Simulated caches are
+        """One: instrumented code executes the same every time, so one iteration tells everything. Simulated caches are
         warmed by an iteration that is not counted. Raises ``UsageError``."""
         simulates = wanted(options) is not None
         return [
@@ -144,15 +136,12 @@ class InstrumentedCollector:
         check_complete(engine)
         notes = engine_notes(engine, log, uninstrumented, cpu_ns)
         detail = engine_detail(engine, log, self_test)
-        detail |= {
-            "reference_ghz": round(ghz, 5),
-            "start_s": round(self._start_s, 3),
-            "edges": engine.memory.control.edges - self._first_edge,
-        }
+        detail.reference_ghz, detail.start_s = round(ghz, 5), round(self._start_s, 3)
+        detail.edges = engine.memory.control.edges - self._first_edge
         if self._caches is not None:
             self._caches.end(log.edges)
             notes += self._caches.notes()
-            detail["cache_model"] = self._caches.detail()
+            detail.cache_model = self._caches.detail()
         self._tables = Tables(log, context, engine.own_code, self._first_edge, self._progress, self._caches)
         infos = self._infos()
         return Collected(
@@ -163,7 +152,7 @@ class InstrumentedCollector:
             metrics=definitions(ghz, [info.name for info in infos]),
         )
 
-    # --- EdgeCounter
+    # --- a counter's
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """One: everything is counted at once."""

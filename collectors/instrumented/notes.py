@@ -7,13 +7,14 @@ from typing import Any, Final
 
 import polars as pl
 
+from collectors.instrumented.detail import EngineDetail
 from collectors.instrumented.engine import FRIDA_VERSION, Engine
 from collectors.instrumented.log import Log
 from collectors.instrumented.selftest import SelfTest
 from collectors.instrumented.uninstrumented import UninstrumentedThreads
 from collectors.shared.counting.threads import thread_name
 from collectors.shared.symbols.jit import perf_map_of
-from hwprof.collector.contract import PassContext
+from hwprof.collector.contract import Note, NoteKind, PassContext
 from hwprof.errors import HwprofError
 
 UNINSTRUMENTED_SHARE: Final = 0.002
@@ -34,38 +35,40 @@ def check_complete(engine: Engine) -> None:
         raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
 
 
-def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads, cpu_ns: int) -> list[str]:
+def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads, cpu_ns: int) -> list[Note]:
     """What the user should know. ``cpu_ns``: the process's CPU time while it was instrumented."""
-    found = ["counts are of user code on the calling thread and its OpenMP pool; the kernel's code is not in them"]
+    scope = "user code on the calling thread and its OpenMP pool; the kernel's code is not in them"
+    found = [Note(NoteKind.SCOPE, scope, "counts")]
     if not perf_map_of(os.getpid()).exists():
-        found.append("JIT kernels have no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used")
+        text = "no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used"
+        found.append(Note(NoteKind.INCOMPLETE, text, "JIT kernels"))
     worked = uninstrumented.worked({int(context.tid) for context in log.contexts})
     total_ns = sum(worked.values())
     if total_ns > UNINSTRUMENTED_SHARE * cpu_ns:
         busy = sorted(worked, key=lambda name: -worked[name])[:5]
-        found.append(
-            f"{total_ns / cpu_ns:.1%} of the processor time was spent on threads that were not instrumented:"
-            f" {', '.join(name for name in busy if worked[name] > total_ns / 20)}"
-        )
+        names = ", ".join(name for name in busy if worked[name] > total_ns / 20)
+        text = f"{total_ns / cpu_ns:.1%} of the processor time was spent on uninstrumented threads: {names}"
+        found.append(Note(NoteKind.INCOMPLETE, text))
     if refused := engine.memory.control.refused_contexts:
-        found.append(f"too many threads: {refused} basic blocks of those beyond the limit were not counted")
+        text = f"too many threads: {refused} basic blocks of those beyond the limit were not counted"
+        found.append(Note(NoteKind.INCOMPLETE, text))
     return found
 
 
-def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> dict[str, Any]:
+def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> EngineDetail:
     """For the manifest."""
     control = engine.memory.control
-    return {
-        "frida": FRIDA_VERSION,
-        "self_test": list(tried.loops),
-        "registers_tried": tried.registers,
-        "mended_helpers": tried.mended_helpers,
-        "blocks": [len(blocks) for blocks in log.blocks],
-        "partly_decoded_blocks": sum(int(blocks["partly_decoded"].sum()) for blocks in log.blocks),
-        "slow_increments": sum(context.slow_increments for context in log.contexts),
-        "kept_mappings": control.kept_mappings,
-        "log_entries": control.log_used,
-    }
+    return EngineDetail(
+        frida=FRIDA_VERSION,
+        self_test=list(tried.loops),
+        registers_tried=tried.registers,
+        mended_helpers=tried.mended_helpers,
+        blocks=[len(blocks) for blocks in log.blocks],
+        partly_decoded_blocks=sum(int(blocks["partly_decoded"].sum()) for blocks in log.blocks),
+        slow_increments=int(sum(context.slow_increments for context in log.contexts)),
+        kept_mappings=control.kept_mappings,
+        log_entries=control.log_used,
+    )
 
 
 def threads_table(log: Log, context: PassContext) -> pl.DataFrame:

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Final
 from collectors.onednn_verbose.capture import standard_output_to
 from collectors.onednn_verbose.lines import Verbose, parse
 from hwprof.collector import clocks
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext
 from hwprof.errors import HwprofError
+from hwprof.run.details import PrimitivesDetail
 from hwprof.run.manifest import ClockRecord
 
 if TYPE_CHECKING:  # imported when measuring is over: it brings threads of its own
@@ -34,14 +35,9 @@ LIMITS: Final = ("ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA")  # the first that is 
 STAMPS: Final = {"ONEDNN_VERBOSE_TIMESTAMP": "1"}
 
 
-class OnednnVerboseCollector:
+class OnednnVerboseCollector(Collector):
     """Which implementation oneDNN chose for each primitive; silent except in iterations of its own."""
 
-    name = "onednn_verbose"
-    summary = "oneDNN's primitives: implementation, data types, layouts (ONEDNN_VERBOSE)"
-    place = Place.IN_PROCESS
-    passes = frozenset({"trace"})
-    wants_idle = False
     own_iterations = 3
 
     def __init__(self) -> None:
@@ -51,8 +47,8 @@ class OnednnVerboseCollector:
     def availability(self) -> Availability:
         """Where torch is installed; whether it was built with oneDNN shows when it is loaded."""
         if importlib.util.find_spec("torch") is None:
-            return Availability(False, "torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
-        return Availability(True)
+            return Availability.no("torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
+        return Availability()
 
     def worker_environment(self) -> Mapping[str, str]:
         """Lines with their time; the variable alone makes oneDNN print nothing."""
@@ -82,7 +78,7 @@ class OnednnVerboseCollector:
     def stop(self) -> Collected:
         """What was reported; what others wrote to standard output meanwhile is put where it belongs."""
         if self._raw is None or not self._raw.exists():
-            return Collected(notes=["oneDNN was never asked to report"])
+            return Collected(notes=[Note(NoteKind.INCOMPLETE, "oneDNN was never asked to report")])
         report = parse(self._raw.read_text(encoding="utf-8", errors="replace").splitlines())
         for line in report.other:
             print(line)
@@ -92,15 +88,15 @@ class OnednnVerboseCollector:
             tables={"primitives": _table(report, clock)},
             notes=_notes(report),
             clocks=[clock],
-            detail={
-                "file": RAW_FILE,
-                "primitives": len(report.primitives),
-                "not_understood": report.not_understood,
-                "version": report.version,
-                "instruction_set": report.instruction_set,
-                "machine_flags": _vector_flags(),
-                "restricted_to": _restricted_to(),
-            },
+            detail=PrimitivesDetail(
+                file=RAW_FILE,
+                primitives=len(report.primitives),
+                not_understood=report.not_understood,
+                version=report.version,
+                instruction_set=report.instruction_set,
+                machine_flags=_vector_flags(),
+                restricted_to=_restricted_to(),
+            ),
         )
 
     def _mark(self) -> None:
@@ -135,19 +131,17 @@ def _restricted_to() -> str | None:
     return limits[0] if limits else None
 
 
-def _notes(report: Verbose) -> list[str]:
+def _notes(report: Verbose) -> list[Note]:
     notes = []
     if report.not_understood:
-        notes.append(
-            f"{report.not_understood} lines of oneDNN's report were not understood; they are kept in {RAW_FILE}"
-        )
+        text = f"{report.not_understood} lines of oneDNN's report were not understood; they are kept in {RAW_FILE}"
+        notes.append(Note(NoteKind.INCOMPLETE, text))
     if report.primitives and all(primitive.begin_ns is None for primitive in report.primitives):
-        notes.append(f"oneDNN {report.version or ''} gives no times: its primitives cannot be joined to layers")
+        text = f"oneDNN {report.version or ''} gives no times: its primitives cannot be joined to layers"
+        notes.append(Note(NoteKind.INCOMPLETE, text))
     if not report.primitives and not report.not_understood:
-        notes.append(
-            "the reported iterations executed no primitive of oneDNN: PyTorch keeps small float32 convolutions of one"
-            " image (JIT kernels with names are then of the iterations before)"
-        )
+        text = "PyTorch keeps small float32 convolutions of one image (named JIT kernels are of the iterations before)"
+        notes.append(Note(NoteKind.SCOPE, text, "the reported iterations executed no primitive of oneDNN"))
     return notes
 
 

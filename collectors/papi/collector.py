@@ -26,6 +26,7 @@ from hwprof.hardware import perf_event, permission
 from hwprof.hardware.machine import describe
 from hwprof.hardware.metrics import operands
 from hwprof.run.manifest import MetricDefinition
+from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
     import polars as pl
@@ -38,9 +39,6 @@ class PapiCollector(CountingCollector[ThreadSets]):
     ``kernel`` (whether kernel code is counted; None: where it is allowed), ``alone`` (perf does not count beside it:
     software events carry the kernel's names, which the report's CPU times are made of).
     """
-
-    name = "papi"
-    summary = "PAPI's presets and native events of every thread, per layer"
 
     def __init__(self, load: Callable[[], Papi] = library.load) -> None:
         super().__init__()
@@ -56,8 +54,9 @@ class PapiCollector(CountingCollector[ThreadSets]):
         except HwprofError as error:
             if error.exit_code != HwprofError.exit_code:  # the user's mistake, not the machine's
                 raise
-            return Availability(ok=False, reason=error.message, remedy=error.remedy)
-        return Availability(ok=bool(plan.sets), detail=plan_detail(plan), notes=tuple(plan_notes(plan)))
+            return Availability.no(error.message, error.remedy)
+        nothing = None if plan.sets else Unavailable("PAPI can count none of the events here")
+        return Availability(nothing, plan_detail(plan), tuple(plan_notes(plan)))
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for events that nobody knows."""
@@ -85,10 +84,12 @@ class PapiCollector(CountingCollector[ThreadSets]):
         self._thread_set = None
         machine = describe()
         self._notes += plan_notes(plan) + (refused_threads(thread_set.refused) if plan.attaches else [])
+        detail = plan_detail(plan)
+        detail.threads, detail.edges = len(thread_set.all), self._readings.edges
         return Collected(
             tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
-            detail=plan_detail(plan) | {"threads": len(thread_set.all), "edges": self._readings.edges},
+            detail=detail,
             events=[
                 msgspec.structs.replace(event.info(machine), name=shown)
                 for event, shown in zip(plan.events.values(), self._shown(plan.events), strict=True)
@@ -96,13 +97,13 @@ class PapiCollector(CountingCollector[ThreadSets]):
             metrics=[self._renamed(metric) for metric in plan.metrics],
         )
 
-    # --- EdgeCounter
+    # --- a counter's
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """The event names of each set."""
         return [self._shown(names) for names in self._started().sets]
 
-    def event_names(self) -> Sequence[str]:
+    def _event_names(self) -> Sequence[str]:
         """Every counted event once."""
         return self._shown(self._started().events)
 
@@ -181,7 +182,7 @@ class PapiCollector(CountingCollector[ThreadSets]):
         figures = pl.col("value", "running_ns")
         iterations = counts.group_by("event", "iteration", "tid", maintain_order=True).agg(figures.max())
         sums = iterations.group_by("event", maintain_order=True).agg(figures.sum()).select("event", figures)
-        events = dict(zip(self.event_names(), self._started().events.values(), strict=True))
+        events = dict(zip(self._event_names(), self._started().events.values(), strict=True))
         return {
             event: Total(events[event], value=value, running_ns=running_ns) for event, value, running_ns in sums.rows()
         }

@@ -1,5 +1,1 @@
 """Counting with perf_event_open: groups of events on every thread, read at the edges of layers."""
-
-from collectors.perf.collector import PerfCollector
-
-__all__ = ["PerfCollector"]

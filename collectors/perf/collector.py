@@ -22,18 +22,16 @@ from hwprof.hardware import permission
 from hwprof.hardware.countable import Selection
 from hwprof.hardware.machine import describe
 from hwprof.hardware.selection import select
+from hwprof.unavailable import Unavailable
 
 
 class PerfCollector(CountingCollector[ThreadGroups]):
     """Counts events of every thread of the worker with perf_event_open(2).
 
     Options: ``events`` (groups, metrics, events, raw codes; None: the defaults), ``kernel`` (whether hardware events
-    count kernel code; None: where it is allowed), ``beside`` (the collector that has counters of the worker's threads
-    already).
+    count kernel code; None: where it is allowed), ``counters_held_by`` (the collector that has
+    counters of the worker's threads already).
     """
-
-    name = "perf"
-    summary = "hardware and software counters of every thread, per layer"
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,10 +49,11 @@ class PerfCollector(CountingCollector[ThreadGroups]):
             plan = self._plan()
         except NotAllowedError as error:
             why = permission.why_not_allowed(error)
-            return Availability(ok=False, reason=why.reason, remedy=why.remedy)
+            return Availability(why)
         detail = plan_detail(plan)
-        lacks = None if detail["hardware"] else "hardware events"
-        return Availability(ok=bool(plan.sets), detail=detail, notes=tuple(plan_notes(plan)), lacks=lacks)
+        lacks = None if detail.hardware else "hardware events"
+        nothing = None if plan.sets else Unavailable("none of the events can be counted here")
+        return Availability(nothing, detail, tuple(plan_notes(plan)), lacks)
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for events that nobody knows."""
@@ -91,27 +90,24 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         self._thread_set = None
         self._notes += plan_notes(plan) + account.notes(cpu_ns) + refused_threads(thread_set.refused)
         self._notes += self._children.worked().notes(cpu_ns, "counted") if self._children is not None else []
+        detail = plan_detail(plan)
+        detail.threads, detail.edges = len(thread_set.all), self._readings.edges
+        detail.process_cpu_ns, detail.counted_cpu_ns = cpu_ns, account.counted_ns
         return Collected(
             tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
-            detail=plan_detail(plan)
-            | {
-                "threads": len(thread_set.all),
-                "edges": self._readings.edges,
-                "process_cpu_ns": cpu_ns,
-                "counted_cpu_ns": account.counted_ns,
-            },
+            detail=detail,
             events=[event.info() for event in plan.events()],
             metrics=list(selection.metrics),
         )
 
-    # --- EdgeCounter
+    # --- a counter's
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         """The event names of each set."""
         return [event_set.names for event_set in self._plan().sets]
 
-    def event_names(self) -> Sequence[str]:
+    def _event_names(self) -> Sequence[str]:
         """Every counted event once."""
         return [event.name for event in self._plan().events()]
 
@@ -140,7 +136,7 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         return self._account.add(thread, self._set)
 
     def _layout(self, event_set: int) -> Layout:
-        plan, names = self._plan(), self.event_names()
+        plan, names = self._plan(), self._event_names()
         counted = plan.sets[event_set]
         return Layout(
             events=[names.index(name) for name in counted.names],

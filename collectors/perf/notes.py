@@ -1,16 +1,27 @@
-"""The perf collector's plan as notes for people and detail for the manifest."""
+"""What the perf collector reports of its plan: notes, and the detail."""
 
 from __future__ import annotations
 
-from typing import Any
+import msgspec
 
 from collectors.perf.plan import Plan
 from collectors.shared.counting import group_reads_library
-from collectors.shared.counting.notes import not_counted, unavailable_events, user_code_only
+from collectors.shared.counting.notes import not_counted, user_code_only
+from hwprof.collector.contract import Note
 from hwprof.hardware.packing import Part
+from hwprof.run.details import CountingDetail, GroupDetail
 
 
-def plan_notes(plan: Plan) -> list[str]:
+class PerfDetail(CountingDetail, kw_only=True, tag="counting"):
+    """Counts by perf_event_open. ``sets``: the groups of each event set."""
+
+    edge_reader: str
+    sets: list[list[GroupDetail]] = msgspec.field(default_factory=list)
+    process_cpu_ns: int | None = None
+    counted_cpu_ns: int | None = None
+
+
+def plan_notes(plan: Plan) -> list[Note]:
     """What the user should know about what is counted and what is not."""
     notes = list(plan.notes)
     if not plan.opening.kernel:
@@ -18,24 +29,22 @@ def plan_notes(plan: Plan) -> list[str]:
     return notes + not_counted(plan.dropped)
 
 
-def plan_detail(plan: Plan) -> dict[str, Any]:
-    """The plan for the manifest: the usable events by kind, the sets with the counters that they take, and the other
-    events with reason and remedy."""
+def plan_detail(plan: Plan) -> PerfDetail:
+    """The usable events by kind, the sets with the counters that they take, and the other events with their reasons."""
     events = plan.events()
-    return {
-        "hardware": [event.name for event in events if event.kind == "hardware"],
-        "software": [event.name for event in events if event.kind == "software"],
-        "kernel": plan.opening.kernel,
-        "edge_reader": group_reads_library.status(),
-        "sets": [[_part_detail(plan, part) for part in event_set.parts] for event_set in plan.sets],
-        "unavailable_events": unavailable_events(plan.dropped),
-    }
+    return PerfDetail(
+        hardware=[event.name for event in events if event.kind == "hardware"],
+        software=[event.name for event in events if event.kind == "software"],
+        kernel=plan.opening.kernel,
+        edge_reader=group_reads_library.status(),
+        sets=[[_group_detail(plan, part) for part in event_set.parts] for event_set in plan.sets],
+        unavailable=dict(plan.dropped),
+    )
 
 
-def _part_detail(plan: Plan, part: Part) -> dict[str, Any]:
-    """A group: which PMU counts it, and how many of its general counters it takes."""
+def _group_detail(plan: Plan, part: Part) -> GroupDetail:
     budget = plan.budgets.get(part.pmu)
-    detail: dict[str, Any] = {"pmu": part.pmu, "events": [event.name for event in part.events]}
-    if budget is not None and part.pmu is not None:
-        detail |= {"general_counters": budget.used(part.events), "of": budget.general}
-    return detail
+    names = [event.name for event in part.events]
+    if budget is None or part.pmu is None:
+        return GroupDetail(pmu=part.pmu, events=names)
+    return GroupDetail(pmu=part.pmu, events=names, general_counters=budget.used(part.events), of=budget.general)

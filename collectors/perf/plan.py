@@ -9,6 +9,7 @@ from pathlib import Path
 from collectors.perf.trial import Trial
 from collectors.shared.counting.notes import enumerated
 from collectors.shared.event_opening import Opening, find_opening
+from hwprof.collector.contract import Note, NoteKind
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Processor, microarchitecture
 from hwprof.hardware.countable import Countable, Selection
@@ -28,7 +29,7 @@ class Plan:
     opening: Opening
     budgets: dict[str | None, Budget]  # the counters of each kind of core that is used
     dropped: dict[str, Unavailable] = field(default_factory=dict)
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     def events(self) -> list[Countable]:
         """Every counted event once."""
@@ -61,7 +62,13 @@ def make_plan(
     opening = find_opening(kernel=kernel)
     used = _used_kinds(selection, machine)
     trial = Trial(opening, {kind.pmu: kind.cpus for kind in used} if len(used) > 1 else {}, root)
-    plan = Plan([], opening, _budgets(used, machine), dict(selection.dropped), list(selection.notes))
+    plan = Plan(
+        [],
+        opening,
+        _budgets(used, machine),
+        dict(selection.dropped),
+        [Note(NoteKind.METHOD, note) for note in selection.notes],
+    )
     failures = {event.name: why for event in selection.events if (why := trial.failure(event)) is not None}
     plan.dropped.update(failures)
     bundles, unwanted = _complete(selection, failures)
@@ -151,10 +158,8 @@ class _Packer:
             self._plan.sets += self._schedulable(event_set) if starved else [event_set]
         self._tidy()
         if self._split and not self._corrected:
-            self._plan.notes.append(
-                f"counted in smaller sets, since they do not get counters together: {', '.join(self._split)}:"
-                f" {self._holder.explanation}"
-            )
+            text = f"counted in smaller sets, since they do not get counters together: {self._holder.reason}"
+            self._plan.notes.append(Note(NoteKind.METHOD, text, ", ".join(self._split), self._holder.remedy))
 
     def _tidy(self) -> None:
         """What failed in one set and works in another is counted, and sets whose hardware events all failed go."""
@@ -184,10 +189,11 @@ class _Packer:
         self._corrected.add(pmu)
         own = "the own counter" if len(free.taken) == 1 else "the own counters"
         taken = f" ({own} of {enumerated(sorted(free.taken))} not)" if free.taken else ""
-        self._plan.notes.append(
+        text = (
             f"{free.general} of {believed.general} general counters are free{taken}, so events are counted in smaller"
-            f" sets: {self._holder.explanation}"
+            f" sets: {self._holder.reason}"
         )
+        self._plan.notes.append(Note(NoteKind.METHOD, text, remedy=self._holder.remedy))
 
     def _schedulable(self, event_set: EventSet) -> list[EventSet]:
         """The set if the kernel schedules all its parts, else sets of parts that it does schedule."""
@@ -217,7 +223,7 @@ class _Packer:
         return [smaller for half in halves for smaller in self._fitting_parts(replace(part, events=half + software))]
 
 
-def _torn_metrics(selection: Selection, sets: Sequence[EventSet]) -> list[str]:
+def _torn_metrics(selection: Selection, sets: Sequence[EventSet]) -> list[Note]:
     """A note on the metrics whose events are all counted, but not together."""
     counted = {name for event_set in sets for name in event_set.names}
     torn = []
@@ -227,7 +233,8 @@ def _torn_metrics(selection: Selection, sets: Sequence[EventSet]) -> list[str]:
             torn.append(metric.name)
     if not torn:
         return []
-    return [f"{', '.join(torn)}: no set has counters for all the events, so they come from different iterations"]
+    text = "no set has counters for all the events, so they come from different iterations"
+    return [Note(NoteKind.METHOD, text, ", ".join(torn))]
 
 
 def _hardware(selection: Selection) -> set[str]:

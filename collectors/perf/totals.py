@@ -9,6 +9,7 @@ from collectors.perf.plan import Plan
 from collectors.perf.threads import ThreadGroups
 from collectors.shared.counting.notes import Total, silent_events
 from collectors.shared.counting.readings import FULLY_RUNNING
+from hwprof.collector.contract import Note, NoteKind
 from hwprof.hardware import perf_event, permission
 
 UNCOUNTED_SHARE: Final = 0.02
@@ -51,28 +52,29 @@ class Account:
         self._running_ns[event_set] += sum(ran_ns[number] for number in turns) if turns else ran_ns[0]
         return enabled_ns
 
-    def notes(self, cpu_ns: int) -> list[str]:
+    def notes(self, cpu_ns: int) -> list[Note]:
         """What should be known of the counts of a process that worked for ``cpu_ns``."""
         notes = self._multiplexing() + silent_events(self._totals)
         if self.counted_ns < (1 - UNCOUNTED_SHARE) * cpu_ns:
+            share = (cpu_ns - self.counted_ns) / cpu_ns
+            text = "threads that began during an iteration are counted from the next one on"
             notes.append(
-                f"{(cpu_ns - self.counted_ns) / cpu_ns:.0%} of the process's processor time was not counted:"
-                " threads that began during an iteration are counted from the next one on"
+                Note(NoteKind.INCOMPLETE, text, f"{share:.0%} of the process's processor time was not counted")
             )
         return notes
 
-    def _multiplexing(self) -> list[str]:
+    def _multiplexing(self) -> list[Note]:
         notes = []
         for event_set, enabled_ns, running_ns in zip(self._plan.sets, self._enabled_ns, self._running_ns, strict=True):
             if running_ns >= FULLY_RUNNING * enabled_ns:
                 continue
             names = ", ".join(event.name for event in event_set.events if event.kind == "hardware")
             if self._plan.on_every_core(event_set):
-                holder = permission.who_holds_counters().explanation
-                notes.append(
-                    f"the kernel multiplexed: {names} were counted {running_ns / enabled_ns:.0%} of the time: {holder}"
-                )
+                holder = permission.who_holds_counters()
+                text = f"the kernel multiplexed: counted {running_ns / enabled_ns:.0%} of the time: {holder.reason}"
+                notes.append(Note(NoteKind.MULTIPLEXED, text, names, holder.remedy))
             else:
                 kinds = ", ".join(str(part.pmu) for part in event_set.parts if part.pmu is not None)
-                notes.append(f"{names}: only on {kinds}, where {running_ns / enabled_ns:.0%} of the time was spent")
+                text = f"only on {kinds}, where {running_ns / enabled_ns:.0%} of the time was spent"
+                notes.append(Note(NoteKind.SCOPE, text, names))
         return notes

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
+import msgspec
+
 from collectors.sampler.code_mappings import JIT_ENVIRONMENT, mappings_now
 from collectors.sampler.notes import busy_threads, sampling_notes
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
@@ -14,7 +16,7 @@ from collectors.shared.child_processes import Children, Work
 from collectors.shared.counting.threads import RefusedError
 from collectors.shared.event_opening import NotAllowedError
 from collectors.shared.symbols.jit import keep_perf_map
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, Collector, Note, PassContext, Unavailable
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.machine import describe
@@ -22,19 +24,13 @@ from hwprof.hardware.machine import describe
 RECORD_FILE: Final = "records.bin"
 
 
-class SamplerCollector:
+class SamplerCollector(Collector):
     """Samples every thread of the worker from the supervisor.
 
     Everything happens in the supervisor's process: the kernel writes samples into rings that the worker never sees, so
     neither a thread, nor memory, nor a lock of the sampler's is in what is measured, and samples survive a worker that
     dies. Options: ``frequency`` (Hz), ``depth`` (callers), ``kernel`` (false: user code only).
     """
-
-    name = "sampler"
-    summary = "which code every thread was in, and when it waited (perf's samples)"
-    place = Place.EXTERNAL
-    passes = frozenset({"trace"})
-    wants_idle = False
 
     def __init__(self) -> None:
         self._plan: Plan | None = None
@@ -51,9 +47,9 @@ class SamplerCollector:
         try:
             plan = _planned(Options())
         except HwprofError as error:
-            return Availability(ok=False, reason=error.message, remedy=error.remedy)
+            return Availability.no(error.message, error.remedy)
         self._plan = plan
-        return Availability(ok=True, detail=plan.detail(), notes=tuple(plan.notes))
+        return Availability(detail=plan.detail(), notes=tuple(plan.notes))
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``HwprofError`` for a frequency that the kernel refuses."""
@@ -92,7 +88,7 @@ class SamplerCollector:
         collected.notes += self._childrens.notes(int(collected.tables["samples"]["cpu_ns"].sum()), "sampled")
         return collected
 
-    # --- Following
+    # --- How far the worker is
 
     def work_begins(self) -> None:
         """Samples from now on. Raises ``HwprofError`` where the main thread cannot be sampled."""
@@ -147,32 +143,33 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
         named = naming.name(samples, stacks, recorder.own_mappings(), jit_kernels)
     except Exception as error:  # samples without names still show where the time goes: by layer, by thread
         jit_kernels, named = [], naming.nameless(samples, stacks, error)
-    switches, unexplained = tables.switches_table(recording.switches), []
+    switches, unexplained = tables.switches_table(recording.switches), list[Note]()
     try:
         switches = with_reasons(
             switches, recording.switch_outs, [naming.mapped(one) for one in recorder.own_mappings()]
         )
     except Exception as error:  # how long threads waited is known without what for
-        unexplained = [f"what threads waited for is not known: {error}"]
+        unexplained = [Note.not_available("off-CPU reasons", Unavailable(str(error)))]
     represented = int(recording.samples.period.sum())
-    detail = plan.detail() | {
-        "samples": samples.height,
-        "threads": len(recorder.sampled),
-        "represented_share": represented / recorder.counted if recorder.counted else None,
-        "unsampled_threads": len(recorder.sampled) - samples["tid"].n_unique(),
-        "busy_threads": busy_threads(samples),
-        "sample_cost_ns": round(cost_ns) if cost_ns is not None else None,
-        "reasons": bool(recorder.switch_out_events),
-        "lost": recording.lost,
-        "throttled": recording.throttled,
-        "silent": silent,
-        "torn_bytes": recording.torn_bytes,
-        "threads_missed": recorder.missed,
-        "record_bytes": recorder.drained_bytes,
-        "ring_bytes": recorder.ring_bytes,
-        "jit_kernels": len(jit_kernels),
+    detail = msgspec.structs.replace(
+        plan.detail(),
+        samples=samples.height,
+        threads=len(recorder.sampled),
+        represented_share=represented / recorder.counted if recorder.counted else None,
+        unsampled_threads=len(recorder.sampled) - samples["tid"].n_unique(),
+        busy_threads=busy_threads(samples),
+        sample_cost_ns=round(cost_ns) if cost_ns is not None else None,
+        reasons=bool(recorder.switch_out_events),
+        lost=recording.lost,
+        throttled=recording.throttled,
+        silent=silent,
+        torn_bytes=recording.torn_bytes,
+        threads_missed=recorder.missed,
+        record_bytes=recorder.drained_bytes,
+        ring_bytes=recorder.ring_bytes,
+        jit_kernels=len(jit_kernels),
         **named.detail(),
-    }
+    )
     collected = Collected(
         tables={
             "samples": named.samples,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import polars as pl
@@ -23,6 +23,7 @@ from collectors.shared.symbols.process import vdso
 from collectors.shared.symbols.ranges import Addresses, Numbers
 from collectors.shared.symbols.resolver import Resolver
 from collectors.shared.symbols.tables import kernels_table
+from hwprof.collector.contract import Note, NoteKind, Unavailable
 
 NAMEABLE: Final = ("user", "kernel")
 """Whose addresses are those of the process or of its operating system; a guest's mean something else."""
@@ -43,7 +44,7 @@ class Named:
     kernels: pl.DataFrame
     failure: str | None = None  # why nothing has a name
 
-    def detail(self) -> dict[str, Any]:
+    def detail(self) -> dict[str, int]:
         """For the manifest: how many samples have a name, lie in a file without symbols for them, or lie nowhere known;
         and how many distinct callers lie nowhere known, as code without frame pointers has wrong ones."""
         found = self._samples_of_kernels()
@@ -56,17 +57,18 @@ class Named:
         )
         return {**counts.row(0, named=True), "unknown_callers": callers.height, "callers": self.stacks.height}
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """Where names are missing."""
         if self.failure is not None:
-            return [f"no sample has a name: {self.failure}"]
+            return [Note.not_available("names of samples", Unavailable(str(self.failure)))]
         without = self._samples_of_kernels().filter(pl.col("name").is_null())
         count = int(without["count"].sum())
         if not count or count <= UNNAMED_SHARE * self.samples.height:
             return []
         libraries = without.group_by("library").agg(pl.col("count").sum()).sort("count", "library", descending=True)
         where = ", ".join(libraries["library"].head(UNNAMED_TOLD))
-        return [f"{count / self.samples.height:.0%} of the samples have no name: no symbols for code of {where}"]
+        text = f"no symbols for code of {where}"
+        return [Note(NoteKind.INCOMPLETE, text, f"{count / self.samples.height:.0%} of the samples have no name")]
 
     def _samples_of_kernels(self) -> pl.DataFrame:
         counts = self.samples.group_by("kernel").agg(count=pl.len().cast(pl.Int64))

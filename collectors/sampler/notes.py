@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 from collectors.sampler.plan import Plan
 from collectors.sampler.recorder import Recorder
+from hwprof.collector.contract import Note, NoteKind
+from hwprof.run.details import SamplingDetail
 
 if TYPE_CHECKING:
     import polars as pl
@@ -29,7 +31,7 @@ def busy_threads(samples: pl.DataFrame) -> int:
     return min(int((counts >= BUSY_SHARE * counts.max(initial=0)).sum()), samples["cpu"].n_unique())
 
 
-def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[str]:
+def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[Note]:
     """What so many working threads lose by samples that take ``cost_ns`` of processor time each.
 
     Each thread loses the cost of its own samples. In a parallel region that all wait for, one thread's sample makes the
@@ -41,56 +43,58 @@ def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[s
         return []
     waiting = f", up to {_percent(most)} where {threads} threads wait for one another (OpenMP)" if threads > 1 else ""
     bearable = int(COST_SHARE * 1e9 / (cost_ns * max(threads, 1)))
-    remedy = f" (--frequency {bearable}: {COST_SHARE:.0%} at most)" if bearable else ""
-    return [
-        f"sampling took about {_percent(own)} of each thread's time{waiting}: an interrupt takes {cost_ns / 1e3:.3g} µs"
-        f" here{remedy}"
-    ]
+    remedy = f"--frequency {bearable}: {COST_SHARE:.0%} at most" if bearable else None
+    text = f"about {_percent(own)} of each thread's time{waiting}: an interrupt takes {cost_ns / 1e3:.3g} µs here"
+    return [Note(NoteKind.OVERHEAD, text, "sampling", remedy)]
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g}%"
 
 
-def sampling_notes(plan: Plan, recorder: Recorder, detail: dict[str, Any]) -> list[str]:
-    """Costs, losses, and threads without samples; ``detail`` is the manifest's."""
+def sampling_notes(plan: Plan, recorder: Recorder, detail: SamplingDetail) -> list[Note]:
+    """Costs, losses, and threads without samples; ``detail``: of the same samples."""
     notes = []
+
+    def note(kind: NoteKind, text: str, subject: str | None = None, remedy: str | None = None) -> None:
+        notes.append(Note(kind, text, subject, remedy))
+
     if recorder.failure is not None:
-        notes.append(f"samples are missing, since emptying the rings failed: {recorder.failure}")
+        note(NoteKind.INCOMPLETE, f"missing, since emptying the rings failed: {recorder.failure}", "samples")
     if recorder.lost:
-        notes.append(f"{recorder.lost} records of thread creation and library loading were lost: too many at once")
-    if detail["lost"]:
-        notes.append(
-            f"{detail['lost']} records were lost: rings of {detail['ring_bytes'] >> 10} KiB were full"
-            " (a lower --frequency, or ulimit -l unlimited)"
+        note(
+            NoteKind.INCOMPLETE,
+            f"{recorder.lost} records of thread creation and library loading were lost: too many at once",
         )
-    notes += cost_notes(detail["sample_cost_ns"], plan.opening.frequency_hz, detail["busy_threads"])
-    if detail["throttled"]:
-        notes.append(
-            f"the kernel throttled sampling {detail['throttled']} times, since it took too long (a lower --frequency)"
-        )
-    if detail["silent"]:
-        notes.append(
-            f"{', '.join(detail['silent'])} stayed 0 between samples: it never happened here, or this processor (or its"
-            " hypervisor) does not implement it"
-        )
-    if detail["torn_bytes"]:
-        notes.append(f"{detail['torn_bytes']} bytes of records were damaged")
+    if detail.lost:
+        text = f"{detail.lost} records were lost: rings of {detail.ring_bytes >> 10} KiB were full"
+        note(NoteKind.INCOMPLETE, text, remedy="a lower --frequency, or ulimit -l unlimited")
+    notes += cost_notes(detail.sample_cost_ns, plan.opening.frequency_hz, detail.busy_threads)
+    if detail.throttled:
+        text = f"the kernel throttled sampling {detail.throttled} times, since it took too long"
+        note(NoteKind.INCOMPLETE, text, remedy="a lower --frequency")
+    if detail.silent:
+        text = "stayed 0 between samples: it never happened here, or this processor (or its hypervisor) does not"
+        note(NoteKind.SUSPECT, f"{text} implement it", ", ".join(detail.silent))
+    if detail.torn_bytes:
+        note(NoteKind.INCOMPLETE, f"{detail.torn_bytes} bytes of records were damaged")
     if recorder.missed:
-        notes.append(f"{recorder.missed} threads ended before they could be sampled")
+        note(NoteKind.INCOMPLETE, f"{recorder.missed} threads ended before they could be sampled")
     if recorder.refused:
         reasons = ", ".join(sorted(set(recorder.refused.values())))
-        notes.append(f"{len(recorder.refused)} threads could not be sampled: {reasons}")
-    share = detail["represented_share"]
+        note(NoteKind.INCOMPLETE, f"{len(recorder.refused)} threads could not be sampled: {reasons}")
+    share = detail.represented_share
     if share is not None and share < 1 - UNSAMPLED_SHARE:
-        notes.append(f"no sample stands for {1 - share:.0%} of the threads' {plan.event}{_why_unsampled(plan, detail)}")
+        text, remedy = _why_unsampled(plan, detail)
+        none = f"no sample stands for {1 - share:.0%} of the threads' {plan.event}"
+        note(NoteKind.INCOMPLETE, f"{none}{text}", remedy=remedy)
     return notes
 
 
-def _why_unsampled(plan: Plan, detail: dict[str, Any]) -> str:
-    if detail["unsampled_threads"] >= MANY_UNSAMPLED:
-        return (
-            f": {detail['unsampled_threads']} of {detail['threads']} threads did less than the"
-            f" {1000 / plan.opening.frequency_hz:.3g} ms between samples (a higher --frequency)"
-        )
-    return ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else ""
+def _why_unsampled(plan: Plan, detail: SamplingDetail) -> tuple[str, str | None]:
+    """The reason, and what would help."""
+    if detail.unsampled_threads >= MANY_UNSAMPLED:
+        between = f"{1000 / plan.opening.frequency_hz:.3g} ms between samples"
+        text = f": {detail.unsampled_threads} of {detail.threads} threads did less than the {between}"
+        return text, "a higher --frequency"
+    return ", most of it in the kernel, which is not sampled" if plan.opening.exclude_kernel else "", None

@@ -15,10 +15,12 @@ from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock, O
 from collectors.shared.counting.notes import user_code_only
 from collectors.shared.event_opening import find_opening
 from collectors.shared.processor_affinity import on_processors
+from hwprof.collector.contract import Note, NoteKind
 from hwprof.errors import UsageError
 from hwprof.hardware import perf_event, perf_sampling, permission
 from hwprof.hardware.machine import ROOT
 from hwprof.hardware.selection import kinds_of_core
+from hwprof.run.details import GroupDetail, SamplingDetail
 from hwprof.run.manifest import Machine
 from hwprof.unavailable import Unavailable
 
@@ -68,7 +70,7 @@ class Plan:
     clocks: tuple[Clock, ...]
     opening: Opening
     reading: bool  # samples hold the values of the clock's group
-    notes: list[str] = field(default_factory=list)
+    notes: list[Note] = field(default_factory=list)
 
     @property
     def event(self) -> str:
@@ -86,16 +88,16 @@ class Plan:
         sample = WORD * (_SAMPLE_WORDS + members + self.opening.max_stack)
         return self.opening.frequency_hz * sample + _SWITCHES_A_SECOND * WORD * _SWITCH_WORDS
 
-    def detail(self) -> dict[str, Any]:
+    def detail(self) -> SamplingDetail:
         """For the manifest."""
-        return {
-            "event": self.event,
-            "frequency_hz": self.opening.frequency_hz,
-            "kernel": not self.opening.exclude_kernel,
-            "precise": min(clock.precise for clock in self.clocks),
-            "depth": self.opening.max_stack,
-            "groups": [{"pmu": clock.pmu, "events": clock.names()} for clock in self.clocks if clock.reading],
-        }
+        return SamplingDetail(
+            event=self.event,
+            frequency_hz=self.opening.frequency_hz,
+            kernel=not self.opening.exclude_kernel,
+            precise=min(clock.precise for clock in self.clocks),
+            depth=self.opening.max_stack,
+            groups=[GroupDetail(pmu=clock.pmu, events=clock.names()) for clock in self.clocks if clock.reading],
+        )
 
 
 def too_frequent(frequency_hz: int, root: Path = ROOT) -> Unavailable | None:
@@ -109,7 +111,7 @@ def too_frequent(frequency_hz: int, root: Path = ROOT) -> Unavailable | None:
     )
 
 
-def _frequency(options: Options, root: Path) -> tuple[int, list[str]]:
+def _frequency(options: Options, root: Path) -> tuple[int, list[Note]]:
     """What was asked for, or what the kernel allows of the default; with a note."""
     if options.frequency_hz is not None:
         return options.frequency_hz, []
@@ -117,7 +119,7 @@ def _frequency(options: Options, root: Path) -> tuple[int, list[str]]:
     highest = perf_sampling.highest_frequency_hz(root)
     if why is None or highest is None:
         return DEFAULT_FREQUENCY_HZ, []
-    return highest, [f"sampled at {highest} Hz: {why.reason} ({RAISE_RATE})"]
+    return highest, [Note(NoteKind.METHOD, f"sampled at {highest} Hz: {why.reason}", remedy=RAISE_RATE)]
 
 
 def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
@@ -140,17 +142,20 @@ def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
     ]
     found = tuple(clock for clock in clocks if clock is not None)
     if len(found) < len(kinds) or not found:
-        why = permission.why_no_hardware(root).explanation
-        notes.append(f"sampled by processor time, with no counters read: no cycles can be sampled here: {why}")
+        why = permission.why_no_hardware(root)
+        text = f"by processor time, with no counters read: no cycles can be sampled here: {why.reason}"
+        notes.append(Note(NoteKind.METHOD, text, "sampled", why.remedy))
         return Plan((CLOCK_OF_PROCESSOR_TIME,), opening, False, notes)
     return Plan(found, opening, True, notes + _missing_deltas(found))
 
 
-def _missing_deltas(clocks: Sequence[Clock]) -> list[str]:
+def _missing_deltas(clocks: Sequence[Clock]) -> list[Note]:
     if not all(clock.members for clock in clocks):
-        return ["no instructions are counted between samples: they get no counter beside cycles"]
+        why = Unavailable("they get no counter beside cycles")
+        return [Note.not_available("instructions between samples", why)]
     if not all(clock.misses for clock in clocks):
-        return ["no misses of the last-level cache are counted between samples: no event for them gets a counter here"]
+        why = Unavailable("no event for them gets a counter here")
+        return [Note.not_available("misses of the last-level cache between samples", why)]
     return []
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from hwprof.collector.contract import Note, NoteKind
+
 UNSEEN_SHARE: Final = 0.02
 """Of the worker's processor time, spent by child processes, that is worth a note."""
 
@@ -23,14 +25,13 @@ class Work:
     cpu_ns: int = 0
     living: tuple[str, ...] = ()
 
-    def notes(self, own_ns: int, unseen: str) -> list[str]:
+    def notes(self, own_ns: int, unseen: str) -> list[Note]:
         """The note on it, next to the process's ``own_ns``; ``unseen``: what was not done with it."""
         if self.cpu_ns <= UNSEEN_SHARE * own_ns:
             return []
-        return [
-            f"child processes worked for {self.cpu_ns / 1e9:.2f} s, which is not {unseen}:"
-            f" {', '.join(self.living) or 'they have ended'} (data loaders: num_workers=0)"
-        ]
+        who = ", ".join(self.living) or "they have ended"
+        text = f"worked for {self.cpu_ns / 1e9:.2f} s, which is not {unseen}: {who}"
+        return [Note(NoteKind.SCOPE, text, "child processes", "num_workers=0 (data loaders)")]
 
 
 class Children:
@@ -52,7 +53,7 @@ class Children:
 
 
 def _living(parent: int | str) -> dict[int, tuple[str, int]]:
-    """Each child's and further descendant's name and processor time, by pid. Empty on kernels without it
+    """Each child's and further descendant's name and processor time, by pid. Empty on kernels that do not tell
     (CONFIG_PROC_CHILDREN)."""
     found: dict[int, tuple[str, int]] = {}
     parents = [str(parent)]

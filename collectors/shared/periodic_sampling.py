@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import threading
 import time
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Iterator
 from typing import ClassVar, Generic, Protocol, TypeVar
 
-from hwprof.collector.contract import Collected, PassContext, Place
+from hwprof.collector.contract import Collected, Collector, PassContext
 
 
 class SamplingThread:
@@ -58,14 +58,11 @@ class SampleLog(Protocol):
 Log = TypeVar("Log", bound=SampleLog)
 
 
-class PeriodicCollector(ABC, Generic[Log]):
-    """An external collector that takes a sample at the start and then one every ``period_s`` seconds."""
+class PeriodicCollector(Collector, Generic[Log]):
+    """An external collector that takes a sample at the start and then one every ``_period_s`` seconds."""
 
-    name: str
-    place = Place.EXTERNAL
-    passes = frozenset({"measure", "trace"})
-    period_s: float
-    reads_at_end: ClassVar[bool] = True
+    _period_s: float
+    _reads_at_end: ClassVar[bool] = True
     """Whether ``stop`` takes one more sample: what counts up must be read at the end of the pass."""
 
     def __init__(self) -> None:
@@ -76,7 +73,7 @@ class PeriodicCollector(ABC, Generic[Log]):
         """Takes the first sample, then samples in a thread of this process."""
         self._log = self._open(context)
         self._log.sample()
-        self._sampler = SamplingThread(f"hwprof-{self.name}", self.period_s, self._log.sample)
+        self._sampler = SamplingThread(f"hwprof-{type(self).__name__}", self._period_s, self._log.sample)
         self._sampler.start()
 
     def stop(self) -> Collected:
@@ -85,7 +82,7 @@ class PeriodicCollector(ABC, Generic[Log]):
         if log is None or sampler is None:
             return Collected()
         sampler.stop()
-        if self.reads_at_end:
+        if self._reads_at_end:
             log.sample()
         try:
             return self._collected(log)
@@ -94,7 +91,7 @@ class PeriodicCollector(ABC, Generic[Log]):
 
     @abstractmethod
     def _open(self, context: PassContext) -> Log:
-        """Opens what is sampled; ``period_s`` holds from then on."""
+        """Opens what is sampled; ``_period_s`` holds from then on."""
 
     @abstractmethod
     def _collected(self, log: Log) -> Collected:

@@ -9,10 +9,11 @@ from typing import Final
 from collectors.shared.periodic_sampling import PeriodicCollector
 from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
-from hwprof.collector.contract import Availability, Collected, PassContext
+from hwprof.collector.contract import Availability, Collected, Note, NoteKind, PassContext
 from hwprof.hardware import machine, perf_event, permission
 from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitecture
 from hwprof.hardware.cores import core_kinds
+from hwprof.run.details import DramDetail
 from hwprof.unavailable import Unavailable
 
 PERIOD_S: Final = 0.010
@@ -26,18 +27,17 @@ TRIALS: Final = 5
 """Readings before the first one, from which the time of one is known."""
 
 ALLOW_SOCKETS: Final = "sudo sysctl kernel.perf_event_paranoid=0 (or give hwprof CAP_PERFMON)"
-WHOLE_MACHINE: Final = (
-    "DRAM traffic is the whole machine's: every program's is in it, and a layer has its share by time only"
+WHOLE_MACHINE: Final = Note(
+    NoteKind.SCOPE,
+    "the whole machine's: every program's is in it, and a layer has its share by time only",
+    "DRAM traffic",
 )
 
 
 class UncoreCollector(PeriodicCollector[TrafficLog]):
     """Reads the memory controllers of all sockets every 10 ms, or less often where that would take too long."""
 
-    name = "uncore"
-    summary = "DRAM traffic of the whole machine over time"
-    wants_idle = False
-    period_s = PERIOD_S
+    _period_s = PERIOD_S
 
     def __init__(self, root: Path = machine.ROOT) -> None:
         super().__init__()
@@ -54,9 +54,8 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
         except OSError as error:
             return self._why_refused(error)
         return Availability(
-            ok=True,
-            detail={"pmus": sorted({group.pmu for group in plan.groups}), "series": list(plan.series)},
-            notes=tuple(f"{name} cannot be measured: {why.reason}" for name, why in plan.missing.items()),
+            detail=DramDetail(pmus=sorted({group.pmu for group in plan.groups}), series=list(plan.series)),
+            notes=tuple(Note.not_available(name, why) for name, why in plan.missing.items()),
         )
 
     def _open(self, context: PassContext) -> TrafficLog:
@@ -70,7 +69,7 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
         for fds in self._counters.values():
             perf_event.enable_group(fds[0])
         opened = Plan(tuple(self._counters), missing)
-        self.period_s = self._affordable_s(opened)
+        self._period_s = self._affordable_s(opened)
         return TrafficLog(opened, self._read)
 
     def _collected(self, log: TrafficLog) -> Collected:
@@ -78,13 +77,13 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
         return Collected(
             tables={"series": series},
             notes=[*([] if series.is_empty() else [WHOLE_MACHINE]), *log.notes()],
-            detail={
-                "pmus": sorted({group.pmu for group in groups}),
-                "counters": sum(len(group.parts) for group in groups),
-                "events": {name: [event.name for event in events] for name, events in self._events().items()},
-                "period_ms": round(self.period_s * 1e3, 3),
-                "reading_us": log.reading_us(),
-            },
+            detail=DramDetail(
+                pmus=sorted({group.pmu for group in groups}),
+                counters=sum(len(group.parts) for group in groups),
+                events={name: [event.name for event in events] for name, events in self._events().items()},
+                period_ms=round(self._period_s * 1e3, 3),
+                reading_us=log.reading_us(),
+            ),
         )
 
     def _close(self, log: TrafficLog) -> None:
@@ -120,24 +119,23 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
         if hypervisor is not None and not plan.groups:
             name = "" if hypervisor == "unknown" else f" ({hypervisor})"
             reason = f"a virtual machine{name} does not show the memory controllers' counters"
-            return Availability(ok=False, reason=reason, remedy="measure DRAM traffic on the machine itself")
+            return Availability.no(reason, "measure DRAM traffic on the machine itself")
         kind = self._kind()
         if kind is None:
             processor = machine.cpuinfo(self._root).processor
-            return Availability(ok=False, reason=f"the event catalogue does not know this processor ({processor})")
+            return Availability.no(f"the event catalogue does not know this processor ({processor})")
         if not self._events():
             reason = f"the event catalogue has no memory controllers' events of {kind.processor.name}"
-            return Availability(ok=False, reason=reason)
+            return Availability.no(reason)
         why = next(iter(plan.missing.values()))
-        return Availability(ok=False, reason=why.reason, remedy=why.remedy)
+        return Availability(why)
 
     def _why_refused(self, error: OSError) -> Availability:
         level = perf_event.paranoid_level(self._root)
         if error.errno == errno.EACCES and level is not None and level > 0:
-            return Availability(
-                ok=False,
-                reason=f"kernel.perf_event_paranoid is {level}: ordinary users may not count what all programs do",
-                remedy=ALLOW_SOCKETS,
+            return Availability.no(
+                f"kernel.perf_event_paranoid is {level}: ordinary users may not count what all programs do",
+                ALLOW_SOCKETS,
             )
         why = permission.why_not_allowed(error, self._root)
-        return Availability(ok=False, reason=why.reason, remedy=why.remedy)
+        return Availability(why)

@@ -12,6 +12,7 @@ from typing import Final
 import polars as pl
 
 from collectors.uncore.controllers import Group, Plan
+from hwprof.collector.contract import Note, NoteKind
 from hwprof.run.schema import conform
 from hwprof.unavailable import Unavailable
 
@@ -101,11 +102,11 @@ class TrafficLog:
         there = frame.filter(~pl.col("name").is_in(list(self.missing())))
         return conform("series", there.with_columns(unit=pl.lit("B")))
 
-    def notes(self) -> list[str]:
+    def notes(self) -> list[Note]:
         """What the user should know about the readings."""
         missing = self.missing()
         early = {name: reason for name, reason in self._ended.items() if name not in missing}
-        notes = _by_reason(missing, "not measured") + _by_reason(early, "ends early")
+        notes = _by_reason(missing) + _by_reason(early, NoteKind.INCOMPLETE, "ends early: ")
         shares = sorted(
             progress.running_ns / progress.enabled_ns
             for progress in self._progress.values()
@@ -113,13 +114,14 @@ class TrafficLog:
         )
         if shares:
             least, most = f"{shares[0]:.0%}", f"{shares[-1]:.0%}"
-            notes.append(
+            text = (
                 f"the kernel multiplexed: {len(shares)} of {len(self._progress)} groups of counters ran for"
                 f" {least if least == most else f'{least} to {most}'} of the time;"
                 " what they missed is filled in at the same rate"
             )
+            notes.append(Note(NoteKind.MULTIPLEXED, text))
         notes += [
-            f"{group} went backwards {progress.backward} times, which adds nothing"
+            Note(NoteKind.SUSPECT, f"went backwards {progress.backward} times, which adds nothing", str(group))
             for group, progress in self._progress.items()
             if progress.backward
         ]
@@ -130,11 +132,8 @@ class TrafficLog:
         return statistics.median(self._durations_ns) / 1e3 if self._durations_ns else None
 
 
-def _by_reason(series: dict[str, Unavailable], what: str) -> list[str]:
+def _by_reason(series: dict[str, Unavailable], kind: NoteKind = NoteKind.NOT_AVAILABLE, what: str = "") -> list[Note]:
     reasons: dict[Unavailable, list[str]] = {}
     for name, why in series.items():
         reasons.setdefault(why, []).append(name)
-    return [
-        f"{', '.join(names)} {what}: {why.reason}" + (f" ({why.remedy})" if why.remedy else "")
-        for why, names in reasons.items()
-    ]
+    return [Note(kind, f"{what}{why.reason}", ", ".join(names), why.remedy) for why, names in reasons.items()]

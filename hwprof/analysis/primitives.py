@@ -19,7 +19,6 @@ from hwprof.analysis.attribution import leaf_spans, whole_spans
 from hwprof.analysis.implementations import fallback, knowledge
 from hwprof.analysis.reorders import tensors
 
-COLLECTOR: Final = "onednn_verbose"
 CLOCK: Final = "onednn"
 
 BY_LAYER: Final = {

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
+from dataclasses import dataclass, field
+
+from hwprof.unavailable import Unavailable
 
 
-class Missing(msgspec.Struct, frozen=True):
+@dataclass(frozen=True)
+class Missing(Unavailable):
     """Something that was not measured, why, and what would change it (if that is known)."""
 
-    what: str
-    reason: str
-    remedy: str | None = None
+    what: str = field(kw_only=True)

@@ -11,7 +11,8 @@ import polars as pl
 from hwprof.analysis import primitives
 from hwprof.analysis.implementations import knowledge
 from hwprof.analysis.reorders import REORDER
-from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.run.details import PrimitivesDetail
+from hwprof.run.manifest import PassRecord
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
@@ -24,7 +25,7 @@ class Reported:
     """The pass in which oneDNN reported, and what that tells."""
 
     record: PassRecord
-    detail: dict[str, Any]  # the collector's
+    detail: PrimitivesDetail
     error_ns: int  # of its clock
     found: primitives.Primitives
 
@@ -49,24 +50,25 @@ def reported_primitives(analysis: RunAnalysis) -> Reported | None:
     """The first completed pass in which oneDNN reported; None where it did in none. The collector's record says why, as
     for every collector."""
     for record in analysis.run.completed_passes():
-        collector = _collector(record)
+        detail = _detail(record)
         clock = next((clock for clock in record.clocks if clock.name == primitives.CLOCK), None)
-        if collector is None or clock is None:
+        if detail is None or clock is None:
             continue
         found = primitives.analyse(
             analysis.of_pass("primitives", record),
             analysis.of_pass("spans", record),
             analysis.modules,
             clock.error_ns,
-            collector.detail.get("machine_flags", ()),
-            collector.detail.get("restricted_to", collector.detail.get("held_to")),  # held_to: earlier runs
+            detail.machine_flags,
+            detail.restricted_to,
         )
-        return Reported(record, collector.detail, clock.error_ns, found)
+        return Reported(record, detail, clock.error_ns, found)
     return None
 
 
-def _collector(record: PassRecord) -> CollectorRecord | None:
-    return next((one for one in record.collectors if one.name == primitives.COLLECTOR and one.state == "ran"), None)
+def _detail(record: PassRecord) -> PrimitivesDetail | None:
+    found = (collector.detail_as(PrimitivesDetail) for collector in record.collectors if collector.state == "ran")
+    return next((detail for detail in found if detail is not None), None)
 
 
 def _summed(rows: pl.DataFrame, keys: list[str], sums: tuple[str, ...], whole_ns: int) -> Iterator[dict[str, Any]]:

@@ -18,13 +18,11 @@ from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.samples import FEW_SAMPLES
+from hwprof.run.details import InstrumentedDetail, SamplingDetail
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import empty
 
 UNKNOWN: Final = "[unknown]"
-REFERENCE_GHZ: Final = "reference_ghz"
-"""Where a collector's detail says in which cycles the machine's time is counted."""
-
 LEAST_SHARE: Final = 0.01
 """Kernels and operators with less of a layer's processor time are not listed; the run's ``samples.parquet`` has all."""
 
@@ -55,9 +53,10 @@ class SampledPass:
     threads: int | None  # that the workload has
 
     @property
-    def detail(self) -> dict[str, Any]:
-        """What the sampler says of this pass."""
-        return next((dict(said.detail) for said in self.record.collectors if said.name == "sampler"), {})
+    def detail(self) -> SamplingDetail | None:
+        """How the samples were taken."""
+        found = (collector.detail_as(SamplingDetail) for collector in self.record.collectors)
+        return next((detail for detail in found if detail is not None), None)
 
     @cached_property
     def measured(self) -> bool:
@@ -229,7 +228,8 @@ def _if_enough(*names: str) -> list[pl.Expr]:
 
 
 def _reference_ghz(record: PassRecord) -> float | None:
-    return next((said.detail[REFERENCE_GHZ] for said in record.collectors if REFERENCE_GHZ in said.detail), None)
+    found = (collector.detail_as(InstrumentedDetail) for collector in record.collectors)
+    return next((detail.reference_ghz for detail in found if detail is not None), None)
 
 
 def _lists(frame: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -10,9 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from hwprof.cli import collector_options
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.collector import registry
 from hwprof.errors import FullDiskError, HwprofError, UsageError, is_full_disk
+from hwprof.run.roles import Role
 
 if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
@@ -28,15 +30,21 @@ def _names(text: str, what: str) -> list[str]:
     return names
 
 
-def _collector_switches(function: Any) -> Any:
-    """``--no-NAME`` for every registered collector."""
-    for name in reversed(registry.names()):
-        flag = f"--no-{name.replace('_', '-')}"
-        function = click.option(flag, f"no_{name}", is_flag=True, help=f"Leave the collector {name} out.")(function)
-    return function
+def _counters_help() -> str:
+    """Who there is to count, by what the collectors declare."""
+    counters = [declared for declared in registry.declarations() if declared.role is Role.COUNTER]
+    sharing = [declared.name for declared in counters if not declared.own_passes]
+    alone = [declared.name for declared in counters if declared.own_passes]
+    auto = ", ".join(declared.name for declared in counters if declared.preferred)
+    fallback = "".join(f", and {declared.name} where there is no PMU" for declared in counters if declared.fallback)
+    return (
+        f"Who counts: {', '.join(sharing)}, several side by side. In passes of their own: {', '.join(alone) or 'none'}."
+        f" auto: {auto}{fallback}."
+    )
 
 
-@click.command("collect")
+@click.command("collect", cls=collector_options.GroupedCommand)
+@collector_options.declared
 @model_options
 @click.option(
     "--iterations",
@@ -48,7 +56,7 @@ def _collector_switches(function: Any) -> Any:
 @click.option("--warmup", type=click.IntRange(min=0), default=2, show_default=True, help="Iterations before that.")
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
-@_collector_switches
+@collector_options.switches
 @click.option(
     "--events",
     metavar="LIST",
@@ -59,33 +67,7 @@ def _collector_switches(function: Any) -> Any:
     default="auto",
     show_default=True,
     metavar="LIST",
-    help="Who counts: perf, papi, or both side by side (perf,papi). Beside them, in passes of their own: instrumented"
-    " (counts executed code, needs no PMU), callgrind (valgrind, SSE4.1, one thread). auto: perf, and instrumented"
-    " where there is no PMU.",
-)
-@click.option("--cache-sim", is_flag=True, help="callgrind also simulates this machine's caches: several times slower.")
-@click.option(
-    "--frequency",
-    type=click.IntRange(min=1),
-    metavar="HZ",
-    help="How often the sampler looks at each thread, in a second of its processor time. Default: 999.",
-)
-@click.option(
-    "--sample-passes",
-    metavar="LIST",
-    help="In which passes the sampler runs. Default: trace; measure,trace shows what sampling costs.",
-)
-@click.option(
-    "--cache-model",
-    is_flag=True,
-    help="Simulate this machine's caches: every memory access of the instrumented code (counter instrumented) goes"
-    " through a model, by layer and kernel. 10 to 25 times slower than the code itself, for two iterations.",
-)
-@click.option(
-    "--cache",
-    metavar="LIST",
-    help="The same with other caches, what if this ran on that processor: l1=48K/12,l2=2M/16,llc=32M/16 (size and ways;"
-    " levels left out are this machine's).",
+    help=_counters_help(),
 )
 @click.option("--user-only", is_flag=True, help="Hardware events count user code only, not the kernel's.")
 @click.option(
@@ -112,11 +94,6 @@ def collect_command(
     collectors: str | None,
     events: str | None,
     counters: str,
-    cache_sim: bool,
-    frequency: int | None,
-    sample_passes: str | None,
-    cache_model: bool,
-    cache: str | None,
     user_only: bool,
     output: Path,
     top: int,
@@ -144,20 +121,15 @@ def collect_command(
     from hwprof.session.counters import Counting
     from hwprof.session.planner import plan_passes
 
-    off = {name for name in registry.names() if options.pop(f"no_{name}")}
+    off = collector_options.switched_off(options)
+    theirs = collector_options.chosen(options, _names)
     spec = workload_spec(**options)
     check_model(spec)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
-    further: dict[str, dict[str, Any]] = {"callgrind": {"cache_sim": True}} if cache_sim else {}
-    counters_named = _names(counters, "--counters")
-    if cache_model or cache is not None:
-        counters_named.append("instrumented")
-        further["instrumented"] = {"cache_model": True, "cache": [] if cache is None else [cache]}
     counting = Counting(
-        counters=counters_named,
+        counters=[*_names(counters, "--counters"), *theirs.asked],
         events=parse(events) if events is not None else None,
         user_only=user_only,
-        further=further,
     )
     plans = plan_passes(
         registry.survey(chosen),
@@ -167,8 +139,8 @@ def collect_command(
         off=off,
         named=chosen or (),
         counting=counting,
-        options={"sampler": {"frequency": frequency}} if frequency is not None else {},
-        passes_of={"sampler": _names(sample_passes, "--sample-passes")} if sample_passes is not None else {},
+        options=theirs.options,
+        passes_of=theirs.passes_of,
     )
     run = _create(output, spec)
     with Bars() as bars:

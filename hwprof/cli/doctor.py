@@ -39,18 +39,19 @@ def doctor_command(form: str) -> None:
 
 def _of_collector(found: Surveyed) -> Finding:
     from hwprof.report.document.diagnosis import Finding
+    from hwprof.run.details import as_json
 
-    collector, availability = found.collector, found.availability
+    availability = found.availability
     return Finding(
         name=found.name,
         kind="collector",
-        what_for=collector.summary if collector else "",
+        what_for=found.declaration.summary,
         available=availability.ok,
-        passes=sorted(collector.passes) if collector else [],
-        reason=availability.reason,
-        remedy=availability.remedy,
+        passes=sorted(found.declaration.passes),
+        reason=availability.unavailable.reason if availability.unavailable else None,
+        remedy=availability.unavailable.remedy if availability.unavailable else None,
         notes=list(availability.notes),
-        detail=availability.detail,
+        detail=as_json(availability.detail),
     )
 
 
@@ -63,6 +64,6 @@ def _of_requirement(requirement: Requirement) -> Finding:
         what_for=requirement.serves,
         available=requirement.found is not None,
         version=requirement.found,
-        reason=requirement.reason,
-        remedy=requirement.remedy,
+        reason=requirement.unavailable.reason if requirement.unavailable else None,
+        remedy=requirement.unavailable.remedy if requirement.unavailable else None,
     )

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from hwprof.collector.registry import Surveyed
     from hwprof.hardware.countable import Countable
     from hwprof.report.document.events import EventList
     from hwprof.run.manifest import Machine
@@ -87,22 +88,21 @@ def _of_processor(processor: str, names: tuple[str, ...], everything: bool) -> E
 
 
 def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
-    from hwprof.collector import registry
     from hwprof.hardware import machine, probing
-    from hwprof.unavailable import Unavailable
+    from hwprof.run.details import CountingDetail
 
-    (perf,) = registry.survey(["perf"])
-    told = {name: Unavailable(**why) for name, why in perf.availability.detail.get("unavailable_events", {}).items()}
-    none_at_all = None
-    if not perf.availability.ok:
-        none_at_all = Unavailable(perf.availability.reason or "perf events do not work here", perf.availability.remedy)
-    elif not perf.availability.detail.get("hardware"):
-        none_at_all = told.get("cycles")
+    counter = _preferred()
+    detail, why = counter.availability.detail, counter.availability.unavailable
+    counted = detail if isinstance(detail, CountingDetail) else CountingDetail()
+    reported = counted.unavailable
+    none_at_all = why
+    if why is None and not counted.hardware:
+        none_at_all = reported.get("cycles")
 
     def why_not(countable: Countable) -> Unavailable | None:
-        if none_at_all is not None and (countable.kind == "hardware" or not perf.availability.ok):
+        if none_at_all is not None and (countable.kind == "hardware" or why is not None):
             return none_at_all
-        return told.get(countable.name) or probing.why_not(countable)
+        return reported.get(countable.name) or probing.why_not(countable)
 
     listed = _listed(machine.describe(), machine.ROOT, names, everything, why_not, none_at_all)
     if none_at_all is not None:
@@ -110,19 +110,28 @@ def _of_this_machine(names: tuple[str, ...], everything: bool) -> EventList:
     return listed
 
 
+def _preferred() -> Surveyed:
+    """The counter that counts unless the user asks for another one."""
+    from hwprof.collector import registry
+
+    names = [declared.name for declared in registry.declarations() if declared.preferred]
+    if not names:
+        raise HwprofError("no counter is installed that could be asked", "reinstall hwprof")
+    return registry.survey(names)[0]
+
+
 def _without_pmu() -> list[str]:
     """What counts where hardware events are not available."""
     from hwprof.collector import registry
-    from hwprof.session.counters import FALLBACK
-    from hwprof.unavailable import explain
 
-    if FALLBACK not in registry.names():
-        return []
-    (found,) = registry.survey([FALLBACK])
-    if found.availability.ok:
-        return [f"without a PMU, hwprof collect gives CPI by layer from the counter {FALLBACK}"]
-    why = explain(found.availability.reason or "no reason given", found.availability.remedy)
-    return [f"the counter {FALLBACK}, which needs no PMU, is not available: {why}"]
+    notes = []
+    for found in registry.survey([declared.name for declared in registry.declarations() if declared.fallback]):
+        if found.availability.unavailable is None:
+            notes.append(f"without a PMU, hwprof collect gives CPI by layer from the counter {found.name}")
+        else:
+            why = found.availability.unavailable
+            notes.append(f"the counter {found.name}, which needs no PMU, is not available: {why.explanation}")
+    return notes
 
 
 def _listed(

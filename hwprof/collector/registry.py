@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from hwprof.collector.contract import Availability, Collector
-from hwprof.errors import UsageError
+from hwprof.collector.declaration import Declaration, Place
+from hwprof.errors import HwprofError, UsageError
+
+if TYPE_CHECKING:  # the command line lists collectors without their code
+    from hwprof.collector.contract import Availability, Collector
 
 GROUP: Final = "hwprof.collectors"
 
@@ -24,33 +28,82 @@ def names() -> list[str]:
     return list(_entry_points())
 
 
-def create(name: str) -> Collector:
-    """A new instance; raises ``UsageError`` for an unknown name, and whatever a broken collector raises."""
+@cache
+def declaration(name: str) -> Declaration:
+    """What is known of a collector; raises ``UsageError`` for an unknown name, and whatever a broken one raises."""
     entry = _entry_points().get(name)
     if entry is None:
         raise UsageError(f"no collector is called {name!r}", f"one of {', '.join(names())}")
-    collector: Collector = entry.load()()
-    return collector
+    declared = entry.load()
+    if not isinstance(declared, Declaration):
+        raise HwprofError(f"{entry.value} is no declaration", "register a hwprof.collector.declaration.Declaration")
+    if declared.name != name:
+        raise HwprofError(f"the collector {declared.name} is registered as {name}", "give both the same name")
+    return declared
+
+
+@cache
+def declarations() -> list[Declaration]:
+    """All that can be read; a broken one costs nobody else anything, and ``survey`` says what is wrong with it."""
+    found = []
+    for name in names():
+        try:
+            found.append(declaration(name))
+        except Exception:  # a third party's code may fail in any way
+            continue
+    return found
+
+
+def create(name: str) -> Collector:
+    """A new instance; raises ``UsageError`` for an unknown name, and whatever a broken collector raises."""
+    return implementation(declaration(name))()
+
+
+@cache
+def implementation(declared: Declaration) -> type[Collector]:
+    """The class, checked. Raises ``ContractError`` where it breaks the contract."""
+    from hwprof.collector import registration
+
+    module, _, name = declared.implementation.partition(":")
+    return registration.check(declared, getattr(import_module(module), name, None))
 
 
 @dataclass(frozen=True)
 class Surveyed:
     """A collector and whether it works here."""
 
-    name: str
+    declaration: Declaration
     collector: Collector | None  # None: it could not even be made
     availability: Availability
 
+    @property
+    def name(self) -> str:
+        """The collector's."""
+        return self.declaration.name
+
+    def not_here(self) -> HwprofError:
+        """The error where it was asked for by name and does not work."""
+        why = self.availability.unavailable
+        reason, remedy = (why.reason, why.remedy) if why is not None else ("no reason given", None)
+        return HwprofError(f"{self.name} does not work here: {reason}", remedy)
+
 
 def survey(chosen: Iterable[str] | None = None) -> list[Surveyed]:
-    """Every collector (or the chosen ones) with its availability; a broken one is unavailable, with its error."""
+    """Every collector (or the chosen ones) with its availability, preferred ones first and fallbacks last; a broken one
+    is unavailable, with its error."""
+    from hwprof.collector.contract import Availability
+
     found = []
     for name in names() if chosen is None else chosen:
+        declared = Declaration(name=name, summary="", implementation="", place=Place.EXTERNAL)
         try:
+            declared = declaration(name)
             collector = create(name)
-            found.append(Surveyed(name, collector, collector.availability()))
+            found.append(Surveyed(declared, collector, collector.availability()))
         except UsageError:
             raise
+        except HwprofError as error:
+            found.append(Surveyed(declared, None, Availability.no(f"it is broken: {error.message}", error.remedy)))
         except Exception as error:  # a third party's collector may fail in any way; the rest goes on without it
-            found.append(Surveyed(name, None, Availability(False, f"it is broken: {type(error).__name__}: {error}")))
-    return found
+            found.append(Surveyed(declared, None, Availability.no(f"it is broken: {type(error).__name__}: {error}")))
+    return sorted(found, key=lambda one: (not one.declaration.preferred, one.declaration.fallback))

@@ -1,4 +1,4 @@
-"""run.json: what ran, where, how, and what each collector has to say for itself."""
+"""run.json: what ran, where, how, and what each collector reports beside its rows."""
 
 from __future__ import annotations
 
@@ -6,7 +6,13 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-SCHEMA_VERSION: Final = 1
+from hwprof.run import details, upgrade
+from hwprof.run.details import DetailT
+from hwprof.run.notes import Note
+from hwprof.run.roles import Role
+from hwprof.unavailable import Unavailable
+
+SCHEMA_VERSION: Final = 2
 """Of the run directory: the manifest and the tables."""
 
 PassStatus = Literal["running", "completed", "failed", "interrupted"]
@@ -93,8 +99,23 @@ class CollectorRecord(msgspec.Struct, kw_only=True):
     state: CollectorState
     reason: str | None = None  # why it is unavailable, off or failed
     remedy: str | None = None  # the command that would make it available
-    notes: list[str] = []
-    detail: dict[str, Any] = {}
+    role: Role = Role.OTHER
+    options: dict[str, Any] = {}  # those that it was given
+    notes: list[Note] = []
+    detail: dict[str, Any] = {}  # a ``details.Detail`` as JSON: a third party's own as well
+
+    @property
+    def unavailable(self) -> Unavailable | None:
+        """Why it is unavailable, off or failed; None where it ran."""
+        if self.reason is None:
+            return None if self.state == "ran" else Unavailable("no reason given", self.remedy)
+        return Unavailable(self.reason, self.remedy)
+
+    def detail_as(self, kind: type[DetailT]) -> DetailT | None:
+        """What it reports of its data, where that is of this kind. Raises ``msgspec.ValidationError``."""
+        if self.detail.get("kind") != kind.__struct_config__.tag:
+            return None
+        return msgspec.convert(self.detail, kind)
 
 
 class IterationRecord(msgspec.Struct, frozen=True):
@@ -199,5 +220,11 @@ def encode(manifest: Manifest) -> bytes:
 
 
 def decode(data: bytes) -> Manifest:
-    """The manifest from JSON; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
-    return msgspec.json.decode(data, type=Manifest)
+    """The manifest from JSON, of this version or of an older one; raises ``msgspec.DecodeError`` or
+    ``msgspec.ValidationError``."""
+    raw = msgspec.json.decode(data)
+    manifest = msgspec.convert(upgrade.upgraded(raw), Manifest, strict=True)
+    for record in manifest.passes:
+        for collector in record.collectors:
+            details.check(collector.detail)
+    return manifest

@@ -6,16 +6,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from hwprof.collector.contract import Choosing, EdgeCounter, OwnPasses
 from hwprof.collector.registry import Surveyed
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import UsageError
+from hwprof.run.roles import Role
 
 AUTO: Final = "auto"
-PREFERRED: Final = "perf"
-"""The counting collector that ``auto`` stands for."""
-
-FALLBACK: Final = "instrumented"
-"""The one that ``auto`` adds where ``PREFERRED`` lacks something on this machine."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +37,13 @@ class Counters:
 
 
 def is_counter(found: Surveyed) -> bool:
-    """Whether it is a source of counts; one that could not even be made is taken for what it is called."""
-    return isinstance(found.collector, EdgeCounter) or (found.collector is None and found.name in (PREFERRED, FALLBACK))
+    """Whether it is a source of counts."""
+    return found.declaration.role is Role.COUNTER
 
 
 def has_own_passes(found: Surveyed) -> bool:
-    """Whether it counts in passes of its own, beside whoever else counts."""
-    return isinstance(found.collector, OwnPasses) or (found.collector is None and found.name == FALLBACK)
+    """Whether it runs in passes of its own only."""
+    return found.declaration.own_passes
 
 
 def choose_counters(
@@ -61,11 +56,13 @@ def choose_counters(
     sharing = [name for name in asked if name in candidates and not has_own_passes(candidates[name])]
     if AUTO in counting.counters or not sharing:
         usual = [name for name in candidates if name in named and not has_own_passes(candidates[name])]
-        sharing += [name for name in usual or [PREFERRED] if name in candidates]
+        sharing += usual or [name for name, found in candidates.items() if found.declaration.preferred]
     alone = [name for name in asked if name not in sharing]
-    unasked = []
-    if AUTO in counting.counters and FALLBACK not in alone and _needs_fallback(candidates, sharing, off):
-        alone, unasked = [FALLBACK, *alone], [FALLBACK]
+    unasked: list[str] = []
+    if AUTO in counting.counters and _lacking(candidates, sharing, off):
+        fallbacks = [name for name, found in candidates.items() if found.declaration.fallback and name not in off]
+        unasked = [name for name in fallbacks if name not in alone]
+        alone = [*unasked, *alone]
     sharing = list(dict.fromkeys(sharing))
     options = _options([*sharing, *alone], counting)
     if len(sharing) == 1:
@@ -98,14 +95,12 @@ def _require(name: str, candidates: Mapping[str, Surveyed], off: Collection[str]
     if name in off:
         raise UsageError(f"--counters {name} and --no-{name} contradict each other")
     if not found.availability.ok:
-        raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
+        raise found.not_here()
 
 
-def _needs_fallback(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]) -> bool:
-    """Whether those who count leave a gap on this machine that the fallback would fill, and it was not switched off.
-    One that does not work is chosen all the same: the run's record says why."""
-    if FALLBACK not in candidates or FALLBACK in off:
-        return False
+def _lacking(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: Collection[str]) -> bool:
+    """Whether those who count leave a gap on this machine that a fallback would fill. One that does not work is chosen
+    all the same: the run's record says why."""
     found = [candidates[name].availability for name in sharing if name not in off]
     return not any(availability.ok and availability.lacks is None for availability in found)
 
@@ -124,7 +119,7 @@ def _listening(candidates: Mapping[str, Surveyed], sharing: Sequence[str], off: 
     """Those that can be told what to count."""
     found = {name: candidates[name] for name in sharing if name not in off}
     if not found:
-        raise UsageError("--events: no counter in this run", "leave --events out, or --no-perf")
+        raise UsageError("--events: no counter in this run", "leave --events out")
     return found
 
 
@@ -135,7 +130,8 @@ def _shares(counters: Mapping[str, Surveyed], events: Sequence[str]) -> dict[str
         refusals = []
         for name, found in counters.items():
             try:
-                _check_options(found.collector, {"events": [event]})
+                if found.collector is not None:
+                    found.collector.check_options({"events": [event]})
             except UsageError as refusal:
                 refusals.append(refusal)
             else:
@@ -143,8 +139,3 @@ def _shares(counters: Mapping[str, Surveyed], events: Sequence[str]) -> dict[str
         if refusals and len(refusals) == len(counters):
             raise refusals[0]
     return shares
-
-
-def _check_options(collector: object, options: dict[str, Any]) -> None:
-    if isinstance(collector, Choosing):
-        collector.check_options(options)

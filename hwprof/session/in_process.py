@@ -9,10 +9,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hwprof.collector import registry
-from hwprof.collector.contract import Collected, Collector, EdgeCounter, OwnIterations, PassContext
-from hwprof.errors import HwprofError
+from hwprof.collector.contract import Collected, Collector, PassContext, counts_at_edges
 from hwprof.run.manifest import CollectorRecord
+from hwprof.session.failure import failure
 from hwprof.session.messages import Order
+from hwprof.session.plan import CollectorPlan
 
 
 class RunningCollectors:
@@ -21,11 +22,13 @@ class RunningCollectors:
 
     def __init__(self) -> None:
         self.running: dict[str, Collector] = {}
-        self.records: list[CollectorRecord] = []
+        self.records: list[CollectorRecord] = []  # of those that failed
+        self.plans: dict[str, CollectorPlan] = {}
 
     def start(self, order: Order, step: Callable[[], None]) -> None:
         """Starts those of the plan. ``step`` is what a slow pass's collector calls at each leaf layer's end."""
         for planned in (*order.plan.in_process, *order.plan.launcher):
+            self.plans[planned.name] = planned
             raw = Path(order.folder) / planned.name
             context = PassContext(
                 pass_name=order.plan.name,
@@ -41,20 +44,19 @@ class RunningCollectors:
                 collector.start(context)
                 self.running[planned.name] = collector
 
-    def counters(self) -> list[EdgeCounter]:
+    def counters(self) -> list[Collector]:
         """Those that read counters at span edges."""
-        return [collector for collector in self.running.values() if isinstance(collector, EdgeCounter)]
+        return [collector for collector in self.running.values() if counts_at_edges(collector)]
 
     def stop(self, iterate: Callable[[str], None] = lambda name: None) -> dict[str, Collected]:
         """Stops all; what each handed over. ``iterate`` is one more iteration, done for a collector (its name) that
         looks only when the others have stopped, as often as it wants."""
         collected = {}
-        for name, collector in sorted(self.running.items(), key=lambda item: isinstance(item[1], OwnIterations)):
+        for name, collector in sorted(self.running.items(), key=lambda item: item[1].own_iterations > 0):
             with self.guard(name):
-                if isinstance(collector, OwnIterations):
-                    for _ in range(collector.own_iterations):
-                        with collector.own_iteration():
-                            iterate(name)
+                for _ in range(collector.own_iterations):
+                    with collector.own_iteration():
+                        iterate(name)
                 collected[name] = collector.stop()
         return collected
 
@@ -65,11 +67,4 @@ class RunningCollectors:
             yield
         except Exception as error:  # whatever a collector does wrong costs its own data only
             traceback.print_exc()
-            self.records.append(failure(name, error))
-
-
-def failure(name: str, error: Exception) -> CollectorRecord:
-    """What the manifest says of a collector that failed, in the worker or outside of it."""
-    if isinstance(error, HwprofError):
-        return CollectorRecord(name=name, state="failed", reason=error.message, remedy=error.remedy)
-    return CollectorRecord(name=name, state="failed", reason=f"{type(error).__name__}: {error}")
+            self.records.append(failure(self.plans.get(name, CollectorPlan(name)), error))

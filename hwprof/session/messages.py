@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 from collections import deque
+from enum import Enum
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -14,9 +15,21 @@ from hwprof.run.manifest import PassRecord, WorkloadRecord
 from hwprof.session.plan import PassPlan
 from hwprof.workload.spec import WorkloadSpec
 
-WORK_BEGINS: Final = "warming up"
-WORK_ENDS: Final = "gathering"
-"""The phases before the first iteration and after the last one: between them lies what is measured."""
+
+class Phase(Enum):
+    """What a pass is doing; the value is what the user reads. Between warming up and collecting results lies what is
+    measured."""
+
+    IMPORTING = "importing torch"
+    BUILDING = "building the model"
+    WARMING_UP = "warming up"
+    STARTING = "starting collectors"
+    MEASURING = "measuring"
+    COLLECTING = "collecting results"
+    DESCRIBING = "describing layers"
+    READING = "reading what was counted"
+    HALTING = "keeping the layers done; Ctrl-C again: not even these"
+    KEEPING = "keeping"
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,10 +52,10 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
         return msgspec.json.decode(path.read_bytes(), type=cls)
 
 
-class Phase(msgspec.Struct, frozen=True, tag="phase"):
+class PhaseBegins(msgspec.Struct, frozen=True, tag="phase"):
     """A new phase begins; ``total`` steps are expected where that is known."""
 
-    text: str
+    phase: Phase
     total: int | None = None
 
 
@@ -75,7 +88,7 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     interrupted: str | None = None  # how far it came, where it was told to stop
 
 
-Message: TypeAlias = Phase | Step | Built | Failed | Finished
+Message: TypeAlias = PhaseBegins | Step | Built | Failed | Finished
 
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 

@@ -7,12 +7,14 @@ from collections.abc import Mapping
 
 import polars as pl
 
-from hwprof.collector.contract import Collected, Collector, EdgeCounter, KernelCounter
-from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.collector.contract import Collected, Collector, counts_at_edges
+from hwprof.run.manifest import PassRecord
+from hwprof.run.notes import Note, NoteKind
 from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.plan import uncounted_notes
 from hwprof.session.recorder import SpanRecorder
+from hwprof.session.results import PassResults
 
 
 def gather(
@@ -27,39 +29,28 @@ def gather(
     ``cpu_times`` is the process's CPU time of each iteration in nanoseconds.
     """
     spans = recorder.table(os.getpid())
-    parts = {"spans": [spans], "counts": [_process_cpu_time(spans, cpu_times), _windows(recorder)]}
+    results = PassResults(record, lambda: spans)
+    results.add("spans", spans)
+    results.add("counts", _process_cpu_time(spans, cpu_times))
+    results.add("counts", _windows(recorder))
     for name, result in collected.items():
         with collectors.guard(name):
-            rows = _rows(collectors.running[name], result, record, recorder)
-            for table, frame in rows.items():
-                placed = place(frame, spans, sum(part.height for part in parts["spans"])) if table == "spans" else frame
-                parts.setdefault(table, []).append(placed)
-            record.events += result.events
-            record.metrics += result.metrics
-            record.clocks += result.clocks
-            collectors.records.append(CollectorRecord(name=name, state="ran", notes=result.notes, detail=result.detail))
-    record.collectors = collectors.records
-    return {
-        table: pl.concat(frames, how="diagonal_relaxed").with_columns(pl.lit(record.name).alias("pass"))
-        for table, frames in parts.items()
-    }
+            _count(collectors.running[name], result, record, recorder)
+            results.keep(collectors.plans[name], result)
+    record.collectors += collectors.records
+    return results.tables()
 
 
-def _rows(
-    collector: Collector, result: Collected, record: PassRecord, recorder: SpanRecorder
-) -> dict[str, pl.DataFrame]:
-    if not isinstance(collector, EdgeCounter):
-        return result.tables
-    sets = collector.event_sets()
-    result.notes += uncounted_notes(record.name, record.iterations, sets)
+def _count(collector: Collector, result: Collected, record: PassRecord, recorder: SpanRecorder) -> None:
+    """What a counter's edges come to is added to its result."""
+    if not counts_at_edges(collector):
+        return
+    result.notes += uncounted_notes(record.name, record.iterations, collector.event_sets())
     if recorder.calling_threads() > 1:
-        result.notes.append(
-            f"layers were called from {recorder.calling_threads()} threads: layers that overlap in time"
-            " share their counts"
-        )
+        text = "layers that overlap in time share their counts"
+        result.notes.append(Note(NoteKind.SUSPECT, text, f"layers called from {recorder.calling_threads()} threads"))
     spans = recorder.counted_spans()
-    kernels = collector.kernel_tables(spans) if isinstance(collector, KernelCounter) else {}
-    return {**result.tables, **kernels, "counts": collector.counts(spans)}
+    result.tables = {**result.tables, **collector.kernel_tables(spans), "counts": collector.counts(spans)}
 
 
 def _windows(recorder: SpanRecorder) -> pl.DataFrame:
@@ -93,16 +84,3 @@ def _process_cpu_time(spans: pl.DataFrame, cpu_times: Mapping[int, int]) -> pl.D
         running_ns=duration_ns,
         provenance=pl.lit("measured"),
     )
-
-
-def place(frame: pl.DataFrame, spans: pl.DataFrame, first: int) -> pl.DataFrame:
-    """A collector's spans, numbered from ``first`` on, with the iteration that each begins in by time (-1: none)."""
-    iterations = spans.filter(pl.col("kind") == "iteration").select("iteration", "warmup", "begin_ns", until="end_ns")
-    bare = frame.drop("iteration", "warmup", "span", strict=False).sort("begin_ns")
-    placed = bare.join_asof(iterations.sort("begin_ns"), on="begin_ns", strategy="backward")
-    inside = pl.col("begin_ns") < pl.col("until")
-    return placed.with_columns(
-        pl.when(inside).then("iteration").otherwise(-1).alias("iteration"),
-        (inside.fill_null(False) & pl.col("warmup").fill_null(False)).alias("warmup"),
-        pl.int_range(first, first + frame.height).alias("span"),
-    ).drop("until")

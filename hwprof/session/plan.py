@@ -7,11 +7,10 @@ from typing import Any, Final
 
 import msgspec
 
+from hwprof.collector.declaration import MEASURE, TRACE
 from hwprof.run.manifest import CollectorRecord, IterationRecord
-
-MEASURE: Final = "measure"
-TRACE: Final = "trace"
-KNOWN_PASSES: Final = (MEASURE, TRACE)
+from hwprof.run.notes import Note, NoteKind
+from hwprof.run.roles import Role
 
 COUNTED_SHARE: Final = 10
 """Counting a small model's layers costs up to a tenth of their time (an interrupt for every worker that spins), timing
@@ -30,6 +29,7 @@ class CollectorPlan(msgspec.Struct, frozen=True):
 
     name: str
     options: dict[str, Any] = {}
+    role: Role = Role.OTHER
 
 
 class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -102,13 +102,14 @@ def uncounted_sets(records: Sequence[IterationRecord], event_sets: int) -> list[
     return [number for number in range(event_sets) if number not in seen]
 
 
-def uncounted_notes(pass_name: str, records: Sequence[IterationRecord], sets: Sequence[Sequence[str]]) -> list[str]:
-    """What to say of the event ``sets`` for which no iteration of a pass counted layers. The trace pass has few
+def uncounted_notes(pass_name: str, records: Sequence[IterationRecord], sets: Sequence[Sequence[str]]) -> list[Note]:
+    """What to report of the event ``sets`` for which no iteration of a pass counted layers. The trace pass has few
     iterations, whatever the user asks for."""
     missing = uncounted_sets(records, len(sets))
     if missing and pass_name == TRACE:
-        return [f"{len(missing)} of {len(sets)} event sets had no turn: pass {MEASURE} has the iterations for counting"]
+        text = f"{len(missing)} of {len(sets)} event sets had no turn: pass {MEASURE} has the iterations for counting"
+        return [Note(NoteKind.INCOMPLETE, text)]
     return [
-        f"too few iterations to count per layer: {', '.join(sets[number])} (more with --iterations)"
+        Note(NoteKind.INCOMPLETE, "too few iterations to count per layer", ", ".join(sets[number]), "--iterations")
         for number in missing
     ]

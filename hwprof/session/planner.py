@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 import msgspec
 
-from hwprof.collector.contract import Choosing, HoldingCounters, OwnPass, OwnPasses, Place, Preparing
+from hwprof.collector.contract import OwnPass
+from hwprof.collector.declaration import MEASURE, SHARED_PASSES, Place
 from hwprof.collector.registry import Surveyed
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import UsageError
 from hwprof.run.manifest import CollectorRecord
 from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
-from hwprof.session.plan import IDLE_S, KNOWN_PASSES, MEASURE, CollectorPlan, PassPlan
+from hwprof.session.plan import IDLE_S, CollectorPlan, PassPlan
+from hwprof.unavailable import Unavailable
 
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
@@ -31,22 +34,22 @@ def plan_passes(
     passes_of: Mapping[str, Collection[str]] | None = None,
 ) -> list[PassPlan]:
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
-    the user does not want, ``named`` those that the user listed. Of collectors that count nothing: ``options`` by name,
-    and ``passes_of``, where one is to run in others than its own.
+    the user does not want, ``named`` those that the user listed. ``options`` by collector, and ``passes_of``, where
+    one is to run in others than its own.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
     ``HwprofError`` where a counter that was asked for by name, or a collector with options, does not work.
     """
     for name in passes:
-        if name not in KNOWN_PASSES:
-            raise UsageError(f"no pass is called {name!r}", f"one of {', '.join(KNOWN_PASSES)}")
+        if name not in SHARED_PASSES:
+            raise UsageError(f"no pass is called {name!r}", f"one of {', '.join(SHARED_PASSES)}")
     if len(set(passes)) != len(passes):
         raise UsageError("--passes names a pass twice")
-    counters = choose_counters(surveyed, off, named, counting or Counting())
+    counting, further = _apart(surveyed, counting or Counting(), options or {})
+    counters = choose_counters(surveyed, off, named, counting)
     if MEASURE not in passes:
         counters = counters.without_unasked()
     taking_part = [found for found in surveyed if not is_counter(found) or found.name in counters.options]
-    further = options or {}
     _check(further, surveyed, off)
     where = _Where(passes_of or {}, passes)
     all_options = {**counters.options, **further}
@@ -56,6 +59,16 @@ def plan_passes(
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
     return shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+
+
+def _apart(
+    surveyed: Sequence[Surveyed], counting: Counting, options: Mapping[str, dict[str, Any]]
+) -> tuple[Counting, dict[str, dict[str, Any]]]:
+    """The options of counters, as a part of what the user wants counted, and those of all others."""
+    counters = {found.name for found in surveyed if is_counter(found)}
+    theirs = {name: given for name, given in options.items() if name in counters}
+    others = {name: given for name, given in options.items() if name not in counters}
+    return replace(counting, further={**counting.further, **theirs}), others
 
 
 class _Where:
@@ -73,7 +86,7 @@ class _Where:
         """Whether it runs in that pass; a broken one says nothing, and is missed in all."""
         if found.collector is None:
             return True
-        return name in self._passes_of.get(found.name, found.collector.passes)
+        return name in self._passes_of.get(found.name, found.declaration.passes)
 
 
 def _check(options: Mapping[str, dict[str, Any]], surveyed: Sequence[Surveyed], off: Collection[str]) -> None:
@@ -83,19 +96,18 @@ def _check(options: Mapping[str, dict[str, Any]], surveyed: Sequence[Surveyed], 
         if found is None or name in off:
             raise UsageError(f"--{', --'.join(given)}: the collector {name} does not run")
         if not found.availability.ok:
-            raise HwprofError(f"{name} does not work here: {found.availability.reason}", found.availability.remedy)
-        collector: object = found.collector
-        if isinstance(collector, Choosing):
-            collector.check_options(given)
+            raise found.not_here()
+        if found.collector is not None:
+            found.collector.check_options(given)
 
 
 def _own_plans(found: Surveyed, counters: Counters, iterations: int, warmup: int) -> list[PassPlan]:
     """The passes of a counter that needs its own; none where it does not work."""
-    collector: object = found.collector
-    if not isinstance(collector, OwnPasses) or not found.availability.ok:
+    if found.collector is None or not found.availability.ok:
         return []
     options, asked = counters.options[found.name], found.name not in counters.unasked
-    return [_own_plan(own, found, iterations, warmup, options, asked=asked) for own in collector.own_passes(options)]
+    own_passes = found.collector.own_passes(options)
+    return [_own_plan(own, found, iterations, warmup, options, asked=asked) for own in own_passes]
 
 
 def _plan(
@@ -118,17 +130,18 @@ def _plan(
         if has_own_passes(found) or not where.runs(found, name):
             continue
         if found.name in off:
-            left_out.append(CollectorRecord(name=found.name, state="off", reason="switched off"))
+            left_out.append(
+                CollectorRecord(name=found.name, state="off", reason="switched off", role=found.declaration.role)
+            )
         elif found.collector is None or not found.availability.ok:
             left_out.append(_unavailable(found))
         else:
-            places = in_process if found.collector.place is Place.IN_PROCESS else external
-            places.append(CollectorPlan(found.name, options.get(found.name, {})))
-            if isinstance(found.collector, Preparing):
-                environment |= found.collector.worker_environment()
-            if isinstance(found.collector, HoldingCounters) and found.collector.holds_counters():
+            places = in_process if found.declaration.place is Place.IN_PROCESS else external
+            places.append(_planned(found, options.get(found.name, {})))
+            environment |= found.collector.worker_environment()
+            if found.collector.holds_counters():
                 holder = found.name
-            if found.collector.wants_idle:
+            if found.declaration.wants_idle:
                 idle_s = IDLE_S
     if holder is not None:
         in_process = [_with_holder(planned, holder) if planned.name in counting else planned for planned in in_process]
@@ -145,21 +158,27 @@ def _plan(
     )
 
 
+def _planned(found: Surveyed, given: Mapping[str, Any]) -> CollectorPlan:
+    return CollectorPlan(found.name, {**found.declaration.defaults(), **given}, found.declaration.role)
+
+
 def _with_holder(planned: CollectorPlan, holder: str) -> CollectorPlan:
     return msgspec.structs.replace(planned, options={**planned.options, "counters_held_by": holder})
 
 
 def _unavailable(found: Surveyed) -> CollectorRecord:
-    availability = found.availability
-    return CollectorRecord(name=found.name, state="unavailable", reason=availability.reason, remedy=availability.remedy)
+    why = found.availability.unavailable or Unavailable("no reason given")
+    return CollectorRecord(
+        name=found.name, state="unavailable", reason=why.reason, remedy=why.remedy, role=found.declaration.role
+    )
 
 
 def _own_plan(
     own: OwnPass, found: Surveyed, iterations: int, warmup: int, options: dict[str, Any], *, asked: bool
 ) -> PassPlan:
     """A pass for one collector, or its companion."""
-    collectors = (CollectorPlan(found.name, options),) if own.collecting else ()
-    place = found.collector.place if found.collector is not None else None
+    collectors = (_planned(found, options),) if own.collecting else ()
+    place = found.declaration.place
     return PassPlan(
         name=own.name,
         iterations=iterations if own.iterations is None else own.iterations,

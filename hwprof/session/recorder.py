@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-from hwprof.collector.contract import CountedSpan, EdgeCounter
+from hwprof.collector.contract import Collector, CountedSpan
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
@@ -53,7 +53,7 @@ class SpanRecorder:
 
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock = clock
-        self._counters: list[EdgeCounter] = []
+        self._counters: list[Collector] = []
         self._edge_ns: list[int] = []  # when the workers were read: at a gap that is the edge before
         self._last_full_ns = 0
         self._iteration = -1
@@ -65,7 +65,7 @@ class SpanRecorder:
 
     # Edges
 
-    def count_with(self, counters: Sequence[EdgeCounter]) -> None:
+    def count_with(self, counters: Sequence[Collector]) -> None:
         """From now on these counters are read at edges: before the first use of ``counted``."""
         self._counters = list(counters)
 

@@ -7,6 +7,8 @@ import importlib.util
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 
+from hwprof.unavailable import Unavailable
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -15,8 +17,7 @@ class Requirement:
     name: str
     serves: str
     found: str | None  # its version
-    reason: str | None = None
-    remedy: str | None = None
+    unavailable: Unavailable | None = None
 
 
 def check() -> list[Requirement]:
@@ -31,7 +32,7 @@ def check() -> list[Requirement]:
 
 def _package(name: str, serves: str, remedy: str) -> Requirement:
     if importlib.util.find_spec(name) is None:
-        return Requirement(name, serves, None, "it is not installed", remedy)
+        return Requirement(name, serves, None, Unavailable("it is not installed", remedy))
     try:
         return Requirement(name, serves, version(name))
     except PackageNotFoundError:
@@ -43,14 +44,15 @@ def _image_libraries() -> Requirement:
     name, serves = "OpenCV", "reading and drawing images"
     package = _package("cv2", serves, 'pip install -c constraints.txt ".[all]"')
     if package.found is None:
-        return Requirement(name, serves, None, package.reason, package.remedy)
+        return Requirement(name, serves, None, package.unavailable)
     lacking = [library for library in ("GL", "glib-2.0") if ctypes.util.find_library(library) is None]
     if lacking:
         return Requirement(
             name,
             serves,
             None,
-            f"the system has no lib{' and no lib'.join(lacking)}",
-            "sudo apt-get install -y libgl1 libglib2.0-0",
+            Unavailable(
+                f"the system has no lib{' and no lib'.join(lacking)}", "sudo apt-get install -y libgl1 libglib2.0-0"
+            ),
         )
     return Requirement(name, serves, version("opencv-python"))

@@ -8,40 +8,33 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 import polars as pl
 
-from hwprof.collector import registry
-from hwprof.collector.contract import Collector, Following, PassContext
+from hwprof.collector.contract import Collected
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.session.in_process import failure
+from hwprof.session.external import ExternalCollectors
+from hwprof.session.failure import failure
 from hwprof.session.launcher import Launching
-from hwprof.session.messages import (
-    WORK_BEGINS,
-    WORK_ENDS,
-    Built,
-    Failed,
-    Finished,
-    Inbox,
-    Message,
-    Order,
-    Phase,
-    Step,
-)
-from hwprof.session.plan import PassPlan
+from hwprof.session.messages import Built, Failed, Finished, Inbox, Message, Order, Phase, PhaseBegins, Step
+from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.prediction import prediction
+from hwprof.session.results import PassResults
 from hwprof.workload.spec import WorkloadSpec
 
 KILL_AFTER_S: Final = 3.0
 LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
+PREDICTED: Final = frozenset(Phase) - {Phase.READING, Phase.HALTING, Phase.KEEPING}
+"""The phases in which the user is told how long the pass takes."""
+
 PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
 """The fields of a pass's record that its plan fills in."""
 
@@ -156,7 +149,7 @@ class _Pass:
             weights_descriptor=weights_descriptor if plan.warmup else None,
         )
         self._inherited = (weights_descriptor,) if plan.warmup else ()
-        self._external: _External | None = None
+        self._external: ExternalCollectors | None = None
         self._finished: Finished | None = None
         self._halting = False
         self._predicted = prediction(run, plan)
@@ -181,22 +174,20 @@ class _Pass:
                 start_new_session=True,  # Ctrl-C is the supervisor's to handle
             )
         os.close(write_end)
-        self._external = external = _External(self._plan, self._folder, worker.pid)
+        self._external = external = ExternalCollectors(self._plan, self._folder, worker.pid)
         try:
             self._listen(Inbox(read_end), worker)
             status = worker.wait()
         finally:
             os.close(read_end)
             _end_process(worker)
-            tables = external.stop()
+            collected = external.stop()
         if self._finished is None:
             raise KeyboardInterrupt if self._halting else self._died(status)
         if self._plan.launcher:
-            self._progress.phase(self._plan.name, "reading what was counted", None)
-        tables |= launching.collect_results(worker.pid, self._finished.record.collectors)
-        self._keep(self._finished, tables, [*external.records, *launching.records])
-        self._record.events += launching.events
-        self._record.metrics += launching.metrics
+            self._begin(Phase.READING)
+        collected += launching.collect_results(worker.pid, self._finished.record.collectors)
+        self._keep(self._finished, collected, [*external.records, *launching.records])
         if self._halting:
             self._record.kept = True
             self._record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
@@ -215,13 +206,13 @@ class _Pass:
                     raise
                 self._halting = True
                 worker.send_signal(signal.SIGINT)
-                self._progress.phase(self._plan.name, "keeping the layers done; Ctrl-C again: not even these", None)
+                self._begin(Phase.HALTING)
 
     def _hear(self, message: Message) -> None:
         if self._external is not None:
             self._external.hear(message)
-        if isinstance(message, Phase):
-            self._progress.phase(self._plan.name, f"{message.text}{self._predicted}", message.total)
+        if isinstance(message, PhaseBegins):
+            self._begin(message.phase, message.total)
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):
@@ -233,6 +224,10 @@ class _Pass:
             self._finished = message
         else:
             self._refuse(message)
+
+    def _begin(self, phase: Phase, total: int | None = None) -> None:
+        predicted = self._predicted if phase in PREDICTED else ""
+        self._progress.phase(self._plan.name, f"{phase.value}{predicted}", total)
 
     def _refuse(self, message: Failed) -> None:
         if message.trace is not None:
@@ -253,77 +248,35 @@ class _Pass:
         return PassError(f"the worker of pass {self._plan.name} ended {how}", f"see {log}", 1, foreseen=False)
 
     def _keep(
-        self, finished: Finished, external: dict[str, list[pl.DataFrame]], records: list[CollectorRecord]
+        self,
+        finished: Finished,
+        collected: Sequence[tuple[CollectorPlan, Collected]],
+        failed: Sequence[CollectorRecord],
     ) -> None:
         """The pass's rows go into the run's tables, its record into the manifest."""
-        self._progress.phase(self._plan.name, "keeping", None)
+        self._begin(Phase.KEEPING)
+        results = PassResults(finished.record, lambda: pl.read_parquet(self._folder / "spans.parquet"))
+        for planned, result in collected:
+            try:
+                results.keep(planned, result)
+            except Exception as error:  # whatever a collector does wrong costs its own data only
+                finished.record.collectors.append(failure(planned, error))
+        rows = results.tables()
         for table in finished.tables:
             part = self._folder / f"{table}.parquet"
             self._run.append(table, part)
             part.unlink()
-        for table, frames in external.items():
-            part = self._folder / f"external-{table}.parquet"
-            write_table(part, table, pl.concat(frames).with_columns(pl.lit(self._plan.name).alias("pass")))
+        for table, frame in rows.items():
+            part = self._folder / f"outside-{table}.parquet"
+            write_table(part, table, frame)
             self._run.append(table, part)
             part.unlink()
         for name in msgspec.structs.fields(PassRecord):
             if name.name not in ("name", "status", "reason", *PLANNED):
                 setattr(self._record, name.name, getattr(finished.record, name.name))
-        self._record.collectors += [*records, *self._plan.left_out]
+        self._record.collectors += [*failed, *self._plan.left_out]
         if self._run.manifest.workload is not None and finished.results:
             self._run.manifest.workload.results = finished.results
-
-
-class _External:
-    """The external collectors of a worker; one that fails loses its own data only."""
-
-    def __init__(self, plan: PassPlan, folder: Path, pid: int) -> None:
-        self.records: list[CollectorRecord] = []
-        self._running: dict[str, Collector] = {}
-        for planned in plan.external:
-            raw = folder / planned.name
-            try:
-                raw.mkdir(exist_ok=True)
-                collector = registry.create(planned.name)
-                collector.start(PassContext(plan.name, pid, pid, raw, planned.options))
-                self._running[planned.name] = collector
-            except Exception as error:
-                self.records.append(failure(planned.name, error))
-
-    def hear(self, message: Message) -> None:
-        """Those that want to know hear how far the worker is."""
-        if isinstance(message, Step):
-            self._tell(lambda collector: collector.step())
-        elif isinstance(message, Phase) and message.text == WORK_BEGINS:
-            self._tell(lambda collector: collector.work_begins())
-        elif isinstance(message, Phase) and message.text == WORK_ENDS:
-            self._tell(lambda collector: collector.work_ends())
-
-    def _tell(self, say: Callable[[Following], None]) -> None:
-        for name, collector in list(self._running.items()):
-            if not isinstance(collector, Following):
-                continue
-            try:
-                say(collector)
-            except Exception as error:
-                self.records.append(failure(name, error))
-                del self._running[name]
-                with suppress(Exception):  # it gives back what it has; its data is lost already
-                    collector.stop()
-
-    def stop(self) -> dict[str, list[pl.DataFrame]]:
-        """Stops all; their rows by table."""
-        rows: dict[str, list[pl.DataFrame]] = {}
-        for name, collector in self._running.items():
-            try:
-                collected = collector.stop()
-            except Exception as error:
-                self.records.append(failure(name, error))
-                continue
-            for table, frame in collected.tables.items():
-                rows.setdefault(table, []).append(frame)
-            self.records.append(CollectorRecord(name=name, state="ran", notes=collected.notes, detail=collected.detail))
-        return rows
 
 
 def _end_process(worker: subprocess.Popen[bytes]) -> None:

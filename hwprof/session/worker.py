@@ -23,7 +23,7 @@ from hwprof.hardware import machine
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
 from hwprof.session.in_process import RunningCollectors
-from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, Step
+from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.recorder import SpanRecorder
 
@@ -97,7 +97,7 @@ class _Worker:
         """From the import of torch to the written tables."""
         self._prepare()
         self._record.begin_ns = time.monotonic_ns()
-        self._reporter.send(Phase(messages.WORK_BEGINS, self._plan.warmup))
+        self._reporter.send(PhaseBegins(Phase.WARMING_UP, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
             self._iterate(iteration)
             self._step()
@@ -109,7 +109,7 @@ class _Worker:
         self._keep()
 
     def _prepare(self) -> None:
-        self._reporter.send(Phase("importing torch"))
+        self._reporter.send(PhaseBegins(Phase.IMPORTING))
         with self._recorder.region("import"):
             import torch
 
@@ -119,7 +119,7 @@ class _Worker:
             from hwprof.workload.shared_weights import SharedWeights
         if self._order.workload.threads:
             torch.set_num_threads(self._order.workload.threads)
-        self._reporter.send(Phase("building the model"))
+        self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
             descriptor = self._order.weights_descriptor
             shared = SharedWeights(descriptor) if descriptor is not None else None
@@ -132,7 +132,7 @@ class _Worker:
         self._watch.time_only()
 
     def _measure(self) -> None:
-        self._reporter.send(Phase("starting collectors"))
+        self._reporter.send(PhaseBegins(Phase.STARTING))
         self._collectors.start(self._order, self._step)
         self._need_its_collector()
         counters = self._collectors.counters()
@@ -143,7 +143,7 @@ class _Worker:
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
         gc.collect()
         gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
-        self._reporter.send(Phase("measuring", self._steps(planned)))
+        self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns = time.monotonic_ns(), machine.stolen_ns()
         try:
             if self._plan.slow:
@@ -201,7 +201,7 @@ class _Worker:
         return f"after {done} of {of} calls of leaf layers{which}"
 
     def _keep(self) -> None:
-        self._reporter.send(Phase(messages.WORK_ENDS))
+        self._reporter.send(PhaseBegins(Phase.COLLECTING))
         collected = self._collectors.stop(self._iterate_once_more)
         self._watch.remove()
         from hwprof.run.directory import write_table
@@ -212,7 +212,7 @@ class _Worker:
         if self._order.describe:
             from hwprof.workload.layer_tables import layer_tables
 
-            self._reporter.send(Phase("describing layers"))
+            self._reporter.send(PhaseBegins(Phase.DESCRIBING))
             tables["layers"], tables["layer_calls"] = layer_tables(self._workload)
         for name, frame in tables.items():
             write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)

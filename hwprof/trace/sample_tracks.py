@@ -8,6 +8,7 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.run.details import SamplingDetail
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import TABLES
@@ -20,7 +21,6 @@ from hwprof.trace.kernel_slices import OPENMP, SLICES, WAITING
 from hwprof.trace.perf_samples import MODES, Samples, SampleSequence, cumulative
 from hwprof.trace.time_windows import Window, windows
 
-SAMPLER: Final = "sampler"
 """The collector whose record says how often was sampled, and how many records were lost."""
 
 FOLLOWERS: Final = {"instructions": "instructions", "llc_misses": "llc-misses"}
@@ -49,7 +49,8 @@ class SampleTracks:
         self._tracks: dict[int, EventSequence] = {}
         self._open = pl.DataFrame(schema=SLICES)  # each thread's last slice, which may go on
         self._edge = pl.DataFrame(schema={"edge": pl.Int64, "layer": pl.Int64})  # the last one so far
-        self._detail = next((entry.detail for entry in record.collectors if entry.name == SAMPLER), {})
+        found = (collector.detail_as(SamplingDetail) for collector in record.collectors)
+        self._detail = next((detail for detail in found if detail is not None), None)
         self.samples = self.slices = 0
 
     def write(self, leaves: pl.DataFrame, window: Window, flows: FlowNumbers) -> dict[int, list[int]]:
@@ -76,7 +77,7 @@ class SampleTracks:
     def finish(self) -> None:
         """Writes what is still open, and what was lost."""
         self._write_slices(self._open)
-        lost = self._detail.get("lost", 0)
+        lost = self._detail.lost if self._detail is not None else 0
         if lost and self._streams:
             next(iter(self._streams.values())).sequence.lost(self._record.end_ns or 0, lost)
 
@@ -91,7 +92,8 @@ class SampleTracks:
     def _write_samples(self, samples: pl.DataFrame) -> None:
         for (event,), rows in samples.partition_by("event", as_dict=True, maintain_order=True).items():
             if event not in self._streams:
-                sequence = self._writer.samples(event, self._detail.get("frequency_hz"), list(self._followers.values()))
+                frequency_hz = self._detail.frequency_hz if self._detail is not None else None
+                sequence = self._writer.samples(event, frequency_hz, list(self._followers.values()))
                 stacks = CallStacks(sequence.interned, self._code, self._stacks.collect())
                 self._streams[event] = _Stream(sequence, stacks, list(self._followers))
             self._streams[event].write(rows, self._record.pid, self._pid)

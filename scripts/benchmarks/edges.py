@@ -142,7 +142,7 @@ class Hwprof:
     """The collector and the recorder of a measure pass."""
 
     def __init__(self) -> None:
-        from collectors.perf import PerfCollector
+        from collectors.perf.collector import PerfCollector
 
         self._collector = PerfCollector()
 
@@ -161,7 +161,7 @@ class Hwprof:
         recorder.count_with([self._collector])
         forward = recorder.counted(recorder.path_number("layer"), work)
         forward()
-        tids = set(self._collector.count_columns([CountedSpan(0, 0, 0, 1)]).tid.tolist())
+        tids = set(self._collector._count_columns([CountedSpan(0, 0, 0, 1)]).tid.tolist())
         if len(tids) != threads + 1:
             raise SystemExit(f"hwprof reads {len(tids)} threads of {threads + 1}")
         return forward

@@ -23,7 +23,7 @@ from typing import Any
 
 import torch
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import PassContext
 from hwprof.session.plan import COUNTED_SHARE
 from hwprof.session.recorder import SpanRecorder

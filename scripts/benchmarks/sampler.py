@@ -27,7 +27,7 @@ from pathlib import Path
 
 import numpy as np
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from collectors.sampler.record_file import read_record_file
 from collectors.sampler.sampling_events import Clock
 from collectors.sampler.tables import samples_table
@@ -36,6 +36,7 @@ from hwprof.collector.contract import PassContext
 from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.perf_sampling import RECORD_SAMPLE, SamplingAttributes
 from hwprof.hardware.pmu import Code
+from hwprof.run.details import as_json
 from scripts.benchmarks.tables import Table, write
 
 CHAINS = 4000
@@ -146,7 +147,7 @@ def _bench(model: str, rounds: int, frequency_hz: int) -> list[str]:
         _more(taken[SAMPLED], taken[INTERRUPTED], WALL),
         _more(taken[SAMPLED], taken[BARE], CPU),
     ]
-    detail = found.detail
+    detail = as_json(found.detail)
     return [
         f"{model}, {detail['event']}",
         f"{bare_ms:.1f}",

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import PassContext
 from tests.support.requirements import missing
 

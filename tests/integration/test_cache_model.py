@@ -30,7 +30,7 @@ CACHES = "l1=4K/4,l2=32K/8,llc=256K/16"
 BEGIN = """
     import tempfile
     import polars as pl
-    from collectors.instrumented import InstrumentedCollector
+    from collectors.instrumented.collector import InstrumentedCollector
     from collectors.instrumented.machine_code import Function
     from hwprof.collector.contract import CountedSpan, PassContext
     # rdi: where, rsi: bytes from one load to the next, rdx: loads of a round, rcx: rounds

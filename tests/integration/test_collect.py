@@ -258,18 +258,18 @@ def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:
 def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
     """A third party's collector, registered as its package would register it, that fails at the end."""
     (tmp_path / "dying.py").write_text(
-        "from hwprof.collector.contract import Availability, Place\n"
-        "class Dying:\n"
-        "    name, summary, place = 'dying', 'nothing', Place.IN_PROCESS\n"
-        "    passes, wants_idle = frozenset({'measure'}), False\n"
-        "    def availability(self): return Availability(True)\n"
+        "from hwprof.collector.contract import Availability, Collector\n"
+        "from hwprof.collector.declaration import Declaration, Place\n"
+        "DYING = Declaration(name='dying', summary='nothing', place=Place.IN_PROCESS, implementation='dying:Dying')\n"
+        "class Dying(Collector):\n"
+        "    def availability(self): return Availability()\n"
         "    def start(self, context): pass\n"
         "    def stop(self): raise RuntimeError('lost it')\n"
     )
     information = tmp_path / "dying-1.dist-info"
     information.mkdir()
     (information / "METADATA").write_text("Metadata-Version: 2.1\nName: dying\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[hwprof.collectors]\ndying = dying:Dying\n")
+    (information / "entry_points.txt").write_text("[hwprof.collectors]\ndying = dying:DYING\n")
     done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
     assert done.returncode == 0, done.stderr
     (record,) = RunDirectory.latest(tmp_path / "results").manifest.passes
@@ -292,7 +292,7 @@ def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> Non
 def test_the_measured_process_has_no_table_library_in_it() -> None:
     """Its threads would stand among the workload's; so nothing that runs before measuring is over may import it."""
     code = (
-        "import sys, hwprof.session.worker, collectors.perf, collectors.torch_profiler\n"
+        "import sys, hwprof.session.worker, collectors.perf.collector, collectors.torch_profiler.collector\n"
         "from hwprof.workload import factory, layer_hooks\n"
         "from hwprof.workload.spec import WorkloadSpec\n"
         "factory.build(WorkloadSpec(model='yolov8n', imgsz=64)).prepare()\n"

@@ -117,7 +117,7 @@ def test_following_begins_again_and_survives_what_a_process_does() -> None:
 
 CONVOLUTIONS = """
     from hwprof.collector.contract import CountedSpan, PassContext
-    from collectors.instrumented import InstrumentedCollector
+    from collectors.instrumented.collector import InstrumentedCollector
     from torch import nn
     import tempfile
     model = nn.Sequential(nn.Conv2d(16, 64, 3), nn.ReLU(), nn.Conv2d(64, 64, 3, bias=False), nn.MaxPool2d(2)).eval()
@@ -192,7 +192,7 @@ def test_threads_that_are_not_followed_are_named() -> None:
     said = child(
         """
         from hwprof.collector.contract import PassContext
-        from collectors.instrumented import InstrumentedCollector
+        from collectors.instrumented.collector import InstrumentedCollector
         import tempfile, time
         collector = InstrumentedCollector()
         collector.start(PassContext("instrumented", os.getpid(), os.getpid(), Path(tempfile.mkdtemp()), {}))

@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is 
 FOLLOW = """
     import tempfile, warnings
     warnings.filterwarnings("ignore")
-    from collectors.instrumented import InstrumentedCollector
+    from collectors.instrumented.collector import InstrumentedCollector
     from hwprof.collector.contract import CountedSpan, PassContext
     from hwprof.workload.tensors import tensors_in
     from tests.support.models import instrumented as followed_models
@@ -60,7 +60,7 @@ FOLLOW = """
         same=[same(one, expected) for one in found],
         counted=dict(zip(last["event"], last["value"])),
         notes=collected.notes,
-        kept_mappings=collected.detail["kept_mappings"],
+        kept_mappings=fields(collected.detail)["kept_mappings"],
     )
 """
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from collectors.memory import MemoryCollector
+from collectors.memory.collector import MemoryCollector
 from hwprof.collector.contract import Collected, PassContext
 
 pytestmark = pytest.mark.alone

@@ -14,11 +14,10 @@ from typing import Any
 import polars as pl
 import pytest
 
-from collectors.onednn_verbose import OnednnVerboseCollector
-from collectors.onednn_verbose.collector import RAW_FILE
+from collectors.onednn_verbose.collector import RAW_FILE, OnednnVerboseCollector
 from collectors.onednn_verbose.lines import parse
 from hwprof.analysis.implementations import vector_bits
-from hwprof.analysis.primitives import COLLECTOR, Primitives, analyse
+from hwprof.analysis.primitives import Primitives, analyse
 from hwprof.analysis.reported_primitives import reported_primitives
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.collector.contract import PassContext
@@ -32,7 +31,7 @@ from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 
-SHORT = ("--collectors", COLLECTOR, "--iterations", "2", "--warmup", "1", "--threads", "2")
+SHORT = ("--collectors", "onednn_verbose", "--iterations", "2", "--warmup", "1", "--threads", "2")
 MIXED = ("--model", "tests.support.models.onednn:mixed")
 
 
@@ -94,14 +93,14 @@ def test_shares_are_of_the_layers_time(yolo: RunDirectory) -> None:
 def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:
     (trace,) = [record for record in yolo.manifest.passes if record.name == "trace"]
     assert [iteration.warmup for iteration in trace.iterations] == [True, False, False, True, True, True]
-    assert [iteration.alone_for for iteration in trace.iterations] == [*[None] * 3, *[COLLECTOR] * 3]
+    assert [iteration.alone_for for iteration in trace.iterations] == [*[None] * 3, *["onednn_verbose"] * 3]
     assert analysed(yolo).calls["iteration"].unique().sort().to_list() == [3, 4, 5]
     folder = yolo.path / "raw" / "trace"
     assert "onednn_verbose," not in (folder / "worker.log").read_text()
-    text = (folder / COLLECTOR / RAW_FILE).read_text()
+    text = (folder / "onednn_verbose" / RAW_FILE).read_text()
     assert len(parse(text.splitlines()).primitives) == yolo.read("primitives").height
     (record,) = trace.collectors
-    assert (record.name, record.state, record.detail["not_understood"]) == (COLLECTOR, "ran", 0)
+    assert (record.name, record.state, record.detail["not_understood"]) == ("onednn_verbose", "ran", 0)
     (measure,) = [record for record in yolo.manifest.passes if record.name == "measure"]
     assert measure.environment == {}
 

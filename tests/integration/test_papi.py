@@ -10,9 +10,10 @@ from typing import Any
 
 import pytest
 
-from collectors.papi import PapiCollector
+from collectors.papi.collector import PapiCollector
 from hwprof.hardware import catalogue, perf_event
 from tests.support.papi_beside_perf import PAGES, ROUNDS, SOFTWARE, side_by_side, table
+from tests.support.reported import fields
 from tests.support.requirements import missing, require_tool
 
 pytestmark = pytest.mark.alone
@@ -99,12 +100,12 @@ def test_events_have_their_meaning_in_the_manifest(both: dict[str, Any]) -> None
 
 
 def test_presets_without_a_pmu_are_refused_with_the_reason(both: dict[str, Any]) -> None:
-    detail = PapiCollector().availability().detail
+    detail = fields(PapiCollector().availability().detail)
     if perf_event.core_pmu_counts():
         assert detail["hardware"]
         return
     assert detail["hardware"] == [] and detail["software"]
-    cycles = detail["unavailable_events"]["PAPI_TOT_CYC"]
+    cycles = detail["unavailable"]["PAPI_TOT_CYC"]
     assert "PMU" in cycles["reason"] and cycles["remedy"]
 
 

@@ -16,9 +16,10 @@ from collections.abc import Callable
 import polars as pl
 import pytest
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import CountedSpan
 from hwprof.hardware import machine
+from tests.support.reported import texts
 from tests.support.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.alone
@@ -155,13 +156,13 @@ def test_threads_that_end_and_begin(collector: Callable[[], PerfCollector]) -> N
     assert main.height == 60 and (main["value"] > 0).all()
     collected = perf.stop()
     assert collected.tables["threads"].filter(role="main").height == 1
-    assert not [note for note in collected.notes if "could not be counted" in note]
+    assert not [note for note in texts(collected.notes) if "could not be counted" in note]
 
 
 MANY_THREADS = """
     import json, os, resource, threading
     from pathlib import Path
-    from collectors.perf import PerfCollector
+    from collectors.perf.collector import PerfCollector
     from hwprof.collector.contract import CountedSpan, PassContext
 
     resource.setrlimit(resource.RLIMIT_NOFILE, ({soft}, {hard}))

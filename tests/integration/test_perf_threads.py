@@ -16,8 +16,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import CountedSpan
+from tests.support.reported import texts
 from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
@@ -30,7 +31,7 @@ EVENTS = ["task-clock"]  # the other software events come along
 THOUSANDS = """
     import json, os, statistics, threading, time
     from pathlib import Path
-    from collectors.perf import PerfCollector
+    from collectors.perf.collector import PerfCollector
     from hwprof.collector.contract import CountedSpan, PassContext
 
     asleep = threading.Event()
@@ -59,7 +60,7 @@ THOUSANDS = """
         "in_a_layer": rows.filter(span=1)["tid"].n_unique(),
         "full_s": statistics.median(whole),
         "leaf_s": statistics.median(leaf),
-        "notes": collected.notes,
+        "notes": texts(collected.notes),
     }}))
 """
 
@@ -113,7 +114,7 @@ BUSY = "import sys, time\nwhile time.process_time() < 0.5: pass\nprint(flush=Tru
 
 
 def child_notes(perf: PerfCollector) -> list[str]:
-    return [note for note in perf.stop().notes if note.startswith("child processes")]
+    return [note for note in texts(perf.stop().notes) if note.startswith("child processes")]
 
 
 def test_a_working_child_process_is_noted_by_name(collector: Callable[[], PerfCollector]) -> None:

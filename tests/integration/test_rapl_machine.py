@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from collectors.rapl import RaplCollector
+from collectors.rapl.collector import RaplCollector
 from hwprof.collector.contract import PassContext
+from tests.support.reported import fields
 
 pytestmark = pytest.mark.alone
 
@@ -27,7 +28,7 @@ def test_energy_is_measured_or_the_reason_is_given() -> None:
     collected = collector.stop()
     series = collected.tables["series"]
     assert set(series["unit"]) == {"J"}
-    for zone in available.detail["zones"]:
+    for zone in fields(available.detail)["zones"]:
         joules = series.filter(name=f"energy/{zone}")["value"]
         assert joules.len() >= 20
         assert joules[0] == 0 and joules.is_sorted()

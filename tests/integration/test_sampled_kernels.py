@@ -6,7 +6,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE

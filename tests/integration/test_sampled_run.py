@@ -7,7 +7,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
 from tests.support.command import collect, hwprof

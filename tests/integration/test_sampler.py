@@ -17,12 +17,13 @@ from typing import Any
 import polars as pl
 import pytest
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, perf_map_of
 from hwprof.collector.contract import Collected, PassContext
 from hwprof.errors import HwprofError
 from hwprof.run.schema import conform
 from tests.support.bounds import RESTART_S, different_shares, disturbance, standard_errors
+from tests.support.reported import fields, texts
 from tests.support.requirements import missing, require_tool
 
 pytestmark = pytest.mark.alone
@@ -154,9 +155,13 @@ def test_every_thread_is_sampled_in_proportion_to_its_processor_time(worker: Wor
     assert set(map(str, samples["tid"].unique())) >= set(told)
     assert samples["pid"].unique().to_list() == [worker.process.pid]
     assert samples["domain"].is_in(["user", "kernel"]).all()
-    assert (found.detail["lost"], found.detail["torn_bytes"], found.detail["throttled"]) == (0, 0, 0)
-    assert found.detail["samples"] == samples.height
-    assert found.detail["represented_share"] > 0.97
+    assert (fields(found.detail)["lost"], fields(found.detail)["torn_bytes"], fields(found.detail)["throttled"]) == (
+        0,
+        0,
+        0,
+    )
+    assert fields(found.detail)["samples"] == samples.height
+    assert fields(found.detail)["represented_share"] > 0.97
     for name, table in found.tables.items():
         conform(name, table)
 
@@ -222,7 +227,7 @@ def test_many_threads_that_are_born_and_die_are_all_told_and_given_back(worker: 
     found = sampler.stop()
     sampled = found.tables["samples"]["tid"].n_unique()
     assert len(told) >= 55  # numbers of dead threads may be given again
-    assert found.detail["threads"] + found.detail["threads_missed"] >= len(told)
+    assert fields(found.detail)["threads"] + fields(found.detail)["threads_missed"] >= len(told)
     assert sampled >= 0.9 * len(told)
     assert after <= before + 4
 
@@ -241,10 +246,10 @@ def test_a_ring_that_overflows_tells_how_much_was_lost(
     sampler.work_ends()
     found = sampler.stop()
     kept = of(found, worker.process.pid).height
-    assert found.detail["lost"] > 1000
-    assert kept + found.detail["lost"] > 0.85 * 3200, "and records of switches"
-    assert any("records were lost: rings of 32 KiB were full" in note for note in found.notes)
-    assert any("no sample stands for" in note for note in found.notes)
+    assert fields(found.detail)["lost"] > 1000
+    assert kept + fields(found.detail)["lost"] > 0.85 * 3200, "and records of switches"
+    assert any("records were lost: rings of 32 KiB were full" in note for note in texts(found.notes))
+    assert any("no sample stands for" in note for note in texts(found.notes))
 
 
 def test_a_ring_is_drained_when_it_is_half_full_whoever_asks(
@@ -256,8 +261,8 @@ def test_a_ring_is_drained_when_it_is_half_full_whoever_asks(
     worker.do("busy(0.5)")
     sampler.work_ends()
     found = sampler.stop()
-    assert found.detail["record_bytes"] > 4 * 8 * 4096
-    assert found.detail["lost"] == 0
+    assert fields(found.detail)["record_bytes"] > 4 * 8 * 4096
+    assert fields(found.detail)["lost"] == 0
     assert of(found, worker.process.pid).height > 4500
 
 
@@ -294,8 +299,8 @@ def test_child_processes_are_told_and_not_sampled(worker: Worker, start: Start) 
     sampler.work_ends()
     found = sampler.stop()
     assert found.tables["samples"]["pid"].unique().to_list() == [worker.process.pid]
-    (note,) = [note for note in found.notes if note.startswith("child processes")]
-    assert "which is not sampled: they have ended (data loaders: num_workers=0)" in note
+    (note,) = [note for note in texts(found.notes) if note.startswith("child processes")]
+    assert "which is not sampled: they have ended. Try: num_workers=0 (data loaders)" in note
 
 
 def test_threads_too_short_for_a_sample_are_told_with_the_remedy(worker: Worker, start: Start) -> None:
@@ -303,8 +308,8 @@ def test_threads_too_short_for_a_sample_are_told_with_the_remedy(worker: Worker,
     sampler.work_begins()
     worker.do("[thread(0.002).join() for _ in range(100)]")
     sampler.work_ends()
-    notes = sampler.stop().notes
-    assert any("threads did less than the 20 ms between samples (a higher --frequency)" in note for note in notes)
+    notes = texts(sampler.stop().notes)
+    assert any("threads did less than the 20 ms between samples. Try: a higher --frequency" in note for note in notes)
 
 
 def test_without_memory_for_rings_the_reason_is_told(
@@ -327,7 +332,7 @@ def test_the_names_that_jit_compilers_leave_move_into_the_run(worker: Worker, st
     found = sampler.stop()
     assert not left.exists()
     assert (tmp_path / PERF_MAP).read_text() == "7f0000000000 40 jit_kernel.0\n"
-    assert found.detail["jit_kernels"] == 1
+    assert fields(found.detail)["jit_kernels"] == 1
     assert not (tmp_path / "records.bin").exists()
 
 
@@ -359,8 +364,8 @@ def test_samples_survive_where_naming_fails(worker: Worker, start: Start, monkey
     sampler.work_ends()
     found = sampler.stop()
     assert found.tables["samples"].height > 0.05 * FREQUENCY_HZ
-    assert found.detail["named"] == 0 and found.detail["unknown"] == found.tables["samples"].height
-    assert "no sample has a name: MemoryError" in found.notes
+    assert fields(found.detail)["named"] == 0 and fields(found.detail)["unknown"] == found.tables["samples"].height
+    assert "names of samples not available: MemoryError" in texts(found.notes)
 
 
 def test_a_process_that_has_ended_cannot_be_sampled(worker: Worker, start: Start) -> None:
@@ -377,12 +382,12 @@ def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) 
     worker.do("busy(0.05)")
     sampler.work_ends()
     found = sampler.stop()
-    cost_ns = found.detail["sample_cost_ns"]
+    cost_ns = fields(found.detail)["sample_cost_ns"]
     if cost_ns is None:
         missing("samples that cost more than the noise")
     assert 50 < cost_ns < 1_000_000
-    assert found.detail["busy_threads"] == 1
-    notes = [note for note in found.notes if note.startswith("sampling took about")]
+    assert fields(found.detail)["busy_threads"] == 1
+    notes = [note for note in texts(found.notes) if note.startswith("sampling: about")]
     assert len(notes) == (cost_ns * FREQUENCY_HZ > 1e7)
 
 

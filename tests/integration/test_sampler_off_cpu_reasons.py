@@ -10,8 +10,9 @@ import textwrap
 import polars as pl
 import pytest
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from hwprof.collector.contract import PassContext
+from tests.support.reported import fields
 from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
@@ -118,7 +119,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, int], pl.D
         sampler.work_ends()
         worker.stdin.write("\n")
     found = sampler.stop()
-    if not found.detail["reasons"]:
+    if not fields(found.detail)["reasons"]:
         missing("samples of the kernel, by which it is told why threads wait")
     waits = found.tables["switches"].filter(~pl.col("preempted")).drop_nulls("in_ns")
     times = waits.group_by("tid", "reason", "function").agg(

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from tests.support.requirements import missing, require_module
 
 pytestmark = [

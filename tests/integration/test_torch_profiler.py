@@ -8,7 +8,7 @@ from pathlib import Path
 
 import polars as pl
 
-from collectors.torch_profiler import RAW_FILE, TorchProfilerCollector
+from collectors.torch_profiler.collector import RAW_FILE, TorchProfilerCollector
 from hwprof.collector.contract import PassContext
 from tests.support.requirements import require_module
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from collectors.sampler import SamplerCollector
+from collectors.sampler.collector import SamplerCollector
 from hwprof.run.directory import RunDirectory
 from hwprof.trace import pass_writer, sample_tracks
 from hwprof.trace.time_windows import windows

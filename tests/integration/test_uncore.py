@@ -10,12 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from collectors.uncore import UncoreCollector
+from collectors.uncore.collector import UncoreCollector
 from collectors.uncore.controllers import READ, TOTAL, Group, Part, Plan, close, open_group
 from collectors.uncore.traffic import TrafficLog
 from hwprof.collector.contract import PassContext
 from hwprof.hardware import machine, perf_event
 from hwprof.hardware.pmu import Code, find
+from tests.support.reported import fields
 from tests.support.requirements import missing
 
 pytestmark = pytest.mark.alone
@@ -104,8 +105,8 @@ def test_a_whole_run_with_clocks_in_the_place_of_memory_controllers(tmp_path: Pa
     assert series["value"].is_sorted()
     assert series["value"][-1] == pytest.approx(64 * passed_ns * len(online()), rel=0.02)
     assert len(collected.notes) == 1  # what they are; nothing missing or multiplexed
-    assert collected.detail["counters"] == 2 * len(online())
-    assert 0 < collected.detail["reading_us"] < 10_000
+    assert fields(collected.detail)["counters"] == 2 * len(online())
+    assert 0 < fields(collected.detail)["reading_us"] < 10_000
 
 
 def plant_clocks(root: Path) -> None:

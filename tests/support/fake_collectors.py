@@ -7,22 +7,24 @@ from typing import Any
 
 import polars as pl
 
-from hwprof.collector.contract import Availability, Collected, CountedSpan, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, PassContext
+from hwprof.collector.declaration import Declaration, Place
 from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
+from hwprof.run.roles import Role
 
 
-class Bystander:
-    """A collector that counts nothing."""
+class Bystander(Collector):
+    """A collector that counts nothing; what it is declared with stands in the class."""
 
     name = "memory"
-    summary = "made up"
     place = Place.EXTERNAL
+    role = Role.MEMORY
     passes = frozenset({"measure", "trace"})
     wants_idle = False
 
     def availability(self) -> Availability:
-        return Availability(True)
+        return Availability()
 
     def start(self, context: PassContext) -> None:
         raise AssertionError("planning starts nothing")
@@ -35,6 +37,7 @@ class Counter(Bystander):
     """A collector that counts at edges, and knows these events."""
 
     place = Place.IN_PROCESS
+    role = Role.COUNTER
 
     def __init__(self, name: str, *known: str) -> None:
         self.name = name
@@ -61,4 +64,21 @@ class Counter(Bystander):
 
 def survey(**available: Availability) -> list[Surveyed]:
     collectors = [Counter("papi", "cpi", "PAPI_TOT_CYC"), Counter("perf", "cpi", "cycles"), Bystander()]
-    return [Surveyed(made.name, made, available.get(made.name, Availability(True))) for made in collectors]
+    return [surveyed(made, available.get(made.name)) for made in collectors]
+
+
+def surveyed(made: Bystander, availability: Availability | None = None) -> Surveyed:
+    """As if it were registered: perf is the counter that everybody means, instrumented its fallback."""
+    declared = Declaration(
+        name=made.name,
+        summary="made up",
+        implementation="nowhere:Nobody",
+        place=made.place,
+        role=made.role,
+        passes=made.passes,
+        own_passes=type(made).own_passes is not Collector.own_passes,
+        preferred=made.name == "perf",
+        fallback=made.name == "instrumented",
+        wants_idle=made.wants_idle,
+    )
+    return Surveyed(declared, made, availability or Availability())

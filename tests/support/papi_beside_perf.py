@@ -11,9 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from collectors.papi import PapiCollector
-from collectors.perf import PerfCollector
+from collectors.papi.collector import PapiCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import CountedSpan, PassContext
+from tests.support.reported import fields, texts
 from tests.support.worker_thread import WorkerThread
 
 SOFTWARE = {
@@ -68,8 +69,8 @@ def side_by_side(events: dict[str, str], folder: Path, rounds: int) -> dict[str,
     return {
         "threads": {"main": tid, "hand": hand.native_id, "late": late[0].native_id},
         "counts": {name: frame.to_dicts() for name, frame in counts.items()},
-        "notes": {name: result.notes for name, result in collected.items()},
-        "detail": {name: result.detail for name, result in collected.items()},
+        "notes": {name: texts(result.notes) for name, result in collected.items()},
+        "detail": {name: fields(result.detail) for name, result in collected.items()},
         "listed": {name: result.tables["threads"]["tid"].to_list() for name, result in collected.items()},
         "described": [[event.name, event.unit, event.kind] for event in collected["papi"].events],
     }

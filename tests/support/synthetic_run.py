@@ -41,6 +41,7 @@ from hwprof.run.manifest import (
     PassRecord,
     WorkloadRecord,
 )
+from hwprof.run.roles import Role
 from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID
 
 EVENTS: Final = ("task-clock", "page-faults", "instructions", "cycles")
@@ -383,11 +384,11 @@ def _manifest(iterations: int, threads: int, processor: Processor | None) -> Man
         EventInfo("cycles", "core cycles, not halted", "1", "hardware"),
         EventInfo("context-switches", "context switches", "1", "software"),
     ]
-    collectors = ["perf", "rapl", "memory"]
+    collectors = {"perf": Role.COUNTER, "rapl": Role.ENERGY, "memory": Role.MEMORY}
     if processor is not None:
         known = {info.name for info in infos}
         infos += [event.info(processor.machine) for name, event in processor.events.items() if name not in known]
-        collectors.append("uncore")
+        collectors["uncore"] = Role.DRAM
     passes = [
         PassRecord(
             name=name,
@@ -395,7 +396,7 @@ def _manifest(iterations: int, threads: int, processor: Processor | None) -> Man
             pid=pid,
             main_tid=pid,
             begin_ns=START_NS + number * 60_000_000_000,
-            collectors=[CollectorRecord(name=collector, state="ran") for collector in collectors],
+            collectors=[CollectorRecord(name=name, state="ran", role=role) for name, role in collectors.items()],
             events=list(infos),
             event_sets=[list(events) for events in sets],
             metrics=list(processor.metrics) if processor else [],

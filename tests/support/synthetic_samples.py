@@ -6,8 +6,10 @@ from typing import Any, Final
 
 import polars as pl
 
+from hwprof.run.details import SamplingDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord
+from hwprof.run.roles import Role
 
 MAIN, WORKER = 4200, 4201
 PERIOD_NS: Final = 100_000
@@ -67,8 +69,10 @@ def add(run: RunDirectory, *, names: bool = True, lost: int = 0) -> None:
         if names or table != "kernels":
             frame = frame.sort("time_ns") if table == "samples" else frame
             write_table(run.path / f"{table}.parquet", table, frame)
-    detail = {"frequency_hz": 10_000, "lost": lost}
-    run.manifest.passes[1].collectors.append(CollectorRecord(name="sampler", state="ran", detail=detail))
+    detail = as_json(SamplingDetail(event="cycles", frequency_hz=10_000, kernel=True, lost=lost))
+    run.manifest.passes[1].collectors.append(
+        CollectorRecord(name="sampler", state="ran", role=Role.SAMPLER, detail=detail)
+    )
     run.save_manifest()
 
 

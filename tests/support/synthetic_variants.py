@@ -10,9 +10,13 @@ import msgspec
 import polars as pl
 
 from hwprof.hardware.selection import select
+from hwprof.run.details import CountingDetail, InstrumentedDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, CoreKind, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.notes import Note
+from hwprof.run.roles import Role
 from hwprof.run.schema import conform
+from hwprof.unavailable import Unavailable
 from tests.support import synthetic_samples
 from tests.support.synthetic_run import MODULES, build, is_leaf
 from tests.support.synthetic_samples import JIT, TORCH
@@ -41,8 +45,9 @@ def without_pmu(root: Path) -> RunDirectory:
         record.event_sets = [["task-clock", "page-faults"]]
         record.events = [info for info in record.events if info.name not in HARDWARE]
         perf = record.collectors[0]
-        perf.detail = {"unavailable_events": {name: {"reason": REASON, "remedy": REMEDY} for name in HARDWARE}}
-        perf.notes = [f"not counted: {', '.join(HARDWARE)}: {REASON} ({REMEDY})"]
+        why = Unavailable(REASON, REMEDY)
+        perf.detail = as_json(CountingDetail(unavailable=dict.fromkeys(HARDWARE, why)))
+        perf.notes = [Note.not_available(", ".join(HARDWARE), why)]
     run.save_manifest()
     return run
 
@@ -184,7 +189,7 @@ def follow(run: RunDirectory) -> None:
             name="instrumented", status="completed", pid=measure.pid, main_tid=measure.main_tid, times_from="measure",
             begin_ns=measure.begin_ns, end_ns=measure.end_ns, metrics=[cpi], event_sets=[[INSTRUCTIONS]],
             events=[EventInfo(INSTRUCTIONS, "made up", "1", "instrumented")],
-            collectors=[CollectorRecord(name="instrumented", state="ran", detail={"reference_ghz": REFERENCE_GHZ})],
+            collectors=[_instrumented()],
             iterations=[
                 msgspec.structs.replace(entry, event_set=0, layers_counted=True)
                 for entry in measure.iterations
@@ -193,3 +198,8 @@ def follow(run: RunDirectory) -> None:
         )
     )  # fmt: skip
     run.save_manifest()
+
+
+def _instrumented() -> CollectorRecord:
+    detail = as_json(InstrumentedDetail(reference_ghz=REFERENCE_GHZ))
+    return CollectorRecord(name="instrumented", state="ran", role=Role.COUNTER, detail=detail)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final, Generic
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Generic
 from collectors.shared.counting.readings import ENTER, FULL, GAP, LEAVE, CountColumns, Readings
 from collectors.shared.counting.tables import counts_table
 from collectors.shared.counting.threads import Counters, ThreadSet, cpu_time_ns
-from hwprof.collector.contract import CountedSpan, PassContext, Place
+from hwprof.collector.contract import Collector, CountedSpan, Note, NoteKind, PassContext
 
 if TYPE_CHECKING:  # imported when counting is over: it brings threads of its own
     import polars as pl
@@ -29,13 +29,9 @@ class Layout:
     every_core: bool = True
 
 
-class CountingCollector(ABC, Generic[Counters]):
-    """An ``EdgeCounter`` over the threads of this process. A subclass opens their counters (``_open`` and then
+class CountingCollector(Collector, Generic[Counters]):
+    """A counter over the threads of this process. A subclass opens their counters (``_open`` and then
     ``_begin_interval`` when it starts), and defines how sets are switched and read."""
-
-    place = Place.IN_PROCESS
-    wants_idle = False
-    passes = frozenset({"measure", "trace"})
 
     def __init__(self) -> None:
         self._options: dict[str, Any] = {}
@@ -44,12 +40,12 @@ class CountingCollector(ABC, Generic[Counters]):
         self._readings = Readings()
         self._set = 0
         self._edges_seen = 0  # at the last look at the threads' activity
-        self._notes: list[str] = []  # those of ``Collected``, which ``counts`` may add to afterwards
+        self._notes: list[Note] = []  # those of ``Collected``, which ``counts`` may add to afterwards
 
     # --- What counts
 
     @abstractmethod
-    def event_names(self) -> Sequence[str]:
+    def _event_names(self) -> Sequence[str]:
         """Every counted event once."""
 
     @abstractmethod
@@ -68,7 +64,7 @@ class CountingCollector(ABC, Generic[Counters]):
     def _descriptors(self, thread: Counters, event_set: int) -> Sequence[int]:
         """What is read of a thread while that set counts, one descriptor for each size of the layout."""
 
-    # --- EdgeCounter
+    # --- a counter's
 
     def begin_iteration(self, event_set: int) -> None:
         """Looks for new and ended threads, sees which were active, and switches to the set."""
@@ -98,15 +94,17 @@ class CountingCollector(ABC, Generic[Counters]):
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each event and each thread read at both edges."""
-        return counts_table(self.count_columns(spans), self.event_names())
+        return counts_table(self._count_columns(spans), self._event_names())
 
-    def count_columns(self, spans: Sequence[CountedSpan]) -> CountColumns:
+    def _count_columns(self, spans: Sequence[CountedSpan]) -> CountColumns:
         """``counts`` as numpy arrays."""
         columns, cut = self._readings.difference(spans)
         if cut:
-            self._notes.append(f"{cut} spans reach over the end of their iteration and were not counted")
+            text = f"{cut} spans reach over the end of their iteration and were not counted"
+            self._notes.append(Note(NoteKind.INCOMPLETE, text))
         if columns.negative:
-            self._notes.append(f"{columns.negative} counts were left out: their counters seemed to run backwards")
+            text = f"{columns.negative} counts were left out: their counters seemed to run backwards"
+            self._notes.append(Note(NoteKind.INCOMPLETE, text))
         return columns
 
     # --- within

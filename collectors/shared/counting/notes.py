@@ -1,4 +1,4 @@
-"""Notes of counting collectors, for people and for the manifest, on events and threads that are not counted."""
+"""What counting collectors report of events and threads that are not counted."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from collectors.shared.counting.threads import MORE_DESCRIPTORS
+from hwprof.collector.contract import Note, NoteKind
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Event
 from hwprof.unavailable import Unavailable
@@ -22,27 +23,20 @@ _EVENT_SELECT = re.compile(r"event=(0x[0-9a-f]+|[0-9]+)")
 _ARITHMETIC: Final = "arithmetic"
 
 
-def user_code_only(events: str, *, kernel_allowed: bool) -> str:
+def user_code_only(events: str, *, kernel_allowed: bool) -> Note:
     """That ``events`` leave the kernel's code out, and why."""
     if kernel_allowed:
-        return f"{events} count user code only (as asked)"
-    return (
-        f"{events} count user code only (kernel.perf_event_paranoid is {perf_event.paranoid_level()};"
-        f" to count the kernel's part too: {permission.LOWER_PARANOID})"
-    )
+        return Note(NoteKind.SCOPE, "user code only, as asked", events)
+    why = f"user code only, since kernel.perf_event_paranoid is {perf_event.paranoid_level()}"
+    return Note(NoteKind.SCOPE, why, events, permission.LOWER_PARANOID)
 
 
-def not_counted(dropped: Mapping[str, Unavailable]) -> list[str]:
+def not_counted(dropped: Mapping[str, Unavailable]) -> list[Note]:
     """A note for each reason why events are not counted."""
     names: dict[Unavailable, list[str]] = {}
     for name, why_not in dropped.items():
         names.setdefault(why_not, []).append(name)
-    return [f"not counted: {enumerated(those)}: {why_not.explanation}" for why_not, those in names.items()]
-
-
-def unavailable_events(dropped: Mapping[str, Unavailable]) -> dict[str, dict[str, str | None]]:
-    """``not_counted`` for the manifest, with every name."""
-    return {name: {"reason": why_not.reason, "remedy": why_not.remedy} for name, why_not in dropped.items()}
+    return [Note.not_available(enumerated(those), why_not) for why_not, those in names.items()]
 
 
 def enumerated(names: Sequence[str]) -> str:
@@ -51,12 +45,12 @@ def enumerated(names: Sequence[str]) -> str:
     return ", ".join(names) if more <= 1 else f"{', '.join(names[:NAMES_SHOWN])} and {more} more"
 
 
-def refused_threads(refused: Mapping[int, str]) -> list[str]:
+def refused_threads(refused: Mapping[int, str]) -> list[Note]:
     """How many threads were not counted, and why."""
     if not refused:
         return []
     reasons = ", ".join(sorted(set(refused.values())))
-    return [f"{len(refused)} threads could not be counted: {reasons} ({MORE_DESCRIPTORS} gives room)"]
+    return [Note(NoteKind.INCOMPLETE, f"{len(refused)} threads not counted: {reasons}", remedy=MORE_DESCRIPTORS)]
 
 
 @dataclass
@@ -78,7 +72,7 @@ class Total:
         return self.pmu, select[1] if select else self.event.name
 
 
-def silent_events(totals: Mapping[str, Total]) -> list[str]:
+def silent_events(totals: Mapping[str, Total]) -> list[Note]:
     """Notes on the hardware events, by name, whose 0 may mean that they are not counted. Not on those that others of
     their family vouch for: no double-precision arithmetic in a single-precision model is as it should be."""
     alive = {total.family for total in totals.values() if total.value}
@@ -92,7 +86,9 @@ def silent_events(totals: Mapping[str, Total]) -> list[str]:
     missing = "this processor (or its hypervisor) does not implement it"
     notes = []
     if others:
-        notes.append(f"counted 0 throughout: {', '.join(others)}: it never happened here, or {missing}")
+        text = f"counted 0 throughout: it never happened here, or {missing}"
+        notes.append(Note(NoteKind.SUSPECT, text, ", ".join(others)))
     if arithmetic:
-        notes.append(f"no arithmetic was counted: {', '.join(arithmetic)}: the model has none of it, or {missing}")
+        text = f"no arithmetic was counted: the model has none of it, or {missing}"
+        notes.append(Note(NoteKind.SUSPECT, text, ", ".join(arithmetic)))
     return notes

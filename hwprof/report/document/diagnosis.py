@@ -8,8 +8,9 @@ import msgspec
 
 from hwprof import __version__
 from hwprof.run.manifest import Machine
+from hwprof.run.notes import Note
 
-SCHEMA_VERSION: Final = 1
+SCHEMA_VERSION: Final = 2
 
 
 class Finding(msgspec.Struct, kw_only=True):
@@ -23,7 +24,7 @@ class Finding(msgspec.Struct, kw_only=True):
     passes: list[str] = []
     reason: str | None = None
     remedy: str | None = None
-    notes: list[str] = []
+    notes: list[Note] = []
     detail: dict[str, Any] = {}
 
 

@@ -18,6 +18,8 @@ from hwprof.run.manifest import (
     PassStatus,
     WorkloadRecord,
 )
+from hwprof.run.notes import NoteKind
+from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
@@ -168,14 +170,14 @@ def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
 
     found: dict[tuple[str, str, str, str | None], list[str]] = {}
     for record in passes:
-        for said in record.collectors:
-            events: dict[tuple[str, str | None], list[str]] = {}
-            for event, why in unavailable_events([said]).items():
-                events.setdefault((why["reason"], why.get("remedy")), []).append(event)
-            for (reason, remedy), names in events.items():
-                found.setdefault((", ".join(names), said.state, reason, remedy), []).append(record.name)
-            if said.state != "ran" or said.reason:
-                key = (said.name, said.state, said.reason or "no reason given", said.remedy)
+        for collector in record.collectors:
+            events: dict[Unavailable, list[str]] = {}
+            for event, why in unavailable_events([collector]).items():
+                events.setdefault(why, []).append(event)
+            for why, names in events.items():
+                found.setdefault((", ".join(names), collector.state, why.reason, why.remedy), []).append(record.name)
+            if collector.unavailable is not None:
+                key = (collector.name, collector.state, collector.unavailable.reason, collector.unavailable.remedy)
                 found.setdefault(key, []).append(record.name)
     return [
         NotMeasured(what=what, state=state, reason=reason, remedy=remedy, passes=names)
@@ -202,7 +204,8 @@ def notes(analysis: RunAnalysis) -> list[str]:
     if run.manifest.workload is not None:
         found += run.manifest.workload.notes
     for record in run.manifest.passes:
-        for said in record.collectors:
-            told = bool(unavailable_events([said]))  # then the notes' own list of them is in `not_measured`
-            found += [f"{said.name}: {note}" for note in said.notes if not (told and note.startswith("not counted: "))]
+        for collector in record.collectors:
+            listed = bool(unavailable_events([collector]))  # then `not_measured` has it, name by name
+            kept = [note for note in collector.notes if not (listed and note.kind is NoteKind.NOT_AVAILABLE)]
+            found += [f"{collector.name}: {note}" for note in kept]
     return list(dict.fromkeys(found))

@@ -156,14 +156,14 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     return Kernels(
         pass_name=taken.record.name,
         event=event,
-        frequency_hz=detail.get("frequency_hz"),
-        kernel_sampled=detail.get("kernel"),
+        frequency_hz=detail.frequency_hz if detail else None,
+        kernel_sampled=detail.kernel if detail else None,
         iterations=len(taken.iterations),
         threads=taken.threads,
         samples=taken.inside.height,
-        lost=detail.get("lost", 0),
-        throttled=detail.get("throttled", 0),
-        threads_missed=detail.get("threads_missed", 0),
+        lost=detail.lost if detail else 0,
+        throttled=detail.throttled if detail else 0,
+        threads_missed=detail.threads_missed if detail else 0,
         coverage=[Coverage(**row) for row in taken.coverage()],
         **taken.shares(),
         unknown=taken.unknown(),
@@ -212,18 +212,18 @@ def _meaning(provenance: str | None, cpi: KernelCpi | None) -> str | None:
 def _no_cpi(event: str) -> Missing:
     if event == "cpu-clock":
         reason = "samples without counters, and no pass counted the kernels' instructions"
-        return Missing("cpi", reason, "hwprof collect --counters perf,instrumented")
-    return Missing("cpi", "no instructions counted between samples")
+        return Missing(reason, "hwprof collect --counters perf,instrumented", what="cpi")
+    return Missing("no instructions counted between samples", what="cpi")
 
 
 def _no_mpki() -> Missing:
-    return Missing("llc_mpki", "no last-level cache misses counted between samples")
+    return Missing("no last-level cache misses counted between samples", what="llc_mpki")
 
 
 def _notes(taken: SampledPass) -> list[str]:
     """That these are few, and what brings more."""
     if taken.inside.height >= FEW_IN_ALL:
         return []
-    frequency_hz = taken.detail.get("frequency_hz")
+    frequency_hz = taken.detail.frequency_hz if taken.detail is not None else None
     faster = f"--frequency {4 * frequency_hz + 3}" if frequency_hz else "a higher --frequency"
     return [f"only {taken.inside.height} samples, wide intervals. Try: {faster}, or --sample-passes measure"]

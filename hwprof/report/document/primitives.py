@@ -110,9 +110,9 @@ def build(analysis: RunAnalysis) -> Primitives | Unavailable:
     not_joined = found.not_joined()
     return Primitives(
         pass_name=reported.record.name,
-        version=detail.get("version"),
-        instruction_set=detail.get("instruction_set"),
-        vector_bits=vector_bits(detail.get("machine_flags", ())),
+        version=detail.version,
+        instruction_set=detail.instruction_set,
+        vector_bits=vector_bits(detail.machine_flags),
         iterations=found.iterations,
         whole_ns=found.whole_ns,
         executed=found.calls.height,

@@ -124,10 +124,11 @@ def _with_path(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _reasons_missing(found: Analysed, threads: list[ThreadTimes]) -> Missing | None:
-    if found.taken.detail.get("reasons", True) or not any("blocked" in one.blocked_ns for one in threads):
+    detail = found.taken.detail
+    if detail is None or detail.reasons or not any("blocked" in one.blocked_ns for one in threads):
         return None
     return Missing(
-        "reasons",
         "threads leave their processors in the kernel, which this user may not sample",
         "sudo sysctl kernel.perf_event_paranoid=1",
+        what="reasons",
     )

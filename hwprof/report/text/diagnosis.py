@@ -34,6 +34,6 @@ def _show_finding(console: Console, finding: Finding) -> None:
     what = finding.what_for + (f" ({finding.version})" if finding.version else "")
     grid.add_row(mark, Text(finding.name, "bold"), what)
     reason = [f"not available: {explain(finding.reason, finding.remedy)}"] if finding.reason else []
-    for text in (*reason, *finding.notes):
+    for text in (*reason, *map(str, finding.notes)):
         grid.add_row("", "", Text(text))
     console.print(Padding(grid, (0, 0, 0, 1)))

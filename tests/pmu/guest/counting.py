@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.hardware import perf_event
 from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, Lifecycle, context, counted_in_turn, rows
 from tests.pmu.guest.loops import A_WHILE, loop

@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import CountedSpan, PassContext
 from tests.pmu.guest.loops import loop
+from tests.support.reported import fields, texts
 
 CORE = ["cycles", "instructions"]
 INSTRUCTIONS = [f"armv8_pmuv3/event=0x8,name=again{number}/" for number in range(10)]
@@ -58,7 +59,7 @@ def counted_in_turn(collector: PerfCollector, turns: int, iterations: int | None
     return {
         "main": threading.get_native_id(),
         "event_sets": sets,
-        "detail": stopped.detail,
+        "detail": fields(stopped.detail),
         "rows": rows(collector, lifecycle.spans),
-        "notes": stopped.notes,
+        "notes": texts(stopped.notes),
     }

@@ -7,9 +7,10 @@ import threading
 from pathlib import Path
 from typing import Any
 
-from collectors.papi import PapiCollector
+from collectors.papi.collector import PapiCollector
 from hwprof.collector.contract import CountedSpan, PassContext
 from tests.support.papi_beside_perf import SOFTWARE, side_by_side
+from tests.support.reported import fields, texts
 
 HARDWARE = {"cycles": "PAPI_TOT_CYC", "instructions": "PAPI_TOT_INS"}
 MANY = [
@@ -46,6 +47,6 @@ def papi_in_turn() -> dict[str, Any]:
         "main": threading.get_native_id(),
         "sets": [list(names) for names in sets],
         "counts": counts.to_dicts(),
-        "notes": collected.notes,
-        "detail": collected.detail,
+        "notes": texts(collected.notes),
+        "detail": fields(collected.detail),
     }

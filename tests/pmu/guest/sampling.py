@@ -10,13 +10,14 @@ from typing import Any
 
 import polars as pl
 
-from collectors.perf import PerfCollector
-from collectors.sampler import SamplerCollector
+from collectors.perf.collector import PerfCollector
+from collectors.sampler.collector import SamplerCollector
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, context, counted_in_turn
 from tests.pmu.guest.loops import LOOP_ADDRESS, LOOP_END, loop
 from tests.pmu.guest.users import job_of_user, paranoid
+from tests.support.reported import fields, texts
 from tests.support.worker_thread import WorkerThread
 
 TURNS = 100_000_000
@@ -49,8 +50,8 @@ def sampled_loops() -> dict[str, Any]:
         "between": [begin_ns, end_ns],
         "cycles": cycles,
         "samples": stopped.tables["samples"].to_dicts(),
-        "notes": stopped.notes,
-        "detail": stopped.detail,
+        "notes": texts(stopped.notes),
+        "detail": fields(stopped.detail),
     }
 
 
@@ -68,7 +69,7 @@ def counted_and_sampled() -> dict[str, Any]:
     samples = stopped.tables["samples"].filter(pl.col("time_ns").is_between(begin_ns, end_ns))
     inside = samples.filter(samples["address"].is_between(LOOP_ADDRESS, LOOP_END, closed="left"))
     return counted | {
-        "held": stopped.detail["groups"],
+        "held": fields(stopped.detail)["groups"],
         "sampled_cycles": int(inside["period"].sum()),
         "sampled_instructions": int(inside["instructions"].sum()),
     }
@@ -95,8 +96,8 @@ def sample_a_little() -> dict[str, Any]:
         "domains": samples["domain"].unique().to_list(),
         "switches": stopped.tables["switches"].height,
         "mappings": stopped.tables["mappings"].height,
-        "notes": stopped.notes,
-        "detail": stopped.detail,
+        "notes": texts(stopped.notes),
+        "detail": fields(stopped.detail),
     }
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from collectors.perf import PerfCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.hardware import perf_event
 from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, Lifecycle, context, counted_in_turn, rows
 from tests.pmu.guest.loops import loop

@@ -12,14 +12,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from collectors.papi import PapiCollector
-from collectors.perf import PerfCollector
+from collectors.papi.collector import PapiCollector
+from collectors.perf.collector import PerfCollector
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event
 from hwprof.hardware.machine import describe
 from tests.pmu.guest.command import register
 from tests.pmu.guest.lifecycles import Lifecycle, context, rows
 from tests.pmu.guest.loops import loop
+from tests.support.reported import fields, texts
 
 PARANOID = Path("/proc/sys/kernel/perf_event_paranoid")
 USER = 1000
@@ -64,8 +65,8 @@ def what_is_there() -> dict[str, Any]:
         "ok": available.ok,
         "reason": available.reason,
         "remedy": available.remedy,
-        "notes": available.notes,
-        "detail": available.detail,
+        "notes": texts(available.notes),
+        "detail": fields(available.detail),
         "has_core_pmu": machine.has_core_pmu,
         "processor": machine.processor,
         "pmus": machine.pmus,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 
 from hwprof.analysis.attribution import attribute
@@ -12,6 +14,7 @@ from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.reasons import Missing
 from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
+from hwprof.run.roles import Role
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
 from tests.support.synthetic_run import _machine
@@ -93,22 +96,27 @@ def test_no_cpu_time_without_both_sides(missing: str) -> None:
     assert cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED)) is None
 
 
+def reporting(why: Mapping[str, Mapping[str, str | None]]) -> CollectorRecord:
+    detail = {"kind": "counting", "unavailable": why}
+    return CollectorRecord(name="perf", role=Role.COUNTER, state="ran", detail=detail)
+
+
 def passed(**changes: object) -> PassRecord:
     return PassRecord(name="measure", status="completed", **changes)  # type: ignore[arg-type]
 
 
 def test_the_collectors_own_word_on_an_event_comes_first() -> None:
     why = {"reason": "the hypervisor hides the PMU", "remedy": "run on real hardware"}
-    said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"cycles": why}})
-    expected = Missing("cycles", "the hypervisor hides the PMU", "run on real hardware")
+    said = reporting({"cycles": why})
+    expected = Missing("the hypervisor hides the PMU", "run on real hardware", what="cycles")
     assert operand_missing("cycles", passed(collectors=[said]), MACHINE) == expected
 
 
 def test_a_collector_that_could_not_run_explains_all_of_its_events() -> None:
-    said = CollectorRecord(name="perf", state="unavailable", reason="not permitted", remedy="sudo …")
+    said = CollectorRecord(name="perf", role=Role.COUNTER, state="unavailable", reason="not permitted", remedy="sudo …")
     others = [CollectorRecord(name="rapl", state="unavailable", reason="no energy counters"), said]
     found = operand_missing("task-clock", passed(collectors=others), MACHINE)
-    assert found == Missing("task-clock", "not permitted", "sudo …")
+    assert found == Missing("not permitted", "sudo …", what="task-clock")
 
 
 @pytest.mark.parametrize(
@@ -119,7 +127,7 @@ def test_a_collector_that_could_not_run_explains_all_of_its_events() -> None:
         (
             "cycles",
             {
-                "collectors": [CollectorRecord(name="perf", state="ran")],
+                "collectors": [CollectorRecord(name="perf", role=Role.COUNTER, state="ran")],
                 "events": [EventInfo("instructions", "", "1", "hardware")],
                 "event_sets": [["instructions"]],
             },
@@ -146,34 +154,41 @@ def test_a_metric_that_nothing_tells_on_this_machine_says_why() -> None:
     llc = next(metric for metric in definitions(None, MACHINE) if metric.name == "llc_mpki")
     hardware = [EventInfo("instructions", "", "1", "hardware")]
     found = metric_missing(llc, ["instructions"], passed(events=hardware), MACHINE)
-    assert found == Missing("llc_mpki", "no known event of this processor gives it")
+    assert found == Missing("no known event of this processor gives it", what="llc_mpki")
     why = {"reason": "the event catalogue does not describe it", "remedy": "add a file"}
-    said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"llc_mpki": why}})
+    said = reporting({"llc_mpki": why})
     told = metric_missing(llc, ["instructions"], passed(events=hardware, collectors=[said]), MACHINE)
-    assert told == Missing("llc_mpki", *why.values())
+    assert told == Missing(*why.values(), what="llc_mpki")
     pmu = {"reason": "no PMU here", "remedy": None}
-    said = CollectorRecord(name="perf", state="ran", detail={"unavailable_events": {"instructions": pmu}})
-    assert metric_missing(llc, [], passed(collectors=[said]), MACHINE) == Missing("llc_mpki", "no PMU here")
+    said = reporting({"instructions": pmu})
+    assert metric_missing(llc, [], passed(collectors=[said]), MACHINE) == Missing("no PMU here", what="llc_mpki")
 
 
 @pytest.mark.parametrize(
     ("collectors", "reason", "remedy"),
     [
-        ([], "no uncore collector ran in this pass", None),
+        ([], "no collector of DRAM traffic ran in this pass", None),
         (
-            [CollectorRecord(name="uncore", state="unavailable", reason="not permitted", remedy="sudo …")],
+            [
+                CollectorRecord(
+                    name="uncore", role=Role.DRAM, state="unavailable", reason="not permitted", remedy="sudo …"
+                )
+            ],
             "not permitted",
             "sudo …",
         ),
         (
-            [CollectorRecord(name="uncore", state="ran", detail={"period_ms": 10.0})],
+            [CollectorRecord(name="uncore", role=Role.DRAM, state="ran", detail={"kind": "dram", "period_ms": 10.0})],
             "nothing runs long enough between the readings, one every 10 ms",
             None,
         ),
         (
             [
                 CollectorRecord(
-                    name="uncore", state="ran", detail={"events": {"uncore/dram-total": ["unc_m_total_data"]}}
+                    name="uncore",
+                    role=Role.DRAM,
+                    state="ran",
+                    detail={"kind": "dram", "events": {"uncore/dram-total": ["unc_m_total_data"]}},
                 )
             ],
             "this processor's memory controllers count reads and writes together",
@@ -185,7 +200,7 @@ def test_the_uncore_collector_speaks_for_its_series(
     collectors: list[CollectorRecord], reason: str, remedy: str | None
 ) -> None:
     found = operand_missing("uncore/dram-read", passed(collectors=collectors), MACHINE)
-    assert found == Missing("uncore/dram-read", reason, remedy)
+    assert found == Missing(reason, remedy, what="uncore/dram-read")
 
 
 def test_without_any_pass() -> None:

@@ -19,7 +19,7 @@ from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.jit import read_perf_map
 from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.resolver import Resolver
-from hwprof.collector.contract import CountedSpan, EdgeCounter, Launcher, OwnPasses
+from hwprof.collector.contract import CountedSpan
 from hwprof.run.manifest import Cache
 from hwprof.run.schema import conform
 
@@ -29,13 +29,6 @@ PLAIN = Function("at::native::silu(at::Tensor const&)", "/usr/lib/libtorch_cpu.s
 
 # iteration(0..7) > stage(1..6) > two leaves (2..3), (4..5)
 SPANS = [CountedSpan(10, 1, 0, 7), CountedSpan(11, 1, 1, 6), CountedSpan(12, 1, 2, 3), CountedSpan(13, 1, 4, 5)]
-
-
-def test_the_collector_keeps_the_contracts() -> None:
-    collector = CallgrindCollector()
-    assert isinstance(collector, EdgeCounter)
-    assert isinstance(collector, Launcher)
-    assert isinstance(collector, OwnPasses)
 
 
 @pytest.mark.parametrize(

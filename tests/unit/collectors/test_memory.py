@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors import memory
-from collectors.memory import MemoryLog, parse_faults, parse_pss_bytes, parse_resident_pages
+from collectors.memory import collector as memory
+from collectors.memory.collector import MemoryLog, parse_faults, parse_pss_bytes, parse_resident_pages
 from hwprof.run.schema import TABLES
 
 PAGE = os.sysconf("SC_PAGE_SIZE")

@@ -17,6 +17,7 @@ from hwprof.hardware.countable import Countable, Selection
 from hwprof.hardware.packing import Budget
 from hwprof.hardware.pmu import Code
 from hwprof.run.manifest import CoreKind, MetricDefinition
+from hwprof.run.notes import NoteKind
 from hwprof.unavailable import Unavailable
 from tests.support.fake_perf import (
     HARDWARE,
@@ -27,6 +28,7 @@ from tests.support.fake_perf import (
     machine,
     selection,
 )
+from tests.support.reported import fields, texts
 
 
 def made(
@@ -84,11 +86,9 @@ def test_what_only_a_failed_metric_wanted_is_not_counted(monkeypatch: pytest.Mon
     found = made(monkeypatch, Kernel(refused={"cache-misses": errno.ENOENT}))
     assert found.dropped["cache-references"] is found.dropped["cache-misses"]
     assert sets(found) == [["cycles", "instructions", "branches", "branch-misses"]]
-    notes = [note for note in plan_notes(found) if note.startswith("not counted")]
-    assert notes == [
-        "not counted: cache-misses, cache-references: not offered by this machine's PMU (ENOENT)."
-        " Try: hwprof events shows what is"
-    ]
+    (note,) = [note for note in plan_notes(found) if note.kind is NoteKind.NOT_AVAILABLE]
+    assert note.subject == "cache-misses, cache-references"
+    assert (note.text, note.remedy) == ("not offered by this machine's PMU (ENOENT)", "hwprof events shows what is")
 
 
 def test_an_event_that_may_well_be_zero_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,7 +135,7 @@ def test_scarce_counters_make_smaller_sets_and_one_note(
         ["cycles", "branches", "branch-misses"],
     ]
     assert found.budgets == {"cpu": Budget(3)}
-    (note,) = found.notes
+    (note,) = texts(found.notes)
     assert note.startswith("3 of 4 general counters are free, so events are counted in smaller sets: ")
     assert reason in note
 
@@ -153,7 +153,7 @@ def test_beside_a_sampler_no_set_takes_turns_with_it(monkeypatch: pytest.MonkeyP
         ["cycles", "branches", "branch-misses"],
     ]
     assert found.budgets == {"cpu": Budget(3, frozenset({"cycles", "instructions"}))}
-    assert found.notes == [
+    assert texts(found.notes) == [
         "3 of 4 general counters are free (the own counters of cycles, instructions not), so events are counted in"
         " smaller sets: the sampler has the others in this pass. Try: --no-sampler gives them back"
     ]
@@ -173,7 +173,7 @@ def test_events_that_exclude_each_other_are_parted(monkeypatch: pytest.MonkeyPat
     assert {name for names in sets(found) for name in names} == set(HARDWARE)
     assert not any(conflict <= set(names) for names in sets(found))
     (note,) = found.notes
-    assert "they do not get counters together: cycles, instructions, branches, branch-misses" in note
+    assert (note.kind, note.subject) == (NoteKind.METHOD, "cycles, instructions, branches, branch-misses")
 
 
 def test_a_group_whose_leader_cannot_be_parted_from_it_is_dropped_as_a_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -196,7 +196,9 @@ def test_a_metric_too_large_for_the_counters_is_named(monkeypatch: pytest.Monkey
     ]
     found = made(monkeypatch, Kernel(), selection(bundles=[HARDWARE], metrics=metrics))
     assert sorted({name for names in sets(found) for name in names}) == sorted(HARDWARE)
-    assert found.notes == ["everything: no set has counters for all the events, so they come from different iterations"]
+    assert texts(found.notes) == [
+        "everything: no set has counters for all the events, so they come from different iterations"
+    ]
 
 
 def test_an_event_of_more_counters_than_there_are(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -210,11 +212,11 @@ def test_without_hardware_there_is_one_set_of_software_events(monkeypatch: pytes
     fake = Kernel(counters=0, refused=dict.fromkeys(HARDWARE, errno.ENOENT))
     found = made(monkeypatch, fake)
     assert [list(group.names) for group in found.sets] == [list(SOFTWARE)]
-    detail = plan_detail(found)
+    detail = fields(plan_detail(found))
     assert (detail["hardware"], detail["software"]) == ([], list(SOFTWARE))
-    assert set(detail["unavailable_events"]) == set(HARDWARE)
-    (note,) = [note for note in plan_notes(found) if note.startswith("not counted")]  # one reason for all six
-    assert "no driver for this processor's PMU" in note
+    assert set(detail["unavailable"]) == set(HARDWARE)
+    (note,) = [note for note in plan_notes(found) if note.kind is NoteKind.NOT_AVAILABLE]  # one reason for all six
+    assert "no driver for this processor's PMU" in note.text
 
 
 def test_what_the_selection_could_not_find_is_the_missing_pmus_fault_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -244,7 +246,7 @@ def test_user_only_drops_what_happens_in_the_kernel(monkeypatch: pytest.MonkeyPa
     assert found.dropped["context-switches"].remedy == "sudo sysctl kernel.perf_event_paranoid=1"
     assert not found.opening.kernel
     assert all(attributes.exclude_kernel for attributes in fake.opened)
-    assert any("user code only" in note and "sudo sysctl" in note for note in plan_notes(found))
+    assert any("user code only" in note and "sudo sysctl" in note for note in texts(plan_notes(found)))
 
 
 @pytest.mark.parametrize(
@@ -294,7 +296,7 @@ def test_each_kind_of_core_is_tried_where_it_counts(monkeypatch: pytest.MonkeyPa
     ]
     assert (found.turns(only), found.on_every_core(only)) == ((1, 2), True)
     assert fake.here == {0, 1, 2, 3}  # and back
-    detail = plan_detail(found)
+    detail = fields(plan_detail(found))
     assert detail["sets"] == [
         [
             {"pmu": None, "events": list(SOFTWARE)},

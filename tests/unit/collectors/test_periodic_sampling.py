@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from collectors.shared.periodic_sampling import PeriodicCollector, SamplingThread, pauses
-from hwprof.collector.contract import Collected, PassContext
+from hwprof.collector.contract import Availability, Collected, Detail, PassContext
 
 
 @given(st.lists(st.integers(0, 64), max_size=40))
@@ -71,14 +71,20 @@ class Log:
         return True
 
 
+class Samples(Detail, kw_only=True):
+    samples: int
+
+
 class Counting(PeriodicCollector[Log]):
-    name = "counting"
-    period_s = 60.0
+    _period_s = 60.0
     fails = False
 
     def __init__(self) -> None:
         super().__init__()
         self.closed = 0
+
+    def availability(self) -> Availability:
+        return Availability()
 
     def _open(self, context: PassContext) -> Log:
         return Log()
@@ -86,14 +92,14 @@ class Counting(PeriodicCollector[Log]):
     def _collected(self, log: Log) -> Collected:
         if self.fails:
             raise OSError("no table")
-        return Collected(detail={"samples": log.samples})
+        return Collected(detail=Samples(samples=log.samples))
 
     def _close(self, log: Log) -> None:
         self.closed += 1
 
 
 class Gauge(Counting):
-    reads_at_end = False
+    _reads_at_end = False
 
 
 class Failing(Counting):
@@ -106,7 +112,7 @@ CONTEXT = PassContext("measure", 1, 1, Path(), {})
 def test_what_counts_up_is_read_at_both_ends_and_a_gauge_at_the_beginning() -> None:
     for collector, samples in ((Counting(), 2), (Gauge(), 1)):
         collector.start(CONTEXT)
-        assert collector.stop().detail == {"samples": samples}
+        assert collector.stop().detail == Samples(samples=samples)
         assert collector.closed == 1
 
 

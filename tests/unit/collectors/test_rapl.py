@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.rapl import EnergyLog, RaplCollector, Unwrapped, Zone, find_zones
+from collectors.rapl.collector import EnergyLog, RaplCollector, Unwrapped, Zone, find_zones
 from hwprof.collector.contract import PassContext
 from hwprof.run.schema import TABLES
+from tests.support.reported import fields, texts
 
 MAX_UJ = 262143328850
 
@@ -159,8 +160,8 @@ def test_a_run_of_the_collector(tmp_path: Path) -> None:
     last = dict(series.group_by("name").last().select("name", "value").iter_rows())
     assert last == {"energy/package-0": 2.5, "energy/package-0/core": 0.5}
     assert series["time_ns"].is_sorted()
-    assert collected.detail["zones"] == ["package-0", "package-0/core"]
-    assert "whole machine" in collected.notes[0]
+    assert fields(collected.detail)["zones"] == ["package-0", "package-0/core"]
+    assert "whole machine" in texts(collected.notes)[0]
 
 
 def test_stop_without_start(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from collectors.shared.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
 from hwprof.hardware.perf_sampling import PROT_EXEC
 from hwprof.run.schema import conform
 from tests.support.elf_files import TEXT_ADDRESS, TEXT_OFFSET, TEXT_SIZE, Symbol, elf
+from tests.support.reported import texts
 
 BASE = 0x7F00_0000_0000
 SIZE = 0x1000
@@ -74,7 +75,7 @@ def test_jit_code_the_system_and_the_unknown() -> None:
         ("jit", "jit_conv_kernel_t"), ("jit", None), ("[kernel]", "schedule"), unknown, unknown
     ]  # fmt: skip
     assert found.detail() == {"named": 2, "unnamed": 1, "unknown": 2, "unknown_callers": 0, "callers": 0}
-    (note,) = found.notes()
+    (note,) = texts(found.notes())
     assert note.startswith("60% of the samples have no name") and "[unknown], jit" in note
 
 
@@ -101,7 +102,7 @@ def test_a_library_that_was_deleted_meanwhile_costs_its_own_names_only(tmp_path:
     found = named([(at, BASE + at * 2 * SIZE + (TEXT_OFFSET if not at else 0), "user") for at in range(3)], mappings)
     assert [row[1] for row in names(found.samples, found)] == ["here", None, None]
     assert found.detail()["named"] == 1 and found.detail()["unnamed"] == 2
-    (note,) = found.notes()
+    (note,) = texts(found.notes())
     assert "no symbols for code of" in note and "gone.so" in note
 
 
@@ -134,7 +135,7 @@ def test_samples_without_names_are_all_there_and_the_reason_is_told() -> None:
     assert bare.samples.columns == found.samples.columns and bare.samples.height == 2
     assert names(bare.samples, bare) == names(bare.stacks, bare) * 2 == [("[unknown]", None)] * 2
     assert bare.detail()["unknown"] == 2 and bare.detail()["named"] == 0
-    assert bare.notes() == ["no sample has a name: MemoryError"]
+    assert texts(bare.notes()) == ["names of samples not available: MemoryError"]
 
 
 def test_nothing_sampled_names_nothing() -> None:

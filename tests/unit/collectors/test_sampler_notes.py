@@ -6,6 +6,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler.notes import busy_threads, cost_notes
+from tests.support.reported import texts
 
 
 @pytest.mark.parametrize(
@@ -17,16 +18,16 @@ from collectors.sampler.notes import busy_threads, cost_notes
             14_000.0,
             1,
             [
-                "sampling took about 1.4% of each thread's time:"
-                " an interrupt takes 14 µs here (--frequency 714: 1% at most)"
+                "sampling: about 1.4% of each thread's time:"
+                " an interrupt takes 14 µs here. Try: --frequency 714: 1% at most"
             ],
         ),
         (
             14_000.0,
             2,
             [
-                "sampling took about 1.4% of each thread's time, up to 2.8% where 2 threads wait for one another"
-                " (OpenMP): an interrupt takes 14 µs here (--frequency 357: 1% at most)"
+                "sampling: about 1.4% of each thread's time, up to 2.8% where 2 threads wait for one another"
+                " (OpenMP): an interrupt takes 14 µs here. Try: --frequency 357: 1% at most"
             ],
         ),
     ],
@@ -34,13 +35,13 @@ from collectors.sampler.notes import busy_threads, cost_notes
 def test_threads_that_wait_for_one_another_pay_for_each_others_samples(
     cost_ns: float | None, threads: int, note: list[str]
 ) -> None:
-    assert cost_notes(cost_ns, 999, threads) == note
+    assert texts(cost_notes(cost_ns, 999, threads)) == note
 
 
 def test_cheap_samples_add_up_over_many_threads() -> None:
     assert cost_notes(500.0, 999, 16) == []
     (note,) = cost_notes(500.0, 999, 64)
-    assert "0.05% of each thread's time, up to 3.2% where 64 threads wait" in note
+    assert "0.05% of each thread's time, up to 3.2% where 64 threads wait" in note.text
 
 
 def test_threads_that_hardly_ever_worked_are_not_busy() -> None:

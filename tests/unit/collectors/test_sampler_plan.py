@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from collectors.sampler import SamplerCollector, plan
+from collectors.sampler import plan
 from collectors.sampler.code_mappings import NO_FILE, parse_maps
+from collectors.sampler.collector import SamplerCollector
 from collectors.sampler.plan import DEFAULT_FREQUENCY_HZ, Options, make_plan, too_frequent
 from collectors.sampler.sampling_events import Clock, Opening, candidates, signed_sum
 from collectors.shared.event_opening import NotAllowedError
@@ -20,6 +21,7 @@ from hwprof.hardware.catalogue import microarchitecture
 from hwprof.hardware.cores import machine_of
 from hwprof.hardware.selection import kinds_of_core
 from tests.support.fake_perf import HYBRID, UNIFORM, machine
+from tests.support.reported import texts
 
 
 def clocks_of(name: str) -> list[Clock]:
@@ -100,7 +102,7 @@ def test_the_first_clock_that_works_is_taken(monkeypatch: pytest.MonkeyPatch, tm
     assert made.clocks == (tried[-1],)
     assert made.reading and made.event == "cycles"
     assert made.clocks[0].names() == ["cycles", "instructions"]
-    assert [note for note in made.notes if "last-level cache" in note], "this processor is in no file"
+    assert [note for note in texts(made.notes) if "last-level cache" in note], "this processor is in no file"
 
 
 @pytest.mark.usefixtures("allowed")
@@ -126,8 +128,8 @@ def test_without_a_pmu_processor_time_is_sampled_and_the_note_says_why(monkeypat
     made = make_plan(Options(), machine(UNIFORM))
     clock_and_switch_outs = 2
     assert (made.event, made.reading, made.descriptors) == ("cpu-clock", False, clock_and_switch_outs)
-    (note,) = made.notes
-    assert note.startswith("sampled by processor time, with no counters read")
+    (note,) = texts(made.notes)
+    assert note.startswith("sampled: by processor time, with no counters read")
 
 
 # --- frequencies
@@ -156,7 +158,9 @@ def test_the_default_frequency_gives_way_to_the_limit_and_says_so(
     tried_out(monkeypatch, lambda clock: False)
     lowered = make_plan(Options(), machine(UNIFORM), limits(tmp_path, 500))
     assert lowered.opening.frequency_hz == 500
-    assert any(note.startswith("sampled at 500 Hz: kernel.perf_event_max_sample_rate is 500") for note in lowered.notes)
+    assert any(
+        note.startswith("sampled at 500 Hz: kernel.perf_event_max_sample_rate is 500") for note in texts(lowered.notes)
+    )
     assert make_plan(Options(), machine(UNIFORM)).opening.frequency_hz == DEFAULT_FREQUENCY_HZ
 
 
@@ -190,7 +194,9 @@ def test_a_user_who_may_not_see_the_kernel_samples_his_own_code(monkeypatch: pyt
     tried_out(monkeypatch, lambda clock: True)
     made = make_plan(Options(), machine(UNIFORM))
     assert made.opening.exclude_kernel
-    assert any(note.startswith("samples count user code only (kernel.perf_event_paranoid") for note in made.notes)
+    assert any(
+        note.startswith("samples: user code only, since kernel.perf_event_paranoid") for note in texts(made.notes)
+    )
 
 
 # --- what names addresses later

@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.uncore import UncoreCollector
+from collectors.uncore.collector import UncoreCollector
 from collectors.uncore.controllers import READ, TOTAL, WRITE, Group, Part, Plan, dram_events, dram_recipes, make_plan
 from collectors.uncore.traffic import Reading, TrafficLog
 from hwprof.collector.contract import PassContext
@@ -22,7 +22,9 @@ from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitectur
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.perf_event import Attributes
 from hwprof.hardware.pmu import Code
+from hwprof.run.notes import NoteKind
 from hwprof.run.schema import TABLES
+from tests.support.reported import fields, texts
 
 INTEL_FORMATS = {"event": "config:0-7", "umask": "config:8-15"}
 UMC_FORMATS = {"event": "config:0-7", "rdwrmask": "config:8-9"}
@@ -157,7 +159,7 @@ def run(root: Path, during: Callable[[], None]) -> tuple[dict[str, float], list[
     first = series.group_by("name").first()
     assert set(first["value"]) <= {0.0}
     last = dict(series.group_by("name").last().select("name", "value").iter_rows())
-    return last, collected.notes
+    return last, texts(collected.notes)
 
 
 def open_descriptors() -> int:
@@ -320,7 +322,7 @@ def test_what_a_counter_missed_is_filled_in_when_it_runs_again() -> None:
     for _ in times:
         log.sample()
     assert values(log) == [0, 64 * 10 * 2, 64 * 10 * 2, 64 * (20 + 40)]
-    assert log.notes() == [
+    assert texts(log.notes()) == [
         "the kernel multiplexed: 1 of 1 groups of counters ran for 33% of the time;"
         " what they missed is filled in at the same rate"
     ]
@@ -332,8 +334,8 @@ def test_a_counter_that_never_ran_makes_no_figure() -> None:
     log.sample()
     log.sample()
     assert set(log.series()["name"]) == {f"{READ}/socket-0"}
-    assert log.notes() == [
-        f"{READ}, {READ}/socket-1 not measured: uncore_imc_0 on processor 56 never counted",
+    assert texts(log.notes()) == [
+        f"{READ}, {READ}/socket-1 not available: uncore_imc_0 on processor 56 never counted",
     ]
 
 
@@ -342,7 +344,7 @@ def test_a_counter_that_goes_back_adds_nothing_and_is_told() -> None:
     for _ in ALWAYS:
         log.sample()
     assert values(log) == [0, 0, 64 * 5, 64 * 6]
-    assert log.notes() == ["uncore_imc_0 on processor 0 went backwards 1 times, which adds nothing"]
+    assert texts(log.notes()) == ["uncore_imc_0 on processor 0: went backwards 1 times, which adds nothing"]
 
 
 def test_a_sum_ends_where_one_of_its_counters_does() -> None:
@@ -354,9 +356,9 @@ def test_a_sum_ends_where_one_of_its_counters_does() -> None:
     assert values(log) == [0, 128]
     assert values(log, f"{READ}/socket-0") == [0, 64, 128]
     assert values(log, f"{READ}/socket-1") == [0, 64]
-    assert [note.partition(":")[0] for note in log.notes()] == [
-        f"{READ}, {READ}/socket-1 ends early",
-        f"{READ}/socket-0 ends early",
+    assert [(note.kind, note.subject) for note in log.notes()] == [
+        (NoteKind.INCOMPLETE, f"{READ}, {READ}/socket-1"),
+        (NoteKind.INCOMPLETE, f"{READ}/socket-0"),
     ]
 
 
@@ -403,7 +405,7 @@ def test_a_channel_that_cannot_be_opened_makes_the_sum_none(xeon: Path, monkeypa
     last, notes = run(xeon, lambda: busy.count(0xF005, cpu=0, lines=1))
     assert last == {f"{READ}/socket-0": 0, f"{WRITE}/socket-0": 64 * 8}
     assert notes[1:] == [
-        f"{READ}, {READ}/socket-1, {WRITE}, {WRITE}/socket-1 not measured:"
+        f"{READ}, {READ}/socket-1, {WRITE}, {WRITE}/socket-1 not available:"
         " uncore_imc_3 on processor 56 cannot be opened (Device or resource busy)"
     ]
     assert open_descriptors() == before
@@ -426,7 +428,7 @@ def test_many_controllers_are_read_less_often(
     monkeypatch.setattr(TrafficLog, "reading_us", lambda log: 1e3 * reading_ms)
     collector = UncoreCollector(epyc)
     collector.start(PassContext("measure", 1, 1, epyc, {}))
-    assert collector.stop().detail["period_ms"] == period_ms
+    assert fields(collector.stop().detail)["period_ms"] == period_ms
 
 
 def test_stop_without_start(tmp_path: Path) -> None:
@@ -440,8 +442,8 @@ def test_available(epyc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Kernel().install(monkeypatch)
     found = UncoreCollector(epyc).availability()
     assert found.ok and found.notes == ()
-    assert found.detail["series"] == [READ, WRITE]
-    assert len(found.detail["pmus"]) == 12
+    assert fields(found.detail)["series"] == [READ, WRITE]
+    assert len(fields(found.detail)["pmus"]) == 12
 
 
 def test_an_ordinary_user_may_not(epyc: Path, monkeypatch: pytest.MonkeyPatch) -> None:

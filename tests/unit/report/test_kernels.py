@@ -24,6 +24,7 @@ from hwprof.report.text import hot_kernels, one_layer, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
+from hwprof.run.roles import Role
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import csv_frames, layer_rows, part
 from tests.support.snapshots import SNAPSHOTS, UPDATE, section
@@ -167,7 +168,9 @@ def test_a_sampler_that_failed_says_why_there_are_no_kernels(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     run = runs.without_pmu(tmp_path)
-    said = CollectorRecord(name="sampler", state="unavailable", reason="perf_event_paranoid is 3", remedy="lower it")
+    said = CollectorRecord(
+        name="sampler", role=Role.SAMPLER, state="unavailable", reason="perf_event_paranoid is 3", remedy="lower it"
+    )
     run.manifest.passes[1].collectors.append(said)
     run.save_manifest()
     assert command(run, "--kernels") == 1

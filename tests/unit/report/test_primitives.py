@@ -16,6 +16,7 @@ from hwprof.report.document import document
 from hwprof.report.document.primitives import Primitives
 from hwprof.report.text import primitives, report
 from hwprof.report.text.page import Page
+from hwprof.run.details import PrimitivesDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
@@ -63,7 +64,15 @@ def reporting(
         for order, (layer, primitive, implementation, layouts, after, duration) in enumerate(executed)
     ]
     write_table(run.path / "primitives.parquet", "primitives", pl.DataFrame(rows, schema=TABLES["primitives"]))
-    detail = {"version": "v3.12.0 (commit 80afa71)", "machine_flags": FLAGS, "restricted_to": restricted_to}
+    detail = as_json(
+        PrimitivesDetail(
+            file="verbose.txt",
+            primitives=1,
+            version="v3.12.0 (commit 80afa71)",
+            machine_flags=list(FLAGS),
+            restricted_to=restricted_to,
+        )
+    )
     trace.collectors.append(CollectorRecord(name="onednn_verbose", state="ran", detail=detail))
     trace.clocks.append(ClockRecord("onednn", 0, 0.0, 0, ERROR_NS))
     run.save_manifest()

@@ -218,7 +218,7 @@ def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
     why = {"reason": runs.REASON, "remedy": None}
     names = [f"event-{number}" for number in range(30)]
     for record in run.manifest.passes:
-        record.collectors[0].detail = {"unavailable_events": dict.fromkeys(names, why)}
+        record.collectors[0].detail = {"kind": "counting", "unavailable": dict.fromkeys(names, why)}
     run.save_manifest()
     built = document.build(run)
     text = " ".join(print_document(built, 120).split())

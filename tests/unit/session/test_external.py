@@ -10,13 +10,14 @@ import pytest
 
 from hwprof.collector import registry
 from hwprof.collector.contract import Availability, Collected, PassContext
-from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError, UsageError
-from hwprof.session.messages import WORK_BEGINS, WORK_ENDS, Phase, Step
+from hwprof.run.notes import Note, NoteKind
+from hwprof.run.roles import Role
+from hwprof.session.external import ExternalCollectors
+from hwprof.session.messages import Phase, PhaseBegins, Step
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
-from hwprof.session.supervisor import _External
-from tests.support.fake_collectors import Bystander, Counter
+from tests.support.fake_collectors import Bystander, Counter, surveyed
 
 
 class Watcher(Bystander):
@@ -51,7 +52,7 @@ class Watcher(Bystander):
 
     def stop(self) -> Collected:
         self.heard.append("stop")
-        return Collected(notes=["watched"])
+        return Collected(notes=[Note(NoteKind.SCOPE, "watched")])
 
     def _hear(self, what: str) -> None:
         self.heard.append(what)
@@ -60,11 +61,8 @@ class Watcher(Bystander):
 
 
 def plans(availability: Availability | None = None, **more: Any) -> dict[str, PassPlan]:
-    surveyed = [
-        Surveyed("memory", Bystander(), Availability(True)),
-        Surveyed("watcher", Watcher(), availability or Availability(True)),
-    ]
-    made = plan_passes(surveyed, ["measure", "trace"], iterations=3, warmup=1, **more)
+    found = [surveyed(Bystander()), surveyed(Watcher(), availability)]
+    made = plan_passes(found, ["measure", "trace"], iterations=3, warmup=1, **more)
     return {plan.name: plan for plan in made}
 
 
@@ -96,7 +94,7 @@ def test_its_options_reach_it_or_are_refused_before_anything_starts() -> None:
     with pytest.raises(UsageError, match="--frequency: the collector watcher does not run"):
         plans(options={"watcher": {"frequency": 50}}, off={"watcher"})
     with pytest.raises(HwprofError, match=r"watcher does not work here: not allowed. Try: allow it"):
-        plans(Availability(False, "not allowed", "allow it"), options={"watcher": {"frequency": 50}})
+        plans(Availability.no("not allowed", "allow it"), options={"watcher": {"frequency": 50}})
 
 
 class Holder(Bystander):
@@ -114,11 +112,11 @@ class Holder(Bystander):
 
 @pytest.mark.parametrize("holds", [True, False])
 def test_who_counts_beside_a_holder_of_counters_is_told_of_it(holds: bool) -> None:
-    surveyed = [Surveyed(one.name, one, Availability(True)) for one in (Counter("perf"), Holder(holds))]
-    measure, trace = plan_passes(surveyed, ["measure", "trace"], iterations=3, warmup=1)
-    assert measure.in_process == (CollectorPlan("perf", {"alone": True}),)
+    found = [surveyed(one) for one in (Counter("perf"), Holder(holds))]
+    measure, trace = plan_passes(found, ["measure", "trace"], iterations=3, warmup=1)
+    assert measure.in_process == (CollectorPlan("perf", {"alone": True}, Role.COUNTER),)
     assert trace.in_process == (
-        CollectorPlan("perf", {"alone": True} | ({"counters_held_by": "holder"} if holds else {})),
+        CollectorPlan("perf", {"alone": True} | ({"counters_held_by": "holder"} if holds else {}), Role.COUNTER),
     )
     assert beside(trace) == {"holder": {}}
 
@@ -126,20 +124,26 @@ def test_who_counts_beside_a_holder_of_counters_is_told_of_it(holds: bool) -> No
 # --- progress
 
 
-def running(watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> _External:
+def running(watcher: Watcher, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ExternalCollectors:
     monkeypatch.setattr(registry, "create", lambda name: watcher)
     plan = PassPlan(name="trace", iterations=1, warmup=0, in_process=(), external=(CollectorPlan("watcher"),))
-    return _External(plan, tmp_path, 1)
+    return ExternalCollectors(plan, tmp_path, 1)
 
 
 def test_it_hears_how_far_the_worker_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watcher = Watcher()
     watched = running(watcher, tmp_path, monkeypatch)
-    for message in (Phase("importing torch"), Phase(WORK_BEGINS, 1), Step(), Phase(WORK_ENDS), Phase("describing")):
+    for message in (
+        PhaseBegins(Phase.IMPORTING),
+        PhaseBegins(Phase.WARMING_UP, 1),
+        Step(),
+        PhaseBegins(Phase.COLLECTING),
+    ):
         watched.hear(message)
-    watched.stop()
+    ((planned, collected),) = watched.stop()
     assert watcher.heard == ["start", "begins", "step", "ends", "stop"]
-    assert [(record.name, record.state) for record in watched.records] == [("watcher", "ran")]
+    assert (planned.name, [note.text for note in collected.notes]) == ("watcher", ["watched"])
+    assert watched.records == []
 
 
 @pytest.mark.parametrize("moment", ["begins", "step", "ends"])
@@ -148,9 +152,9 @@ def test_one_that_fails_on_the_way_is_stopped_and_costs_its_own_data_only(
 ) -> None:
     watcher = Watcher(fails_at=moment)
     watched = running(watcher, tmp_path, monkeypatch)
-    for message in (Phase(WORK_BEGINS), Step(), Phase(WORK_ENDS)):
+    for message in (PhaseBegins(Phase.WARMING_UP), Step(), PhaseBegins(Phase.COLLECTING)):
         watched.hear(message)
-    assert watched.stop() == {}
+    assert watched.stop() == []
     assert watcher.heard[-2:] == [moment, "stop"] and watcher.heard.count("stop") == 1
     (record,) = watched.records
     assert (record.state, record.reason, record.remedy) == ("failed", f"fails at {moment}", "repair it")
@@ -165,7 +169,7 @@ def test_one_that_does_not_want_to_know_is_left_alone(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(registry, "create", lambda name: Quiet())
     plan = PassPlan(name="trace", iterations=1, warmup=0, in_process=(), external=(CollectorPlan("memory"),))
-    watched = _External(plan, tmp_path, 1)
-    watched.hear(Phase(WORK_BEGINS))
-    watched.stop()
-    assert [record.state for record in watched.records] == ["ran"]
+    watched = ExternalCollectors(plan, tmp_path, 1)
+    watched.hear(PhaseBegins(Phase.WARMING_UP))
+    ((planned, _),) = watched.stop()
+    assert (planned.name, watched.records) == ("memory", [])

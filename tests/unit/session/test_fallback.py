@@ -1,4 +1,4 @@
-"""Who counts where the processor shows no counters: the counter that follows the code, unless it was switched off."""
+"""Who counts where the processor shows no counters: the fallback, unless it was switched off."""
 
 from __future__ import annotations
 
@@ -8,17 +8,16 @@ from typing import Any
 import pytest
 
 from hwprof.collector.contract import Availability, OwnPass
-from hwprof.collector.registry import Surveyed
 from hwprof.errors import HwprofError
 from hwprof.session.counters import Counting
 from hwprof.session.plan import PassPlan
 from hwprof.session.planner import plan_passes
-from tests.support.fake_collectors import Counter, survey
+from tests.support.fake_collectors import Counter, survey, surveyed
 
-LACKING = Availability(True, lacks="hardware events")
+LACKING = Availability(lacks="hardware events")
 
 
-class Following(Counter):
+class Instrumented(Counter):
     """A counter with a pass of its own, inside the worker."""
 
     passes = frozenset({"instrumented"})
@@ -31,11 +30,17 @@ class Following(Counter):
 
 
 def plans(
-    *, perf: Availability = LACKING, following: Availability | None = None, passes: Sequence[str] = ("measure",),
+    *, perf: Availability = LACKING, instrumented: Availability | None = None, passes: Sequence[str] = ("measure",),
     counting: Counting | None = None, **more: Any,
 ) -> list[PassPlan]:  # fmt: skip
-    surveyed = [*survey(perf=perf), Surveyed("instrumented", Following(), following or Availability(True))]
-    return plan_passes(surveyed, list(passes), iterations=7, warmup=3, counting=counting, **more)
+    return plan_passes(
+        [*survey(perf=perf), surveyed(Instrumented(), instrumented)],
+        list(passes),
+        iterations=7,
+        warmup=3,
+        counting=counting,
+        **more,
+    )
 
 
 def names(made: Sequence[PassPlan]) -> list[str]:
@@ -50,15 +55,15 @@ def test_it_stands_in_where_there_are_no_hardware_counters() -> None:
 
 
 def test_where_there_are_hardware_counters_only_on_request() -> None:
-    assert names(plans(perf=Availability(True))) == ["measure"]
+    assert names(plans(perf=Availability())) == ["measure"]
     for counters in (["auto", "instrumented"], ["instrumented"]):
-        measure, own = plans(perf=Availability(True), counting=Counting(counters=counters))
+        measure, own = plans(perf=Availability(), counting=Counting(counters=counters))
         assert [planned.name for planned in measure.in_process] == ["perf"], "it is beside, not instead"
         assert own.asked, "a run without it is a failure"
 
 
 def test_also_where_perf_is_not_allowed_or_off() -> None:
-    assert names(plans(perf=Availability(False, "not allowed"))) == ["measure", "instrumented"]
+    assert names(plans(perf=Availability.no("not allowed"))) == ["measure", "instrumented"]
     assert names(plans(off={"perf"})) == ["measure", "instrumented"]
 
 
@@ -69,16 +74,16 @@ def test_it_can_be_switched_off_and_needs_times_to_be_joined_with() -> None:
 
 
 def test_why_it_does_not_work_stands_in_the_run() -> None:
-    (measure,) = plans(following=Availability(False, "frida is not installed", "install it"))
+    (measure,) = plans(instrumented=Availability.no("frida is not installed", "install it"))
     (said,) = [record for record in measure.left_out if record.name == "instrumented"]
     assert (said.state, said.reason, said.remedy) == ("unavailable", "frida is not installed", "install it")
     with pytest.raises(HwprofError, match=r"instrumented does not work here: frida is not installed\. Try: install it"):
-        plans(following=Availability(False, "frida is not installed", "install it"),
+        plans(instrumented=Availability.no("frida is not installed", "install it"),
               counting=Counting(counters=["instrumented"]))  # fmt: skip
 
 
 def test_another_counter_with_passes_of_its_own_is_beside_it_or_alone() -> None:
-    class Other(Following):
+    class Other(Instrumented):
         def __init__(self) -> None:
             super().__init__()
             self.name = "other"
@@ -86,14 +91,10 @@ def test_another_counter_with_passes_of_its_own_is_beside_it_or_alone() -> None:
         def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
             return [OwnPass(name="other", times_from="measure")]
 
-    surveyed = [
-        *survey(perf=LACKING),
-        Surveyed("instrumented", Following(), Availability(True)),
-        Surveyed("other", Other(), Availability(True)),
-    ]
+    found = [*survey(perf=LACKING), surveyed(Instrumented()), surveyed(Other())]
 
     def planned(*counters: str) -> list[str]:
-        return names(plan_passes(surveyed, ["measure"], iterations=1, warmup=0, counting=Counting(counters=counters)))
+        return names(plan_passes(found, ["measure"], iterations=1, warmup=0, counting=Counting(counters=counters)))
 
     assert planned("auto", "other") == ["measure", "instrumented", "other"]
     assert planned("other") == ["measure", "other"]

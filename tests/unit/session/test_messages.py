@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.session.messages import Inbox, Message, Phase, Step, encode
+from hwprof.session.messages import Inbox, Message, Phase, PhaseBegins, Step, encode
 
 
 @pytest.fixture
@@ -27,7 +27,7 @@ def pipe() -> Iterator[tuple[int, int]]:
 
 @given(st.lists(st.integers(1, 40), max_size=12))
 def test_messages_come_whole_and_in_order_however_the_pipe_cuts_them(pieces: list[int]) -> None:
-    sent: list[Message] = [Phase("one", 3), Step(), Phase("zwölf, with\nline ends"), Step()]
+    sent: list[Message] = [PhaseBegins(Phase.MEASURING, 3), Step(), PhaseBegins(Phase.KEEPING), Step()]
     data = b"".join(encode(message) for message in sent)
     read_end, write_end = os.pipe()
     inbox, found = Inbox(read_end), []
@@ -54,7 +54,7 @@ def test_half_a_message_of_a_worker_that_died_is_none(pipe: tuple[int, int]) -> 
 
 def test_ctrl_c_while_it_waits_loses_nothing(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = Inbox(pipe[0])
-    os.write(pipe[1], encode(Phase("begun"))[:5])
+    os.write(pipe[1], encode(PhaseBegins(Phase.IMPORTING))[:5])
     real, calls = select.select, []
 
     def interrupted(*arguments: Any) -> Any:
@@ -66,8 +66,8 @@ def test_ctrl_c_while_it_waits_loses_nothing(pipe: tuple[int, int], monkeypatch:
     monkeypatch.setattr(select, "select", interrupted)
     with pytest.raises(KeyboardInterrupt):
         inbox.next()
-    os.write(pipe[1], encode(Phase("begun"))[5:])
-    assert inbox.next() == Phase("begun")
+    os.write(pipe[1], encode(PhaseBegins(Phase.IMPORTING))[5:])
+    assert inbox.next() == PhaseBegins(Phase.IMPORTING)
 
 
 def test_it_looks_up_while_nobody_speaks(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:

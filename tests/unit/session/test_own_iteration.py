@@ -5,21 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from hwprof.collector.contract import Availability, Collected, OwnIterations, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, Collector, PassContext
 from hwprof.errors import HwprofError
 from hwprof.session.in_process import RunningCollectors
 
 
-class Quiet:
+class Quiet(Collector):
     """Looks all the time."""
 
-    name, summary, place, passes, wants_idle = "quiet", "", Place.IN_PROCESS, frozenset({"trace"}), False
+    name = "quiet"
 
     def __init__(self, log: list[str]) -> None:
         self.log = log
 
     def availability(self) -> Availability:
-        return Availability(True)
+        return Availability()
 
     def start(self, context: PassContext) -> None: ...
 
@@ -47,7 +47,6 @@ def test_it_comes_when_the_others_have_stopped() -> None:
     log: list[str] = []
     collectors = RunningCollectors()
     collectors.running = {"loud": Loud(log), "quiet": Quiet(log)}
-    assert isinstance(collectors.running["loud"], OwnIterations)
     assert set(collectors.stop(lambda name: log.append(f"iteration for {name}"))) == {"quiet", "loud"}
     assert log == ["quiet stops", "loud begins", "iteration for loud", "loud ends", "loud stops"]
 

@@ -8,16 +8,17 @@ from typing import Any
 
 import pytest
 
-from hwprof.collector.contract import Availability, OwnPass, Place
-from hwprof.collector.registry import Surveyed
+from hwprof.collector.contract import Availability, OwnPass
+from hwprof.collector.declaration import Place
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.manifest import IterationRecord
+from hwprof.run.roles import Role
 from hwprof.session.counters import Counting
 from hwprof.session.launcher import Launching
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
 from hwprof.session.prediction import prediction, words
-from tests.support.fake_collectors import Counter, survey
+from tests.support.fake_collectors import Counter, survey, surveyed
 from tests.support.synthetic_run import build
 
 
@@ -40,9 +41,10 @@ class Slow(Counter):
 
 
 def plans(counting: Counting, *, ok: bool = True, **more: Any) -> list[PassPlan]:
-    availability = Availability(ok) if ok else Availability(False, "there is no tool", "install it")
-    surveyed = [*survey(), Surveyed("slow", Slow(), availability)]
-    return plan_passes(surveyed, ["measure"], iterations=7, warmup=3, counting=counting, **more)
+    availability = Availability() if ok else Availability.no("there is no tool", "install it")
+    return plan_passes(
+        [*survey(), surveyed(Slow(), availability)], ["measure"], iterations=7, warmup=3, counting=counting, **more
+    )
 
 
 def names(made: Sequence[PassPlan]) -> list[str]:
@@ -62,7 +64,7 @@ def test_it_takes_part_in_its_pass_alone_and_its_companion_has_nobody() -> None:
     assert measure.environment == {}
     assert companion.in_process == companion.external == companion.launcher == ()
     assert (companion.iterations, companion.warmup) == (7, 3)
-    assert own.launcher == (CollectorPlan("slow", {}),)
+    assert own.launcher == (CollectorPlan("slow", {}, Role.COUNTER),)
     assert own.in_process == own.external == ()
     assert (own.iterations, own.warmup, own.times_from, own.slow) == (1, 1, "measure-old", True)
     assert companion.environment == own.environment == {"ISA": "OLD"}
@@ -97,7 +99,7 @@ def test_nobody_around_is_nothing_and_two_are_too_many(tmp_path: Path) -> None:
     plan = plans(Counting())[0]
     nobody = Launching(plan, tmp_path)
     assert nobody.command() == []
-    assert nobody.collect_results(1, []) == {}
+    assert nobody.collect_results(1, []) == []
     two = PassPlan(
         name="x", iterations=1, warmup=0, in_process=(), external=(), launcher=(CollectorPlan("a"), CollectorPlan("b"))
     )

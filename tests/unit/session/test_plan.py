@@ -6,28 +6,23 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from hwprof.collector.contract import Availability
+from hwprof.collector.declaration import Declaration, Place
 from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
+from hwprof.run.notes import NoteKind
+from hwprof.run.roles import Role
 from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_notes, uncounted_sets
 from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
+from tests.support.fake_collectors import Bystander, surveyed
 
 
-class Made:
+class Made(Bystander):
     """A collector for planning only."""
 
     def __init__(self, name: str, place: Place, passes: set[str], wants_idle: bool = False) -> None:
-        self.name, self.place, self.passes = name, place, frozenset(passes)
-        self.summary, self.wants_idle = "", wants_idle
-
-    def availability(self) -> Availability:
-        return Availability(True)
-
-    def start(self, context: PassContext) -> None:
-        raise NotImplementedError
-
-    def stop(self) -> Collected:
-        raise NotImplementedError
+        self.name, self.place, self.passes, self.wants_idle = name, place, frozenset(passes), wants_idle
+        self.role = Role.COUNTER if name == "perf" else Role.OTHER
 
 
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
@@ -74,15 +69,14 @@ def test_counters_read_together_go_through_their_own_sets_in_turn() -> None:
 
 
 def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
-    surveyed = [
-        Surveyed("perf", Made("perf", Place.IN_PROCESS, {"measure", "trace"}), Availability(True)),
-        Surveyed(
-            "rapl", Made("rapl", Place.EXTERNAL, {"measure"}, True), Availability(False, "no powercap", "modprobe")
-        ),
-        Surveyed("memory", Made("memory", Place.EXTERNAL, {"measure", "trace"}), Availability(True)),
-        Surveyed("broken", None, Availability(False, "it is broken: boom")),
+    broken = Declaration(name="broken", summary="", implementation="", place=Place.EXTERNAL)
+    found = [
+        surveyed(Made("perf", Place.IN_PROCESS, {"measure", "trace"})),
+        surveyed(Made("rapl", Place.EXTERNAL, {"measure"}, True), Availability.no("no powercap", "modprobe")),
+        surveyed(Made("memory", Place.EXTERNAL, {"measure", "trace"})),
+        Surveyed(broken, None, Availability.no("it is broken: boom")),
     ]
-    measure, trace = plan_passes(surveyed, ["measure", "trace"], iterations=10, warmup=2, off={"memory"})
+    measure, trace = plan_passes(found, ["measure", "trace"], iterations=10, warmup=2, off={"memory"})
     assert [planned.name for planned in measure.in_process] == ["perf"]
     assert measure.external == ()
     assert [(record.name, record.state) for record in measure.left_out] == [
@@ -97,7 +91,7 @@ def test_collectors_go_where_they_belong_and_the_others_say_why() -> None:
 
 
 def test_energy_wants_an_idle_moment() -> None:
-    rapl = Surveyed("rapl", Made("rapl", Place.EXTERNAL, {"measure"}, True), Availability(True))
+    rapl = surveyed(Made("rapl", Place.EXTERNAL, {"measure"}, True))
     assert plan_passes([rapl], ["measure"], iterations=1, warmup=0)[0].idle_s == IDLE_S
 
 
@@ -110,10 +104,8 @@ def test_unknown_and_repeated_passes_are_refused() -> None:
 def test_sets_without_a_turn_are_told_with_what_helps() -> None:
     records = schedule(1, 2, 3, alternate=False)
     sets = [["cycles"], ["branches"], ["loads", "stores"]]
-    assert uncounted_notes("measure", records, sets) == [
-        "too few iterations to count per layer: loads, stores (more with --iterations)"
-    ]
-    assert uncounted_notes("trace", records, sets) == [
-        "1 of 3 event sets had no turn: pass measure has the iterations for counting"
-    ]
+    (few,) = uncounted_notes("measure", records, sets)
+    assert (few.kind, few.subject, few.remedy) == (NoteKind.INCOMPLETE, "loads, stores", "--iterations")
+    (turns,) = uncounted_notes("trace", records, sets)
+    assert turns.kind is NoteKind.INCOMPLETE and turns.text.startswith("1 of 3 event sets")
     assert uncounted_notes("trace", schedule(1, 3, 3, alternate=False), sets) == []

@@ -82,7 +82,7 @@ def test_options_that_contradict_each_other_are_refused() -> None:
 
 
 def test_a_counter_asked_for_by_name_must_work() -> None:
-    broken = survey(papi=Availability(False, "there is no libpapi", "install it"))
+    broken = survey(papi=Availability.no("there is no libpapi", "install it"))
     with pytest.raises(HwprofError, match=r"papi does not work here: there is no libpapi\. Try: install it") as refusal:
         plan(Counting(counters=["papi"]), broken)
     assert refusal.value.exit_code == 1
@@ -90,7 +90,7 @@ def test_a_counter_asked_for_by_name_must_work() -> None:
 
 
 def test_what_auto_stands_for_may_be_missing_and_says_so() -> None:
-    made = plan(surveyed=survey(perf=Availability(False, "seccomp", "--cap-add PERFMON")))
+    made = plan(surveyed=survey(perf=Availability.no("seccomp", "--cap-add PERFMON")))
     assert inside(made) == {}
     assert [(record.name, record.reason) for record in made.left_out] == [("perf", "seccomp")]
     without = plan(off={"perf"})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.collector.contract import CountedSpan
+from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, PassContext
 from hwprof.session.recorder import GAP_NS, SpanRecorder, parents
 
 
@@ -24,11 +24,19 @@ class Clock:
         return self.now
 
 
-class Readings:
+class Readings(Collector):
     """An edge counter that only remembers which of its readers was called."""
 
     def __init__(self) -> None:
         self.calls: list[str] = []
+
+    def availability(self) -> Availability:
+        return Availability()
+
+    def start(self, context: PassContext) -> None: ...
+
+    def stop(self) -> Collected:
+        return Collected()
 
     def event_sets(self) -> Sequence[Sequence[str]]:
         return [["task-clock"]]

@@ -16,7 +16,7 @@ from typing import Final
 import polars as pl
 
 from collectors.shared.periodic_sampling import PeriodicCollector
-from hwprof.collector.contract import Availability, Collected, PassContext
+from hwprof.collector.contract import Availability, Collected, Detail, Note, PassContext, Unavailable
 from hwprof.run.schema import conform
 
 PERIOD_S: Final = 0.050
@@ -112,29 +112,33 @@ def parse_pss_bytes(smaps_rollup: bytes) -> int | None:
     return int(match[1]) * 1024 if match else None
 
 
+class MemoryDetail(Detail, kw_only=True, tag="memory"):
+    """How often the memory was sampled."""
+
+    period_ms: float
+
+
 class MemoryCollector(PeriodicCollector[MemoryLog]):
     """Samples the worker's resident memory and page faults 20 times a second, its PSS once a second."""
 
-    name = "memory"
-    summary = "resident memory and page faults over time"
-    wants_idle = False
-    period_s = PERIOD_S
-    reads_at_end = False
+    _period_s = PERIOD_S
+    _reads_at_end = False
 
     def availability(self) -> Availability:
         """Whether there is a Linux /proc."""
         try:
             parse_resident_pages(Path("/proc/self/statm").read_bytes())
         except (OSError, ValueError) as error:
-            return Availability(ok=False, reason=f"/proc cannot be read ({error})", remedy="mount -t proc proc /proc")
-        return Availability(ok=True)
+            return Availability.no(f"/proc cannot be read ({error})", "mount -t proc proc /proc")
+        return Availability()
 
     def _open(self, context: PassContext) -> MemoryLog:
         return MemoryLog(Path(f"/proc/{context.pid}"))
 
     def _collected(self, log: MemoryLog) -> Collected:
-        notes = [f"PSS is not readable: {log.pss_refused}"] if log.pss_refused else []
-        return Collected(tables={"series": log.series()}, notes=notes, detail={"period_ms": self.period_s * 1e3})
+        notes = [Note.not_available(PSS, Unavailable(log.pss_refused))] if log.pss_refused else []
+        detail = MemoryDetail(period_ms=self._period_s * 1e3)
+        return Collected(tables={"series": log.series()}, notes=notes, detail=detail)
 
     def _close(self, log: MemoryLog) -> None:
         log.close()

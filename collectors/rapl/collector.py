@@ -16,8 +16,9 @@ from pathlib import Path
 import polars as pl
 
 from collectors.shared.periodic_sampling import PeriodicCollector
-from hwprof.collector.contract import Availability, Collected, PassContext
+from hwprof.collector.contract import Availability, Collected, Note, NoteKind, PassContext, Unavailable
 from hwprof.hardware import machine
+from hwprof.run.details import EnergyDetail
 from hwprof.run.schema import conform
 
 POWERCAP = Path("/sys/class/powercap")
@@ -134,10 +135,7 @@ class EnergyLog:
 class RaplCollector(PeriodicCollector[EnergyLog]):
     """Samples the energy counters of the machine every 10 ms."""
 
-    name = "rapl"
-    summary = "energy of packages, cores and memory"
-    wants_idle = True
-    period_s = PERIOD_S
+    _period_s = PERIOD_S
 
     def __init__(self, root: Path = machine.ROOT) -> None:
         super().__init__()
@@ -159,26 +157,26 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
                 refused.append(zone.name)
         if not readable:
             return Availability(
-                ok=False,
-                reason="the energy counters are readable by root only",
-                remedy=f"{GRANT_READING} (until the next boot; a udev rule makes it last)",
-                detail={"zones": refused},
+                Unavailable(
+                    "the energy counters are readable by root only",
+                    f"{GRANT_READING} (until the next boot; a udev rule makes it last)",
+                ),
+                detail=EnergyDetail(zones=refused),
             )
-        notes = (f"not readable: {', '.join(refused)} ({GRANT_READING})",) if refused else ()
-        return Availability(ok=True, detail={"zones": readable}, notes=notes)
+        why = Unavailable("readable by root only", GRANT_READING)
+        notes = (Note.not_available(", ".join(refused), why),) if refused else ()
+        return Availability(detail=EnergyDetail(zones=readable), notes=notes)
 
     def _no_zones(self) -> Availability:
         hypervisor = machine.hypervisor(self._root)
         if hypervisor is not None:
             name = "" if hypervisor == "unknown" else f" ({hypervisor})"
-            return Availability(
-                ok=False,
-                reason=f"a virtual machine{name} has no energy counters",
-                remedy="measure energy on the machine itself",
+            return Availability.no(
+                f"a virtual machine{name} has no energy counters", "measure energy on the machine itself"
             )
         if machine.cpuinfo(self._root).vendor not in ("GenuineIntel", "AuthenticAMD", "HygonGenuine"):
-            return Availability(ok=False, reason="only Intel and AMD processors have RAPL energy counters")
-        return Availability(ok=False, reason="the kernel's powercap driver for RAPL is not loaded", remedy=LOAD_DRIVER)
+            return Availability.no("only Intel and AMD processors have RAPL energy counters")
+        return Availability.no("the kernel's powercap driver for RAPL is not loaded", LOAD_DRIVER)
 
     def _open(self, context: PassContext) -> EnergyLog:
         zones = []
@@ -192,14 +190,18 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
 
     def _collected(self, log: EnergyLog) -> Collected:
         if not log.zones:
-            return Collected(notes=[f"no energy counter could be opened ({GRANT_READING})"])
+            why = Unavailable("no energy counter could be opened", GRANT_READING)
+            return Collected(notes=[Note.not_available("energy", why)])
         return Collected(
             tables={"series": log.series()},
             notes=[
-                "energy is the whole machine's: other programs and the idle processor are in it",
-                *(f"{name} could not be read any more: {reason}" for name, reason in log.failures.items()),
+                Note(NoteKind.SCOPE, "the whole machine's: other programs and the idle processor are in it", "energy"),
+                *(
+                    Note(NoteKind.INCOMPLETE, f"could not be read any more: {reason}", name)
+                    for name, reason in log.failures.items()
+                ),
             ],
-            detail={"zones": [zone.name for zone in log.zones], "period_ms": self.period_s * 1e3},
+            detail=EnergyDetail(zones=[zone.name for zone in log.zones], period_ms=self._period_s * 1e3),
         )
 
     def _close(self, log: EnergyLog) -> None:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hwprof.collector import clocks
-from hwprof.collector.contract import Availability, Collected, PassContext, Place
+from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext
 from hwprof.run.manifest import ClockRecord
 
 if TYPE_CHECKING:  # imported when recording is over: it brings threads of its own
@@ -54,14 +54,15 @@ class _Document(msgspec.Struct, gc=False):
         return self.base_ns + round(microseconds * 1000)
 
 
-class TorchProfilerCollector:
-    """torch.profiler with ``record_shapes``: up to 3 times slower on small operators, hence never in ``measure``."""
+class OperatorsDetail(Detail, kw_only=True, tag="operators"):
+    """How many operators were recorded; ``file``: the profiler's own, in the collector's raw folder."""
 
-    name = "torch_profiler"
-    summary = "framework operators with input shapes (torch.profiler)"
-    place = Place.IN_PROCESS
-    passes = frozenset({"trace"})
-    wants_idle = False
+    operators: int
+    file: str
+
+
+class TorchProfilerCollector(Collector):
+    """torch.profiler with ``record_shapes``: up to 3 times slower on small operators, hence never in ``measure``."""
 
     def __init__(self) -> None:
         self._profile: Any = None
@@ -71,8 +72,8 @@ class TorchProfilerCollector:
     def availability(self) -> Availability:
         """Where torch is installed."""
         if importlib.util.find_spec("torch") is None:
-            return Availability(False, "torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
-        return Availability(True)
+            return Availability.no("torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
+        return Availability()
 
     def start(self, context: PassContext) -> None:
         """Begins to record, with the first marks."""
@@ -93,9 +94,8 @@ class TorchProfilerCollector:
         document = msgspec.json.decode(self._raw.read_bytes(), type=_Document)
         clock = clocks.fit("torch.profiler", _marks(document, self._brackets))
         operators = _operators(document, clock)
-        return Collected(
-            tables={"spans": operators}, clocks=[clock], detail={"operators": operators.height, "file": RAW_FILE}
-        )
+        detail = OperatorsDetail(operators=operators.height, file=RAW_FILE)
+        return Collected(tables={"spans": operators}, clocks=[clock], detail=detail)
 
     def _mark(self) -> None:
         import torch

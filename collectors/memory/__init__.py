@@ -1,0 +1,1 @@
+"""Resident memory, proportional memory and page faults of the worker over time."""

@@ -1,0 +1,15 @@
+"""What the collector rapl is, without its code."""
+
+from __future__ import annotations
+
+from hwprof.collector.declaration import Declaration, Place
+from hwprof.run.roles import Role
+
+DECLARATION = Declaration(
+    name="rapl",
+    summary="energy of packages, cores and memory",
+    implementation="collectors.rapl.collector:RaplCollector",
+    place=Place.EXTERNAL,
+    role=Role.ENERGY,
+    wants_idle=True,
+)

@@ -1,0 +1,124 @@
+"""The options that collectors declare, as options of ``hwprof collect``, grouped by collector in its help."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+import click
+
+from hwprof.collector import registry
+from hwprof.collector.declaration import Declaration, Option, OptionType
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+@dataclass
+class Chosen:
+    """What the user gave: options by collector, the passes of those that shall run elsewhere, and those asked for."""
+
+    options: dict[str, dict[str, Any]] = field(default_factory=dict)
+    passes_of: dict[str, list[str]] = field(default_factory=dict)
+    asked: list[str] = field(default_factory=list)
+
+
+class GroupedCommand(click.Command):
+    """A command whose help shows the collectors' options in a section each."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The command's own options, then those of each collector."""
+        sections: dict[str, list[tuple[str, str]]] = {"Options": []}
+        for parameter in self.get_params(ctx):
+            title = f"Collector {parameter.collector}" if isinstance(parameter, _CollectorOption) else "Options"
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class _CollectorOption(click.Option):
+    collector = ""
+
+
+def switches(function: Function) -> Function:
+    """``--no-NAME`` for every registered collector."""
+    for name in reversed(registry.names()):
+        flag = f"--no-{name.replace('_', '-')}"
+        function = click.option(flag, f"no_{name}", is_flag=True, help=f"Leave the collector {name} out.")(function)
+    return function
+
+
+def declared(function: Function) -> Function:
+    """Every option that a collector declares."""
+    for key, declaration, option in reversed(list(_all(_taken(function)))):
+        function = click.option(_flag(key), key, cls=_class_of(declaration), **_form(option))(function)
+    return function
+
+
+def switched_off(values: dict[str, Any]) -> set[str]:
+    """Takes the switches out of the command's values: who is to be left out."""
+    return {name for name in registry.names() if values.pop(f"no_{name}")}
+
+
+def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Chosen:
+    """Takes the collectors' options out of the command's values. ``names`` splits a list of them."""
+    found = Chosen()
+    for key, declaration, option in _all([name for name in values if name not in _keys()]):
+        value = values.pop(key, None)
+        if value is None or value is False:
+            continue
+        if option.type is OptionType.PASSES:
+            found.passes_of[declaration.name] = names(value, _flag(key))
+        else:
+            found.options.setdefault(declaration.name, {})[option.name] = value
+        if option.asks:
+            found.asked.append(declaration.name)
+    return found
+
+
+def _keys() -> set[str]:
+    plain = {
+        (declaration.name, option.name) for declaration in registry.declarations() for option in declaration.options
+    }
+    return {option for _, option in plain} | {f"{name}_{option}" for name, option in plain}
+
+
+def _all(taken: list[str]) -> Iterator[tuple[str, Declaration, Option]]:
+    """Every option with its key among the command's values: its name, with the collector's before it where something
+    else has that name already."""
+    used = set(taken)
+    for declaration in registry.declarations():
+        for option in declaration.options:
+            key = option.name if option.name not in used else f"{declaration.name}_{option.name}"
+            if key not in used:
+                used.add(key)
+                yield key, declaration, option
+
+
+def _taken(function: Any) -> list[str]:
+    """The names of the options that a function has already."""
+    return [parameter.name for parameter in getattr(function, "__click_params__", ())]
+
+
+def _flag(key: str) -> str:
+    return f"--{key.replace('_', '-')}"
+
+
+def _class_of(declaration: Declaration) -> type[click.Option]:
+    return type("CollectorOption", (_CollectorOption,), {"collector": declaration.name})
+
+
+def _form(option: Option) -> dict[str, Any]:
+    form: dict[str, Any] = {"help": option.help, "metavar": option.metavar, "default": option.default}
+    if option.default is not None:
+        form["show_default"] = True
+    if option.type is OptionType.FLAG:
+        return {"help": option.help, "is_flag": True}
+    if option.choices:
+        return form | {"type": click.Choice(option.choices)}
+    if option.type is OptionType.INTEGER:
+        return form | {"type": click.IntRange(min=option.minimum) if option.minimum is not None else int}
+    return form

@@ -1,0 +1,127 @@
+"""What collectors report of their data for machines: one struct for each kind of data, told apart by its ``kind``.
+
+Whoever reads a run asks a record for the kind that it needs (``record.detail_as(SamplingDetail)``), whichever collector
+brought it. A collector's own struct derives from ``Detail``, or from a kind that stands here if it has more to say.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias, TypeVar, get_args
+
+import msgspec
+
+from hwprof.unavailable import Unavailable
+
+
+class Detail(msgspec.Struct, kw_only=True, tag_field="kind", tag=str.lower):
+    """The base of all; in JSON ``kind`` says which one it is: the ``tag`` of the class, or its name in lower case."""
+
+
+DetailT = TypeVar("DetailT", bound=Detail)
+
+
+class GroupDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
+    """Events that are counted together, and how many of a PMU's general counters they take."""
+
+    pmu: str | None
+    events: list[str]
+    general_counters: int | None = None
+    of: int | None = None
+
+
+class CountingDetail(Detail, kw_only=True, tag="counting"):
+    """Event counts by thread. ``unavailable``: events and metrics that were asked for and not counted."""
+
+    hardware: list[str] = []
+    software: list[str] = []
+    kernel: bool = True  # whether the kernel's code is counted
+    unavailable: dict[str, Unavailable] = {}
+    threads: int | None = None
+    edges: int | None = None
+
+
+class SamplingDetail(Detail, kw_only=True, tag="samples"):
+    """Samples of code: how they were taken, and what is known of those that are missing."""
+
+    event: str
+    frequency_hz: int
+    kernel: bool  # whether the kernel's code is sampled
+    precise: int = 0  # of perf_event_attr: how close a sample lies to its event
+    depth: int = 0
+    groups: list[GroupDetail] = []
+    samples: int = 0
+    threads: int = 0
+    represented_share: float | None = None  # of what the threads did, for which samples stand
+    unsampled_threads: int = 0
+    busy_threads: int = 0
+    sample_cost_ns: int | None = None
+    reasons: bool = True  # whether off-CPU reasons were recorded
+    lost: int = 0
+    throttled: int = 0
+    silent: list[str] = []  # events between samples that never moved
+    torn_bytes: int = 0
+    threads_missed: int = 0
+    record_bytes: int = 0
+    ring_bytes: int = 0
+    jit_kernels: int = 0
+    named: int = 0
+    unnamed: int = 0
+    unknown: int = 0
+    unknown_callers: int = 0
+    callers: int = 0
+
+
+class EnergyDetail(Detail, kw_only=True, tag="energy"):
+    """Energy counters that were sampled."""
+
+    zones: list[str]
+    period_ms: float | None = None
+
+
+class DramDetail(Detail, kw_only=True, tag="dram"):
+    """DRAM traffic of the whole machine. ``events``: of each series, those that it is the sum of."""
+
+    pmus: list[str] = []
+    series: list[str] = []
+    counters: int = 0
+    events: dict[str, list[str]] = {}
+    period_ms: float | None = None
+    reading_us: float | None = None
+
+
+class PrimitivesDetail(Detail, kw_only=True, tag="primitives"):
+    """A library's primitives, as it reported them itself."""
+
+    file: str
+    primitives: int
+    not_understood: int = 0
+    version: str | None = None
+    instruction_set: str | None = None
+    machine_flags: list[str] = []
+    restricted_to: str | None = None  # the setting that keeps the library from newer instructions
+
+
+class InstrumentedDetail(Detail, kw_only=True, tag="instrumented"):
+    """Counts of instrumented code. ``reference_ghz``: of the clock that CPI of such counts is in."""
+
+    reference_ghz: float | None = None
+    start_s: float | None = None
+    edges: int | None = None
+
+
+Known: TypeAlias = CountingDetail | SamplingDetail | EnergyDetail | DramDetail | PrimitivesDetail | InstrumentedDetail
+"""What hwprof itself reads."""
+
+KNOWN: Final = {str(kind.__struct_config__.tag): kind for kind in get_args(Known)}
+
+
+def as_json(detail: Detail | None) -> dict[str, Any]:
+    """A detail as the manifest keeps it."""
+    return {} if detail is None else dict(msgspec.to_builtins(detail))
+
+
+def check(detail: dict[str, Any]) -> None:
+    """Raises ``msgspec.ValidationError`` for a detail of a kind known here that is not as it should be."""
+    kind = KNOWN.get(str(detail.get("kind")))
+    if kind is not None:
+        msgspec.convert(detail, kind)
