@@ -111,14 +111,12 @@ class _Worker:
     def _prepare(self) -> None:
         self._reporter.send(PhaseBegins(Phase.IMPORTING))
         with self._recorder.region("import"):
-            import torch
-
             from hwprof.workload import factory
             from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.layer_hooks import LayerHooks
             from hwprof.workload.shared_weights import SharedWeights
-        if self._order.workload.threads:
-            torch.set_num_threads(self._order.workload.threads)
+
+            factory.start_torch(self._order.workload.threads)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
             descriptor = self._order.weights_descriptor

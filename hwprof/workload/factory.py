@@ -19,3 +19,11 @@ def build(spec: WorkloadSpec, shared: SharedWeights | None = None) -> Workload:
     from hwprof.workload.yolo import YoloWorkload
 
     return YoloWorkload(spec, shared)
+
+
+def start_torch(threads: int | None) -> None:
+    """Imports torch, with so many intra-op threads; None: its own choice."""
+    import torch
+
+    if threads:
+        torch.set_num_threads(threads)
