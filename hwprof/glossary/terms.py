@@ -12,6 +12,8 @@ import msgspec
 from hwprof.data_files import read_toml
 from hwprof.errors import HwprofError
 
+_UNIT = re.compile(r"\s+(ms|W|GB/s|%)$")
+
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One entry; the head of ``terms.toml`` explains the fields."""
@@ -54,10 +56,11 @@ def by_name() -> dict[str, Term]:
 
 
 def find(word: str) -> Term | None:
-    """The term of that name: as it is written, else without marks and plural."""
+    """The term of that name: as it is written, else without unit, marks and plural, as in a table's header."""
     names = by_name()
-    spelling = normal(word)
-    return names.get(spelling) or names.get(spelling.rstrip("~°†‡")) or names.get(spelling.removesuffix("s"))
+    bare = _UNIT.sub("", word).rstrip("~°†‡")
+    spellings = (normal(word), normal(bare), normal(bare).removesuffix("s"))
+    return next((names[spelling] for spelling in spellings if spelling in names), None)
 
 
 def nearest(word: str, others: Iterable[str] = ()) -> list[str]:

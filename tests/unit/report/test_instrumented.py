@@ -16,6 +16,7 @@ from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
 from tests.support.document_parts import csv_frames, layer_rows, part
+from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_run import MODULES, build, is_leaf
 
 INSTRUCTIONS, MISSES = "engine.instructions", "engine.l1d-misses"
@@ -172,6 +173,13 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     assert "unattributed" not in text[text.index("Layers by instructions, pass engine") :], "no sums, not even zeros"
     record.kept = False
     assert document.build(run).part(Instrumented) is None
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_snapshot(width: int, run: RunDirectory) -> None:
+    text = printed(run, width)
+    lines = [line.rstrip() for line in text[text.index("Layers by instructions") :].splitlines()]
+    assert_snapshot(f"instrumented-{width}", "\n".join(lines) + "\n")
 
 
 def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirectory) -> None:

@@ -27,7 +27,7 @@ from hwprof.run.manifest import CollectorRecord
 from hwprof.run.roles import Role
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import csv_frames, layer_rows, part
-from tests.support.snapshots import SNAPSHOTS, UPDATE, section
+from tests.support.snapshots import assert_snapshot, section
 from tests.support.synthetic_samples import PERIOD_NS
 
 CONV, OTHER_CONV, ACT = "model.1.cv1.conv", "model.0.conv", "model.1.cv1.act"
@@ -221,8 +221,7 @@ def test_code_without_any_names_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["sampled", "sampled_without_pmu"])
 def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
-    """The report's section, --kernels, and --layer of a layer and of a module. HWPROF_UPDATE_SNAPSHOTS=1 writes them
-    anew: read the difference before committing it."""
+    """The report's section, --kernels, and --layer of a layer and of a module."""
     built = document.build(getattr(runs, name)(tmp_path), 3)
     report = printed(built, width).splitlines()
     parts = [
@@ -230,11 +229,7 @@ def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
         "\n".join(["Hot kernels", *section(report, "Hot kernels")]),
         *(printed(built, width, part, full_names=True) for part in ("", CONV, "model.1", "unattributed")),
     ]
-    found = "\n\n=====\n".join(part.rstrip() for part in parts) + "\n"
-    snapshot = SNAPSHOTS / f"{name}-{width}.txt"
-    if UPDATE:
-        snapshot.write_text(found, encoding="utf-8")
-    assert found == snapshot.read_text(encoding="utf-8")
+    assert_snapshot(f"{name}-{width}", "\n\n=====\n".join(part.rstrip() for part in parts) + "\n")
 
 
 def test_every_part_fits_every_width(tmp_path: Path) -> None:

@@ -22,6 +22,7 @@ from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
 from tests.support.document_parts import csv_frames, part
 from tests.support.requirements import require_module
+from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_run import build
 
 FLAGS = ["sse4_1", "avx", "avx2", "avx512f", "avx512bw", "avx512dq", "avx512vl"]
@@ -143,6 +144,12 @@ def test_the_text_fits_and_warns(width: int, encoding: str, tmp_path: Path) -> N
     shares = [float(word.rstrip("%")) for word in row.split() if word.endswith("%")]
     assert len(shares) == 2
     assert shares[1] == pytest.approx(shares[0] * 110 / 200, abs=0.1), "its reorders took 110 µs, its convolution 200"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_snapshot(width: int, tmp_path: Path) -> None:
+    lines = section(reporting(tmp_path, EXECUTED), width)
+    assert_snapshot(f"primitives-{width}", "\n".join(lines) + "\n")
 
 
 def test_findings_in_words(tmp_path: Path) -> None:

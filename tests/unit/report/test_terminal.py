@@ -14,7 +14,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
-from tests.support.snapshots import SNAPSHOTS, UPDATE, section
+from tests.support.snapshots import assert_snapshot, section
 from tests.support.synthetic_run import build
 
 BUILDERS = {
@@ -48,14 +48,9 @@ def print_document(
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", ["complete", "without_pmu", "zen", "xeon", "hybrid"])
 def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
-    """HWPROF_UPDATE_SNAPSHOTS=1 writes them anew: read the difference before committing it."""
     run = BUILDERS[name](tmp_path)
     run.manifest.hwprof_version = "0.0.0"
-    found = render(run, width)
-    snapshot = SNAPSHOTS / f"{name}-{width}.txt"
-    if UPDATE:
-        snapshot.write_text(found, encoding="utf-8")
-    assert found == snapshot.read_text(encoding="utf-8")
+    assert_snapshot(f"{name}-{width}", render(run, width))
 
 
 @pytest.mark.parametrize("name", BUILDERS)

@@ -22,7 +22,7 @@ from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import csv_frames, layer_rows, part, replaced
-from tests.support.snapshots import SNAPSHOTS, UPDATE
+from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
 
 CONV = "model.1.cv1.conv"
@@ -169,10 +169,6 @@ def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_text_snapshots(tmp_path: Path, width: int) -> None:
-    """HWPROF_UPDATE_SNAPSHOTS=1 writes them anew: read the difference before committing it."""
     text = printed(document.build(waits(tmp_path)), width)
     assert max(map(cell_len, text.splitlines())) <= width
-    snapshot = SNAPSHOTS / f"waiting-{width}.txt"
-    if UPDATE:
-        snapshot.write_text(text, encoding="utf-8")
-    assert text == snapshot.read_text(encoding="utf-8")
+    assert_snapshot(f"threads-{width}", text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import tomllib
 from collections.abc import Iterator
@@ -12,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 from hwprof.cli.app import COMMANDS, app
+from hwprof.glossary.terms import find
+from hwprof.hardware.metrics import facts
 from hwprof.report.document import document
 from hwprof.report.text.footnotes import MOST, fitting, unavailable
 from tests.support import synthetic_variants as runs
@@ -24,6 +27,12 @@ PRIVATE = re.compile(
     r"|loses most|nobody|in vain|of its own accord|Remedy)\b"
 )
 """Words of our own that the field has others for (see the glossary)."""
+
+PLAIN = {
+    "calls", "data", "events", "ins/ns~", "input shapes", "kernel, its layers", "layer, its kernels", "max", "mean ms",
+    "min", "ms", "name", "of layer", "problem", "runs", "std", "thread", "total GB/s", "total ms", "type", "why",
+}  # fmt: skip
+"""Columns that need no explanation, and one that a test made up."""
 
 ROOT = Path(__file__).parents[3]
 DATA = [*(ROOT / "hwprof").rglob("*.toml"), *(ROOT / "collectors").rglob("*.toml")]
@@ -53,6 +62,18 @@ def test_a_footnote_is_one_line(snapshot: Path) -> None:
 @pytest.mark.parametrize("snapshot", sorted(SNAPSHOTS.glob("*.txt")), ids=lambda path: path.stem)
 def test_reports_use_the_fields_words(snapshot: Path) -> None:
     assert PRIVATE.findall(snapshot.read_text(encoding="utf-8")) == []
+
+
+@pytest.mark.parametrize("snapshot", WIDE, ids=lambda path: path.stem)
+def test_every_column_can_be_looked_up(snapshot: Path) -> None:
+    """In the glossary, as a metric, or it is a plain word."""
+    titles = {title for metric in facts().values() for title in (metric.title, metric.short_title)}
+    lines = snapshot.read_text(encoding="utf-8").splitlines()
+    headers = [line for line, below in itertools.pairwise(lines) if set(below) == {"─"}]
+    columns = {column for line in headers for column in re.split(r"  +", line.strip())}
+    assert columns
+    unknown = {column for column in columns if find(column) is None and column.rstrip("~°†‡") not in titles}
+    assert unknown - PLAIN == set()
 
 
 @pytest.mark.parametrize("command", COMMANDS)
