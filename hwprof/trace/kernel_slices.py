@@ -1,4 +1,4 @@
-"""What each thread ran, as slices: consecutive samples of one kernel within one layer, and the times off a processor.
+"""What each thread ran, as slices: consecutive samples of one kernel within one layer, and off-CPU times.
 
 A sample stands for the thread's work since its last one, so its slice ends with it, and begins where the work can have
 begun at the earliest: its processor time before, but not before the layer, the thread's last sample, or its coming

@@ -119,12 +119,12 @@ class Lane:
         call, whose begin was handed out then; ``depth`` counts these as well. What ends later comes later."""
         count = len(self.open_begin)
         begin, end = np.concatenate([self.open_begin, begin]), np.concatenate([self.open_end, end])
-        whole = nested_events(begin, end)
-        now = (whole.edge < until) & ~(whole.is_begin & (whole.row < count))
+        events = nested_events(begin, end)
+        now = (events.edge < until) & ~(events.is_begin & (events.row < count))
         still_open = end >= until
         self.open_begin, self.open_end = begin[still_open], end[still_open]
         return NestedEvents(
-            whole.row[now] - count, whole.is_begin[now], whole.edge[now], whole.depth[count:], whole.well_nested
+            events.row[now] - count, events.is_begin[now], events.edge[now], events.depth[count:], events.well_nested
         )
 
 

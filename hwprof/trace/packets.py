@@ -153,7 +153,7 @@ def track_descriptor(
     """TracePacket.track_descriptor.
 
     ``rank`` is the place among siblings, which holds where the parent is ``ordered``; ``kind`` is ``process``,
-    ``thread`` or ``counter``. Tracks of the same name stay apart.
+    ``thread`` or ``counter``. Tracks of the same name are not merged.
     """
     fields = [number(1, uuid)]
     if parent:

@@ -24,7 +24,7 @@ from hwprof.trace.time_windows import Window, windows
 from hwprof.trace.tracks import LAYER, OPERATOR, RATES, Tracks
 
 NOT_COUNTED: Final = "while leaf layers ran that counted this event; 0 is shown where it was not counted"
-"""What a track of rates says of itself: a counter track has no gaps."""
+"""Description of the tracks of rates: a counter track has no gaps."""
 
 _LEAVES: Final = {"span": pl.Int64, "begin_ns": pl.Int64, "end_ns": pl.Int64}
 
@@ -42,7 +42,7 @@ class PassWriter:
         advance: Callable[[int], None],
     ) -> None:
         """``pid`` is the process's number in the trace; ``executed``: what layers do, see ``primitives``; ``advance``
-        is told of rows as they are written."""
+        gets the rows as they are written."""
         self._record, self._advance = record, advance
         mine = pl.col("pass") == record.name
         self._spans, self._counts, self._series = (
@@ -51,7 +51,7 @@ class PassWriter:
         threads = run.scan("threads").filter(mine).collect()
         self._layers = run.read("layers")
         calls = run.read("layer_calls")
-        self._facts = SliceAnnotations(record, threads, self._layers, calls, executed)
+        self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed)
         self._primitives = run.scan("primitives").filter(mine).collect()
         self._slice_metrics = slice_metrics_of(run, record, calls)
         workload = run.manifest.workload
@@ -72,14 +72,14 @@ class PassWriter:
 
     @property
     def kernel_slices(self) -> int:
-        """How many slices show what threads ran, or that they were off a processor."""
+        """How many slices show what threads ran, or that they were off-CPU."""
         return self._samples.slices
 
     def write(self, flows: FlowNumbers) -> None:
         """Writes the whole pass, one window of time after the other."""
         rates = Rates(self._record, self._rate_track)
         layers = self._spans.filter(kind=LAYER)
-        parts = windows(self._spans, "begin_ns", whole=layers)
+        parts = windows(self._spans, "begin_ns", unsplit=layers)
         sampled = _endless(parts)  # samples come before the first span and after the last one, too
         for (since, until), window in zip(parts, sampled, strict=True):
             spans = self._spans.filter(pl.col("begin_ns").is_between(since, until, closed="left"))
@@ -96,7 +96,7 @@ class PassWriter:
                 if kind == OPERATOR:
                     write_columns(placed, pl.DataFrame(schema=self._spans.collect_schema()), np.empty(0, np.uint64))
                 else:
-                    write_annotated(placed, pl.DataFrame(), self._facts, Known({}, {}), {}, target=False)
+                    write_annotated(placed, pl.DataFrame(), self._annotations, Known({}, {}), {}, target=False)
         rates.finish()
         self.values = write_series(self._series, self._tracks, self._advance)
 
@@ -135,7 +135,7 @@ class PassWriter:
             rows = parts[kind, tid]
             begin = _with_workers(sources.get(tid, {}), rows, workers) if kind == LAYER else {}
             for track in self._tracks.slices(kind, tid).place(rows, until_ns):
-                write_annotated(track, rows, self._facts, known, begin, target=False)
+                write_annotated(track, rows, self._annotations, known, begin, target=False)
         for rows, placed, attached in operators:
             self._write_operators(rows, placed, attached, known)
         rates.add(self._leaves(spans), counts)
@@ -148,7 +148,7 @@ class PassWriter:
         attached = {row: [int(flows[row])] for row in np.flatnonzero(flows).tolist()} if counted else {}
         for track in placed:
             if counted:
-                write_annotated(track, rows, self._facts, known, attached, target=True)
+                write_annotated(track, rows, self._annotations, known, attached, target=True)
             else:
                 write_columns(track, rows, flows)
 

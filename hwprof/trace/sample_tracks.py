@@ -21,8 +21,6 @@ from hwprof.trace.kernel_slices import OPENMP, SLICES, WAITING
 from hwprof.trace.perf_samples import MODES, Samples, SampleSequence, cumulative
 from hwprof.trace.time_windows import Window, windows
 
-"""The collector whose record says how often was sampled, and how many records were lost."""
-
 FOLLOWERS: Final = {"instructions": "instructions", "llc_misses": "llc-misses"}
 """Columns of what was counted beside the sampled event, and its name."""
 
@@ -41,8 +39,8 @@ class SampleTracks:
         """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
         self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
         mine = pl.col("pass") == record.name
-        self._samples, self._stacks = (_whole(run, table).filter(mine) for table in ("samples", "stacks"))
-        self._switches = _whole(run, "switches").filter(mine)
+        self._samples, self._stacks = (_all_columns(run, table).filter(mine) for table in ("samples", "stacks"))
+        self._switches = _all_columns(run, "switches").filter(mine)
         self._code = Code(run.scan("mappings").filter(mine).collect(), run.scan("kernels").filter(mine).collect())
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
@@ -83,7 +81,7 @@ class SampleTracks:
 
     def _parts(self, window: Window, leaves: pl.DataFrame) -> list[Window]:
         inside = self._samples.filter(pl.col("time_ns").is_between(*window, closed="left"))
-        cuts = [since for since, _ in windows(inside, "time_ns", whole=leaves.lazy())][1:]
+        cuts = [since for since, _ in windows(inside, "time_ns", unsplit=leaves.lazy())][1:]
         return list(zip([window[0], *cuts], [*cuts, window[1]], strict=True))
 
     def _within(self, table: pl.LazyFrame, time: pl.Expr, window: Window) -> pl.DataFrame:
@@ -182,7 +180,7 @@ def _keys(samples: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _whole(run: RunDirectory, table: str) -> pl.LazyFrame:
+def _all_columns(run: RunDirectory, table: str) -> pl.LazyFrame:
     """With all its columns: runs of older versions have no names, and no reasons of switches."""
     frame = run.scan(table)
     known = frame.collect_schema().names()

@@ -14,7 +14,7 @@ from hwprof.trace.tracks import Tracks
 
 
 def write_series(series: pl.LazyFrame, tracks: Tracks, advance: Callable[[int], None]) -> int:
-    """Writes rows of ``series``, and returns how many values that were; ``advance`` is told of rows as they are
+    """Writes rows of ``series``, and returns how many values that were; ``advance`` gets the number of rows as they are
     written."""
     values = 0
     names = series.select("name", "unit").unique().collect(engine="streaming").sort("name", "unit")

@@ -15,10 +15,10 @@ ROWS: Final = 150_000
 _BINS: Final = 8192
 
 
-def windows(frame: pl.LazyFrame, time: str, *, rows: int = ROWS, whole: pl.LazyFrame | None = None) -> list[Window]:
+def windows(frame: pl.LazyFrame, time: str, *, rows: int = ROWS, unsplit: pl.LazyFrame | None = None) -> list[Window]:
     """Windows over the column ``time`` that together hold every row of ``frame``, each about ``rows`` of them.
 
-    No window ends inside of an interval of ``whole`` (columns ``begin_ns``, ``end_ns``).
+    No window ends inside of an interval of ``unsplit`` (columns ``begin_ns``, ``end_ns``).
     """
     total, first, last = (
         frame.select(pl.len(), pl.col(time).min().alias("first"), pl.col(time).max().alias("last"))
@@ -38,16 +38,16 @@ def windows(frame: pl.LazyFrame, time: str, *, rows: int = ROWS, whole: pl.LazyF
     )
     share = (histogram["rows"].cum_sum() - histogram["rows"]) // rows
     starts = histogram["bin"].filter(share != share.shift(1, fill_value=-1)).to_numpy() * width + first
-    cuts = _outside(starts[1:].astype(np.int64), whole) if whole is not None else starts[1:]
+    cuts = _outside(starts[1:].astype(np.int64), unsplit) if unsplit is not None else starts[1:]
     edges = [first, *(cut for cut in np.unique(cuts).tolist() if cut > first), last + 1]
     return list(pairwise(edges))
 
 
 def _outside(
-    cuts: np.ndarray[tuple[int], np.dtype[np.int64]], whole: pl.LazyFrame
+    cuts: np.ndarray[tuple[int], np.dtype[np.int64]], unsplit: pl.LazyFrame
 ) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     """The cuts, each that falls into a run of overlapping intervals moved back to where that run begins."""
-    intervals = whole.select("begin_ns", "end_ns").sort("begin_ns").collect(engine="streaming")
+    intervals = unsplit.select("begin_ns", "end_ns").sort("begin_ns").collect(engine="streaming")
     if intervals.is_empty():
         return cuts
     begin = intervals["begin_ns"].to_numpy()

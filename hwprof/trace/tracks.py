@@ -96,7 +96,7 @@ class Tracks:
 
 
 def named(title: str, record: PassRecord) -> str:
-    """A track's whole name: a pinned one does not show which process it belongs to."""
+    """A track's full name: a pinned one does not show which process it belongs to."""
     return f"{title} ({record.name})"
 
 

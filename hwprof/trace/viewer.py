@@ -47,7 +47,7 @@ def serve(
     announce: Callable[[str], None] = print,
     grace_s: float = GRACE_S,
 ) -> None:
-    """Serves a trace and opens the UI on it; says its address through ``announce``.
+    """Serves a trace and opens the UI on it; reports its address through ``announce``.
 
     Returns on Ctrl-C; with the public UI, which needs the trace just once, also ``grace_s`` after it was fetched.
     ``port`` defaults to 9001 for the public UI and to any free one offline; ``parameters`` go into the address.
@@ -96,7 +96,7 @@ class TraceServer:
         return f"{self.origin if self._offline else PUBLIC_UI}/#!/?{query}"
 
     def wait(self, grace_s: float | None) -> None:
-        """Blocks until ``grace_s`` after the trace was last fetched as a whole; ``None``: until interrupted."""
+        """Blocks until ``grace_s`` after the trace was last fetched completely; ``None``: until interrupted."""
         while True:
             time.sleep(0.1)
             fetched = self._server.fetched_at

@@ -29,7 +29,7 @@ class TraceSummary:
     """Of spans: iterations, stages, layers, operators."""
     samples: int
     kernel_slices: int
-    """What threads ran by their samples, and when they were off a processor."""
+    """What threads ran by their samples, and when they were off-CPU."""
     primitives: int
     """Of oneDNN."""
     values: int

@@ -28,7 +28,7 @@ def require_cv2() -> ModuleType:
 
 
 def require_ultralytics(submodule: str = "nn.tasks") -> ModuleType:
-    """``ultralytics.<submodule>``, imported without network or installation, and apart from the user's own settings.
+    """``ultralytics.<submodule>``, imported without network, installation or the user's own settings.
 
     It writes a settings file when it is imported: into hwprof's cache folder, unless ``YOLO_CONFIG_DIR`` names one.
     Raises ``HwprofError`` where it is not installed or does not load.

@@ -33,7 +33,7 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
 
 
 def first_line(error: BaseException) -> str:
-    """What an exception says, in one line."""
+    """An exception's message, its first line."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 

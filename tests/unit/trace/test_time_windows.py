@@ -25,7 +25,7 @@ def test_windows_hold_every_row_once_and_cut_nothing_whole(
         {"begin_ns": [begin for begin, _ in layers], "end_ns": [begin + length for begin, length in layers]},
         schema={"begin_ns": pl.Int64, "end_ns": pl.Int64},
     )
-    found = windows(frame(values), "begin_ns", rows=rows, whole=whole)
+    found = windows(frame(values), "begin_ns", rows=rows, unsplit=whole)
     assert all(until == since for (_, until), (since, _) in pairwise(found))
     assert all(sum(since <= value < until for since, until in found) == 1 for value in values)
     cuts = [since for since, _ in found[1:]]
