@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collectors.perf.plan import Plan
 from collectors.shared.counting.threads import ENDED, EndedError, RefusedError, ThreadCounters, ThreadSet
-from collectors.shared.event_opening import close
 from hwprof.hardware import perf_event
 
 
@@ -44,7 +43,7 @@ class ThreadGroups(ThreadCounters):
         """Gives the descriptors back."""
         for parts in self._groups:
             for fds in parts:
-                close(fds)
+                perf_event.close_group(fds)
         self._groups.clear()
 
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from collectors.shared.event_opening import Opening, close
+from collectors.shared.event_opening import Opening
 from collectors.shared.processor_affinity import on_processors
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.countable import Countable
@@ -104,5 +104,5 @@ class Trial:
                     if running_ns > enough * enabled_ns or enabled_ns > TRIAL_NS:
                         break
             finally:
-                close(fds)
+                perf_event.close_group(fds)
         return running_ns / max(enabled_ns, 1), values

@@ -11,7 +11,7 @@ from typing import Any, Final
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.record_offsets import WORD
 from collectors.sampler.ring import map_ring
-from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, close, most_precise
+from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, most_precise
 from collectors.shared.counting.notes import user_code_only
 from collectors.shared.event_opening import find_opening
 from collectors.shared.processor_affinity import on_processors
@@ -176,7 +176,7 @@ def brings_samples(clock: Clock, opening: Opening) -> bool:
     try:
         ring = map_ring(fds[0], 16 * 4096)
     except OSError:
-        close(fds)
+        perf_event.close_group(fds)
         raise
     decoder, found = Decoder(reading=clock.reading), 0
     try:
@@ -190,5 +190,5 @@ def brings_samples(clock: Clock, opening: Opening) -> bool:
             found = int((samples.running_ns > 0).sum()) if clock.reading else len(samples.time_ns)
     finally:
         ring.close()
-        close(fds)
+        perf_event.close_group(fds)
     return found > 0

@@ -11,7 +11,7 @@ from typing import Final
 
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.ring import map_ring
-from collectors.sampler.sampling_events import Clock, Opening, close
+from collectors.sampler.sampling_events import Clock, Opening
 from hwprof.hardware import perf_event, perf_sampling
 
 TRIAL_FREQUENCY_HZ: Final = 20_000
@@ -34,7 +34,7 @@ def sample_cost_ns(clock: Clock, opening: Opening) -> float | None:
     try:
         ring = map_ring(fds[0], RING_BYTES)
     except OSError:
-        close(fds)
+        perf_event.close_group(fds)
         return None
     work = _work_of(WORK_NS)
     extra_ns, samples = [], 0
@@ -50,7 +50,7 @@ def sample_cost_ns(clock: Clock, opening: Opening) -> float | None:
             samples += len(Decoder(reading=clock.reading).decode(bytes(data))[0].samples.time_ns)
     finally:
         ring.close()
-        close(fds)
+        perf_event.close_group(fds)
     cost_ns = statistics.median(extra_ns) * ROUNDS / samples if samples else 0.0
     return cost_ns if cost_ns > 0 else None
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -88,14 +87,7 @@ class Opening:
     def open(self, clock: Clock, tid: int = 0) -> list[int]:
         """The clock's descriptors on a thread, the sampling event's first, switched off. Raises ``OSError``; then
         nothing stays open."""
-        fds: list[int] = []
-        try:
-            for attributes in self.attributes(clock):
-                fds.append(perf_event.open_event(attributes, tid, fds[0] if fds else -1))
-        except OSError:
-            close(fds)
-            raise
-        return fds
+        return perf_event.open_group(self.attributes(clock), tid)
 
 
 CLOCK_OF_PROCESSOR_TIME: Final = Clock(CPU_CLOCK, Code(perf_event.TYPE_SOFTWARE, perf_sampling.CONFIG_CPU_CLOCK))
@@ -130,12 +122,6 @@ def most_precise(pmu: str, root: Path) -> int:
         return int((root / DEVICES / pmu / "caps/max_precise").read_text())
     except (OSError, ValueError):
         return 0
-
-
-def close(fds: Sequence[int]) -> None:
-    """Gives a group's descriptors back, members before their leader."""
-    for fd in reversed(fds):
-        os.close(fd)
 
 
 def _code(code: Code) -> tuple[int, int, int, int]:

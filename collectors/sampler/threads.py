@@ -15,7 +15,7 @@ from collectors.sampler import switch_outs
 from collectors.sampler.plan import Plan
 from collectors.sampler.record_decoder import COMMON
 from collectors.sampler.ring import SMALLEST, map_ring, ring_bytes, why_no_ring
-from collectors.sampler.sampling_events import Clock, close
+from collectors.sampler.sampling_events import Clock
 from collectors.shared.counting.threads import ENDED, EndedError, RefusedError
 from hwprof.hardware import perf_event, perf_sampling, permission
 from hwprof.hardware.perf_sampling import SamplingAttributes
@@ -90,7 +90,7 @@ class SampledThread:
 
     def _close_events(self) -> None:
         for group in self._groups:
-            close(group)
+            perf_event.close_group(group)
         self._groups = []
 
 

@@ -23,14 +23,8 @@ class Opening:
 
         Raises ``OSError`` as ``perf_event.open_event`` does; then nothing stays open.
         """
-        fds: list[int] = []
-        try:
-            for event in events:
-                fds.append(perf_event.open_event(self.attributes(event, leader=not fds), tid, fds[0] if fds else -1))
-        except OSError:
-            close(fds)
-            raise
-        return fds
+        attributes = [self.attributes(event, leader=number == 0) for number, event in enumerate(events)]
+        return perf_event.open_group(attributes, tid)
 
     def attributes(self, event: Countable, *, leader: bool) -> perf_event.Attributes:
         """How the kernel is asked for the event. Software events leave the kernel out only where they must; a modifier
@@ -71,9 +65,3 @@ def _kernel_allowed() -> bool:
         return False
     except OSError as error:
         raise NotAllowedError(error.errno, error.strerror) from error
-
-
-def close(fds: Sequence[int]) -> None:
-    """Gives a group's descriptors back, members before their leader."""
-    for fd in reversed(fds):
-        os.close(fd)

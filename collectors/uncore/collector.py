@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from collectors.shared.periodic_sampling import PeriodicCollector
-from collectors.uncore.controllers import Group, Plan, close, dram_events, make_plan, open_group
+from collectors.uncore.controllers import Group, Plan, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
 from hwprof.collector.contract import Availability, Collected, Note, NoteKind, PassContext
 from hwprof.hardware import machine, perf_event, permission
@@ -50,7 +50,7 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
         if not plan.series:
             return self._why_none(plan)
         try:
-            close(open_group(plan.groups[0]))
+            perf_event.close_group(open_group(plan.groups[0]))
         except OSError as error:
             return self._why_refused(error)
         return Availability(
@@ -88,7 +88,7 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
 
     def _close(self, log: TrafficLog) -> None:
         for fds in self._counters.values():
-            close(fds)
+            perf_event.close_group(fds)
         self._counters.clear()
 
     def _affordable_s(self, plan: Plan) -> float:

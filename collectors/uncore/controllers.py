@@ -6,8 +6,7 @@ opened not on threads but on the processor that the kernel names for its socket.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -127,24 +126,17 @@ def _groups(found: Sequence[tuple[str, Pmu, Code, float]], root: Path) -> tuple[
 
 def open_group(group: Group) -> list[int]:
     """Descriptors of counters that stand still, the leader's first. Raises ``OSError``, with nothing left open."""
-    fds: list[int] = []
-    try:
-        for part in group.parts:
-            code, leader = part.code, fds[0] if fds else -1
-            attributes = perf_event.Attributes(
-                code.type, code.config, config1=code.config1, config2=code.config2, disabled=not fds
-            )
-            fds.append(perf_event.open_event(attributes, perf_event.EVERY_PROCESS, leader, cpu=group.cpu))
-    except OSError:
-        close(fds)
-        raise
-    return fds
-
-
-def close(fds: Iterable[int]) -> None:
-    """Gives descriptors back."""
-    for fd in fds:
-        os.close(fd)
+    attributes = [
+        perf_event.Attributes(
+            part.code.type,
+            part.code.config,
+            config1=part.code.config1,
+            config2=part.code.config2,
+            disabled=number == 0,
+        )
+        for number, part in enumerate(group.parts)
+    ]
+    return perf_event.open_group(attributes, perf_event.EVERY_PROCESS, cpu=group.cpu)
 
 
 def _socket(root: Path, cpu: int) -> int | None:

@@ -11,6 +11,7 @@ import fcntl
 import os
 import platform
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -113,6 +114,27 @@ def open_event(attributes: Packable, tid: int = 0, group_fd: int = -1, cpu: int 
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return fd
+
+
+def open_group(attributes: Sequence[Packable], tid: int = 0, cpu: int = -1) -> list[int]:
+    """One descriptor an event, the leader's first, so that the kernel counts all of them or none at a time.
+
+    Raises ``OSError`` as ``open_event`` does; then nothing stays open.
+    """
+    fds: list[int] = []
+    try:
+        for event in attributes:
+            fds.append(open_event(event, tid, fds[0] if fds else -1, cpu))
+    except OSError:
+        close_group(fds)
+        raise
+    return fds
+
+
+def close_group(fds: Sequence[int]) -> None:
+    """Gives a group's descriptors back, members before their leader."""
+    for fd in reversed(fds):
+        os.close(fd)
 
 
 def enable_group(leader_fd: int) -> None:

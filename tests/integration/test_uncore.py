@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from collectors.uncore.collector import UncoreCollector
-from collectors.uncore.controllers import READ, TOTAL, Group, Part, Plan, close, open_group
+from collectors.uncore.controllers import READ, TOTAL, Group, Part, Plan, open_group
 from collectors.uncore.traffic import TrafficLog
 from hwprof.collector.contract import PassContext
 from hwprof.hardware import machine, perf_event
@@ -50,7 +50,7 @@ def counted(plan: Plan, during: Callable[[], None]) -> tuple[TrafficLog, float]:
     during()
     assert log.sample()
     for fds in counters.values():
-        close(fds)
+        perf_event.close_group(fds)
     times = log.series()["time_ns"]
     return log, float(times[-1] - times[0])
 
@@ -127,7 +127,9 @@ def test_ordinary_users_are_refused_by_the_kernel_as_the_reason_says() -> None:
     level = perf_event.paranoid_level()
     if os.geteuid() != 0 or level is None or level < 1:
         missing("root, to become an ordinary user, and kernel.perf_event_paranoid above 0")
-    code = as_nobody(lambda: close(open_group(every_processor(Code(perf_event.TYPE_SOFTWARE, 0)).groups[0])))
+    code = as_nobody(
+        lambda: perf_event.close_group(open_group(every_processor(Code(perf_event.TYPE_SOFTWARE, 0)).groups[0]))
+    )
     assert code == errno.EACCES
     found = UncoreCollector()._why_refused(OSError(code, os.strerror(code)))
     assert found.reason is not None and f"kernel.perf_event_paranoid is {level}" in found.reason

@@ -52,3 +52,21 @@ def test_an_architecture_without_a_known_number_is_an_error(monkeypatch: pytest.
     with pytest.raises(OSError, match="vax"):
         perf_event.open_event(Attributes(1, 1))
     perf_event._syscall.cache_clear()
+
+
+def test_a_group_that_does_not_open_leaves_nothing_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[int] = []
+    closed: list[int] = []
+
+    def open_two(attributes: object, tid: int, group_fd: int, cpu: int) -> int:
+        if len(opened) == 2:
+            raise OSError(22, "the group does not fit")
+        assert group_fd == (opened[0] if opened else -1)
+        opened.append(100 + len(opened))
+        return opened[-1]
+
+    monkeypatch.setattr(perf_event, "open_event", open_two)
+    monkeypatch.setattr("os.close", closed.append)
+    with pytest.raises(OSError, match="does not fit"):
+        perf_event.open_group([Attributes(1, 1)] * 3)
+    assert closed == opened[::-1], "members before their leader"
