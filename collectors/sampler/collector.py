@@ -67,7 +67,7 @@ class SamplerCollector(Collector):
         """Watches the worker from its first moments, so that none of its mappings is missed; samples from
         ``work_begins`` on."""
         plan = _planned(Options.of(context.options))
-        self._cost_ns = sample_cost_ns(plan.clocks[0], plan.opening)
+        self._cost_ns = sample_cost_ns(plan.leaders[0], plan.opening)
         try:
             recorder = Recorder(plan, context.pid, context.raw / RECORD_FILE)
         except RefusedError as error:

@@ -1,4 +1,5 @@
-"""What is sampled here: the best clock that opens, gets its counters and brings samples, for each kind of core."""
+"""What is sampled here: the best sampling event that opens, gets its counters and brings samples, for each kind of
+core."""
 
 from __future__ import annotations
 
@@ -11,7 +12,7 @@ from typing import Any, Final
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.record_offsets import WORD
 from collectors.sampler.ring import map_ring
-from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock, Opening, candidates, most_precise
+from collectors.sampler.sampling_events import CPU_CLOCK_EVENT, Opening, SamplingEvent, candidates, most_precise
 from collectors.shared.counting.notes import user_code_only
 from collectors.shared.event_opening import find_opening
 from collectors.shared.processor_affinity import on_processors
@@ -33,7 +34,7 @@ DEFAULT_DEPTH: Final = 32
 RAISE_RATE: Final = "sudo sysctl kernel.perf_event_max_sample_rate=100000"
 
 TRIAL_NS: Final = 30_000_000
-"""Processor time after which a clock that has brought no sample brings none."""
+"""Processor time after which a sampling event that has brought no sample brings none."""
 
 TRIAL_FREQUENCY_HZ: Final = 999
 """At least: so that a rare sample is not waited for."""
@@ -65,9 +66,9 @@ class Options:
 
 @dataclass(frozen=True)
 class Plan:
-    """What is opened on every thread: a clock for each kind of core."""
+    """What is opened on every thread: a sampling event for each kind of core."""
 
-    clocks: tuple[Clock, ...]
+    leaders: tuple[SamplingEvent, ...]
     opening: Opening
     reading: bool  # samples hold the values of the clock's group
     notes: list[Note] = field(default_factory=list)
@@ -75,16 +76,16 @@ class Plan:
     @property
     def event(self) -> str:
         """``cycles`` or ``cpu-clock``."""
-        return self.clocks[0].name
+        return self.leaders[0].name
 
     @property
     def descriptors(self) -> int:
         """How many a thread takes."""
-        return sum(1 + len(clock.members) for clock in self.clocks) + self.opening.switch_outs
+        return sum(1 + len(leader.members) for leader in self.leaders) + self.opening.switch_outs
 
     def bytes_a_second(self) -> int:
         """What a thread that is never off its processor writes, at most."""
-        members = max(len(clock.members) for clock in self.clocks)
+        members = max(len(leader.members) for leader in self.leaders)
         sample = WORD * (_SAMPLE_WORDS + members + self.opening.max_stack)
         return self.opening.frequency_hz * sample + _SWITCHES_A_SECOND * WORD * _SWITCH_WORDS
 
@@ -94,9 +95,9 @@ class Plan:
             event=self.event,
             frequency_hz=self.opening.frequency_hz,
             kernel=not self.opening.exclude_kernel,
-            precise=min(clock.precise for clock in self.clocks),
+            precise=min(leader.precise for leader in self.leaders),
             depth=self.opening.max_stack,
-            groups=[GroupDetail(pmu=clock.pmu, events=clock.names()) for clock in self.clocks if clock.reading],
+            groups=[GroupDetail(pmu=leader.pmu, events=leader.names()) for leader in self.leaders if leader.reading],
         )
 
 
@@ -123,8 +124,8 @@ def _frequency(options: Options, root: Path) -> tuple[int, list[Note]]:
 
 
 def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
-    """Tries clocks out on the calling thread, which works for some milliseconds meanwhile. Raises ``NotAllowedError``
-    where this user may sample nothing."""
+    """Tries sampling events out on the calling thread, which works for some milliseconds meanwhile. Raises
+    ``NotAllowedError`` where this user may sample nothing."""
     allowed = find_opening(kernel=options.kernel)
     frequency_hz, notes = _frequency(options, root)
     opening = Opening(
@@ -136,41 +137,41 @@ def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
         notes.append(user_code_only("samples", kernel_allowed=allowed.kernel_allowed))
     kinds = kinds_of_core(machine, root)
     cpus = {kind.pmu_name: kind.core.cpus for kind in kinds} if len(kinds) > 1 else {}
-    clocks = [
+    leaders = [
         _best(candidates(kind, most_precise(kind.pmu_name, root)), opening, cpus.get(kind.pmu_name, ()))
         for kind in kinds
     ]
-    found = tuple(clock for clock in clocks if clock is not None)
+    found = tuple(leader for leader in leaders if leader is not None)
     if len(found) < len(kinds) or not found:
         why = permission.why_no_hardware(root)
         text = f"by processor time, with no counters read: no cycles can be sampled here: {why.reason}"
         notes.append(Note(NoteKind.METHOD, text, "sampled", why.remedy))
-        return Plan((CLOCK_OF_PROCESSOR_TIME,), opening, False, notes)
+        return Plan((CPU_CLOCK_EVENT,), opening, False, notes)
     return Plan(found, opening, True, notes + _missing_deltas(found))
 
 
-def _missing_deltas(clocks: Sequence[Clock]) -> list[Note]:
-    if not all(clock.members for clock in clocks):
+def _missing_deltas(leaders: Sequence[SamplingEvent]) -> list[Note]:
+    if not all(leader.members for leader in leaders):
         why = Unavailable("they get no counter beside cycles")
         return [Note.not_available("instructions between samples", why)]
-    if not all(clock.misses for clock in clocks):
+    if not all(leader.misses for leader in leaders):
         why = Unavailable("no event for them gets a counter here")
         return [Note.not_available("misses of the last-level cache between samples", why)]
     return []
 
 
-def _best(clocks: Sequence[Clock], opening: Opening, cpus: Collection[int]) -> Clock | None:
+def _best(leaders: Sequence[SamplingEvent], opening: Opening, cpus: Collection[int]) -> SamplingEvent | None:
     """The first that works."""
     with on_processors(cpus):
-        return next((clock for clock in clocks if brings_samples(clock, opening)), None)
+        return next((leader for leader in leaders if brings_samples(leader, opening)), None)
 
 
-def brings_samples(clock: Clock, opening: Opening) -> bool:
+def brings_samples(leader: SamplingEvent, opening: Opening) -> bool:
     """Whether the clock opens here with its whole group, and samples a little work of this thread: virtual machines
-    take precise clocks that never bring anything."""
+    take precise sampling events that never bring anything."""
     frequency_hz = max(opening.frequency_hz, TRIAL_FREQUENCY_HZ if too_frequent(TRIAL_FREQUENCY_HZ) is None else 0)
     try:
-        fds = replace(opening, frequency_hz=frequency_hz).open(clock)
+        fds = replace(opening, frequency_hz=frequency_hz).open(leader)
     except OSError:
         return False
     try:
@@ -178,7 +179,7 @@ def brings_samples(clock: Clock, opening: Opening) -> bool:
     except OSError:
         perf_event.close_group(fds)
         raise
-    decoder, found = Decoder(reading=clock.reading), 0
+    decoder, found = Decoder(reading=leader.reading), 0
     try:
         perf_event.enable_group(fds[0])
         begin_ns = time.thread_time_ns()
@@ -187,7 +188,7 @@ def brings_samples(clock: Clock, opening: Opening) -> bool:
             data = bytearray()
             ring.drain(data.extend)
             samples = decoder.decode(bytes(data))[0].samples
-            found = int((samples.running_ns > 0).sum()) if clock.reading else len(samples.time_ns)
+            found = int((samples.running_ns > 0).sum()) if leader.reading else len(samples.time_ns)
     finally:
         ring.close()
         perf_event.close_group(fds)

@@ -18,7 +18,7 @@ from typing import Final
 from collectors.sampler.plan import Plan
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.records import Mapping
-from collectors.sampler.sampling_events import Clock
+from collectors.sampler.sampling_events import SamplingEvent
 from collectors.sampler.threads import SampledThread, TaskEventWatcher, threads_of
 from collectors.shared.counting.threads import MORE_DESCRIPTORS, EndedError, RefusedError, descriptors_left, thread_name
 from hwprof.errors import HwprofError
@@ -50,7 +50,7 @@ class Recorder:
         self._watchers: dict[int, TaskEventWatcher] = {}
         self._sampling = False
         self.failure: Exception | None = None  # why not all samples are there
-        self.events: dict[int, Clock] = {}  # every sampling event there was, by number
+        self.events: dict[int, SamplingEvent] = {}  # every sampling event there was, by number
         self.switch_out_events: set[int] = set()  # the events that sample switch-outs, by number
         self.mappings: list[Mapping] = []
         self.refused: dict[int, str] = {}  # tid -> why it is not sampled

@@ -11,7 +11,7 @@ from typing import Final
 
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.ring import map_ring
-from collectors.sampler.sampling_events import Clock, Opening
+from collectors.sampler.sampling_events import Opening, SamplingEvent
 from hwprof.hardware import perf_event, perf_sampling
 
 TRIAL_FREQUENCY_HZ: Final = 20_000
@@ -22,13 +22,13 @@ WORK_NS: Final = 4_000_000
 RING_BYTES: Final = 1 << 18
 
 
-def sample_cost_ns(clock: Clock, opening: Opening) -> float | None:
+def sample_cost_ns(leader: SamplingEvent, opening: Opening) -> float | None:
     """Processor time that a sample takes from the thread that it interrupts; None where the clock does not open or the
     difference is within the noise. Works for some 60 ms on the calling thread."""
     highest = perf_sampling.highest_frequency_hz() or TRIAL_FREQUENCY_HZ
     often = replace(opening, frequency_hz=min(TRIAL_FREQUENCY_HZ, highest))
     try:
-        fds = often.open(clock)
+        fds = often.open(leader)
     except OSError:
         return None
     try:
@@ -47,7 +47,7 @@ def sample_cost_ns(clock: Clock, opening: Opening) -> float | None:
             extra_ns.append(sampled_ns - bare_ns)
             data = bytearray()
             ring.drain(data.extend)
-            samples += len(Decoder(reading=clock.reading).decode(bytes(data))[0].samples.time_ns)
+            samples += len(Decoder(reading=leader.reading).decode(bytes(data))[0].samples.time_ns)
     finally:
         ring.close()
         perf_event.close_group(fds)

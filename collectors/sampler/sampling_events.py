@@ -28,7 +28,7 @@ _TERM: Final = re.compile(r'([+-]?)\s*"([^"]+)"')
 
 
 @dataclass(frozen=True)
-class Clock:
+class SamplingEvent:
     """An event that samples, and those that are read with it: ``misses`` are the factors with which the events after
     ``cycles`` and ``instructions`` add up to misses of the last-level cache."""
 
@@ -51,7 +51,7 @@ class Clock:
 
 @dataclass(frozen=True)
 class Opening:
-    """How a clock's events are opened on a thread."""
+    """How a sampling event and its group are opened on a thread."""
 
     frequency_hz: int
     exclude_kernel: bool
@@ -62,15 +62,15 @@ class Opening:
         """Whether switch-outs can be recorded: they happen in the kernel."""
         return not self.exclude_kernel
 
-    def attributes(self, clock: Clock) -> list[SamplingAttributes]:
+    def attributes(self, leader: SamplingEvent) -> list[SamplingAttributes]:
         """The sampling event and then its group's members. The first one carries the thread's switches."""
-        read_format = GROUP_FORMAT if clock.reading else 0
-        leader = SamplingAttributes(
-            *_code(clock.code),
+        read_format = GROUP_FORMAT if leader.reading else 0
+        first = SamplingAttributes(
+            *_code(leader.code),
             frequency_hz=self.frequency_hz,
-            sample_type=sample_type(reading=clock.reading),
+            sample_type=sample_type(reading=leader.reading),
             read_format=read_format,
-            precise=clock.precise,
+            precise=leader.precise,
             exclude_kernel=self.exclude_kernel,
             max_stack=self.max_stack,
             disabled=True,
@@ -80,23 +80,23 @@ class Opening:
             SamplingAttributes(
                 *_code(event.code), sample_type=COMMON, read_format=read_format, exclude_kernel=self.exclude_kernel
             )
-            for event in clock.members
+            for event in leader.members
         ]
-        return [leader, *members]
+        return [first, *members]
 
-    def open(self, clock: Clock, tid: int = 0) -> list[int]:
-        """The clock's descriptors on a thread, the sampling event's first, switched off. Raises ``OSError``; then
+    def open(self, leader: SamplingEvent, tid: int = 0) -> list[int]:
+        """The group's descriptors on a thread, the sampling event's first, switched off. Raises ``OSError``; then
         nothing stays open."""
-        return perf_event.open_group(self.attributes(clock), tid)
+        return perf_event.open_group(self.attributes(leader), tid)
 
 
-CLOCK_OF_PROCESSOR_TIME: Final = Clock(CPU_CLOCK, Code(perf_event.TYPE_SOFTWARE, perf_sampling.CONFIG_CPU_CLOCK))
+CPU_CLOCK_EVENT: Final = SamplingEvent(CPU_CLOCK, Code(perf_event.TYPE_SOFTWARE, perf_sampling.CONFIG_CPU_CLOCK))
 
 
-def candidates(kind: Kind, most_precise: int) -> list[Clock]:
-    """The clocks that one kind of core may have, the most informative first: with all deltas, without misses, alone;
-    each as precise as the PMU can, then less so. A delta is worth more than precision, since what is looked at are
-    functions."""
+def candidates(kind: Kind, most_precise: int) -> list[SamplingEvent]:
+    """The sampling events that one kind of core may have, the most informative first: with all deltas, without misses,
+    alone; each as precise as the PMU can, then less so. A delta is worth more than precision, since what is looked at
+    are functions."""
     cycles = _countable(kind, CYCLES)
     if cycles is None:
         return []
@@ -109,7 +109,7 @@ def candidates(kind: Kind, most_precise: int) -> list[Clock]:
             events, factors = zip(*misses, strict=True)
             groups.insert(0, ((instructions, *events), factors))
     return [
-        Clock(CYCLES, cycles.code, kind.pmu_name, members, factors, precise)
+        SamplingEvent(CYCLES, cycles.code, kind.pmu_name, members, factors, precise)
         for members, factors in groups
         for precise in range(most_precise, -1, -1)
     ]

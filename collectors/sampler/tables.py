@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from collectors.sampler.call_chains import NO_CALLERS, Stacks
 from collectors.sampler.records import Mapping, Numbers, Samples, Switches, Words
-from collectors.sampler.sampling_events import INSTRUCTIONS, Clock
+from collectors.sampler.sampling_events import INSTRUCTIONS, SamplingEvent
 from collectors.shared.counting.notes import SILENT_NS
 from hwprof.hardware.perf_sampling import CPUMODES, UNKNOWN_MODE
 from hwprof.run.schema import conform
@@ -25,11 +25,11 @@ COUNTED: Final = ("cycles", "instructions", "llc_misses")
 """The columns of what was counted between samples."""
 
 
-def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Clock]) -> pl.DataFrame:
-    """The rows of ``samples``, by time. ``clocks`` are the sampling events by number."""
+def samples_table(samples: Samples, stacks: Stacks, leaders: Dictionary[int, SamplingEvent]) -> pl.DataFrame:
+    """The rows of ``samples``, by time. ``leaders``: the sampling events by number."""
     samples = _by_time(samples)
-    since = _Since(samples.event, clocks)
-    reading = any(clock.reading for clock in clocks.values())
+    since = _Since(samples.event, leaders)
+    reading = any(leader.reading for leader in leaders.values())
     cpu_ns = since.last(samples.enabled_ns) if reading else samples.period
     of_chain = np.array([*stacks.of_chain, 0], dtype=np.int32)
     frame = pl.DataFrame(
@@ -44,10 +44,10 @@ def samples_table(samples: Samples, stacks: Stacks, clocks: Dictionary[int, Cloc
             "address": samples.address,
             "stack": of_chain[samples.chain],
             "known": samples.chain != NO_CALLERS,
-            **_deltas(since.last(samples.values), since.kinds, list(dict.fromkeys(clocks.values()))),
+            **_deltas(since.last(samples.values), since.kinds, list(dict.fromkeys(leaders.values()))),
         }
     )
-    name = next((clock.name for clock in clocks.values()), None)
+    name = next((leader.name for leader in leaders.values()), None)
     domain = pl.col("mode").replace_strict(CPUMODES, default=UNKNOWN_MODE, return_dtype=pl.String)
     rows = frame.with_columns(
         event=pl.lit(name, dtype=pl.String), domain=domain, stack=pl.when("known").then("stack")
@@ -64,17 +64,17 @@ def _by_time(samples: Samples) -> Samples:
 
 
 class _Since:
-    """What each event's group counted between its samples. ``kinds``: for each sample, which of the distinct clocks its
-    event is, -1 for an event that is none of them."""
+    """What each event's group counted between its samples. ``kinds``: for each sample, which of the distinct leaders
+    its event is, -1 for an event that is none of them."""
 
-    def __init__(self, event: Words, clocks: Dictionary[int, Clock]) -> None:
+    def __init__(self, event: Words, leaders: Dictionary[int, SamplingEvent]) -> None:
         """``event`` by time."""
-        distinct = {clock: place for place, clock in enumerate(dict.fromkeys(clocks.values()))}
-        known = np.array(sorted(clocks), dtype=np.uint64)
+        distinct = {leader: place for place, leader in enumerate(dict.fromkeys(leaders.values()))}
+        known = np.array(sorted(leaders), dtype=np.uint64)
         place = np.searchsorted(known, event).astype(np.min_scalar_type(len(known)))  # few digits sort fast
         found = np.append(known, np.uint64(0))[place] == event
         place[~found] = len(known)
-        self.kinds = np.array([*(distinct[clocks[number]] for number in known.tolist()), -1])[place]
+        self.kinds = np.array([*(distinct[leaders[number]] for number in known.tolist()), -1])[place]
         self._order = np.argsort(place, kind="stable")
         ordered = place[self._order]
         self._first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)])
@@ -90,19 +90,19 @@ class _Since:
         return result
 
 
-def _deltas(grown: Numbers, kinds: Numbers, clocks: Sequence[Clock]) -> dict[str, pl.Series]:
+def _deltas(grown: Numbers, kinds: Numbers, leaders: Sequence[SamplingEvent]) -> dict[str, pl.Series]:
     """``cycles``, ``instructions`` and ``llc_misses`` since the last sample, null where its group lacks them."""
     found = {name: np.zeros(len(grown), dtype=np.int64) for name in COUNTED}
     known: dict[str, Mask] = {name: np.zeros(len(grown), dtype=bool) for name in found}
-    for kind, clock in enumerate(clocks):
-        if not clock.reading:
+    for kind, leader in enumerate(leaders):
+        if not leader.reading:
             continue
         mine = kinds == kind
         parts = {"cycles": grown[mine, 0]}
-        if clock.members and clock.members[0].name == INSTRUCTIONS:
+        if leader.members and leader.members[0].name == INSTRUCTIONS:
             parts["instructions"] = grown[mine, 1]
-        if clock.misses:
-            parts["llc_misses"] = grown[mine, 2 : 2 + len(clock.misses)] @ np.array(clock.misses, dtype=np.int64)
+        if leader.misses:
+            parts["llc_misses"] = grown[mine, 2 : 2 + len(leader.misses)] @ np.array(leader.misses, dtype=np.int64)
         for name, values in parts.items():
             found[name][mine], known[name][mine] = values, True
     return {

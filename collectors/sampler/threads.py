@@ -1,4 +1,4 @@
-"""What is open on one thread of another process: its clocks, and the ring that their records go to."""
+"""What is open on one thread of another process: its sampling events, and the ring that their records go to."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from collectors.sampler import switch_outs
 from collectors.sampler.plan import Plan
 from collectors.sampler.record_decoder import COMMON
 from collectors.sampler.ring import SMALLEST, map_ring, ring_bytes, why_no_ring
-from collectors.sampler.sampling_events import Clock
+from collectors.sampler.sampling_events import SamplingEvent
 from collectors.shared.counting.threads import ENDED, EndedError, RefusedError
 from hwprof.hardware import perf_event, perf_sampling, permission
 from hwprof.hardware.perf_sampling import SamplingAttributes
@@ -24,19 +24,20 @@ _IOC_SET_OUTPUT: Final = 0x2405
 
 
 class SampledThread:
-    """A thread's clocks, switched off at first, and its ring. ``events``: which clock each event number is,
-    ``switch_out_event``: the number of the event that samples the thread's switch-outs (None: there is none)."""
+    """A thread's sampling events, switched off at first, and its ring. ``events``: which sampling event each event
+    number is, ``switch_out_event``: the number of the event that samples the thread's switch-outs (None: there is
+    none)."""
 
     def __init__(self, plan: Plan, tid: int) -> None:
         """Raises ``EndedError`` or ``RefusedError``; then nothing stays open."""
         self.tid = tid
-        self.events: dict[int, Clock] = {}
+        self.events: dict[int, SamplingEvent] = {}
         self.switch_out_event: int | None = None
         self._groups: list[list[int]] = []
         try:
-            for clock in plan.clocks:
-                self._groups.append(plan.opening.open(clock, tid))
-                self.events[perf_sampling.event_id(self._groups[-1][0])] = clock
+            for leader in plan.leaders:
+                self._groups.append(plan.opening.open(leader, tid))
+                self.events[perf_sampling.event_id(self._groups[-1][0])] = leader
             self._ring = map_ring(self.fd, ring_bytes(plan.bytes_a_second()))
             if plan.opening.switch_outs:
                 self._open_switch_out()
@@ -75,7 +76,7 @@ class SampledThread:
 
     def counted(self) -> int:
         """How much of its event the thread had so far, sampled or not: cycles, or nanoseconds."""
-        return sum(_value(group[0], clock) for group, clock in zip(self._groups, self.events.values(), strict=False))
+        return sum(_value(group[0], leader) for group, leader in zip(self._groups, self.events.values(), strict=False))
 
     def close(self) -> None:
         """Gives everything back; what was not drained is lost."""
@@ -136,8 +137,8 @@ def threads_of(pid: int) -> set[int]:
         return set()
 
 
-def _value(fd: int, clock: Clock) -> int:
-    if clock.reading:
-        return perf_event.read_group(fd, 1 + len(clock.members))[2][0]
+def _value(fd: int, leader: SamplingEvent) -> int:
+    if leader.reading:
+        return perf_event.read_group(fd, 1 + len(leader.members))[2][0]
     (value,) = struct.unpack("=Q", os.read(fd, 8))
     return int(value)

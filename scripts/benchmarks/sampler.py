@@ -29,7 +29,7 @@ import numpy as np
 
 from collectors.sampler.collector import SamplerCollector
 from collectors.sampler.record_file import read_record_file
-from collectors.sampler.sampling_events import Clock
+from collectors.sampler.sampling_events import SamplingEvent
 from collectors.sampler.tables import samples_table
 from collectors.sampler.threads import threads_of
 from hwprof.collector.contract import PassContext
@@ -181,8 +181,8 @@ def _reading(samples: int) -> str:
         begin = time.monotonic()
         recording = read_record_file(file, reading=True)
         decoded = time.monotonic()
-        clock = Clock("cycles", Code(0, 0), "cpu")
-        rows = samples_table(recording.samples, recording.stacks, {EVENT: clock}).height
+        leader = SamplingEvent("cycles", Code(0, 0), "cpu")
+        rows = samples_table(recording.samples, recording.stacks, {EVENT: leader}).height
         return (
             f"{rows} samples ({file.stat().st_size / 1e9:.2f} GB) are decoded in {decoded - begin:.1f} s and made"
             f" rows of in {time.monotonic() - decoded:.1f} s."

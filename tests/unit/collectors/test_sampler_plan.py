@@ -1,4 +1,4 @@
-"""What is sampled: frequencies, clocks of every processor in the catalogue, and which of them works."""
+"""What is sampled: frequencies, sampling events of every processor in the catalogue, and which of them works."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from collectors.sampler import plan
 from collectors.sampler.code_mappings import NO_FILE, parse_maps
 from collectors.sampler.collector import SamplerCollector
 from collectors.sampler.plan import DEFAULT_FREQUENCY_HZ, Options, make_plan, too_frequent
-from collectors.sampler.sampling_events import Clock, Opening, candidates, signed_sum
+from collectors.sampler.sampling_events import Opening, SamplingEvent, candidates, signed_sum
 from collectors.shared.event_opening import NotAllowedError
 from collectors.shared.event_opening import Opening as Counting
 from hwprof.errors import HwprofError, UsageError
@@ -24,7 +24,7 @@ from tests.support.fake_perf import HYBRID, UNIFORM, machine
 from tests.support.reported import texts
 
 
-def clocks_of(name: str) -> list[Clock]:
+def leaders_of(name: str) -> list[SamplingEvent]:
     known = microarchitecture(name)
     assert known is not None
     (kind,) = kinds_of_core(machine_of(known), Path("/nowhere"), on_paper=True)
@@ -50,15 +50,15 @@ def clocks_of(name: str) -> list[Clock]:
 def test_the_group_is_cycles_instructions_and_what_the_processor_calls_llc_misses(
     name: str, misses: dict[str, int]
 ) -> None:
-    best = clocks_of(name)[0]
+    best = leaders_of(name)[0]
     assert best.names() == ["cycles", "instructions", *misses]
     assert best.misses == tuple(misses.values())
 
 
 def test_deltas_are_given_up_last_and_precision_before_them() -> None:
-    tried = [(len(clock.members), clock.precise) for clock in clocks_of("intel-sapphire-rapids")]
+    tried = [(len(leader.members), leader.precise) for leader in leaders_of("intel-sapphire-rapids")]
     assert tried == [(members, precise) for members in (2, 1, 0) for precise in (3, 2, 1, 0)]
-    assert not any(clock.misses for clock in clocks_of("intel-sapphire-rapids") if len(clock.members) < 2)
+    assert not any(leader.misses for leader in leaders_of("intel-sapphire-rapids") if len(leader.members) < 2)
 
 
 def test_a_sum_is_read_with_its_signs_and_nothing_else_is_taken_for_one() -> None:
@@ -76,12 +76,12 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "find_opening", lambda *, kernel: Counting(kernel=bool(kernel), kernel_allowed=True))
 
 
-def tried_out(monkeypatch: pytest.MonkeyPatch, works: Any) -> list[Clock]:
-    tried: list[Clock] = []
+def tried_out(monkeypatch: pytest.MonkeyPatch, works: Any) -> list[SamplingEvent]:
+    tried: list[SamplingEvent] = []
 
-    def trial(clock: Clock, opening: Opening) -> bool:
-        tried.append(clock)
-        return bool(works(clock))
+    def trial(leader: SamplingEvent, opening: Opening) -> bool:
+        tried.append(leader)
+        return bool(works(leader))
 
     monkeypatch.setattr(plan, "brings_samples", trial)
     return tried
@@ -96,35 +96,35 @@ def precise(root: Path, most: int) -> Path:
 
 @pytest.mark.usefixtures("allowed")
 def test_the_first_clock_that_works_is_taken(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    tried = tried_out(monkeypatch, lambda clock: clock.precise < 2)
+    tried = tried_out(monkeypatch, lambda leader: leader.precise < 2)
     made = make_plan(Options(), machine(UNIFORM), precise(tmp_path, 3))
-    assert [clock.precise for clock in tried] == [3, 2, 1]
-    assert made.clocks == (tried[-1],)
+    assert [leader.precise for leader in tried] == [3, 2, 1]
+    assert made.leaders == (tried[-1],)
     assert made.reading and made.event == "cycles"
-    assert made.clocks[0].names() == ["cycles", "instructions"]
+    assert made.leaders[0].names() == ["cycles", "instructions"]
     assert [note for note in texts(made.notes) if "last-level cache" in note], "this processor is in no file"
 
 
 @pytest.mark.usefixtures("allowed")
 def test_a_pmu_that_promises_no_precision_is_not_asked_for_any(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried = tried_out(monkeypatch, lambda clock: True)
+    tried = tried_out(monkeypatch, lambda leader: True)
     make_plan(Options(), machine(UNIFORM), Path("/nowhere"))
-    assert [clock.precise for clock in tried] == [0]
+    assert [leader.precise for leader in tried] == [0]
 
 
 @pytest.mark.usefixtures("allowed")
 def test_each_kind_of_core_has_its_clock_and_none_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried_out(monkeypatch, lambda clock: True)
+    tried_out(monkeypatch, lambda leader: True)
     made = make_plan(Options(), machine(HYBRID), Path("/nowhere"))
-    assert [clock.pmu for clock in made.clocks] == ["cpu_core", "cpu_atom"]
-    tried_out(monkeypatch, lambda clock: clock.pmu == "cpu_core")
+    assert [leader.pmu for leader in made.leaders] == ["cpu_core", "cpu_atom"]
+    tried_out(monkeypatch, lambda leader: leader.pmu == "cpu_core")
     made = make_plan(Options(), machine(HYBRID), Path("/nowhere"))
     assert made.event == "cpu-clock", "half of the cores sampled would look like idle ones"
 
 
 @pytest.mark.usefixtures("allowed")
 def test_without_a_pmu_processor_time_is_sampled_and_the_note_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    tried_out(monkeypatch, lambda clock: False)
+    tried_out(monkeypatch, lambda leader: False)
     made = make_plan(Options(), machine(UNIFORM))
     clock_and_switch_outs = 2
     assert (made.event, made.reading, made.descriptors) == ("cpu-clock", False, clock_and_switch_outs)
@@ -155,7 +155,7 @@ def test_a_frequency_above_the_kernels_limit_is_refused_with_the_remedy(tmp_path
 def test_the_default_frequency_gives_way_to_the_limit_and_says_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tried_out(monkeypatch, lambda clock: False)
+    tried_out(monkeypatch, lambda leader: False)
     lowered = make_plan(Options(), machine(UNIFORM), limits(tmp_path, 500))
     assert lowered.opening.frequency_hz == 500
     assert any(
@@ -191,7 +191,7 @@ def test_a_user_who_may_sample_nothing_is_told_what_to_do(monkeypatch: pytest.Mo
 
 def test_a_user_who_may_not_see_the_kernel_samples_his_own_code(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "find_opening", lambda *, kernel: Counting(kernel=False, kernel_allowed=False))
-    tried_out(monkeypatch, lambda clock: True)
+    tried_out(monkeypatch, lambda leader: True)
     made = make_plan(Options(), machine(UNIFORM))
     assert made.opening.exclude_kernel
     assert any(

@@ -13,25 +13,25 @@ from hypothesis import strategies as st
 from collectors.sampler import tables
 from collectors.sampler.record_file import Recording, decode_all
 from collectors.sampler.records import Mapping
-from collectors.sampler.sampling_events import CLOCK_OF_PROCESSOR_TIME, Clock
+from collectors.sampler.sampling_events import CPU_CLOCK_EVENT, SamplingEvent
 from hwprof.hardware.pmu import Code
 from hwprof.run.schema import TABLES
 from tests.support.fake_perf import countable
 from tests.support.sampler_records import CONTEXT_USER, KERNEL, Other, Sample, switch
 
 MEMBERS = (countable("instructions"), countable("fills"), countable("own-fills"))
-BIG = Clock("cycles", Code(0, 0), "cpu_core", MEMBERS, (1, -1))
-SMALL = Clock("cycles", Code(0, 0), "cpu_atom", MEMBERS[:1])
-BARE = Clock("cycles", Code(0, 0), "cpu_lowpower")
+BIG = SamplingEvent("cycles", Code(0, 0), "cpu_core", MEMBERS, (1, -1))
+SMALL = SamplingEvent("cycles", Code(0, 0), "cpu_atom", MEMBERS[:1])
+BARE = SamplingEvent("cycles", Code(0, 0), "cpu_lowpower")
 
 
 def decoded(stream: Sequence[Sample | Other], *, reading: bool = True) -> Recording:
     return decode_all(memoryview(b"".join(one.record(reading=reading) for one in stream)), reading=reading)
 
 
-def rows(stream: Sequence[Sample], clocks: dict[int, Clock], *, reading: bool = True) -> pl.DataFrame:
+def rows(stream: Sequence[Sample], leaders: dict[int, SamplingEvent], *, reading: bool = True) -> pl.DataFrame:
     recording = decoded(stream, reading=reading)
-    table = tables.samples_table(recording.samples, recording.stacks, clocks)
+    table = tables.samples_table(recording.samples, recording.stacks, leaders)
     assert table.schema == TABLES["samples"]
     return table
 
@@ -57,7 +57,7 @@ def test_a_sample_stands_for_what_its_thread_did_since_the_last_one() -> None:
 
 
 def test_by_the_clock_a_sample_stands_for_its_period() -> None:
-    table = rows([Sample(period=1_001_001)], {7: CLOCK_OF_PROCESSOR_TIME}, reading=False)
+    table = rows([Sample(period=1_001_001)], {7: CPU_CLOCK_EVENT}, reading=False)
     assert table.select("event", "period", "cpu_ns", "cycles", "instructions", "llc_misses").row(0) == (
         "cpu-clock",
         1_001_001,
@@ -85,7 +85,7 @@ def test_domains_addresses_and_callers() -> None:
         Sample(time_ns=4, mode=0),
     ]
     recording = decoded(stream, reading=False)
-    table = tables.samples_table(recording.samples, recording.stacks, {7: CLOCK_OF_PROCESSOR_TIME})
+    table = tables.samples_table(recording.samples, recording.stacks, {7: CPU_CLOCK_EVENT})
     stacks = tables.stacks_table(recording.stacks)
     assert stacks.schema == TABLES["stacks"]
     assert table["domain"].to_list() == ["kernel", "user", "user", "unknown"]
