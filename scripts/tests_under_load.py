@@ -9,6 +9,7 @@ the machine. Arguments that are not this command's own go to pytest. Exit status
 from __future__ import annotations
 
 import argparse
+import signal
 import subprocess
 import sys
 import tempfile
@@ -48,6 +49,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--busy", type=int, default=2, help="how many busy processes run beside them (2)")
     parser.add_argument("--log", type=Path, help="where pytest's own output is appended")
     options, rest = parser.parse_known_args(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # so that the busy processes end
     counts: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     broken = 0

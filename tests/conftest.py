@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fcntl
+import signal
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -12,6 +13,10 @@ import pytest
 from hypothesis import settings
 from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
+
+# A shell's background jobs ignore Ctrl-C, and so would every program that a test starts, and interrupts.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A deadline would make every property a timing test, and machines are noisy.
 settings.register_profile("hwprof", deadline=None)

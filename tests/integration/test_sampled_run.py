@@ -10,12 +10,13 @@ import pytest
 from collectors.sampler.collector import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
+from tests.support.bounds import RESTART_S, STOLEN_TICK_S, TICK_S
 from tests.support.command import collect, hwprof
 from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 
-SMALL = ("--model", "yolov8n", "--imgsz", "160", "--iterations", "4", "--warmup", "1", "--threads", "2")
+SMALL = ("--model", "yolov8n", "--imgsz", "320", "--iterations", "4", "--warmup", "1", "--threads", "2")
 FREQUENCY_HZ = 2003
 
 
@@ -51,17 +52,30 @@ def test_only_the_trace_pass_is_sampled(run: RunDirectory) -> None:
 
 
 def test_an_iterations_samples_stand_for_its_processor_time(run: RunDirectory) -> None:
-    """Of both threads, by the kernel's own account of the whole process: hwprof's clock and the samples' are one."""
-    samples = run.read("samples").sort("time_ns")
-    placed = samples.join_asof(iterations(run), left_on="time_ns", right_on="begin_ns", strategy="backward")
-    inside = placed.filter(pl.col("time_ns") < pl.col("end_ns"))
-    sampled = dict(inside.group_by("iteration").agg(pl.col("cpu_ns").sum()).iter_rows())
+    """Of all threads, by the kernel's own account of the whole process: hwprof's clock and the samples' are one."""
+    table = iterations(run)
+    samples = within(run.read("samples"), "time_ns", table)
+    switches = within(run.read("switches").drop_nulls("out_ns"), "out_ns", table)
+    sampled = dict(samples.group_by("iteration").agg(pl.col("cpu_ns").sum()).iter_rows())
+    restarts = dict(switches.group_by("iteration").len().iter_rows())
     cpu = run.read("counts").filter((pl.col("event") == "process-cpu-time") & (pl.col("pass") == "trace"))
     assert cpu.height == 4
+    (_, trace) = run.manifest.passes
+    # the sampling clock runs on while the hypervisor has the processor, and that is told in ticks
+    stolen_ns = (trace.stolen_ns or 0) + 2e9 * STOLEN_TICK_S * bool(trace.stolen_ns)
     for iteration, cpu_ns in cpu.select("iteration", "value").iter_rows():
-        # by the clock a thread that is taken off its processor often has up to 3% too many
-        assert sampled[iteration] == pytest.approx(cpu_ns, rel=0.05, abs=4e9 / FREQUENCY_HZ)
-    assert inside["tid"].n_unique() >= 2
+        threads = samples.filter(iteration=iteration)["tid"].n_unique()
+        cut_ns = 2 * threads * 1e9 / FREQUENCY_HZ  # the first and the last period of each
+        charged_ns = (threads - 1) * 1e9 * TICK_S  # one that runs elsewhere is charged up to a tick later
+        off_ns = cut_ns + charged_ns + 1e9 * RESTART_S * restarts.get(iteration, 0)
+        assert cpu_ns - off_ns <= sampled[iteration] <= cpu_ns + off_ns + stolen_ns, iteration
+    assert samples["tid"].n_unique() >= 2
+
+
+def within(events: pl.DataFrame, time: str, table: pl.DataFrame) -> pl.DataFrame:
+    """The events that lie in an iteration, with its number."""
+    placed = events.sort(time).join_asof(table, left_on=time, right_on="begin_ns", strategy="backward")
+    return placed.filter(pl.col(time) < pl.col("end_ns"))
 
 
 def test_warm_up_is_sampled_and_what_comes_before_is_not(run: RunDirectory) -> None:

@@ -8,6 +8,7 @@ Two kinds of error are kept apart. What is left to chance (which instruction a s
 from __future__ import annotations
 
 import os
+import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -25,7 +26,11 @@ RESTART_S: Final = 20e-6
 """Off by how much a sampling timer may be when its thread is taken off a processor and put back: the kernel restarts it
 after 10 µs at least, and the switch itself is charged to neither side the same."""
 
-_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+_COARSE: Final = 6  # CLOCK_MONOTONIC_COARSE, which the scheduler's tick advances
+TICK_S: Final = time.clock_getres(_COARSE)
+"""The scheduler's tick: what a thread that runs elsewhere is charged with may be told so much later."""
+STOLEN_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+"""What stolen time is told in."""
 
 
 def standard_errors(comparisons: int = 1) -> float:
@@ -73,7 +78,7 @@ def disturbance(*pids: int) -> Iterator[Disturbance]:
     yield found
     after, stolen_after_ns = _threads(pids), machine.stolen_ns()
     if stolen_ns is not None and stolen_after_ns is not None:
-        found.stolen_s = (stolen_after_ns - stolen_ns) / 1e9 + 2 * _TICK_S * (stolen_after_ns > stolen_ns)
+        found.stolen_s = (stolen_after_ns - stolen_ns) / 1e9 + 2 * STOLEN_TICK_S * (stolen_after_ns > stolen_ns)
     nothing = (0, 0)
     found.waited_s = sum(waited - before.get(tid, nothing)[0] for tid, (waited, _) in after.items()) / 1e9
     found.switches = sum(switches - before.get(tid, nothing)[1] for tid, (_, switches) in after.items())

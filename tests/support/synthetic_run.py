@@ -186,9 +186,10 @@ class _Pass:
         for number, tid in enumerate(self.tids):
             role, name = ("worker", f"omp-{number}") if number else ("main", "python")
             self._add("threads", pid=self.pid, tid=tid, name=name, role=role)
-        region = self._open("region", "set-up", -1, None)
-        self.now += 3_000_000
-        self._close(region)
+        for name in ("import", "prepare"):
+            region = self._open("region", name, -1, None)
+            self.now += 1_499_000
+            self._close(region)
         for iteration in self.record.iterations:
             self._iteration(iteration)
         self.record.end_ns = self.now + 1_000_000
@@ -222,7 +223,7 @@ class _Pass:
                 continue
             begin, jitter = self.now, 1 + 0.01 * ((record.index * 7 + len(module.path)) % 5)
             self.now += int(module.duration_ns * self.slowdown * jitter)
-            if self.record.name == "trace":
+            if self.record.name == "trace" and not record.warmup:
                 self._operators(module, record.index, begin)
             self._close(span)
             if record.layers_counted:
@@ -270,6 +271,7 @@ class _Pass:
                 "page-faults": busy // 50_000,
                 "instructions": 2 * busy + number,
                 "cycles": int(2.8 * busy),
+                "context-switches": duration // 1_000_000 if number == 0 else 0,
             }
             if self.processor is not None:
                 values |= {"instructions": 2 * busy // (2 if number else 1)}
@@ -292,21 +294,17 @@ class _Pass:
                     running_ns=duration,
                     provenance="measured",
                 )
-        process = {"context-switches": duration // 1_000_000}
-        if self.processor is not None:
-            process[COUNTED_WINDOW] = duration
-        for event, value in process.items():
-            self._add(
-                "counts",
-                iteration=span["iteration"],
-                span=span["span"],
-                tid=WHOLE_PROCESS_TID,
-                event=event,
-                value=value,
-                enabled_ns=duration,
-                running_ns=duration,
-                provenance="measured",
-            )
+        self._add(
+            "counts",
+            iteration=span["iteration"],
+            span=span["span"],
+            tid=WHOLE_PROCESS_TID,
+            event=COUNTED_WINDOW,
+            value=duration,
+            enabled_ns=duration,
+            running_ns=duration,
+            provenance="measured",
+        )
 
     def _event_set(self, iteration: int) -> int:
         number = next(record for record in self.record.iterations if record.index == iteration).event_set

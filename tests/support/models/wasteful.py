@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 STREAMED = 12_000_000
-"""Elements of each of three arrays: 48 MB, more than caches of a processor hold."""
+"""Elements of each of three arrays: 48 MB, more than the 32 MB of the last cache in the test."""
 
 SMALL = 30_000
 """Elements: fewer than PyTorch shares out to several threads."""
