@@ -144,7 +144,7 @@ def show(
     from hwprof.report.text.report import render
 
     wanted = choice.expand(metrics, built) if metrics is not None else None
-    if not sys.stdout.encoding.lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
+    if not (sys.stdout.encoding or "utf-8").lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
     console = make_console(width)
     if selected is None:

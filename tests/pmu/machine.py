@@ -27,6 +27,7 @@ SOURCES: Final = (
     "tests/__init__.py",
     "tests/support/__init__.py",
     "tests/support/papi_beside_perf.py",
+    "tests/support/reported.py",
     "tests/support/requirements.py",
     "tests/support/worker_thread.py",
     "tests/pmu",
