@@ -1,0 +1,105 @@
+"""All that a collector hands over is kept, wherever it sits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+
+from hwprof.collector import registry
+from hwprof.collector.contract import Collected, Detail, PassContext
+from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.notes import Note, NoteKind
+from hwprof.run.roles import Role
+from hwprof.session.external import ExternalCollectors
+from hwprof.session.in_process import RunningCollectors
+from hwprof.session.launcher import Launching
+from hwprof.session.plan import CollectorPlan, PassPlan
+from hwprof.session.results import PassResults
+from tests.support.fake_collectors import Bystander
+
+
+class Mine(Detail, kw_only=True, tag="mine"):
+    answer: int
+
+
+PLANNED = CollectorPlan("full", {"period": 5}, Role.OTHER)
+SPANS = pl.DataFrame(
+    {"kind": ["iteration"], "iteration": [4], "warmup": [False], "begin_ns": [100], "end_ns": [200], "span": [0]}
+)
+
+
+def everything() -> Collected:
+    return Collected(
+        tables={
+            "series": pl.DataFrame({"time_ns": [1], "name": ["mine"], "unit": ["1"], "value": [2.0]}),
+            "spans": pl.DataFrame({"kind": ["op", "op"], "path": ["in", "out"], "pid": [1, 1], "tid": [1, 1],
+                                   "begin_ns": [150, 300], "end_ns": [160, 310]}),
+        },
+        notes=[Note(NoteKind.SCOPE, "of everything")],
+        detail=Mine(answer=42),
+        events=[EventInfo(name="mine", meaning="", unit="1", kind="software")],
+        metrics=[MetricDefinition(name="mine", title="m", unit="", digits=1, formula='"mine"', meaning="")],
+        clocks=[ClockRecord(name="mine", offset_ns=1, drift=0.0, at_ns=0, error_ns=0)],
+    )  # fmt: skip
+
+
+class Full(Bystander):
+    def start(self, context: PassContext) -> None: ...
+
+    def stop(self) -> Collected:
+        return everything()
+
+    def collect_results(self, raw: Path, pid: int) -> Collected:
+        return everything()
+
+
+@pytest.fixture(autouse=True)
+def registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "create", lambda name: Full())
+
+
+def handed_over(place: str, folder: Path) -> tuple[CollectorPlan, Collected]:
+    """What comes out of a place's own class, by the way that it takes there."""
+    nowhere = PassPlan(name="trace", iterations=1, warmup=0, in_process=(), external=())
+    plan = msgspec.structs.replace(nowhere, **{place: (PLANNED,)})
+    if place == "external":
+        ((planned, collected),) = ExternalCollectors(plan, folder, 1).stop()
+        return planned, collected
+    if place == "launcher":
+        records = [CollectorRecord(name="full", state="ran")]
+        ((planned, collected),) = Launching(plan, folder).collect_results(1, records)
+        assert records == []
+        return planned, collected
+    running = RunningCollectors()
+    running.running, running.plans = {"full": Full()}, {"full": PLANNED}
+    return PLANNED, running.stop()["full"]
+
+
+@pytest.mark.parametrize("place", ["in_process", "external", "launcher"])
+def test_nothing_is_dropped(place: str, tmp_path: Path) -> None:
+    record = PassRecord(name="trace")
+    results = PassResults(record, lambda: SPANS)
+    results.keep(*handed_over(place, tmp_path))
+    (kept,) = record.collectors
+    assert (kept.name, kept.state, kept.options) == ("full", "ran", {"period": 5})
+    assert kept.detail == {"kind": "mine", "answer": 42} and kept.detail_as(Mine) == Mine(answer=42)
+    assert [note.kind for note in kept.notes] == [NoteKind.SCOPE]
+    assert [event.name for event in record.events] == ["mine"]
+    assert [metric.name for metric in record.metrics] == ["mine"]
+    assert [clock.name for clock in record.clocks] == ["mine"]
+    tables = results.tables()
+    assert tables["series"].select("pass", "name", "value").rows() == [("trace", "mine", 2.0)]
+    assert tables["spans"].select("span", "iteration", "path").rows() == [(1, 4, "in"), (2, -1, "out")]
+
+
+def test_rows_that_fit_no_table_cost_their_collector_everything_and_nobody_else_anything() -> None:
+    record = PassRecord(name="trace")
+    results = PassResults(record, lambda: SPANS)
+    wrong = everything()
+    wrong.tables["series"] = wrong.tables["series"].rename({"value": "amount"})
+    with pytest.raises(pl.exceptions.SchemaError):
+        results.keep(PLANNED, wrong)
+    assert (record.collectors, record.events, results.tables()) == ([], [], {})
