@@ -131,9 +131,12 @@ def kernels(
     wholes, _ = whole_spans(kept)
     keys = ["kernel", "library", "domain", "event", "provenance"]
     leaves = leaf_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers).select("span", layer="path")
+    owners = _enum([*leaves["layer"].unique(), UNATTRIBUTED])
+    leaves = leaves.with_columns(pl.col("layer").cast(owners))
+    rows, names = _numbered(rows), _known(names)
     inside = _named(rows.join(leaves, on="span", how="inner"), names, ["layer"])
     if done is not None:
-        inside = inside.filter(pl.col("layer").is_in(list(done)))
+        inside = inside.filter(pl.col("layer").cast(pl.String).is_in(list(done)))
         whole = inside.group_by(keys).agg(pl.col("value").sum())
     else:
         whole = _named(rows.join(wholes.select("span"), on="span", how="semi"), names, [])
@@ -141,26 +144,40 @@ def kernels(
     both = pl.concat(
         [
             inside.select(columns),
-            whole.with_columns(layer=pl.lit(None, pl.String)).select(columns),
-            _left(whole, inside, keys).with_columns(layer=pl.lit(UNATTRIBUTED)).select(columns),
+            whole.with_columns(layer=pl.lit(None, owners)).select(columns),
+            _left(whole, inside, keys).with_columns(layer=pl.lit(UNATTRIBUTED, owners)).select(columns),
         ]
     )
-    working = pl.col("domain") != OPENMP
+    working = pl.col("domain").cast(pl.String) != OPENMP
     total = pl.col("value").filter(working).sum().over("layer", "event")
-    ranked = both.with_columns(
+    ranked = both.sort("value", "kernel", "layer", descending=[True, False, False]).with_columns(
         pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
     )
-    return (
-        ranked.select(KERNELS_SCHEMA.names())
-        .cast(KERNELS_SCHEMA)
-        .sort("value", "kernel", "layer", descending=[True, False, False])
-    )
+    return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA)
 
 
-def _named(rows: pl.DataFrame, names: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
+def _enum(texts: Iterable[str | None]) -> pl.Enum:
+    """The type of one of these texts: a number, in their order. Grouping and sorting strings would take most of the
+    time, of a million rows that have a few thousand different ones."""
+    return pl.Enum(sorted({text for text in texts if text is not None}))
+
+
+def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
+    """The columns of ``kernel_counts`` that are needed, with numbers for texts."""
+    texts = {name: _enum(rows[name].unique()) for name in ("event", "provenance")}
+    return rows.select("span", "kernel", "value", *(pl.col(name).cast(kind) for name, kind in texts.items()))
+
+
+def _known(names: pl.DataFrame) -> pl.DataFrame:
+    """``kernel`` (its number), ``name``, ``library`` and ``domain``, with numbers for texts."""
+    known = names.select("kernel", "library", "domain", pl.col("name").fill_null(UNNAMED))
+    texts = {name: _enum([*known[name].unique(), UNNAMED]) for name in ("name", "library", "domain")}
+    return known.with_columns(pl.col(name).cast(kind) for name, kind in texts.items())
+
+
+def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
     """Summed by kernel's number, of which there are many rows, and then by name, which are few."""
     numbered = rows.group_by(*owner, "kernel", "event", "provenance").agg(pl.col("value").sum())
-    known = names.select("kernel", "library", "domain", name=pl.col("name").fill_null(UNNAMED))
     joined = numbered.join(known, on="kernel", how="left").with_columns(pl.col("name").fill_null(UNNAMED))
     keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
     return joined.with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())

@@ -5,7 +5,11 @@ That pass runs slower than the measure pass, so shares are the message; times ar
 
 from __future__ import annotations
 
+import numpy as np
 import polars as pl
+from numpy.typing import NDArray
+
+from hwprof.analysis.nesting import enclosing
 
 SCHEMA = {
     "name": pl.String,
@@ -60,26 +64,21 @@ def coverage(calls: pl.DataFrame, spans: pl.DataFrame, iterations: tuple[int, ..
     return int(inside["self_ns"].sum()) / total if total and inside.height else None
 
 
-def _self_times(calls: pl.DataFrame) -> tuple[list[int], list[bool]]:
+def _self_times(calls: pl.DataFrame) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Own times, and whether no enclosing operator has the same name and shapes, of the calls in order.
 
     A call that outlasts the one around it (clocks are converted) takes only its part inside from it.
     """
-    thread: tuple[int, int] | None = None
-    stack: list[tuple[int, int, tuple[str, str | None]]] = []  # (row, end_ns, key) of the calls that are open
-    own: list[int] = []
-    outermost: list[bool] = []
-    columns = ("pid", "tid", "path", "input_shapes", "begin_ns", "end_ns")
-    for row, (pid, tid, name, shapes, begin, end) in enumerate(calls.select(columns).iter_rows()):
-        if thread != (pid, tid):
-            thread = (pid, tid)
-            stack.clear()
-        while stack and stack[-1][1] <= begin:
-            stack.pop()
-        key = (name, shapes)
-        if stack:
-            own[stack[-1][0]] -= min(end, stack[-1][1]) - begin
-        own.append(end - begin)
-        outermost.append(all(key != enclosing for _, _, enclosing in stack))
-        stack.append((row, end, key))
+    begins, ends = calls["begin_ns"].to_numpy(), calls["end_ns"].to_numpy()
+    threads = calls.select(pl.struct("pid", "tid").rle_id())["pid"].to_numpy() if calls.height else begins
+    around = enclosing(begins, ends, threads)
+    own = ends - begins
+    inner = np.flatnonzero(around >= 0)
+    np.subtract.at(own, around[inner], np.minimum(ends[inner], ends[around[inner]]) - begins[inner])
+    keys = calls.select(pl.struct("path", "input_shapes").rank("dense"))["path"].to_numpy() if calls.height else begins
+    outermost = np.ones(len(own), dtype=np.bool_)
+    ancestor = around.copy()
+    while (known := np.flatnonzero(ancestor >= 0)).size:
+        outermost[known] &= keys[known] != keys[ancestor[known]]
+        ancestor[known] = around[ancestor[known]]
     return own, outermost

@@ -15,6 +15,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hwprof.analysis.attribution import leaf_spans, whole_spans
+from hwprof.analysis.nesting import nested
 from hwprof.analysis.owners import UNATTRIBUTED
 
 Numbers = NDArray[np.int64]
@@ -46,10 +47,26 @@ class Timeline:
             edges, owner = np.stack([begins, ends], axis=1).ravel(), np.full(2 * len(order), NONE, dtype=np.int64)
             owner[::2] = order
             return cls(edges, owner)
-        return cls._nested(begins.tolist(), ends.tolist(), order)
+        return cls._nested(begins, ends, order) or cls._one_by_one(begins.tolist(), ends.tolist(), order)
 
     @classmethod
-    def _nested(cls, begins: list[int], ends: list[int], order: Numbers) -> Timeline:
+    def _nested(cls, begins: Numbers, ends: Numbers, order: Numbers) -> Timeline | None:
+        """All at once; None where spans overlap without lying one within the other."""
+        lasting = ends > begins
+        begins, ends, order = begins[lasting], ends[lasting], order[lasting]
+        around = nested(begins, ends, np.zeros(len(begins), dtype=np.int64))
+        if around is None:
+            return None
+        number = np.arange(len(begins))
+        # at one time ends come first, of the inner spans before the outer ones; then begins, the outer ones first
+        turn = np.concatenate((-number - 1, number))
+        times = np.concatenate((ends, begins))
+        owners = np.concatenate((np.where(around == NONE, NONE, order[around]), order))
+        places = np.lexsort((turn, times))
+        return cls(times[places], owners[places])
+
+    @classmethod
+    def _one_by_one(cls, begins: list[int], ends: list[int], order: Numbers) -> Timeline:
         edges: list[int] = []
         owner: list[int] = []
         opened: list[int] = []  # places in `order`; below the last one may be some that have ended
