@@ -44,8 +44,9 @@ def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[N
     waiting = f", up to {_percent(most)} where {threads} threads wait for one another (OpenMP)" if threads > 1 else ""
     bearable = int(COST_SHARE * 1e9 / (cost_ns * max(threads, 1)))
     remedy = f"--frequency {bearable}: {COST_SHARE:.0%} at most" if bearable else None
-    text = f"about {_percent(own)} of each thread's time{waiting}: an interrupt takes {cost_ns / 1e3:.3g} µs here"
-    return [Note(NoteKind.OVERHEAD, text, "sampling", remedy)]
+    interrupt = f"an interrupt takes {cost_ns / 1e3:.3g} µs here"
+    text = f"sampling took about {_percent(own)} of each thread's time{waiting}: {interrupt}"
+    return [Note(NoteKind.OVERHEAD, text, remedy=remedy)]
 
 
 def _percent(share: float) -> str:

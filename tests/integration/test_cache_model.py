@@ -100,17 +100,17 @@ def run_workloads() -> dict[str, Any]:
     """Each once, and what the collector says of them."""
     return counted(
         f"""
-        counting = Counting(cache_model=True, cache=[{CACHES!r}])
+        counting = Counting(cache_model=True, cache={CACHES!r})
         walk = function(WALK, number, number, number, number)
         work = {[row[:3] for row in WORKLOADS.values()]}
         for stride, loads, rounds in work:
             walk.call(memory + (5 << 20), 64, (2 << 20) // 64, 1)  # other lines
             counting(lambda: walk.call(memory, stride, loads, rounds))
         found = counting.stop()
-        detail = counting.collected.detail["cache_model"]
+        detail = counting.collected.detail.cache_model
         counts = counting.collector.counts(counting.spans)
         rows = counts.filter(span=0, provenance="simulated").select("event", "value").rows()
-        end(found=found, detail=detail, notes=counting.collected.notes, whole=dict(rows),
+        end(found=found, detail=detail, notes=[str(note) for note in counting.collected.notes], whole=dict(rows),
             events=[info.name for info in counting.collected.events if info.name.startswith("cache-model.")])
         """
     )
@@ -159,7 +159,7 @@ def test_it_says_what_was_simulated(workloads: dict[str, Any]) -> None:
 def test_copying_is_an_access_for_each_line_on_both_sides() -> None:
     said = counted(
         f"""
-        counting = Counting(cache=[{CACHES!r}])
+        counting = Counting(cache={CACHES!r})
         copy = function(COPY, number, number, number)
         counting(lambda: copy.call(memory, memory + (4 << 20), 1 << 20))
         counting(lambda: copy.call(memory + 60, memory + (4 << 20), 8))
@@ -197,7 +197,7 @@ def test_gathers_and_scatters_are_an_access_for_each_element_that_is_not_masked(
     said = counted(
         f"""
         import numpy as np
-        counting = Counting(cache=[{CACHES!r}])
+        counting = Counting(cache={CACHES!r})
         gather = function({code!r}, number, number, number)
         indices = np.arange(-4, {elements} - 4, dtype=np.{kind}) * {apart}  # a line each, backwards too
         arguments = memory + 4096, indices.ctypes.data
@@ -206,7 +206,7 @@ def test_gathers_and_scatters_are_an_access_for_each_element_that_is_not_masked(
         counting(lambda: gather.call(*arguments, 0b10101))
         counting(lambda: gather.call(*arguments, 0xffff))
         counting(lambda: gather.call(*arguments, 0b00001))
-        end(found=counting.stop(), notes=counting.collected.notes)
+        end(found=counting.stop(), notes=[str(note) for note in counting.collected.notes])
         """
     )
     some, every, one = (found["l1d-accesses"] for found in said["found"])
@@ -258,11 +258,12 @@ def test_what_it_cannot_see_is_told() -> None:
         compare = function("4889d1 f3a6 c3", number, number, number)  # mov rcx, rdx; repe cmpsb; ret
         counting(lambda: [compare.call(memory, memory, 10) for _ in range(30)])
         counting.stop()
-        end(notes=counting.collected.notes, untraced=counting.collected.detail["cache_model"]["untraced"])
+        untraced = counting.collected.detail.cache_model.untraced
+        end(notes=[str(note) for note in counting.collected.notes], untraced=untraced)
         """
     )
     assert said["untraced"] >= 30
-    assert any(f"not simulated: {said['untraced']} accesses" in note for note in said["notes"])
+    assert any(f"{said['untraced']} accesses" in note and "not simulated" in note for note in said["notes"])
 
 
 def test_without_a_last_level_misses_of_l2_go_to_memory() -> None:
@@ -271,7 +272,7 @@ def test_without_a_last_level_misses_of_l2_go_to_memory() -> None:
         from hwprof.hardware import machine
         own = machine.caches()
         machine.caches = lambda: tuple(cache for cache in own if cache.level < 3)
-        counting = Counting(cache=["l1=4K/4,l2=32K/8"])
+        counting = Counting(cache="l1=4K/4,l2=32K/8")
         walk = function(WALK, number, number, number, number)
         counting(lambda: walk.call(memory, 64, 1000, 1))
         found = counting.stop()
@@ -320,11 +321,11 @@ def test_outputs_stay_and_threads_add_up(threads: int) -> None:
 
 def test_without_a_compiler_frida_makes_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     script = f"""
-        counting = Counting(cache=[{CACHES!r}])
+        counting = Counting(cache={CACHES!r})
         walk = function(WALK, number, number, number, number)
         counting(lambda: walk.call(memory, 64, 10_000, 3))
         found = counting.stop()
-        end(found=found[0], simulator=counting.collected.detail["cache_model"]["simulator"])
+        end(found=found[0], simulator=counting.collected.detail.cache_model.simulator)
     """
     usual = counted(script)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))

@@ -39,7 +39,7 @@ def test_events_as_json_agree_with_doctor(tmp_path: Path) -> None:
     by_name = {event["name"]: event for event in listed["events"]}
     for name in (*perf["detail"]["hardware"], *perf["detail"]["software"]):
         assert by_name[name]["unavailable"] is None, name
-    for name in perf["detail"]["unavailable_events"]:
+    for name in perf["detail"]["unavailable"]:
         assert name not in by_name or by_name[name]["unavailable"]["reason"], name
 
 
@@ -102,7 +102,7 @@ def test_chosen_events_reach_the_collector(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     (record,) = RunDirectory.latest(tmp_path / "results").manifest.passes
     (perf,) = [said for said in record.collectors if said.name == "perf"]
-    asked = {*perf.detail["hardware"], *perf.detail["unavailable_events"]}
+    asked = {*perf.detail["hardware"], *perf.detail["unavailable"]}
     assert asked >= {"branches", "branch-misses", "instructions", "cycles:u"}
     assert not asked & {"fp_ret_sse_avx_ops.all", "slots"}
     assert perf.detail["kernel"] is False

@@ -161,7 +161,7 @@ CONVOLUTIONS = """
         largest=largest["name"].item() or largest["library"].item(),
         perf_map=(raw / "perf.map").exists(),
         left_behind=Path(f"/tmp/perf-{os.getpid()}.map").exists(),
-        notes=collected.notes,
+        notes=[str(note) for note in collected.notes],
         roles=sorted(collected.tables["threads"]["role"].to_list()),
     )
 """
@@ -206,10 +206,10 @@ def test_threads_that_are_not_followed_are_named() -> None:
         time.sleep(0.5)
         collected = collector.stop()
         halt.set()
-        end(notes=collected.notes, tid=tid)
+        end(notes=[str(note) for note in collected.notes], tid=tid)
         """
     )
-    assert any("not instrumented" in note and f"({said['tid']})" in note for note in said["notes"])
+    assert any("uninstrumented" in note and f"({said['tid']})" in note for note in said["notes"])
 
 
 def test_the_reference_frequency_is_that_of_the_time_stamp_counter() -> None:

@@ -59,8 +59,8 @@ FOLLOW = """
     end(
         same=[same(one, expected) for one in found],
         counted=dict(zip(last["event"], last["value"])),
-        notes=collected.notes,
-        kept_mappings=fields(collected.detail)["kept_mappings"],
+        notes=[str(note) for note in collected.notes],
+        kept_mappings=collected.detail.kept_mappings,
     )
 """
 
@@ -128,7 +128,7 @@ def test_results_are_the_same_and_work_is_counted(model: str) -> None:
 )
 def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str) -> None:
     notes = child(FOLLOW.format(model=model))["notes"]
-    assert any("not instrumented" in note and thread in note for note in notes)
+    assert any("uninstrumented" in note and thread in note for note in notes)
 
 
 def count(model: str, folder: Path) -> tuple[Manifest, pl.DataFrame]:

@@ -387,7 +387,7 @@ def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) 
         missing("samples that cost more than the noise")
     assert 50 < cost_ns < 1_000_000
     assert fields(found.detail)["busy_threads"] == 1
-    notes = [note for note in texts(found.notes) if note.startswith("sampling: about")]
+    notes = [note for note in texts(found.notes) if note.startswith("sampling took about")]
     assert len(notes) == (cost_ns * FREQUENCY_HZ > 1e7)
 
 

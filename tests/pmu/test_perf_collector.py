@@ -135,11 +135,11 @@ def test_a_dead_event_is_told_from_one_that_counts(found: Results) -> None:
 
 def test_events_that_the_pmu_lacks_are_refused_with_the_reason(found: Results) -> None:
     result = found["what_the_pmu_lacks"]
-    missing = result["detail"]["unavailable_events"]
+    missing = result["detail"]["unavailable"]
     assert set(missing) == {"cache-misses", "branches"}
     assert missing["cache-misses"]["reason"] == "not offered by this machine's PMU (ENOENT)"
     notes = [note for note in result["notes"] if "ENOENT" in note]
-    assert len(notes) == 1 and notes[0].startswith("not counted: cache-misses, branches: ")
+    assert len(notes) == 1 and notes[0].startswith("cache-misses, branches not available: ")
     assert result["event_sets"][0][0] == "instructions"
 
 
@@ -206,7 +206,7 @@ def test_sets_shrink_to_what_another_process_leaves(found: Results) -> None:
 def test_an_event_that_never_gets_a_counter_is_dropped(found: Results) -> None:
     result = found["scarce_counters"]
     assert [names[0] for names in result["starved_sets"]] == ["cycles"]
-    reason = result["starved_detail"]["unavailable_events"]["instructions"]["reason"]
+    reason = result["starved_detail"]["unavailable"]["instructions"]["reason"]
     assert "never gets a hardware counter" in reason
 
 
@@ -235,7 +235,7 @@ def test_paranoid_2_counts_an_ordinary_users_own_code(found: Results) -> None:
     assert result["ok"] and result["uid"] == 1000
     assert result["detail"]["kernel"] is False
     assert result["detail"]["software"] == ["task-clock", "page-faults"]
-    switches = result["detail"]["unavailable_events"]["context-switches"]
+    switches = result["detail"]["unavailable"]["context-switches"]
     assert "what happens in the kernel" in switches["reason"] and switches["remedy"].startswith("sudo sysctl")
     assert any("user code only" in note and "sudo sysctl" in note for note in result["notes"])
     counted = main_thread(result)
@@ -258,7 +258,7 @@ def test_without_a_pmu_software_events_count_and_the_note_says_why(found_without
     assert result["detail"]["hardware"] == []
     assert result["detail"]["software"] == ["task-clock", "page-faults", "context-switches", "cpu-migrations"]
     assert any("hypervisor (QEMU) shows this virtual machine no PMU" in note for note in result["notes"])
-    cycles = result["detail"]["unavailable_events"]["cycles"]
+    cycles = result["detail"]["unavailable"]["cycles"]
     assert "no PMU" in cycles["reason"] and "pmu=on" in cycles["remedy"]
     clock = [row["value"] for row in result["rows"] if row["event"] == "task-clock" and row["value"]]
     assert clock and clock[0] > 4_000_000  # two million instructions at 2 ns each

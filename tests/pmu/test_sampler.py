@@ -37,7 +37,7 @@ def test_cycles_are_sampled_with_instructions(loops: dict[str, Any]) -> None:
 
 def test_an_event_that_the_emulated_pmu_opens_and_does_not_count_is_no_figure(loops: dict[str, Any]) -> None:
     assert all(sample["llc_misses"] is None for sample in loops["samples"])
-    assert any(note.startswith("llc_misses stayed 0 between samples") for note in loops["notes"])
+    assert any(note.startswith("llc_misses: stayed 0 between samples") for note in loops["notes"])
 
 
 def test_every_sample_of_a_known_loop_lies_inside_it(loops: dict[str, Any]) -> None:

@@ -15,7 +15,7 @@ from tests.support.requirements import require_module
 ROOT = Path(__file__).parents[2]
 
 BEGIN = """
-    import ctypes, json, os, sys, threading
+    import ctypes, json, msgspec, os, sys, threading
     from pathlib import Path
     import torch
     torch.set_num_threads({threads})
@@ -26,7 +26,7 @@ BEGIN = """
     from hwprof.errors import HwprofError
 
     def end(**said):
-        print(json.dumps(said), flush=True)
+        print(msgspec.json.encode(said).decode(), flush=True)
         os._exit(0)
 """
 

@@ -13,6 +13,7 @@ from collectors.perf.collector import PerfCollector
 from hwprof.hardware import perf_event
 from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, Lifecycle, context, counted_in_turn, rows
 from tests.pmu.guest.loops import A_WHILE, loop
+from tests.support.reported import fields, texts
 from tests.support.worker_thread import WorkerThread
 
 SIZES = (1_000, 51_000, 1_001_000)
@@ -72,7 +73,7 @@ def known_loops() -> dict[str, Any]:
     result["helper_read"] = lifecycle.span(first, lifecycle.edge(lifecycle.leave))
     stopped = collector.stop()
     result["rows"] = rows(collector, lifecycle.spans)
-    result["notes"], result["detail"] = stopped.notes, stopped.detail
+    result["notes"], result["detail"] = texts(stopped.notes), fields(stopped.detail)
     result["events"] = [[event.name, event.meaning, event.unit, event.kind] for event in stopped.events]
     result["threads"] = stopped.tables["threads"].to_dicts()
     return result
@@ -112,7 +113,7 @@ def threads_come_and_go() -> dict[str, Any]:
     result["began"] = lifecycle.span(first, lifecycle.edge(lifecycle.full))
     stopped = collector.stop()
     result["rows"] = rows(collector, lifecycle.spans)
-    result["threads"], result["notes"] = stopped.tables["threads"].to_dicts(), stopped.notes
+    result["threads"], result["notes"] = stopped.tables["threads"].to_dicts(), texts(stopped.notes)
     return result
 
 

@@ -14,6 +14,7 @@ from collectors.perf.collector import PerfCollector
 from hwprof.hardware import perf_event
 from tests.pmu.guest.lifecycles import CORE, INSTRUCTIONS, Lifecycle, context, counted_in_turn, rows
 from tests.pmu.guest.loops import loop
+from tests.support.reported import fields, texts
 
 
 def hold_counters(instructions: int, cycles: int) -> list[int]:
@@ -52,7 +53,7 @@ def scarce_counters() -> dict[str, Any]:
         starved = PerfCollector()
         starved._options = {"events": CORE}
         result["starved_sets"] = starved.event_sets()
-        result["starved_detail"] = starved.availability().detail
+        result["starved_detail"] = fields(starved.availability().detail)
     with subprocess.Popen(
         [sys.executable, "-m", "tests.pmu.guest", "hold"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as other:
@@ -71,7 +72,7 @@ def scarce_counters() -> dict[str, Any]:
         loop(20_000_000)
         lifecycle.span(first, lifecycle.edge(lifecycle.full))
     stopped = collector.stop()
-    result["robbed_rows"], result["robbed_notes"] = rows(collector, lifecycle.spans), stopped.notes
+    result["robbed_rows"], result["robbed_notes"] = rows(collector, lifecycle.spans), texts(stopped.notes)
     return result
 
 

@@ -83,7 +83,7 @@ def what_is_there() -> dict[str, Any]:
     loop(1_000_000)
     lifecycle.span(first, lifecycle.edge(lifecycle.full))
     stopped = collector.stop()
-    return result | {"rows": rows(collector, lifecycle.spans), "stop_notes": stopped.notes}
+    return result | {"rows": rows(collector, lifecycle.spans), "stop_notes": texts(stopped.notes)}
 
 
 def ordinary_user() -> dict[str, Any]:

@@ -104,11 +104,11 @@ def test_the_options_of_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("hwprof.hardware.machine.caches", lambda: MACHINE)
     assert cache_model.wanted({}) is None
     assert cache_model.wanted({"cache_model": True}) == choose(MACHINE, {})
-    both: Geometry | None = cache_model.wanted({"cache": ["l1=48K/12", "l2=2M/16"]})
+    both: Geometry | None = cache_model.wanted({"cache": "l1=48K/12,l2=2M/16"})
     assert both is not None
     assert both.given == ("l1", "l2")
     with pytest.raises(UsageError, match="twice"):
-        cache_model.wanted({"cache": ["l1=48K/12", "l1=32K/8"]})
+        cache_model.wanted({"cache": "l1=48K/12,l1=32K/8"})
 
 
 def test_simulated_caches_are_warmed_by_an_iteration_that_is_not_counted(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -119,4 +119,4 @@ def test_simulated_caches_are_warmed_by_an_iteration_that_is_not_counted(monkeyp
     assert (simulating.iterations, simulating.alternate) == (2, True)
     assert simulating.slowdown > 5 * plain.slowdown
     with pytest.raises(UsageError):
-        InstrumentedCollector().own_passes({"cache": ["nonsense"]})
+        InstrumentedCollector().own_passes({"cache": "nonsense"})

@@ -18,7 +18,7 @@ from tests.support.reported import texts
             14_000.0,
             1,
             [
-                "sampling: about 1.4% of each thread's time:"
+                "sampling took about 1.4% of each thread's time:"
                 " an interrupt takes 14 µs here. Try: --frequency 714: 1% at most"
             ],
         ),
@@ -26,7 +26,7 @@ from tests.support.reported import texts
             14_000.0,
             2,
             [
-                "sampling: about 1.4% of each thread's time, up to 2.8% where 2 threads wait for one another"
+                "sampling took about 1.4% of each thread's time, up to 2.8% where 2 threads wait for one another"
                 " (OpenMP): an interrupt takes 14 µs here. Try: --frequency 357: 1% at most"
             ],
         ),
