@@ -28,10 +28,11 @@ class Glyphs(NamedTuple):
     different_iterations: str
     separator: str
     slots: str  # parts of a stacked bar
+    rule: str  # below a table's header
 
 
-UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "█▓▒░·")
-ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "!", "~", "^", ", ", "#x=.'")
+UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "█▓▒░·", "─")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "!", "~", "^", ", ", "#x=.'", "-")
 
 
 def milliseconds(ns: float) -> str:

@@ -6,9 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from rich import box
 from rich.cells import cell_len
-from rich.table import Table
 from rich.text import Text
 
 from hwprof.report.text.figures import Glyphs, shorten
@@ -63,18 +61,30 @@ def fit(columns: Sequence[Column], width: int) -> list[Column]:
     return shown
 
 
-def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Table:
-    """The fitted columns as a Rich table; the last ``footer_rows`` rows stand below a line."""
-    grid = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), highlight=False)
-    for column in columns:
-        grid.add_column(
-            Text(shorten(column.header, column.width, glyphs.ellipsis)),
-            justify="right" if column.right else "left",
-            width=column.width,
-            no_wrap=True,
-        )
-    rows = list(zip(*(column.cells for column in columns), strict=True))
-    for number, row in enumerate(rows):
-        texts = [Text(shorten(text, column.width, glyphs.ellipsis)) for text, column in zip(row, columns, strict=True)]
-        grid.add_row(*texts, end_section=footer_rows > 0 and number == len(rows) - footer_rows - 1)
-    return grid
+def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Text:
+    """The fitted columns as one text; the last ``footer_rows`` rows stand below an empty line.
+
+    Rich's own tables lay out every cell by itself, which takes several times as long as all else in a report.
+    """
+    header = _line([column.header for column in columns], columns, glyphs)
+    rows = [_line(cells, columns, glyphs) for cells in zip(*(column.cells for column in columns), strict=True)]
+    if 0 < footer_rows < len(rows):
+        rows.insert(len(rows) - footer_rows, "")
+    width = sum(column.width + GAP for column in columns) - GAP
+    return Text.assemble((header, "bold"), "\n", glyphs.rule * width, *(f"\n{row}" for row in rows), no_wrap=True)
+
+
+def _line(cells: Sequence[str], columns: Sequence[Column], glyphs: Glyphs) -> str:
+    """The cells of a row beside one another, cut and filled up to their columns' widths."""
+    texts = []
+    for text, column in zip(cells, columns, strict=True):
+        cut = shorten(_on_one_line(text), column.width, glyphs.ellipsis)
+        blank = " " * (column.width - cell_len(cut))
+        texts.append(blank + cut if column.right else cut + blank)
+    separator = " " * GAP
+    return separator.join(texts).rstrip()
+
+
+def _on_one_line(text: str) -> str:
+    """Names come from outside: what moves a terminal's cursor, or starts a line, stands as a question mark."""
+    return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)
