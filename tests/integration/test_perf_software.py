@@ -179,7 +179,8 @@ MANY_THREADS = """
     with open("/dev/null") as workload_still_opens_files:
         collected = perf.stop()
     counts = perf.counts([CountedSpan(0, 0, 0, 1)])
-    print(json.dumps([counts["tid"].n_unique(), resource.getrlimit(resource.RLIMIT_NOFILE)[0], collected.notes]))
+    notes, limit = [str(note) for note in collected.notes], resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    print(json.dumps([counts["tid"].n_unique(), limit, notes]))
 """
 
 

@@ -8,7 +8,6 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +96,14 @@ def ordinary_user() -> dict[str, Any]:
 
 def papi_available() -> dict[str, Any]:
     """What the PAPI collector says of itself."""
-    return asdict(PapiCollector().availability())
+    available = PapiCollector().availability()
+    return {
+        "ok": available.ok,
+        "reason": available.reason,
+        "remedy": available.remedy,
+        "notes": texts(available.notes),
+        "detail": fields(available.detail),
+    }
 
 
 def papi_at_levels() -> dict[str, Any]:
