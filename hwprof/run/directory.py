@@ -165,9 +165,13 @@ class RunDirectory:
         known = pl.scan_parquet(file).select(pl.col("output_shapes").drop_nulls().first()).collect()
         return known.height == 1 and str(known.item()).startswith("[")
 
-    def of_pass(self, table: str, name: str) -> pl.DataFrame:
+    def scan_pass(self, table: str, name: str) -> pl.LazyFrame:
         """The rows of one of the kept passes."""
-        return self.scan(table).filter(**{"pass": name}).collect()
+        return self.scan(table).filter(**{"pass": name})
+
+    def of_pass(self, table: str, name: str) -> pl.DataFrame:
+        """``scan_pass``, collected."""
+        return self.scan_pass(table, name).collect()
 
     def count_by_pass(self, table: str) -> dict[str, int]:
         """How many rows each kept pass has; those that have none are left out."""

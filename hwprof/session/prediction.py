@@ -17,7 +17,7 @@ def prediction(run: RunDirectory, plan: PassPlan) -> str:
     if companion is None or not measured or not companion.measured_ns:
         return ""
     leaves = run.scan("layers").filter("leaf").select("path")
-    spans = run.scan("spans").filter((pl.col("pass") == companion.name) & (pl.col("iteration") == measured[-1]))
+    spans = run.scan_pass("spans", companion.name).filter(pl.col("iteration") == measured[-1])
     calls = spans.filter(pl.col("kind") == "layer").join(leaves, on="path", how="semi").select(pl.len()).collect()
     once_s = companion.measured_ns / len(measured) / 1e9
     return words(plan.startup_s + plan.slowdown * once_s * plan.iterations + plan.call_s * calls.item())

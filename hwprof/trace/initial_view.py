@@ -30,7 +30,7 @@ def parameters(run: RunDirectory) -> dict[str, str]:
     record = _pass_to_show(run, sampled["pass"].unique().to_list())
     if record is None:
         return {}
-    kernels = _kernels(sampled.filter(pl.col("pass") == record.name), record)
+    kernels = _kernels(sampled.filter(**{"pass": record.name}), record)
     pins = "|".join([*_PINNED, *kernels])
     commands = [
         {"id": "dev.perfetto.ExpandTracksByRegex", "args": [r"^\S+ pass\b"]},
@@ -58,9 +58,13 @@ def _view(run: RunDirectory, record: PassRecord) -> dict[str, str]:
     chosen = next((entry for entry in measured if entry.layers_counted), next(iter(measured), None))
     if chosen is None:
         return {}
-    mine = (pl.col("pass") == record.name) & (pl.col("iteration") == chosen.index) & (pl.col("kind") != "op")
+    mine = (pl.col("iteration") == chosen.index) & (pl.col("kind") != "op")
     begin_ns, end_ns = (
-        run.scan("spans").filter(mine).select(pl.col("begin_ns").min(), pl.col("end_ns").max()).collect().row(0)
+        run.scan_pass("spans", record.name)
+        .filter(mine)
+        .select(pl.col("begin_ns").min(), pl.col("end_ns").max())
+        .collect()
+        .row(0)
     )
     if begin_ns is None:
         return {}

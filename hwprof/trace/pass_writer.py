@@ -44,15 +44,14 @@ class PassWriter:
         """``pid`` is the process's number in the trace; ``executed``: what layers do, see ``primitives``; ``advance``
         gets the rows as they are written."""
         self._record, self._advance = record, advance
-        mine = pl.col("pass") == record.name
         self._spans, self._counts, self._series = (
-            run.scan(name).filter(mine) for name in ("spans", "counts", "series")
+            run.scan_pass(name, record.name) for name in ("spans", "counts", "series")
         )
-        threads = run.scan("threads").filter(mine).collect()
+        threads = run.of_pass("threads", record.name)
         self._layers = run.read("layers")
         calls = run.read("layer_calls")
         self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed)
-        self._primitives = run.scan("primitives").filter(mine).collect()
+        self._primitives = run.of_pass("primitives", record.name)
         self._slice_metrics = slice_metrics_of(run, record, calls)
         workload = run.manifest.workload
         name = workload.name if workload else run.manifest.name

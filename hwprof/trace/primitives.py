@@ -44,11 +44,10 @@ def executed(run: RunDirectory) -> Executed:
     """What layers execute, by the pass in which oneDNN reported; empty where it did in none."""
     layers = run.read("layers")
     for record in run.completed_passes():
-        mine = pl.col("pass") == record.name
         clock = next((clock for clock in record.clocks if clock.name == CLOCK), None)
-        primitives = run.scan("primitives").filter(mine).collect()
+        primitives = run.of_pass("primitives", record.name)
         if clock is not None and not primitives.is_empty():
-            leaves = leaf_spans(run.scan("spans").filter(mine).collect(), layers)
+            leaves = leaf_spans(run.of_pass("spans", record.name), layers)
             return _by_layer(locate(primitives, leaves, clock.error_ns))
     return {}
 

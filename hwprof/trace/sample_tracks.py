@@ -38,10 +38,9 @@ class SampleTracks:
     ) -> None:
         """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
         self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
-        mine = pl.col("pass") == record.name
-        self._samples, self._stacks = (_all_columns(run, table).filter(mine) for table in ("samples", "stacks"))
-        self._switches = _all_columns(run, "switches").filter(mine)
-        self._code = Code(run.scan("mappings").filter(mine).collect(), run.scan("kernels").filter(mine).collect())
+        self._samples, self._stacks = (_all_columns(run, table, record) for table in ("samples", "stacks"))
+        self._switches = _all_columns(run, "switches", record)
+        self._code = Code(run.of_pass("mappings", record.name), run.of_pass("kernels", record.name))
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
         self._tracks: dict[int, EventSequence] = {}
@@ -180,9 +179,9 @@ def _keys(samples: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _all_columns(run: RunDirectory, table: str) -> pl.LazyFrame:
-    """With all its columns: runs of older versions have no names, and no reasons of switches."""
-    frame = run.scan(table)
+def _all_columns(run: RunDirectory, table: str, record: PassRecord) -> pl.LazyFrame:
+    """Of the pass, with all the table's columns: runs of older versions have no names, and no reasons of switches."""
+    frame = run.scan_pass(table, record.name)
     known = frame.collect_schema().names()
     return frame.with_columns(
         pl.lit(None, kind).alias(name) for name, kind in TABLES[table].items() if name not in known

@@ -97,7 +97,6 @@ def _derivable(record: PassRecord, machine: Machine, other: PassRecord | None) -
 
 
 def _exact_counts(run: RunDirectory, record: PassRecord) -> InstrumentedCounts:
-    mine = pl.col("pass") == record.name
     events = [event.name for event in record.events]
-    counts = run.scan("counts").filter(mine & pl.col("event").is_in(events)).collect()
-    return InstrumentedCounts(record.name, instrumented.by_call(run.scan("spans").filter(mine).collect(), counts))
+    counts = run.scan_pass("counts", record.name).filter(pl.col("event").is_in(events)).collect()
+    return InstrumentedCounts(record.name, instrumented.by_call(run.of_pass("spans", record.name), counts))
