@@ -13,7 +13,9 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
+from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace.kernel_slices import IDLE
+from tests.support import synthetic_run, synthetic_samples
 from tests.support.command import hwprof, start_hwprof
 from tests.support.perfetto import load
 from tests.support.requirements import missing, require_module, require_tool
@@ -321,3 +323,40 @@ def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
     assert "no space left" in done.stderr.lower()
     assert "--output" in done.stderr
     assert report.returncode in (0, 2), report.stderr  # 2: no run is left
+
+
+SPELLED = {"spans": "kind", "counts": "provenance", "threads": "role", "samples": "domain"}
+"""Columns with a closed set of words, by table."""
+SHAPES = r"^((\d+x)*\d+|scalar)( ((\d+x)*\d+|scalar))*$"
+
+
+def with_nulls(frame: pl.DataFrame) -> set[str]:
+    return {column for column in frame.columns if frame[column].null_count()}
+
+
+def test_synthetic_runs_hold_nothing_that_production_does_not_write(
+    collected: tuple[RunDirectory, str], tmp_path: Path
+) -> None:
+    """The same words in the same columns, the same spelling of shapes, and no null where a real run has none."""
+    real, synthetic = collected[0], synthetic_run.build(tmp_path)
+    synthetic_samples.add(synthetic)
+    for table in ("spans", "counts", "threads", "layers", "layer_calls", "samples", "switches", "stacks"):
+        written, made = real.read(table), synthetic.read(table)
+        assert made.schema == written.schema, table
+        if written.is_empty():  # a machine that cannot sample
+            continue
+        if table in SPELLED:
+            assert set(made[SPELLED[table]]) <= set(written[SPELLED[table]]), table
+        for kind in made["kind"].unique() if table == "spans" else ():
+            assert with_nulls(made.filter(kind=kind)) <= with_nulls(written.filter(kind=kind)), kind
+        if table != "spans":
+            assert with_nulls(made) <= with_nulls(written), table
+        for column in {"input_shapes", "output_shapes"} & set(made.columns):
+            for frame in (made, written):
+                assert frame[column].drop_nulls().str.contains(SHAPES).all(), (table, column)
+    made, written = (run.read("spans") for run in (synthetic, real))
+    assert set(made.filter(kind="region")["path"]) <= set(written.filter(kind="region")["path"])
+    assert not made.filter(kind="op")["warmup"].any() and not written.filter(kind="op")["warmup"].any()
+    of_process = pl.col("tid") == WHOLE_PROCESS_TID
+    made, written = (run.read("counts").filter(of_process) for run in (synthetic, real))
+    assert set(made["event"]) <= set(written["event"])

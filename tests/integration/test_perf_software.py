@@ -18,13 +18,15 @@ import pytest
 
 from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import CountedSpan
-from hwprof.hardware import machine
+from tests.support.bounds import RESTART_S, TICK_S, disturbance
 from tests.support.reported import texts
 from tests.support.worker_thread import WorkerThread
 
 pytestmark = pytest.mark.alone
 
 PAGE = mmap.PAGESIZE
+EDGES_NS = 2_000_000
+"""What the process does between its own clock and the collector's, at both edges."""
 
 
 def touch(pages: int) -> tuple[mmap.mmap, Callable[[], object]]:
@@ -80,19 +82,21 @@ def test_task_clock_of_all_threads_is_the_process_cpu_time(collector: Callable[[
     perf = collector()
     perf.begin_iteration(0)
     read = perf.full_reader()
-    before_ns, stolen_before_ns = time.process_time_ns(), machine.stolen_ns() or 0
-    read()
-    for hand in hands:
-        hand.begin(busy)
-    for hand in hands:
-        hand.end()
-    read()
-    process_ns = time.process_time_ns() - before_ns
-    stolen_ns = (machine.stolen_ns() or 0) - stolen_before_ns
+    with disturbance() as disturbed:
+        before_ns = time.process_time_ns()
+        read()
+        for hand in hands:
+            hand.begin(busy)
+        for hand in hands:
+            hand.end()
+        read()
+        process_ns = time.process_time_ns() - before_ns
     counts = perf.counts([CountedSpan(0, 0, 0, 1)])
     clocks = {row["tid"]: row["value"] for row in counts.filter(event="task-clock").to_dicts()}
     assert all(clocks[hand.native_id] > 0.2 * process_ns for hand in hands)
-    assert 0.99 * process_ns <= sum(clocks.values()) <= 1.01 * process_ns + stolen_ns
+    # a thread that runs elsewhere is charged up to a tick later; a switch is charged to neither clock the same
+    off_ns = 1e9 * (len(hands) * TICK_S + RESTART_S * disturbed.switches) + EDGES_NS
+    assert process_ns - off_ns <= sum(clocks.values()) <= process_ns + off_ns + 1e9 * disturbed.stolen_s
     assert (counts["running_ns"] == counts["enabled_ns"]).all()
 
 
