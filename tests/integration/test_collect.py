@@ -327,7 +327,9 @@ def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
 
 SPELLED = {"spans": "kind", "counts": "provenance", "threads": "role", "samples": "domain"}
 """Columns with a closed set of words, by table."""
-SHAPES = r"^((\d+x)*\d+|scalar)( ((\d+x)*\d+|scalar))*$"
+SHAPE = r"((\d+x)*\d+|scalar)"
+SHAPES = rf"^({SHAPE}|\({SHAPE}(,{SHAPE})*\))( {SHAPE}| \({SHAPE}(,{SHAPE})*\))*$"
+"""One after the other; those of a list of tensors as ``(1x64x8x8,1x32x8x8)``."""
 
 
 def with_nulls(frame: pl.DataFrame) -> set[str]:
