@@ -298,7 +298,7 @@ def test_the_measured_process_has_no_table_library_in_it() -> None:
         "from hwprof.workload import factory, layer_hooks\n"
         "from hwprof.workload.spec import WorkloadSpec\n"
         "factory.build(WorkloadSpec(model='yolov8n', imgsz=64)).prepare()\n"
-        "assert collectors.perf.PerfCollector().availability() is not None\n"
+        "assert collectors.perf.collector.PerfCollector().availability() is not None\n"
         "print(sorted({'polars', 'torchvision', 'matplotlib', 'torch._dynamo'} & set(sys.modules)))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
