@@ -1,7 +1,7 @@
-"""Passes that counted by following the code: their counts, joined with the times of the same work unfollowed.
+"""Instrumented passes: their counts, joined with the times of the same work uninstrumented.
 
-A followed worker is slow, so its own times mean nothing. Counts are its, times its companion's; the two did the same
-work only if they were given the same threads and the same environment, which is checked.
+An instrumented worker is slow, so its own times mean nothing. Counts are its, times its companion's; the two did the
+same work only if they were given the same threads and the same environment, which is checked.
 """
 
 from __future__ import annotations
@@ -44,11 +44,13 @@ UNNAMED: Final = "(unnamed)"
 """The kernel that stands for all of a library that has no names."""
 
 
-def why_not_comparable(followed: PassRecord, companion: PassRecord | None) -> str | None:
+def why_not_comparable(instrumented: PassRecord, companion: PassRecord | None) -> str | None:
     """Why the times cannot be joined with the counts; None where they can."""
     if companion is None:
-        return f"time not available: pass {followed.times_from} was not completed"
-    differing = [name for name, mine in followed.fingerprint.items() if companion.fingerprint.get(name, mine) != mine]
+        return f"time not available: pass {instrumented.times_from} was not completed"
+    differing = [
+        name for name, mine in instrumented.fingerprint.items() if companion.fingerprint.get(name, mine) != mine
+    ]
     if differing:
         return f"time not comparable: pass {companion.name} differs in {' and '.join(differing)}"
     return None
@@ -61,7 +63,7 @@ def belonging(records: Iterable[PassRecord], timed: PassRecord) -> PassRecord | 
 
 
 def same_code(records: Iterable[PassRecord], other: PassRecord) -> list[PassRecord]:
-    """The passes that counted by following the very code that ``other`` ran too, whatever pass their times are from."""
+    """The passes that instrumented the very code that ``other`` ran too, whatever pass their times are from."""
     return [
         record
         for record in records
@@ -73,7 +75,7 @@ def same_code(records: Iterable[PassRecord], other: PassRecord) -> list[PassReco
 
 def by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     """Operands of single layer calls: ``path, call`` and a column an operand (``EVENT``, ``EVENT@main``, …), of the
-    last iteration that counted them. ``spans`` and ``counts`` are the followed pass's."""
+    last iteration that counted them. ``spans`` and ``counts`` are the instrumented pass's."""
     layers = spans.filter(pl.col("kind") == "layer").join(counts.select("span").unique(), on="span", how="semi")
     latest = layers.sort("iteration").unique(["path", "call"], keep="last")
     owners = latest.select("span", "path", "call", owner=pl.col("span").cast(pl.String), caller="tid")
@@ -189,8 +191,8 @@ def kernel_metrics(table: pl.DataFrame, definitions: Sequence[MetricDefinition])
     wide = table.pivot("event", index=KERNEL_KEYS, values="value", aggregate_function="first").with_row_index("owner")
     counts = [name for name in wide.columns if name not in ("owner", *KERNEL_KEYS)]
     wide = wide.with_columns(pl.col(counts).fill_null(0.0))
-    told = [definition for definition in definitions if set(operands_of(definition)) <= set(counts)]
-    found = values(wide, told)
+    evaluable = [definition for definition in definitions if set(operands_of(definition)) <= set(counts)]
+    found = values(wide, evaluable)
     return wide.select("owner", *KERNEL_KEYS).join(found, on="owner").drop("owner")
 
 

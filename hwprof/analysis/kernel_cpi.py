@@ -28,7 +28,7 @@ def kernel_cpi(
     ``KEYS``, ``instructions`` (of an iteration), ``cpi``, ``cpi_low``, ``cpi_high``.
 
     ``sampled`` and ``by_layer``: as ``sampled_kernels`` makes them, of so many ``iterations``. ``instructions``: the
-    rows of ``followed.kernels`` with that event. Cycles are those of the reference frequency. The interval is the
+    rows of ``instrumented.kernels`` with that event. Cycles are those of the reference frequency. The interval is the
     samples' alone, 95%. Null: fewer than ``FEW_SAMPLES`` samples.
     """
     leaf = pl.col("layer").is_not_null() & (pl.col("layer") != UNATTRIBUTED)

@@ -29,7 +29,7 @@ class Figures:
     counters: pl.DataFrame
     metrics: pl.DataFrame
     operands: tuple[str, ...]  # those that hold a value for at least one owner
-    apart: frozenset[str]  # the metrics that are made of different iterations' medians
+    across_iterations: frozenset[str]  # the metrics that are made of different iterations' medians
 
 
 def layer_table(
@@ -76,7 +76,7 @@ def figures(
         counted.filter(~pl.col("event").is_in(PROCESS_EVENTS)).join(described.select("owner"), on="owner", how="semi"),
         evaluated.frame,
         operands.available,
-        evaluated.apart,
+        evaluated.across_iterations,
     )
 
 

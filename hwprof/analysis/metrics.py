@@ -5,8 +5,8 @@ machine that measured. What needs none is the same everywhere (``hardware.metric
 
 A metric is computed within each iteration that counted all of its events, and the median of those values is what is
 shown: numerator and denominator are of the same work. Only where no iteration counted all of them together, it is made
-of the events' own medians, and ``Evaluated.apart`` says so. A metric whose operand was not counted is null, never a
-guess.
+of the events' own medians, and ``Evaluated.across_iterations`` says so. A metric whose operand was not counted is
+null, never a guess.
 """
 
 from __future__ import annotations
@@ -159,11 +159,11 @@ class Operands:
 
 @dataclass(frozen=True)
 class Evaluated:
-    """``frame``: ``owner`` and one Float64 column a metric. ``apart``: the metrics whose operands were never counted
-    together, so that they are made of medians over different iterations."""
+    """``frame``: ``owner`` and one Float64 column a metric. ``across_iterations``: metrics whose operands were never
+    counted together, so that they are made of medians over different iterations."""
 
     frame: pl.DataFrame
-    apart: frozenset[str]
+    across_iterations: frozenset[str]
 
 
 def evaluate(operands: Operands, metrics: Sequence[MetricDefinition]) -> Evaluated:
@@ -175,14 +175,14 @@ def evaluate(operands: Operands, metrics: Sequence[MetricDefinition]) -> Evaluat
     rest = [metric for metric in metrics if metric.name not in seen]
     plain = values(operands.owners, rest)
     joined = plain.join(together.select("owner", *sorted(seen)), on="owner", how="left", maintain_order="left")
-    apart = [
+    across_iterations = [
         metric.name
         for metric in rest
         if metric in counted
         and not operands.constant.issuperset(operands_of(metric))
         and plain[metric.name].null_count() < plain.height
     ]
-    return Evaluated(joined.select("owner", *(metric.name for metric in metrics)), frozenset(apart))
+    return Evaluated(joined.select("owner", *(metric.name for metric in metrics)), frozenset(across_iterations))
 
 
 def values(frame: pl.DataFrame, metrics: Sequence[MetricDefinition]) -> pl.DataFrame:

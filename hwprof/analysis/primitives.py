@@ -28,7 +28,7 @@ BY_LAYER: Final = {
     "data_types": pl.String,
     "layouts": pl.String,
     "algorithm": pl.String,
-    "tensor": pl.String,  # that a reorder brought into another layout: input, weights, output; null: not told
+    "tensor": pl.String,  # that a reorder brought into another layout: input, weights, output; null: not known
     "problem": pl.String,  # of the slowest
     "executions": pl.Int64,
     "time_ns": pl.Int64,
@@ -171,11 +171,11 @@ def _by_layer(
         .with_columns(share=pl.col("time_ns") / pl.col("layer_ns"))
     )
     pairs = zip(rows["primitive"], rows["implementation"], strict=True)
-    told = [fallback(primitive, implementation, flags, restricted_to) for primitive, implementation in pairs]
+    verdicts = [fallback(primitive, implementation, flags, restricted_to) for primitive, implementation in pairs]
     return rows.with_columns(
-        pl.Series("fallback", [verdict.kind for verdict in told], dtype=pl.String),
-        pl.Series("reason", [verdict.reason for verdict in told], dtype=pl.String),
-        pl.Series("remedy", [verdict.remedy for verdict in told], dtype=pl.String),
+        pl.Series("fallback", [verdict.kind for verdict in verdicts], dtype=pl.String),
+        pl.Series("reason", [verdict.reason for verdict in verdicts], dtype=pl.String),
+        pl.Series("remedy", [verdict.remedy for verdict in verdicts], dtype=pl.String),
     ).select(pl.col(name).cast(dtype) for name, dtype in BY_LAYER.items())
 
 

@@ -26,11 +26,11 @@ def tensors(located: pl.DataFrame) -> pl.Series:
     for span, order, primitive, layouts in rows:
         if span is not None and primitive != REORDER:
             computing.setdefault(span, []).append((order, _by_tensor(layouts)))
-    told = [
+    tensors = [
         _tensor(order, _by_tensor(layouts), computing.get(span, ())) if primitive == REORDER else None
         for span, order, primitive, layouts in rows
     ]
-    return pl.Series("tensor", told, dtype=pl.String)
+    return pl.Series("tensor", tensors, dtype=pl.String)
 
 
 def _tensor(order: int, reorder: Mapping[str, str], beside: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:

@@ -124,9 +124,9 @@ class SampledPass:
             for row in frame.select(*columns, path="layer").iter_rows(named=True)
         ]
 
-    def kernel_rows(self, told: pl.DataFrame | None) -> list[dict[str, Any]]:
+    def kernel_rows(self, cpi: pl.DataFrame | None) -> list[dict[str, Any]]:
         """The kernels of the whole (``layer`` is null) and of each layer, most processor time first, small ones left
-        out. ``told``: as ``kernel_cpi`` makes it; its CPI counts where none was measured."""
+        out. ``cpi``: as ``kernel_cpi`` makes it; its CPI counts where none was measured."""
         number = len(self.iterations)
         of_whole = sampled_kernels.kernel_table(self.inside, self.kernels)
         listed = self.by_layer.filter(pl.col("share") >= LEAST_SHARE)
@@ -137,10 +137,10 @@ class SampledPass:
             pl.col("instructions") / number,
         )
         nothing = pl.lit(None, pl.Float64)
-        if not self.measured and told is not None:
+        if not self.measured and cpi is not None:
             keys = ["layer", "name", "library", "domain"]
             frame = frame.drop("instructions", "cpi")
-            frame = frame.join(told, on=keys, how="left", nulls_equal=True, maintain_order="left")
+            frame = frame.join(cpi, on=keys, how="left", nulls_equal=True, maintain_order="left")
         else:
             frame = frame.with_columns(cpi_low=nothing, cpi_high=nothing)
         full = pl.when(pl.col("full_name") != pl.col("name")).then("full_name")

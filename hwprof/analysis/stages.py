@@ -92,4 +92,4 @@ def _figures(
         summary.times(per_iteration, iterations.timed), per_iteration, values, static, iterations.counted
     )
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
-    return Figures(rows, summary.counts(values), evaluated.frame, operands.available, evaluated.apart)
+    return Figures(rows, summary.counts(values), evaluated.frame, operands.available, evaluated.across_iterations)

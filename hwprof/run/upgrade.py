@@ -63,11 +63,11 @@ def _note(text: str) -> dict[str, Any]:
     match = _NOT_COUNTED.fullmatch(text)
     if match is None:
         return {"kind": "other", "text": text}
-    reason, remedy = _apart(match["why"])
+    reason, remedy = _reason_and_remedy(match["why"])
     return {"kind": "not-available", "text": reason, "subject": match["subject"], "remedy": remedy}
 
 
-def _apart(why: str) -> tuple[str, str | None]:
+def _reason_and_remedy(why: str) -> tuple[str, str | None]:
     """``REASON (REMEDY)``, whose two parts may hold brackets of their own."""
     if not why.endswith(")"):
         return why, None

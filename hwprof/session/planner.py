@@ -45,7 +45,7 @@ def plan_passes(
             raise UsageError(f"no pass is called {name!r}", f"one of {', '.join(SHARED_PASSES)}")
     if len(set(passes)) != len(passes):
         raise UsageError("--passes names a pass twice")
-    counting, further = _apart(surveyed, counting or Counting(), options or {})
+    counting, further = _options_by_collector(surveyed, counting or Counting(), options or {})
     counters = choose_counters(surveyed, off, named, counting)
     if MEASURE not in passes:
         counters = counters.without_unasked()
@@ -61,7 +61,7 @@ def plan_passes(
     return shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
 
 
-def _apart(
+def _options_by_collector(
     surveyed: Sequence[Surveyed], counting: Counting, options: Mapping[str, dict[str, Any]]
 ) -> tuple[Counting, dict[str, dict[str, Any]]]:
     """The options of counters, as a part of what the user wants counted, and those of all others."""

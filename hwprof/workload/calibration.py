@@ -109,8 +109,8 @@ def _level_images(convolution: nn.Conv2d, features: Sequence[torch.Tensor]) -> N
     """Makes a 1x1 convolution blind to what tells the images' means apart, so that they share the boxes evenly."""
     means = torch.stack([image.mean(dim=0) for image in features])
     _, strengths, directions = torch.linalg.svd(means - means.mean(dim=0), full_matrices=False)
-    apart = directions[strengths > 1e-4 * means.norm()]
-    convolution.weight -= (convolution.weight.flatten(1) @ apart.T @ apart).view_as(convolution.weight)
+    separating = directions[strengths > 1e-4 * means.norm()]
+    convolution.weight -= (convolution.weight.flatten(1) @ separating.T @ separating).view_as(convolution.weight)
 
 
 def _logits(convolution: nn.Conv2d, features: torch.Tensor) -> torch.Tensor:

@@ -59,9 +59,9 @@ def _library(elf: Elf, data: Bytes) -> Library:
     segments = tuple(elf.segments())
     build_id = elf.build_id()
     if build_id is not None:
-        apart = open_debug_file(build_id)
-        if len(apart):
-            return Library(segments, apart)
+        debug_file = open_debug_file(build_id)
+        if len(debug_file):
+            return Library(segments, debug_file)
     return Library(segments, _symbols(elf, data, build_id))
 
 

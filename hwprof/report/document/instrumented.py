@@ -80,7 +80,9 @@ def _pass(one: InstrumentedPass, analysis: RunAnalysis) -> Pass:
         environment=record.environment,
         notes=one.notes,
         events=events,
-        metrics=metric_infos(record.metrics, figures.operands, figures.apart, events, record, analysis.machine),
+        metrics=metric_infos(
+            record.metrics, figures.operands, figures.across_iterations, events, record, analysis.machine
+        ),
         layers=layers.rows,
         unattributed=layers.unattributed,
         whole=layers.whole,

@@ -56,7 +56,9 @@ def describe(analysis: RunAnalysis) -> tuple[list[Event], list[MetricInfo]]:
     known = [*main.events, *(counted.record.events if counted is not None else ())]
     events = event_infos(known, summary.events(figures.layers.counters))
     operands = sorted({*figures.layers.operands, *figures.stages.operands})
-    return events, metric_infos(analysis.definitions, operands, figures.layers.apart, events, main, analysis.machine)
+    return events, metric_infos(
+        analysis.definitions, operands, figures.layers.across_iterations, events, main, analysis.machine
+    )
 
 
 def event_infos(infos: Sequence[EventInfo], counted: Sequence[Mapping[str, Any]]) -> list[Event]:
@@ -78,12 +80,13 @@ def event_infos(infos: Sequence[EventInfo], counted: Sequence[Mapping[str, Any]]
 def metric_infos(
     definitions: Sequence[MetricDefinition],
     operands: Sequence[str],
-    apart: Collection[str],
+    across_iterations: Collection[str],
     counted: Sequence[Event],
     record: PassRecord | None,
     machine: Machine,
 ) -> list[MetricInfo]:
-    """The metrics in order. ``operands``: those that have values; ``apart``: metrics made of different iterations."""
+    """The metrics in order. ``operands``: those that have values; ``across_iterations``: metrics made
+    of different iterations."""
     from hwprof.analysis import metrics, missing, uncore
 
     by_name = {event.name: event for event in counted}
@@ -113,7 +116,7 @@ def metric_infos(
                 provenance="modelled" if metrics.is_modelled(metric) else "derived",
                 sources=sorted(sources),
                 running_share=min((event.running_share for event in used), default=1.0),
-                same_iterations=metric.name not in apart,
+                same_iterations=metric.name not in across_iterations,
                 missing=missing.metric_missing(metric, operands, record, machine),
             )
         )

@@ -26,7 +26,7 @@ class Primitive(msgspec.Struct, kw_only=True, frozen=True):
     data_types: str  # "src:f32 wei:f32 dst:f32"
     layouts: str  # "src:abcd wei:Acdb16a dst:aBcd16b"
     algorithm: str | None
-    tensor: str | None  # that a reorder brought into another layout: input, weights, output; null: not told
+    tensor: str | None  # that a reorder brought into another layout: input, weights, output; null: not known
     problem: str  # of the slowest
     executions: int
     time_ns: int
@@ -66,7 +66,7 @@ class Bypass(msgspec.Struct, kw_only=True, frozen=True):
 class Reorders(msgspec.Struct, kw_only=True, frozen=True):
     """What it took to bring one kind of tensor from one memory layout into another."""
 
-    tensor: str | None  # input, weights, output; null: not told
+    tensor: str | None  # input, weights, output; null: not known
     remedy: str | None
     layers: int
     executions: int

@@ -16,8 +16,8 @@ def show(diagnosis: Diagnosis) -> None:
     """Prints it: one line each, and below it why not, and the command that would change it."""
     console = make_console()
     machine = diagnosis.machine
-    told = f", {machine.logical_processors} processors, {machine.kernel}"
-    console.print(Text.assemble((machine.processor, "bold"), told))
+    facts = f", {machine.logical_processors} processors, {machine.kernel}"
+    console.print(Text.assemble((machine.processor, "bold"), facts))
     for kind, title in (("collector", "Collectors"), ("package", "Packages that commands need")):
         console.print(Text(f"\n{title}", "bold"))
         for finding in diagnosis.findings:

@@ -22,5 +22,5 @@ def unavailable(what: Sequence[str], reason: str, remedy: str | None, document: 
     given = {gap.remedy for gap in document.not_measured}
     names = ", ".join(what)
     few = f"{what[0]} and {len(what) - 1} more" if len(what) > 2 else names
-    told = explain(reason, None if remedy in given else remedy)
-    return fitting(f"{names} not available: {told}", f"{few} not available: {told}")
+    explained = explain(reason, None if remedy in given else remedy)
+    return fitting(f"{names} not available: {explained}", f"{few} not available: {explained}")

@@ -1,4 +1,4 @@
-"""The sections on passes that counted by following the code: their layers, and their kernels."""
+"""The sections on instrumented passes: their layers, and their kernels."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def show(page: Page) -> None:
         Column(
             "most of it in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH
         ),
-        *_followed_columns(shown, sampled, page),
+        *_instrumented_columns(shown, sampled, page),
     ]
     page.table(columns, f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})")
     page.notes([*kernel_cells.footnotes(sampled, page), _hint(sampled)])
@@ -117,15 +117,17 @@ def _instructions(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) 
     return [Column(f"instr.{mark}", [figures.amount(kernel.instructions, page.glyphs) for kernel in shown], 6)]
 
 
-def _followed_columns(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) -> list[Column]:
-    """What following the code tells of the same kernels."""
+def _instrumented_columns(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) -> list[Column]:
+    """What the instrumented pass counted in the same kernels."""
     part = page.part(Instrumented)
     passes = part.passes if part is not None else []
     found = next((one for one in passes if one.name == sampled.instructions_from), None)
     if found is None:
         return []
-    told: Mapping[tuple[str, str], InstrumentedKernel] = {_key(one): one for one in found.kernels if one.layer is None}
-    rows = [told[_key(kernel)].metrics if _key(kernel) in told else {} for kernel in shown]
+    counted: Mapping[tuple[str, str], InstrumentedKernel] = {
+        _key(one): one for one in found.kernels if one.layer is None
+    }
+    rows = [counted[_key(kernel)].metrics if _key(kernel) in counted else {} for kernel in shown]
     return instrumented.metric_columns(found, rows, page, BEHIND)
 
 

@@ -131,7 +131,7 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
 
 
 def _by_instructions(found: OneLayer, page: Page) -> None:
-    """Where nothing was sampled: the kernels that following the code counted in a leaf."""
+    """Where nothing was sampled: the kernels that an instrumented pass counted in a leaf."""
     missing = kernel_cells.no_samples(page.document)
     part = page.part(Instrumented)
     passes = part.passes if part is not None else []

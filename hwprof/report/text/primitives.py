@@ -182,10 +182,10 @@ def _iteration(found: Primitives) -> str:
     return f"{which}pass {found.pass_name}"
 
 
-def _data_types(told: str) -> str:
+def _data_types(data_types: str) -> str:
     """One type for all tensors, or each with its tensor."""
-    by_tensor = dict(part.split(":", 1) for part in told.split() if ":" in part)
-    return next(iter(by_tensor.values())) if len(set(by_tensor.values())) == 1 else told
+    by_tensor = dict(part.split(":", 1) for part in data_types.split() if ":" in part)
+    return next(iter(by_tensor.values())) if len(set(by_tensor.values())) == 1 else data_types
 
 
 def _layouts(row: Primitive) -> str:

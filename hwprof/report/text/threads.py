@@ -119,7 +119,7 @@ def _who(tid: int, threads: Threads) -> str:
     return f"{ROLES[role]} {tid}" if several else ROLES[role]
 
 
-def _told(part: PathPart, threads: Threads, page: Page) -> str:
+def _words_of(part: PathPart, threads: Threads, page: Page) -> str:
     share = percent(part.share, page.glyphs)
     if part.state in NOBODYS:
         return f"{part.state} {share}"
@@ -134,7 +134,7 @@ def _efficiency(threads: Threads, page: Page) -> str:
 
 
 def _path(parts: Sequence[PathPart], threads: Threads, page: Page) -> str:
-    shown = [_told(part, threads, page) for part in parts[:PARTS] if part.share >= LEAST]
+    shown = [_words_of(part, threads, page) for part in parts[:PARTS] if part.share >= LEAST]
     wordings = [f"critical path: {', '.join(shown[:number])}" for number in range(len(shown), 0, -1)]
     return fitting(*wordings) if shown else ""
 
@@ -147,12 +147,12 @@ def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
     for one in rows:
         for reason, ns in one.blocked_ns.items():
             sums[reason] = sums.get(reason, 0.0) + ns
-    told = [
+    words = [
         f"{'unknown' if reason == BLOCKED else reason} {milliseconds(ns)} ms"
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
         if ns >= LEAST * threads.elapsed_ns
     ]
-    return f"blocked, all threads: {', '.join(told)}" if told else ""
+    return f"blocked, all threads: {', '.join(words)}" if words else ""
 
 
 def _preempted(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
@@ -169,13 +169,13 @@ def _preempted(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str
 
 def _short(row: ThreadsLayer, threads: Threads, page: Page) -> str:
     """The two longest parts, without what goes without saying: that a thread was at work."""
-    told = []
+    words = []
     for part in row.critical_path[:2]:
         what = part.state if part.state in NOBODYS else _who(part.tid, threads).replace(" thread", "")
         doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
         if part.share >= LEAST:
-            told.append(f"{what}{doing} {_percent(part.share, page)}")
-    return ", ".join(told)
+            words.append(f"{what}{doing} {_percent(part.share, page)}")
+    return ", ".join(words)
 
 
 def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Page) -> str:

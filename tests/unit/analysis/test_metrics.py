@@ -164,7 +164,7 @@ def test_every_processor_s_metrics_can_be_evaluated(processor: str) -> None:
     names = {name for metric in known.metrics for name in operands_of(metric)}
     columns = {name: [float(2 + number), 3.0] for number, name in enumerate(sorted(names - {"threads"}))}
     found = evaluate(operands(**columns), known.metrics)
-    assert not found.apart
+    assert not found.across_iterations
     values = found.frame.drop("owner").row(0, named=True)
     assert {name for name, value in values.items() if value is None} == set()
 

@@ -79,14 +79,14 @@ def test_a_ratio_is_made_within_iterations_that_counted_both() -> None:
     rows += [("a", 1, "instructions", 10.0), ("a", 3, "instructions", 80.0), ("a", 4, "instructions", 40.0)]
     found = evaluate(operands(counts(rows), times([("a", index, 1) for index in range(1, 5)])), [CPI])
     assert found.frame["cpi"].to_list() == [pytest.approx((20 / 10 + 200 / 80) / 2)]
-    assert found.apart == frozenset()
+    assert found.across_iterations == frozenset()
 
 
 def test_what_was_never_counted_together_is_made_of_medians_and_says_so() -> None:
     rows = [("a", 1, "cycles", 20.0), ("a", 2, "cycles", 40.0), ("a", 3, "instructions", 10.0)]
     found = evaluate(operands(counts(rows), times([("a", index, 1) for index in range(1, 4)])), [CPI])
     assert found.frame["cpi"].to_list() == [3.0]
-    assert found.apart == {"cpi"}
+    assert found.across_iterations == {"cpi"}
 
 
 def test_nothing_is_claimed_of_a_layer_that_never_counted_both_where_others_did() -> None:
@@ -117,4 +117,4 @@ def test_a_constant_ratio_survives_any_mix_of_event_sets(ratio: float, both: lis
     spent = times([("a", index, 1) for index in range(len(both) + len(alone))])
     found = evaluate(operands(counts(rows), spent), [CPI])
     assert found.frame["cpi"].to_list() == [pytest.approx(ratio)]
-    assert not found.apart
+    assert not found.across_iterations

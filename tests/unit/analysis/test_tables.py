@@ -44,7 +44,7 @@ def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:
         (WHOLE, 552.0, 502.0, 50.0, 1),
     ]
     # cycles of iteration 2 over instructions of iteration 3: no event set has both, and the metric says so
-    assert found.apart == {"cpi", "ipc", "cpi@main", "cpi@workers", "ipc@main", "ipc@workers"}
+    assert found.across_iterations == {"cpi", "ipc", "cpi@main", "cpi@workers", "ipc@main", "ipc@workers"}
     assert found.metrics["cpi"].to_list() == pytest.approx([334 / 336, 35 / 36, 183 / 181, 552 / 553])
     assert found.metrics["gflops"].to_list()[0] == pytest.approx(2000 / 31)
     assert "cache-misses" not in found.operands
