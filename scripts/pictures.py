@@ -15,7 +15,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory
 
@@ -25,7 +25,7 @@ DOCS = Path("docs")
 
 def _report(run: RunDirectory, target: Path) -> None:
     console = Console(record=True, width=WIDTH, force_terminal=True, file=io.StringIO())
-    report.render(document.build(run, top=12, sort="time"), console)
+    report.render(builder.build(run, top=12, sort="time"), console)
     target.write_text(console.export_svg(title="hwprof collect --model yolov7"), encoding="utf-8")
 
 

@@ -200,8 +200,8 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
     from polars.exceptions import PolarsError
 
     from hwprof.report.csv.files import write_csv_files
-    from hwprof.report.document.document import build
-    from hwprof.report.document.kept import keep
+    from hwprof.report.document.builder import build
+    from hwprof.report.json.kept import keep
     from hwprof.trace.writer import write_trace
 
     bars.phase("", "writing trace.pftrace", None)

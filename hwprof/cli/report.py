@@ -124,8 +124,9 @@ def show(
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
     columns, None: the usual ones; ``part``: what of it, None: all."""
     from hwprof.report.document import hot_kernels, one_layer
-    from hwprof.report.document.document import encode, ranked
-    from hwprof.report.document.kept import document_of
+    from hwprof.report.document.builder import ranked
+    from hwprof.report.json.codec import encode
+    from hwprof.report.json.kept import document_of
 
     built = ranked(document_of(run), top, sort)
     selected: hot_kernels.HotKernels | one_layer.OneLayer | None = None
@@ -162,9 +163,9 @@ def _print_json(compact: bytes) -> None:
 
 
 def _print_schema(part: Part) -> None:
-    from hwprof.report.document.document import json_schema, schema_of
     from hwprof.report.document.hot_kernels import HotKernels
     from hwprof.report.document.one_layer import OneLayer
+    from hwprof.report.json.codec import json_schema, schema_of
 
     kind = OneLayer if part.layer is not None else HotKernels if part.kernels else None
     _print_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind)))

@@ -22,7 +22,7 @@ from hwprof.analysis.reported_primitives import reported_primitives
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.primitives import Primitives as PrimitivesPart
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
@@ -121,7 +121,7 @@ def test_fallbacks_are_named_and_a_layer_without_primitives_too(tmp_path: Path) 
     (trace,) = [record for record in run.manifest.passes if record.name == "trace"]
     if (vector_bits(trace.collectors[0].detail["machine_flags"]) or 0) > 128:
         assert kinds["direct", "convolution"] == "narrow"
-    told = document.build(run).part(PrimitivesPart)
+    told = builder.build(run).part(PrimitivesPart)
     assert told is not None
     assert {fallback.layers[0] for fallback in told.fallbacks} == {path for path, _ in kinds}
     assert {fallback.remedy for fallback in told.fallbacks} == {"ONEDNN_MAX_CPU_ISA=SSE41 is set: unset it"}

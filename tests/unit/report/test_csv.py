@@ -8,7 +8,7 @@ import pytest
 from hwprof.report.csv.figures import metric_header
 from hwprof.report.csv.files import write_csv_files
 from hwprof.report.csv.table import Table
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.energy import Energy
 from hwprof.report.document.stages import Stages
 from tests.support import synthetic_variants as runs
@@ -20,7 +20,7 @@ NAMES = {"layers.csv", "layer_types.csv", "stages.csv", "energy.csv", "series.cs
 
 def test_files_hold_the_documents_figures_in_full_precision(tmp_path: Path) -> None:
     run = build(tmp_path, iterations=4)
-    built = document.build(run)
+    built = builder.build(run)
     write_csv_files(run, built)
     assert {path.name for path in run.path.glob("*.csv")} == NAMES
     layers = pl.read_csv(run.path / "layers.csv")
@@ -45,7 +45,7 @@ def test_files_hold_the_documents_figures_in_full_precision(tmp_path: Path) -> N
 
 def test_every_metric_and_the_flop_check_are_in_the_layer_table(tmp_path: Path) -> None:
     run = runs.xeon(tmp_path)
-    built = document.build(run)
+    built = builder.build(run)
     write_csv_files(run, built)
     layers = pl.read_csv(run.path / "layers.csv")
     for metric in built.metrics:
@@ -59,7 +59,7 @@ def test_every_metric_and_the_flop_check_are_in_the_layer_table(tmp_path: Path) 
 
 def test_what_was_not_measured_is_an_empty_cell_under_its_header(tmp_path: Path) -> None:
     run = runs.without_pmu(tmp_path)
-    write_csv_files(run, document.build(run))
+    write_csv_files(run, builder.build(run))
     header, *rows = (run.path / "layers.csv").read_text().splitlines()
     place = header.split(",").index("cpi_cycles_per_instruction")
     assert all(row.rsplit(",", header.count(",") - place)[1 if place < header.count(",") else 0] == "" for row in rows)
@@ -68,13 +68,13 @@ def test_what_was_not_measured_is_an_empty_cell_under_its_header(tmp_path: Path)
 
 def test_a_section_without_a_part_has_no_file(tmp_path: Path) -> None:
     run = runs.without_passes(tmp_path)
-    write_csv_files(run, document.build(run))
+    write_csv_files(run, builder.build(run))
     assert not list(run.path.glob("*.csv"))
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     run = build(tmp_path)
-    built = document.build(run)
+    built = builder.build(run)
     write_csv_files(run, built)
     before = (run.path / "layers.csv").read_bytes()
 

@@ -8,12 +8,13 @@ import pytest
 from hwprof.analysis import flop_check
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware.metrics import facts
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.dram import Dram
 from hwprof.report.document.energy import Energy
 from hwprof.report.document.operators import Operators
 from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.stages import Stages
+from hwprof.report.json import codec
 from hwprof.report.text import choice, columns, topdown
 from hwprof.run.manifest import CoreKind, IterationRecord
 from tests.support import synthetic_variants as runs
@@ -36,25 +37,25 @@ BUILDERS = [
 
 @pytest.mark.parametrize("make", BUILDERS)
 def test_the_json_document_round_trips_and_fulfils_its_schema(make: runs.Builder, tmp_path: Path) -> None:
-    built = document.build(make(tmp_path), 3)
-    data = document.encode(built)
-    assert document.decode(data) == built
+    built = builder.build(make(tmp_path), 3)
+    data = codec.encode(built)
+    assert codec.decode(data) == built
     found = msgspec.json.decode(data)
     assert found["schema_version"] == 2
-    require_module("jsonschema").Draft202012Validator(document.json_schema()).validate(found)
+    require_module("jsonschema").Draft202012Validator(codec.json_schema()).validate(found)
 
 
 def test_the_schema_refuses_what_is_no_document(tmp_path: Path) -> None:
     jsonschema = require_module("jsonschema")
-    found = msgspec.json.decode(document.encode(document.build(build(tmp_path))))
+    found = msgspec.json.decode(codec.encode(builder.build(build(tmp_path))))
     del found["layers"]["rows"][0]["path"]
     with pytest.raises(jsonschema.ValidationError, match="path"):
-        jsonschema.Draft202012Validator(document.json_schema()).validate(found)
+        jsonschema.Draft202012Validator(codec.json_schema()).validate(found)
 
 
 def test_figures_of_the_synthetic_run(tmp_path: Path) -> None:
     """Iterations 2 and 4 only time, 1 and 3 count; durations from the synthetic model's jitter."""
-    built = document.build(build(tmp_path, iterations=4), 2)
+    built = builder.build(build(tmp_path, iterations=4), 2)
     assert built.figures_from == "measure"
     assert built.hottest.layers == ["model.1.cv1.conv", "model.0.conv"]
     conv = layer_rows(built)[0]
@@ -87,7 +88,7 @@ def test_figures_of_the_synthetic_run(tmp_path: Path) -> None:
 
 
 def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_path: Path) -> None:
-    built = document.build(runs.without_pmu(tmp_path))
+    built = builder.build(runs.without_pmu(tmp_path))
     assert all(layer.metrics["cpi"] is None for layer in layer_rows(built))
     cpi = next(metric for metric in built.metrics if metric.name == "cpi")
     assert cpi.missing is not None
@@ -98,8 +99,8 @@ def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_pa
 
 
 def test_multiplexed_values_are_scaled_and_say_so(tmp_path: Path) -> None:
-    whole = document.build(build(tmp_path / "whole", iterations=4))
-    half = document.build(runs.multiplexed(tmp_path / "half"))
+    whole = builder.build(build(tmp_path / "whole", iterations=4))
+    half = builder.build(runs.multiplexed(tmp_path / "half"))
     for full, scaled in zip(layer_rows(whole), layer_rows(half), strict=True):
         assert scaled.counters["cycles"].running_share == pytest.approx(0.5, abs=1e-4)
         assert scaled.counters["cycles"].value == pytest.approx(full.counters["cycles"].value, rel=1e-3)
@@ -108,7 +109,7 @@ def test_multiplexed_values_are_scaled_and_say_so(tmp_path: Path) -> None:
 
 
 def test_provenance_stays_with_metrics(tmp_path: Path) -> None:
-    built = document.build(runs.with_cache_events(tmp_path))
+    built = builder.build(runs.with_cache_events(tmp_path))
     metrics = {metric.name: metric for metric in built.metrics}
     assert metrics["cache_mpki"].sources == ["measured", "simulated"]
     assert (metrics["gflops"].provenance, metrics["cpi"].provenance) == ("modelled", "derived")
@@ -117,7 +118,7 @@ def test_provenance_stays_with_metrics(tmp_path: Path) -> None:
 def test_without_a_measure_pass_the_document_says_where_figures_are_from(tmp_path: Path) -> None:
     run = build(tmp_path, iterations=4)
     run.manifest.passes[0].status = "failed"
-    built = document.build(run)
+    built = builder.build(run)
     assert built.figures_from == "trace"
     assert len(built.notes) == 1 and "pass trace" in built.notes[0]
     assert part(built, Overhead).trace is None
@@ -125,7 +126,7 @@ def test_without_a_measure_pass_the_document_says_where_figures_are_from(tmp_pat
 
 
 def test_a_run_without_a_completed_pass(tmp_path: Path) -> None:
-    built = document.build(runs.without_passes(tmp_path))
+    built = builder.build(runs.without_passes(tmp_path))
     assert built.figures_from is None
     assert not built.parts
     assert built.absent["layers"].reason == built.absent["stages"].reason == "no pass was completed"
@@ -134,11 +135,11 @@ def test_a_run_without_a_completed_pass(tmp_path: Path) -> None:
 
 def test_sorting(tmp_path: Path) -> None:
     run = build(tmp_path)
-    assert document.build(run, None, "macs").hottest.layers[0] == "model.1.cv1.conv"
-    assert document.build(run, None, "gflops").hottest.layers[0] == "model.2"  # the slowest first, those without last
-    assert document.build(run, None, "cycles").hottest.layers[0] == "model.1.cv1.conv"
-    assert document.build(run, 1, "order").hottest.layers == ["model.0.conv"]
-    assert len(document.build(run, None, "gflops").hottest.layers) == 5
+    assert builder.build(run, None, "macs").hottest.layers[0] == "model.1.cv1.conv"
+    assert builder.build(run, None, "gflops").hottest.layers[0] == "model.2"  # the slowest first, those without last
+    assert builder.build(run, None, "cycles").hottest.layers[0] == "model.1.cv1.conv"
+    assert builder.build(run, 1, "order").hottest.layers == ["model.0.conv"]
+    assert len(builder.build(run, None, "gflops").hottest.layers) == 5
 
 
 def test_metrics_that_the_report_names_exist() -> None:
@@ -148,12 +149,12 @@ def test_metrics_that_the_report_names_exist() -> None:
 
 def test_an_unknown_sort_key_is_refused_with_the_list(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'speed'\. Try: .*time, macs, .*a metric or event"):
-        document.build(build(tmp_path), None, "speed")
+        builder.build(build(tmp_path), None, "speed")
 
 
 def test_sorting_by_what_was_not_measured_says_why(tmp_path: Path) -> None:
     with pytest.raises(HwprofError, match="cannot sort by cpi: cycles was not counted: the hypervisor") as caught:
-        document.build(runs.without_pmu(tmp_path), None, "cpi")
+        builder.build(runs.without_pmu(tmp_path), None, "cpi")
     assert caught.value.exit_code == 1
     assert caught.value.remedy == runs.REMEDY
 
@@ -163,16 +164,16 @@ def test_stolen_time_is_noted_where_it_matters(tmp_path: Path) -> None:
     record = run.manifest.passes[0]
     record.measured_ns, record.stolen_ns = 1_000_000_000, 20_000_000
     processors = run.manifest.machine.logical_processors
-    (note,) = document.build(run).notes
+    (note,) = builder.build(run).notes
     assert note.startswith(f"stolen time {2 / processors:.1f}%")
     record.stolen_ns = processors * 4_000_000
-    assert document.build(run).notes == []
+    assert builder.build(run).notes == []
 
 
 @pytest.mark.parametrize("make", [runs.zen, runs.xeon])
 def test_every_metric_of_a_processor(make: runs.Builder, tmp_path: Path) -> None:
     """Figures that the synthetic processor was made with, through event sets, medians and the catalogue's formulas."""
-    built = document.build(make(tmp_path))
+    built = builder.build(make(tmp_path))
     missing = {metric.name: metric.missing.reason for metric in built.metrics if metric.missing is not None}
     assert set(missing) <= {"cache_mpki"}, missing
     assert all(metric.same_iterations for metric in built.metrics)
@@ -193,7 +194,7 @@ def test_every_metric_of_a_processor(make: runs.Builder, tmp_path: Path) -> None
 
 
 def test_traffic_is_the_machine_s_and_only_told_where_it_is_resolved(tmp_path: Path) -> None:
-    built = document.build(runs.zen(tmp_path))
+    built = builder.build(runs.zen(tmp_path))
     metric = next(metric for metric in built.metrics if metric.name == "uncore_dram_gbytes")
     assert (metric.scope, metric.sources, metric.missing) == ("machine", ["measured"], None)
     assert whole_of(built) is not None
@@ -205,7 +206,7 @@ def test_traffic_is_the_machine_s_and_only_told_where_it_is_resolved(tmp_path: P
 
 
 def test_kinds_of_core_are_summed_and_their_mix_is_told(tmp_path: Path) -> None:
-    built = document.build(runs.hybrid(tmp_path))
+    built = builder.build(runs.hybrid(tmp_path))
     assert [(kind.pmu, kind.name, kind.cpus) for kind in built.cores] == [
         ("cpu_core", "Intel Golden Cove / Raptor Cove", [0, 1]),
         ("cpu_atom", "Intel Gracemont", [2, 3]),
@@ -221,13 +222,13 @@ def test_a_processor_that_this_version_s_catalogue_lacks_keeps_its_id(tmp_path: 
     run = runs.hybrid(tmp_path)
     machine = run.manifest.machine
     run.manifest.machine = msgspec.structs.replace(machine, cores=(CoreKind("cpu", "acme-anvil", (0,)),))
-    assert document.build(run).cores[0].name == "acme-anvil"
+    assert builder.build(run).cores[0].name == "acme-anvil"
 
 
 def test_an_iteration_for_one_collector_alone_is_no_warm_up(tmp_path: Path) -> None:
     run = build(tmp_path, iterations=2)
     trace = run.manifest.passes[1]
     trace.iterations.append(IterationRecord(len(trace.iterations), True, None, False, alone_for="onednn_verbose"))
-    before, after = (document.build(each).passes[1] for each in (build(tmp_path / "other", iterations=2), run))
+    before, after = (builder.build(each).passes[1] for each in (build(tmp_path / "other", iterations=2), run))
     assert (after.warmup, after.timed, after.counted) == (before.warmup, before.timed, before.counted)
     assert (before.alone, after.alone) == ([], ["onednn_verbose"])

@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 from rich.console import Console
 
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.instrumented import Instrumented
+from hwprof.report.json import codec
 from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
@@ -92,13 +93,13 @@ def run(tmp_path: Path) -> RunDirectory:
 
 def printed(run: RunDirectory, width: int = 140) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    report.render(document.build(run), console)
+    report.render(builder.build(run), console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
 
 def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) -> None:
-    found = document.build(run)
+    found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
     by_path = {layer.path: layer for layer in layer_rows(found)}
     for number, path in enumerate(LEAVES):
@@ -116,8 +117,8 @@ def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) ->
 
 
 def test_the_other_figures_do_not_know_of_them(run: RunDirectory, tmp_path: Path) -> None:
-    without = document.build(build(tmp_path / "plain", iterations=4))
-    found = document.build(run)
+    without = builder.build(build(tmp_path / "plain", iterations=4))
+    found = builder.build(run)
     assert layer_rows(found) == layer_rows(without)
     assert found.events == without.events
     assert found.metrics == without.metrics
@@ -125,7 +126,7 @@ def test_the_other_figures_do_not_know_of_them(run: RunDirectory, tmp_path: Path
 
 
 def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -> None:
-    (pass_,) = part(document.build(run), Instrumented).passes
+    (pass_,) = part(builder.build(run), Instrumented).passes
     whole = [kernel for kernel in pass_.kernels if kernel.layer is None]
     assert [kernel.kernel for kernel in whole] == ["gemm", "(unnamed)"]
     assert sum(kernel.share or 0 for kernel in whole) == pytest.approx(1)
@@ -149,7 +150,7 @@ def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -
 def test_times_of_other_work_are_not_joined(run: RunDirectory, field: str, value: object, says: str) -> None:
     companion = next(record for record in run.manifest.passes if record.name == "again")
     setattr(companion, field, value)
-    (pass_,) = part(document.build(run), Instrumented).passes
+    (pass_,) = part(builder.build(run), Instrumented).passes
     assert says in (pass_.not_comparable or "")
     assert all(layer.time is None and layer.metrics["engine_per_ns"] is None for layer in pass_.layers)
     assert pass_.layers[0].counters[INSTRUCTIONS].value == 1_000_000
@@ -161,7 +162,7 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     record.status, record.kept, record.reason = "interrupted", True, "interrupted by the user after 3 of 5 calls"
     keep = ~((pl.col("pass") == "engine") & (pl.col("kind") == "layer") & pl.col("path").is_in(LEAVES[3:]))
     write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(keep))
-    (pass_,) = part(document.build(run), Instrumented).passes
+    (pass_,) = part(builder.build(run), Instrumented).passes
     counted = [layer.path for layer in pass_.layers if INSTRUCTIONS in layer.counters]
     assert counted == LEAVES[:3]
     for row in (pass_.unattributed, pass_.whole):
@@ -172,7 +173,7 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     assert note in text
     assert "unattributed" not in text[text.index("Layers by instructions, pass engine") :], "no sums, not even zeros"
     record.kept = False
-    assert document.build(run).part(Instrumented) is None
+    assert builder.build(run).part(Instrumented) is None
 
 
 @pytest.mark.parametrize("width", [80, 120])
@@ -192,8 +193,8 @@ def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirect
 
 
 def test_json_and_csv_hold_it(run: RunDirectory) -> None:
-    found = document.build(run)
-    assert document.decode(document.encode(found)) == found
+    found = builder.build(run)
+    assert codec.decode(codec.encode(found)) == found
     frames = csv_frames(found)
     layers = frames["layers_engine.csv"]
     assert layers.filter(path=LEAVES[1])[INSTRUCTIONS].item() == 2_000_000

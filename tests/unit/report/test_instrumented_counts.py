@@ -10,7 +10,7 @@ import pytest
 from rich.console import Console
 
 from hwprof.analysis import instrumented as followed
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.document.layer_types import LayerTypes
 from hwprof.report.document.stages import Stages
@@ -99,7 +99,7 @@ def without_hardware(run: RunDirectory) -> None:
 
 def test_cpi_is_the_unfollowed_time_over_the_busiest_threads_instructions(run: RunDirectory) -> None:
     without_hardware(run)
-    found = document.build(run)
+    found = builder.build(run)
     cpi = next(metric for metric in found.metrics if metric.name == "cpi")
     assert cpi.missing is None
     assert cpi.sources == ["instrumented", "measured"]
@@ -114,7 +114,7 @@ def test_cpi_is_the_unfollowed_time_over_the_busiest_threads_instructions(run: R
 
 def test_sums_stages_and_types_have_theirs(run: RunDirectory) -> None:
     without_hardware(run)
-    found = document.build(run)
+    found = builder.build(run)
     time = whole_of(found).time
     assert time is not None
     whole = BUSIEST * len(LEAVES) + 1000
@@ -130,7 +130,7 @@ def test_sums_stages_and_types_have_theirs(run: RunDirectory) -> None:
 
 def test_hardware_counters_come_first(run: RunDirectory) -> None:
     """Both are there: the tables of layers show what the hardware counted, the pass's own section the other."""
-    found = document.build(run)
+    found = builder.build(run)
     cpi = next(metric for metric in found.metrics if metric.name == "cpi")
     assert cpi.formula != CPI.formula
     assert cpi.sources == ["measured"]
@@ -145,7 +145,7 @@ def test_hardware_counters_come_first(run: RunDirectory) -> None:
 
 def test_both_stand_beside_each_other(run: RunDirectory) -> None:
     out = io.StringIO()
-    report.render(document.build(run), Console(file=out, width=160, highlight=False, markup=False, emoji=False))
+    report.render(builder.build(run), Console(file=out, width=160, highlight=False, markup=False, emoji=False))
     section = out.getvalue()[out.getvalue().index("Layers by instructions, pass followed") :]
     assert "CPI~" in section and "CPI, hardware" in section and "instr., hw/~" in section
 
@@ -153,7 +153,7 @@ def test_both_stand_beside_each_other(run: RunDirectory) -> None:
 def test_other_work_is_not_joined(run: RunDirectory) -> None:
     without_hardware(run)
     run.manifest.passes[-1].fingerprint = FINGERPRINT | {"inputs": "4321"}
-    found = document.build(run)
+    found = builder.build(run)
     assert next(metric for metric in found.metrics if metric.name == "cpi").missing is not None
     assert all(layer.metrics["cpi"] is None for layer in layer_rows(found))
     assert "inputs" in (part(found, Instrumented).passes[0].not_comparable or "")
@@ -161,10 +161,10 @@ def test_other_work_is_not_joined(run: RunDirectory) -> None:
 
 def test_usual_tables_show_what_hardware_would_tell_and_no_more(run: RunDirectory) -> None:
     without_hardware(run)
-    shown = [metric.name for metric, _ in choice.choose(document.build(run), None)]
+    shown = [metric.name for metric, _ in choice.choose(builder.build(run), None)]
     assert "cpi" in shown
     assert "framework_share" not in shown
-    assert [metric.name for metric, _ in choice.choose(document.build(run), ["framework_share"])] == ["framework_share"]
+    assert [metric.name for metric, _ in choice.choose(builder.build(run), ["framework_share"])] == ["framework_share"]
 
 
 def test_of_a_cut_short_pass_whole_layers_are_joined(run: RunDirectory) -> None:
@@ -174,7 +174,7 @@ def test_of_a_cut_short_pass_whole_layers_are_joined(run: RunDirectory) -> None:
     mine = pl.col("pass") == "followed"
     late = mine & (pl.col("kind") == "layer") & pl.col("path").is_in(LEAVES[2:])
     write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(~late))
-    found = document.build(run)
+    found = builder.build(run)
     assert [layer.path for layer in layer_rows(found) if layer.metrics["cpi"] is not None] == LEAVES[:2]
     assert whole_of(found) is not None and whole_of(found).metrics["cpi"] is None
 

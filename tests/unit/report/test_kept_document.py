@@ -12,8 +12,10 @@ import msgspec
 import pytest
 
 from hwprof.cli import app
-from hwprof.report.document import kept
-from hwprof.report.document.document import Document, build, encode
+from hwprof.report.document.builder import build
+from hwprof.report.document.document import Document
+from hwprof.report.json import kept
+from hwprof.report.json.codec import encode
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
 from tests.support.synthetic_run import build as make

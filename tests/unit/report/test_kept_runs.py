@@ -18,7 +18,9 @@ from typing import Any
 import pytest
 
 from hwprof.report.csv.files import csv_files
-from hwprof.report.document.document import Document, build, encode
+from hwprof.report.document.builder import build
+from hwprof.report.document.document import Document
+from hwprof.report.json.codec import encode
 from hwprof.run.directory import RunDirectory
 
 RUNS = Path(__file__).parents[2] / "fixtures" / "kept_runs"

@@ -15,11 +15,12 @@ from rich.console import Console
 
 from hwprof.cli import app
 from hwprof.errors import UsageError
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
 from hwprof.report.document.kernels import Kernels, SampledKernel
 from hwprof.report.document.one_layer import one_layer as one_layer_of
+from hwprof.report.json import codec
 from hwprof.report.text import hot_kernels, one_layer, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
@@ -58,7 +59,7 @@ def printed(built: Document, width: int, part: str | None = None, top: int = 3, 
 
 
 def test_where_hardware_counted_cycles_their_cpi_is_measured(tmp_path: Path) -> None:
-    sampled = samples_of(document.build(runs.sampled(tmp_path)))
+    sampled = samples_of(builder.build(runs.sampled(tmp_path)))
     assert (sampled.pass_name, sampled.event, sampled.cpi_provenance) == ("trace", "cycles", "measured")
     jit = kernel(sampled, JIT)
     assert jit.cpi == pytest.approx(280_001 / 200_000)
@@ -69,7 +70,7 @@ def test_where_hardware_counted_cycles_their_cpi_is_measured(tmp_path: Path) -> 
 
 def test_shares_of_the_whole_and_of_layers_add_up(tmp_path: Path) -> None:
     run = runs.sampled(tmp_path)
-    sampled = samples_of(document.build(run))
+    sampled = samples_of(builder.build(run))
     inside = run.read("samples").height  # less what the warm-up and counting iterations have
     assert 0 < sampled.samples < inside
     assert sum(layer.samples for layer in sampled.layers) == sampled.samples
@@ -89,7 +90,7 @@ def test_shares_of_the_whole_and_of_layers_add_up(tmp_path: Path) -> None:
 def test_a_thread_that_sleeps_through_the_inference_is_not_off_its_processor(tmp_path: Path) -> None:
     """One with a single short sample, away all of the time otherwise."""
     run = runs.sampled(tmp_path)
-    before = {layer.path: layer.off_cpu_ns for layer in samples_of(document.build(run)).layers}
+    before = {layer.path: layer.off_cpu_ns for layer in samples_of(builder.build(run)).layers}
     samples, switches = run.read("samples"), run.read("switches")
     inside = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("path") == CONV)).tail(1)
     moment = {"tid": pl.lit(4202, pl.Int32), "time_ns": inside["begin_ns"][0] + 10, "cpu_ns": pl.lit(9_999, pl.Int64)}
@@ -99,13 +100,13 @@ def test_a_thread_that_sleeps_through_the_inference_is_not_off_its_processor(tmp
     )
     write_table(run.path / "samples.parquet", "samples", pl.concat([samples, one]).sort("time_ns"))
     write_table(run.path / "switches.parquet", "switches", pl.concat([switches, away]))
-    sampled = samples_of(document.build(run))
+    sampled = samples_of(builder.build(run))
     assert any(thread.tid == 4202 for layer in sampled.layers for thread in layer.threads)
     assert {layer.path: layer.off_cpu_ns for layer in sampled.layers} == before
 
 
 def test_without_a_pmu_a_kernels_cpi_follows_from_its_sampled_time(tmp_path: Path) -> None:
-    sampled = samples_of(document.build(runs.sampled_without_pmu(tmp_path)))
+    sampled = samples_of(builder.build(runs.sampled_without_pmu(tmp_path)))
     assert (sampled.cpi_provenance, sampled.instructions_from) == ("instrumented", "instrumented")
     assert sampled.reference_ghz == runs.REFERENCE_GHZ
     of_conv = kernel(sampled, JIT, CONV)
@@ -127,7 +128,7 @@ def test_instructions_of_other_work_are_not_joined(change: str, tmp_path: Path) 
         trace.fingerprint, counted.fingerprint = {"inputs": "1"}, {"inputs": "2"}
     else:
         counted.instruction_set = "SSE4.1"
-    built = document.build(run)
+    built = builder.build(run)
     sampled = samples_of(built)
     assert (sampled.cpi_provenance, sampled.instructions_from) == (None, None)
     assert all(one.cpi is None and one.instructions is None for one in sampled.kernels)
@@ -139,7 +140,7 @@ def test_instructions_of_other_work_are_not_joined(change: str, tmp_path: Path) 
 
 
 def test_kernels_stand_in_one_table_of_the_report(tmp_path: Path) -> None:
-    text = printed(document.build(runs.sampled_without_pmu(tmp_path)), 120)
+    text = printed(builder.build(runs.sampled_without_pmu(tmp_path)), 120)
     assert "Hot kernels, pass trace" in text and "Layers by instructions, pass instrumented" in text
     assert "Kernels by instructions" not in text
     (row,) = [line for line in section_of(text, "Hot kernels") if line.startswith(JIT)]
@@ -156,7 +157,7 @@ def section_of(text: str, title: str) -> list[str]:
 def test_without_samples_the_column_is_dashes_with_the_remedy(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
     (run.path / "samples.parquet").unlink()
-    built = document.build(run)
+    built = builder.build(run)
     assert built.part(Kernels) is None
     text = printed(built, 120)
     assert "Hot kernels" not in text
@@ -178,7 +179,7 @@ def test_a_sampler_that_failed_says_why_there_are_no_kernels(
 
 
 def test_few_samples_are_told_with_what_brings_more(tmp_path: Path) -> None:
-    built = document.build(runs.sampled(tmp_path))
+    built = builder.build(runs.sampled(tmp_path))
     (note,) = samples_of(built).notes
     assert note.startswith(f"only {samples_of(built).samples} samples")
     assert "--frequency 40003" in note and "--sample-passes measure" in note
@@ -187,7 +188,7 @@ def test_few_samples_are_told_with_what_brings_more(tmp_path: Path) -> None:
 def test_losses_are_shown(tmp_path: Path) -> None:
     run = runs.sampled(tmp_path)
     run.manifest.passes[1].collectors[-1].detail |= {"lost": 1234, "throttled": 5, "kernel": False}
-    built = document.build(run)
+    built = builder.build(run)
     assert (samples_of(built).lost, samples_of(built).kernel_sampled) == (1234, False)
     section = section_of(printed(built, 100), "Hot kernels")
     (troubles,) = [line for line in section if "1,234" in line]
@@ -204,14 +205,14 @@ def test_the_pass_with_the_most_samples_is_shown(each: int, shown: str, tmp_path
     for table, frame in (("samples", few.select(samples.columns)), ("kernels", kernels)):
         both = pl.concat([run.read(table), frame.with_columns(pl.lit("measure").alias("pass"))])
         write_table(run.path / f"{table}.parquet", table, both)
-    assert samples_of(document.build(run)).pass_name == shown
+    assert samples_of(builder.build(run)).pass_name == shown
 
 
 def test_code_without_any_names_is_counted(tmp_path: Path) -> None:
     """As where naming failed: samples without kernels."""
     run = runs.sampled(tmp_path)
     runs.change_table(run, "samples", pl.lit(None, pl.Int32).alias("kernel"))
-    built = document.build(run)
+    built = builder.build(run)
     sampled = samples_of(built)
     assert (sampled.named_share, sampled.unknown) == (0, sampled.samples)
     assert [(one.kernel, one.library) for one in sampled.kernels if one.layer is None] == [("(unnamed)", "[unknown]")]
@@ -222,7 +223,7 @@ def test_code_without_any_names_is_counted(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["sampled", "sampled_without_pmu"])
 def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
     """The report's section, --kernels, and --layer of a layer and of a module."""
-    built = document.build(getattr(runs, name)(tmp_path), 3)
+    built = builder.build(getattr(runs, name)(tmp_path), 3)
     report = printed(built, width).splitlines()
     parts = [
         "\n".join(["Hottest layers", *section(report, "Hottest layers")]),
@@ -233,7 +234,7 @@ def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
 
 
 def test_every_part_fits_every_width(tmp_path: Path) -> None:
-    built = document.build(runs.sampled_without_pmu(tmp_path), 3)
+    built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
     for width in (40, 60, 80, 100, 120, 200):
         for path in ("", CONV, "model"):
             text = printed(built, width, path, full_names=True)
@@ -242,7 +243,7 @@ def test_every_part_fits_every_width(tmp_path: Path) -> None:
 
 
 def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> None:
-    built = document.build(runs.sampled_without_pmu(tmp_path))
+    built = builder.build(runs.sampled_without_pmu(tmp_path))
     sampled = samples_of(built)
     found = one_layer_of(built, "model")
     assert [layer.path for layer in found.layers] == [layer.path for layer in layer_rows(built)]
@@ -259,7 +260,7 @@ def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> N
 
 
 def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path: Path) -> None:
-    built = document.build(runs.sampled(tmp_path))
+    built = builder.build(runs.sampled(tmp_path))
     (jit,) = [one for one in one_layer_of(built, "model").kernels if one.kernel == JIT]
     assert jit.cpi == pytest.approx(kernel(samples_of(built), JIT).cpi)
     assert jit.llc_mpki == pytest.approx(kernel(samples_of(built), JIT).llc_mpki)
@@ -270,7 +271,7 @@ def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path:
     [("model.1.cv1.cnv", CONV), ("cv1.conv", CONV), ("nothing", "hwprof report names the hottest ones")],
 )
 def test_an_unknown_layer_is_refused_with_the_nearest(path: str, near: str, tmp_path: Path) -> None:
-    built = document.build(runs.sampled(tmp_path))
+    built = builder.build(runs.sampled(tmp_path))
     with pytest.raises(UsageError, match="there is no layer") as caught:
         one_layer_of(built, path)
     assert near in (caught.value.remedy or "")
@@ -341,15 +342,15 @@ def test_kernels_of_a_run_without_samples(tmp_path: Path, capsys: pytest.Capture
 def test_a_layer_without_samples_has_the_kernels_that_were_counted(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
     (run.path / "samples.parquet").unlink()
-    text = printed(document.build(run), 80, CONV)
+    text = printed(builder.build(run), 80, CONV)
     (row,) = [line for line in section_of(text, "Kernels by instructions") if line.startswith(JIT)]
     assert row.split()[1:5] == ["jit", "400", "k", "100.0%"]
     assert text.count(" not available: ") == 1
 
 
 def test_csv_and_json_hold_it(tmp_path: Path) -> None:
-    built = document.build(runs.sampled_without_pmu(tmp_path))
-    assert document.decode(document.encode(built)) == built
+    built = builder.build(runs.sampled_without_pmu(tmp_path))
+    assert codec.decode(codec.encode(built)) == built
     frames = csv_frames(built)
     sampled = samples_of(built)
     layers, kernels = frames["layers_sampled.csv"], frames["kernels_sampled.csv"]
@@ -357,11 +358,11 @@ def test_csv_and_json_hold_it(tmp_path: Path) -> None:
     row = kernels.row(by_predicate=(pl.col("layer") == CONV) & (pl.col("kernel") == JIT), named=True)
     assert row["cpi_instrumented_cycles_per_instruction"] == kernel(sampled, JIT, CONV).cpi
     assert row["cpu_time_ns"] == kernel(sampled, JIT, CONV).cpu_ns
-    measured = csv_frames(document.build(runs.sampled(tmp_path / "pmu")))["kernels_sampled.csv"]
+    measured = csv_frames(builder.build(runs.sampled(tmp_path / "pmu")))["kernels_sampled.csv"]
     assert measured.filter(pl.col("layer").is_null() & (pl.col("kernel") == JIT))["cpi_cycles_per_instruction"][0] > 1
 
 
 def test_selections_can_be_read_back(tmp_path: Path) -> None:
-    built = document.build(runs.sampled(tmp_path))
+    built = builder.build(runs.sampled(tmp_path))
     for found in (one_layer_of(built, CONV), hot_kernels_of(built, 2)):
         assert msgspec.json.decode(msgspec.json.encode(found), type=type(found)) == found

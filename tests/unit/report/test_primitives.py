@@ -12,8 +12,9 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.primitives import Primitives
+from hwprof.report.json import codec
 from hwprof.report.text import primitives, report
 from hwprof.report.text.page import Page
 from hwprof.run.details import PrimitivesDetail, as_json
@@ -81,7 +82,7 @@ def reporting(
 
 
 def built(run: RunDirectory) -> Primitives:
-    found = document.build(run).part(Primitives)
+    found = builder.build(run).part(Primitives)
     assert found is not None
     return found
 
@@ -90,7 +91,7 @@ def section(run: RunDirectory, width: int, encoding: str = "utf-8") -> list[str]
     raw = io.BytesIO()
     file = io.TextIOWrapper(raw, encoding=encoding)
     console = Console(file=file, width=width, highlight=False, markup=False, emoji=False)
-    report.render(document.build(run), console)
+    report.render(builder.build(run), console)
     file.flush()
     lines = [line.rstrip() for line in raw.getvalue().decode(encoding).splitlines()]
     start = next((number for number, line in enumerate(lines) if line.startswith("oneDNN v3.12.0 primitives")), None)
@@ -168,7 +169,7 @@ def test_where_nothing_fell_back_that_is_said(tmp_path: Path) -> None:
 
 
 def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: Path) -> None:
-    found = document.build(build(tmp_path, iterations=2))
+    found = builder.build(build(tmp_path, iterations=2))
     assert found.part(Primitives) is None
     assert "primitives.csv" not in csv_frames(found)
     console = Console(file=io.StringIO(), width=120)
@@ -178,7 +179,7 @@ def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: P
 
 
 def test_every_row_is_in_the_csv_file(tmp_path: Path) -> None:
-    found = document.build(reporting(tmp_path, EXECUTED))
+    found = builder.build(reporting(tmp_path, EXECUTED))
     frame = csv_frames(found)["primitives.csv"]
     assert frame.height == len(part(found, Primitives).by_layer) == 5
     assert frame["fallback"].to_list() == ["narrow", None, None, None, "reference"]
@@ -188,14 +189,14 @@ def test_every_row_is_in_the_csv_file(tmp_path: Path) -> None:
 def test_the_iteration_for_it_is_named(tmp_path: Path) -> None:
     """In the preamble, and not among the warm-up iterations."""
     console = Console(file=io.StringIO(), width=200)
-    report.render(document.build(reporting(tmp_path, EXECUTED)), console)
+    report.render(builder.build(reporting(tmp_path, EXECUTED)), console)
     assert isinstance(console.file, io.StringIO)
     (line,) = [line for line in console.file.getvalue().splitlines() if "trace: completed" in line]
     assert line.rstrip().endswith("iterations: 1 warm-up, 1 timed, 2 timed and counted, 1 for onednn_verbose alone")
 
 
 def of_one(run: RunDirectory, path: str) -> str:
-    found = document.build(run)
+    found = builder.build(run)
     one = msgspec.structs.replace(found, hottest=msgspec.structs.replace(found.hottest, layers=[path]))
     console = Console(file=io.StringIO(), width=120)
     primitives.show_hottest(Page(one, console))
@@ -224,7 +225,7 @@ def test_layers_without_a_primitive_are_counted_by_type(tmp_path: Path) -> None:
 
 
 def test_json_round_trips_and_fulfils_its_schema(tmp_path: Path) -> None:
-    found = document.build(reporting(tmp_path, EXECUTED))
-    data = document.encode(found)
-    assert document.decode(data) == found
-    require_module("jsonschema").Draft202012Validator(document.json_schema()).validate(msgspec.json.decode(data))
+    found = builder.build(reporting(tmp_path, EXECUTED))
+    data = codec.encode(found)
+    assert codec.decode(data) == found
+    require_module("jsonschema").Draft202012Validator(codec.json_schema()).validate(msgspec.json.decode(data))

@@ -19,8 +19,9 @@ from hwprof.report import document as document_room
 from hwprof.report import sections
 from hwprof.report import text as text_room
 from hwprof.report.csv.files import write_csv_files
-from hwprof.report.document import document
-from hwprof.report.document.document import json_schema
+from hwprof.report.document import builder
+from hwprof.report.json import codec
+from hwprof.report.json.codec import json_schema
 from hwprof.report.sections import Section
 from hwprof.report.text.report import render
 from tests.support import synthetic_variants as runs
@@ -106,8 +107,8 @@ def test_a_made_up_section_is_in_json_schema_terminal_and_csv(
     schema = json_schema()
     require_module("jsonschema").Draft202012Validator(schema).validate(found)
     assert "weather" in schema["$defs"]["Document"]["required"]
-    built = document.build(run)
-    assert document.decode(document.encode(built)) == built
+    built = builder.build(run)
+    assert codec.decode(codec.encode(built)) == built
     console = Console(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False)
     render(built, console)
     assert isinstance(console.file, io.StringIO)
@@ -120,8 +121,8 @@ def test_a_made_up_section_is_in_json_schema_terminal_and_csv(
 
 @pytest.mark.usefixtures("weather")
 def test_a_section_that_a_run_has_nothing_of_says_why(tmp_path: Path) -> None:
-    built = document.build(runs.without_passes(tmp_path))
-    found = json.loads(document.encode(built))
+    built = builder.build(runs.without_passes(tmp_path))
+    found = json.loads(codec.encode(built))
     assert found["weather"] is None
     assert found["absent"]["weather"] == {"reason": "no pass looked out of the window", "remedy": "hwprof collect"}
 
@@ -133,7 +134,7 @@ def test_every_room_has_the_modules_of_its_sections() -> None:
             assert getattr(section, room) is not None
 
 
-@pytest.mark.parametrize("general", ["text/report.py", "csv/files.py", "document/kept.py", "sections.py"])
+@pytest.mark.parametrize("general", ["text/report.py", "csv/files.py", "json/kept.py", "sections.py"])
 def test_what_walks_the_list_knows_no_section(general: str) -> None:
     names = {section.name for section in sections.SECTIONS}
     for node in ast.walk(ast.parse((REPORT / general).read_text())):

@@ -9,7 +9,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory
@@ -30,7 +30,7 @@ BUILDERS = {
 
 
 def render(run: RunDirectory, width: int, encoding: str = "utf-8", **options: bool) -> str:
-    return print_document(document.build(run, 3), width, encoding, None, **options)
+    return print_document(builder.build(run, 3), width, encoding, None, **options)
 
 
 def print_document(
@@ -55,7 +55,7 @@ def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("name", BUILDERS)
 def test_no_line_is_longer_than_the_width_and_no_table_row_wraps(name: str, tmp_path: Path) -> None:
-    built = document.build(BUILDERS[name](tmp_path), 3)
+    built = builder.build(BUILDERS[name](tmp_path), 3)
     rows = {width: print_document(built, width).splitlines() for width in (*range(40, 140, 7), 80, 120, 200, 300)}
     for width, lines in rows.items():
         assert max(map(cell_len, lines)) <= width
@@ -88,7 +88,7 @@ def test_the_layer_table_of_a_processor(tmp_path: Path) -> None:
 
 
 def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:
-    built = document.build(runs.zen(tmp_path), 3)
+    built = builder.build(runs.zen(tmp_path), 3)
     wide = section(print_document(built, 120).splitlines(), "Top-down")
     assert cell(wide, "model.0.conv", "backend %") == "67.5"
     bar = next(line for line in wide if line.startswith("model.0.conv")).split()[-1]
@@ -120,7 +120,7 @@ def test_sections_without_their_metrics_are_not_there(tmp_path: Path) -> None:
 
 
 def test_chosen_columns_are_exactly_those(tmp_path: Path) -> None:
-    built = document.build(runs.zen(tmp_path), 3)
+    built = builder.build(runs.zen(tmp_path), 3)
     lines = section(print_document(built, 120, metrics=["dtlb_mpki", "branch", "ipc"]).splitlines(), "Hottest layers")
     heads = lines[0].split("  ")
     assert {"dTLB MPKI", "br MPKI", "br miss %", "IPC"} <= {head.strip() for head in heads}
@@ -129,7 +129,7 @@ def test_chosen_columns_are_exactly_those(tmp_path: Path) -> None:
 
 def test_chosen_columns_that_have_no_room_follow_in_further_tables(tmp_path: Path) -> None:
     """Before them go the columns that nobody asked for."""
-    built = document.build(runs.zen(tmp_path), 3)
+    built = builder.build(runs.zen(tmp_path), 3)
     wanted = choice.expand(["all"], built)
     titles = {metric.title for metric in built.metrics if metric.name in wanted}
     for width in (80, 120, 900):
@@ -144,7 +144,7 @@ def test_chosen_columns_that_have_no_room_follow_in_further_tables(tmp_path: Pat
 
 
 def test_a_chosen_metric_that_is_missing_is_a_dash_with_its_reason(tmp_path: Path) -> None:
-    built = document.build(runs.without_pmu(tmp_path), 3)
+    built = builder.build(runs.without_pmu(tmp_path), 3)
     lines = section(print_document(built, 120, metrics=["llc_mpki"]).splitlines(), "Hottest layers")
     assert cell(lines, "model.0.conv", "LLC MPKI") == "–"
     (note,) = [line for line in lines if " not available: " in line]
@@ -152,7 +152,7 @@ def test_a_chosen_metric_that_is_missing_is_a_dash_with_its_reason(tmp_path: Pat
 
 
 def test_a_group_is_what_was_measured_of_it_or_else_all_of_it(tmp_path: Path) -> None:
-    built = document.build(runs.without_pmu(tmp_path), 3)
+    built = builder.build(runs.without_pmu(tmp_path), 3)
     assert choice.expand(["system", "threads"], built) == [
         "page_faults", "cpus_used", "parallel_efficiency", "balance"
     ]  # fmt: skip
@@ -162,13 +162,13 @@ def test_a_group_is_what_was_measured_of_it_or_else_all_of_it(tmp_path: Path) ->
 
 
 def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
-    built = document.build(build(tmp_path))
+    built = builder.build(build(tmp_path))
     with pytest.raises(UsageError, match=r"no metric or group 'cpj' in this run\. Try: .*groups: cpi, "):
         choice.expand(["cpj"], built)
 
 
 def test_a_choice_that_the_run_has_nothing_of_is_no_bad_usage(tmp_path: Path) -> None:
-    built = document.build(build(tmp_path, hardware="amd-zen2"))
+    built = builder.build(build(tmp_path, hardware="amd-zen2"))
     with pytest.raises(HwprofError, match=r"topdown was not measured in this run.*hwprof events topdown") as caught:
         choice.expand(["topdown"], built)
     assert not isinstance(caught.value, UsageError)
@@ -215,7 +215,7 @@ def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
     for record in run.manifest.passes:
         record.collectors[0].detail = {"kind": "counting", "unavailable": dict.fromkeys(names, why)}
     run.save_manifest()
-    built = document.build(run)
+    built = builder.build(run)
     text = " ".join(print_document(built, 120).split())
     assert "event-4, event-5 and 24 more (passes measure and trace)" in text and "event-6," not in text
     assert built.not_measured[0].what == ", ".join(names)

@@ -13,9 +13,10 @@ from rich.console import Console
 
 from hwprof.analysis.owners import WHOLE
 from hwprof.report.csv import threads as waiting_table
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.threads import Threads
+from hwprof.report.json import codec
 from hwprof.report.text import threads as waiting_view
 from hwprof.report.text.columns import metric_columns
 from hwprof.report.text.page import Page
@@ -76,7 +77,7 @@ def printed(built: Document, width: int) -> str:
 
 
 def test_the_path_lies_on_the_worker_where_the_calling_thread_waits(tmp_path: Path) -> None:
-    waiting = of(document.build(waits(tmp_path)))
+    waiting = of(builder.build(waits(tmp_path)))
     calling, worker = waiting.threads
     assert (calling.tid, calling.role, worker.tid, worker.role) == (MAIN, "calling", WORKER, "team")
     assert calling.waiting_ns > 0.2 * waiting.elapsed_ns
@@ -91,7 +92,7 @@ def test_the_path_lies_on_the_worker_where_the_calling_thread_waits(tmp_path: Pa
 
 def test_times_are_exact_where_switches_tell_them(tmp_path: Path) -> None:
     run = waits(tmp_path)
-    waiting = of(document.build(run))
+    waiting = of(builder.build(run))
     acts = run.read("spans").filter((pl.col("pass") == "trace") & pl.col("path").str.ends_with(".act"))
     last = acts.filter(pl.col("iteration") == acts["iteration"].max())
     assert waiting.threads[0].blocked_ns == {"I/O": last.height * READ_NS}
@@ -99,8 +100,8 @@ def test_times_are_exact_where_switches_tell_them(tmp_path: Path) -> None:
 
 
 def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
-    built = document.build(waits(tmp_path))
-    assert document.decode(document.encode(built)).part(Threads) == built.part(Threads)
+    built = builder.build(waits(tmp_path))
+    assert codec.decode(codec.encode(built)).part(Threads) == built.part(Threads)
     waiting = of(built)
     for one in waiting.threads:
         assert sum(waiting_table.states(one).values()) == pytest.approx(waiting.elapsed_ns)
@@ -115,15 +116,15 @@ def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
 
 
 def test_what_nobody_could_know_is_said_with_its_remedy(tmp_path: Path) -> None:
-    built = document.build(waits(tmp_path, reasons=False))
+    built = builder.build(waits(tmp_path, reasons=False))
     missing = of(built).reasons_missing
     assert missing is not None and missing.remedy == "sudo sysctl kernel.perf_event_paranoid=1"
     assert f"not available: {missing.reason}. Try: {missing.remedy}" in " ".join(printed(built, 160).split())
-    assert of(document.build(waits(tmp_path / "known"))).reasons_missing is None
+    assert of(builder.build(waits(tmp_path / "known"))).reasons_missing is None
 
 
 def test_without_samples_there_is_no_section(tmp_path: Path) -> None:
-    built = document.build(runs.xeon(tmp_path))
+    built = builder.build(runs.xeon(tmp_path))
     assert built.part(Threads) is None
     assert printed(built, 80) == ""
 
@@ -133,7 +134,7 @@ def test_without_enough_samples_no_layer_is_judged(tmp_path: Path) -> None:
     samples = run.read("samples").sort("tid", "time_ns")
     few = samples.gather_every(7).with_columns(cpu_ns=pl.lit(7 * PERIOD_NS, pl.Int64))
     write_table(run.path / "samples.parquet", "samples", few)
-    built = document.build(run)
+    built = builder.build(run)
     assert of(built).layers == []
     text = printed(built, 80)
     assert "Threads in the hottest layers" not in text
@@ -141,7 +142,7 @@ def test_without_enough_samples_no_layer_is_judged(tmp_path: Path) -> None:
 
 
 def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
-    built = document.build(waits(tmp_path))
+    built = builder.build(waits(tmp_path))
     calling, worker = of(built).threads
     third = msgspec.structs.replace(worker, tid=4202, name=None)
     twice = replaced(built, msgspec.structs.replace(of(built), threads=[calling, worker, third]))
@@ -149,7 +150,7 @@ def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
 
 
 def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
-    built = document.build(waits(tmp_path))
+    built = builder.build(waits(tmp_path))
     assert "\n  preempted " not in printed(built, 120)
     threads = [msgspec.structs.replace(one, preempted_ns=of(built).elapsed_ns / 4) for one in of(built).threads]
     crowded = replaced(built, msgspec.structs.replace(of(built), threads=threads))
@@ -158,7 +159,7 @@ def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
 
 def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> None:
     """And those of layers that work are not, nor is what does not rest on instructions."""
-    built = document.build(waits(tmp_path))
+    built = builder.build(waits(tmp_path))
     assert set(of(built).contaminated_layers) == {"model.0.conv", CONV, WHOLE}
     page = Page(built, Console(width=200))
     columns = {column.key: column.cells for column in metric_columns(layer_rows(built), page)}
@@ -169,6 +170,6 @@ def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("width", [80, 120])
 def test_text_snapshots(tmp_path: Path, width: int) -> None:
-    text = printed(document.build(waits(tmp_path)), width)
+    text = printed(builder.build(waits(tmp_path)), width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert_snapshot(f"threads-{width}", text)

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from hwprof.cli.app import COMMANDS, app
 from hwprof.glossary.terms import find
 from hwprof.hardware.metrics import facts
-from hwprof.report.document import document
+from hwprof.report.document import builder
 from hwprof.report.text.footnotes import MOST, fitting, unavailable
 from tests.support import synthetic_variants as runs
 from tests.support.snapshots import SNAPSHOTS
@@ -109,11 +109,11 @@ def test_the_first_wording_that_fits_is_taken() -> None:
 
 
 def test_what_is_not_available_has_one_format(tmp_path: Path) -> None:
-    found = document.build(build(tmp_path / "all"))
+    found = builder.build(build(tmp_path / "all"))
     told = unavailable(["CPI", "GHz"], "it is taken", "give it back", found)
     assert told == "CPI, GHz not available: it is taken. Try: give it back"
     assert unavailable(["CPI"], "it is taken", None, found) == "CPI not available: it is taken"
-    without = document.build(runs.without_pmu(tmp_path / "none"))
+    without = builder.build(runs.without_pmu(tmp_path / "none"))
     assert unavailable(["CPI"], "it is taken", runs.REMEDY, without) == "CPI not available: it is taken", "said above"
     many = [f"metric {number}" for number in range(40)]
     assert unavailable(many, "it is taken", None, found) == "metric 0 and 39 more not available: it is taken"

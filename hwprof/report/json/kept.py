@@ -14,8 +14,10 @@ import msgspec
 
 from hwprof import __version__
 from hwprof.report import sections
-from hwprof.report.document.document import Document, build, decode, encode
+from hwprof.report.document.builder import build
+from hwprof.report.document.document import Document
 from hwprof.report.document.header import DOCUMENT_VERSION
+from hwprof.report.json.codec import decode, encode
 from hwprof.run.directory import atomic
 from hwprof.run.manifest import MANIFEST_FILE
 

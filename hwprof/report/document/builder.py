@@ -1,0 +1,52 @@
+"""Makes the document from a run: its header, and the part of each section."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from hwprof.report import sections
+from hwprof.report.document.document import Document
+from hwprof.report.document.header import describe
+from hwprof.report.document.hottest import Hottest, rank
+from hwprof.report.document.layers import Layers
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.run.directory import RunDirectory
+
+SORT: Final = "time"
+"""By what the hottest layers are sorted unless the user asks for something else."""
+
+
+def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Document:
+    """The report of a run; ``top`` and ``sort`` choose ``hottest`` only, the rest is everything there is.
+
+    Figures come from the pass ``measure`` (where there is none, from the first completed one, and the document says
+    so), operators from ``trace``. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one not measured.
+    """
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+    analysis = RunAnalysis(run)
+    parts: dict[str, Part] = {}
+    absent: dict[str, Unavailable] = {}
+    for section in sections.of_room("document"):
+        found = section.document.build(analysis)
+        if isinstance(found, Unavailable):
+            absent[section.name] = found
+        else:
+            parts[section.name] = found
+    document = Document(
+        **describe(analysis), hottest=Hottest(sort=SORT, top=None, layers=[]), parts=parts, absent=absent
+    )
+    return ranked(document, top, sort)
+
+
+def ranked(document: Document, top: int | None, sort: str) -> Document:
+    """The document with other hottest layers. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one
+    that was not measured."""
+    layers = document.part(Layers)
+    paths = rank(layers.rows, sort, top, document.metrics, document.events) if layers is not None else []
+    return msgspec.structs.replace(document, hottest=Hottest(sort=sort, top=top, layers=paths))

@@ -1,0 +1,71 @@
+"""The document as JSON and back, and the schema that it fulfils: a key for each section of the list."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from hwprof.report import sections
+from hwprof.report.document.document import Document
+from hwprof.report.document.header import Header
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.report.sections import Section
+
+
+def encode(document: Document) -> bytes:
+    """The document as compact JSON: a key for each field of the header, ``absent``, and one for each section."""
+    return msgspec.json.encode(
+        {
+            **{name: getattr(document, name) for name in _header_fields()},
+            "absent": document.absent,
+            **{section.name: document.parts.get(section.name) for section in sections.of_room("document")},
+        }
+    )
+
+
+def decode(data: bytes) -> Document:
+    """The document from JSON; raises ``msgspec.DecodeError`` or ``msgspec.ValidationError``."""
+    found = msgspec.json.decode(data, type=wire(sections.of_room("document")))
+    parts = {section.name: getattr(found, section.name) for section in sections.of_room("document")}
+    return Document(
+        **{name: getattr(found, name) for name in _header_fields()},
+        absent=getattr(found, "absent"),  # noqa: B009 (the type is made of the list)
+        parts={name: part for name, part in parts.items() if part is not None},
+    )
+
+
+@cache
+def wire(every: tuple[Section, ...]) -> type[msgspec.Struct]:
+    """What the JSON looks like, as a type: the header's fields, ``absent``, and a key for each section. No other keys
+    are taken."""
+    header = [
+        (field.name, field.type) if field.required else (field.name, field.type, field.default)
+        for field in msgspec.structs.fields(Header)
+    ]
+    own = [(section.name, section.document.PART | None) for section in every]
+    return msgspec.defstruct(
+        "Document",
+        [*header, ("absent", dict[str, Unavailable]), *own],
+        kw_only=True,
+        forbid_unknown_fields=True,
+        namespace={"__doc__": "The whole report: a header, and a part for each section."},
+    )
+
+
+def json_schema() -> dict[str, Any]:
+    """The JSON schema (2020-12) that documents fulfil."""
+    return schema_of(wire(sections.of_room("document")))
+
+
+def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
+    """The JSON schema of a document or of a part of one."""
+    schema = msgspec.json.schema(kind)
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hwprof report", **schema}
+
+
+def _header_fields() -> tuple[str, ...]:
+    return tuple(field.name for field in msgspec.structs.fields(Header))
