@@ -198,7 +198,7 @@ def test_the_second_iteration_finds_the_simulated_caches_warm(simulated: tuple[R
 
 def test_the_report_says_what_these_figures_are(simulated: tuple[RunDirectory, str]) -> None:
     run, printed = simulated
-    assert "Layers by instructions, pass callgrind: SSE4.1, not this machine's own instruction set" in printed
+    assert "Layers by instructions, pass callgrind, restricted to SSE4.1" in printed
     assert "instrumented: instructions, loads and stores" in printed
     assert "simulated: l1i-misses, l1d-misses and llc-misses" in printed
     assert "Kernels by instructions, pass callgrind" in printed
@@ -236,7 +236,9 @@ def test_an_interruption_keeps_the_layers_done(place: Path) -> None:
     assert done == {str(number) for number in range(len(done))}, "the first ones, each whole"
     amounts = [value for path, value in layers(kept).items() if path in done]
     assert max(amounts) < 1.02 * min(amounts), "all layers are alike, and so are the last and the first"
-    assert "have counts, and nothing has sums" in " ".join(printed.split())
+    assert f"counts of {len(done)} complete layers, no sums" in " ".join(printed.split())
+    (found,) = json.loads(hwprof_here("report", str(kept.path), "--format", "json").stdout)["instrumented"]["passes"]
+    assert found["whole"] is None and {layer["path"] for layer in found["layers"]} >= done
 
 
 def _until(seconds: float) -> Iterator[None]:

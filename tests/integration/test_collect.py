@@ -55,7 +55,7 @@ def test_the_run_holds_everything(collected: tuple[RunDirectory, str]) -> None:
     run, printed = collected
     passes = {record.name: record.status for record in run.manifest.passes}
     assert passes == dict.fromkeys(("measure", "trace", *_stand_in(run)), "completed")
-    for file in ("trace.pftrace", "layers.csv", "layer_types.csv", "stages.csv", "energy.csv"):
+    for file in ("trace.pftrace", "layers.csv", "layer_types.csv", "stages.csv", "series.csv", "document.json"):
         assert (run.path / file).stat().st_size > 0, file
     assert {path.name for path in (run.path / "images").iterdir()} == {"bus.jpg", "zidane.jpg"}
     assert "random" in printed

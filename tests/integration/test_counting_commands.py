@@ -11,7 +11,8 @@ from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.machine import describe
 from hwprof.run.directory import RunDirectory
 from tests.support.command import hwprof
-from tests.support.requirements import missing, require_module
+from tests.support.papi import require_papi
+from tests.support.requirements import require_module
 
 SMALL = ("collect", "--model", "yolov8n", "--imgsz", "64", "--iterations", "2", "--warmup", "1", "--passes", "measure",
          "--no-instrumented")  # fmt: skip
@@ -112,9 +113,7 @@ def test_chosen_events_reach_the_collector(tmp_path: Path) -> None:
 def test_two_counters_count_side_by_side(tmp_path: Path) -> None:
     require_module("torch")
     require_module("ultralytics")
-    doctor = json.loads(hwprof("doctor", "--format", "json", cwd=tmp_path).stdout)
-    if not all(finding["available"] for finding in doctor["findings"] if finding["name"] in ("perf", "papi")):
-        missing("perf and papi that both count")
+    require_papi()
     done = hwprof(*SMALL, "--counters", "perf,papi", "--events", "cpi", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     run = RunDirectory.latest(tmp_path / "results")

@@ -12,9 +12,10 @@ import pytest
 
 from collectors.papi.collector import PapiCollector
 from hwprof.hardware import catalogue, perf_event
+from tests.support.papi import require_papi
 from tests.support.papi_beside_perf import PAGES, ROUNDS, SOFTWARE, side_by_side, table
 from tests.support.reported import fields
-from tests.support.requirements import missing, require_tool
+from tests.support.requirements import require_tool
 
 pytestmark = pytest.mark.alone
 
@@ -30,11 +31,7 @@ def papi_avail() -> str:
 
 @pytest.fixture(scope="module")
 def both(papi_avail: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    available = PapiCollector().availability()
-    if not available.ok and "no default PMU" in str(available.reason):
-        pytest.skip(f"this PAPI is older than this processor: {available.reason}")
-    if not available.ok:
-        missing(f"a PAPI that counts ({available.reason})")
+    require_papi()
     return side_by_side(SOFTWARE, tmp_path_factory.mktemp("both"), HASHING)
 
 
