@@ -94,7 +94,7 @@ def _blame_the_missing_pmu(plan: Plan, selection: Selection, kinds: Sequence[Cor
 
 
 def _holder(collector: str) -> Unavailable:
-    return Unavailable(f"the {collector} has the others in this pass", f"--no-{collector} gives them back")
+    return Unavailable(f"the {collector} has the others in this pass", f"--no-{collector}")
 
 
 def _used_kinds(selection: Selection, machine: Machine) -> list[CoreKind]:

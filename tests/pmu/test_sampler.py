@@ -81,7 +81,7 @@ def test_counters_beside_the_sampler_are_never_multiplexed(found: Results) -> No
     held = len(result["held"][0]["events"]) - 1  # but for cycles, which has the counter of its own
     (note,) = [note for note in result["notes"] if "general counters are free" in note]
     assert note.startswith(f"{6 - held} of 6 general counters are free (the own counter of cycles not)")
-    assert note.endswith("the sampler has the others in this pass (--no-sampler gives them back)")
+    assert note.endswith("the sampler has the others in this pass. Try: --no-sampler")
     assert all(row["running_ns"] == row["enabled_ns"] for row in result["rows"])
     counted = {(row["span"], row["event"]): row["value"] for row in result["rows"] if row["tid"] == result["main"]}
     for span, names in enumerate(result["event_sets"]):

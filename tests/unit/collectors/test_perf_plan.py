@@ -155,7 +155,7 @@ def test_beside_a_sampler_no_set_takes_turns_with_it(monkeypatch: pytest.MonkeyP
     assert found.budgets == {"cpu": Budget(3, frozenset({"cycles", "instructions"}))}
     assert texts(found.notes) == [
         "3 of 4 general counters are free (the own counters of cycles, instructions not), so events are counted in"
-        " smaller sets: the sampler has the others in this pass. Try: --no-sampler gives them back"
+        " smaller sets: the sampler has the others in this pass. Try: --no-sampler"
     ]
 
 
