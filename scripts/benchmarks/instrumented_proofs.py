@@ -59,6 +59,15 @@ def instructions(run: RunDirectory, which: str, domains: Sequence[str] | None = 
     return _by_layer(run, which, counts)
 
 
+def in_mkl(run: RunDirectory) -> set[str]:
+    """The leaf layers with products by MKL. How it splits a product over threads changes from run to run on some
+    processors, and with it how much it rounds up to whole tiles: its counts follow from no shape."""
+    kernels = run.scan("kernels").filter((pl.col("pass") == INSTRUMENTED) & pl.col("name").str.starts_with("mkl_"))
+    counts = run.scan("kernel_counts").filter((pl.col("pass") == INSTRUMENTED) & pl.col("event").str.contains("flops"))
+    used = counts.join(kernels.select("kernel"), on="kernel", how="semi").filter(pl.col("value") > 0)
+    return _by_layer(run, INSTRUMENTED, used).keys() - {"inference"}
+
+
 def _by_layer(run: RunDirectory, which: str, counts: pl.LazyFrame) -> dict[str, int]:
     leaves = run.scan("layers").filter("leaf").select("path")
     spans = run.scan("spans").filter(pl.col("pass") == which).select("span", "path", "kind")
