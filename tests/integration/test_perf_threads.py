@@ -60,7 +60,7 @@ THOUSANDS = """
         "in_a_layer": rows.filter(span=1)["tid"].n_unique(),
         "full_s": statistics.median(whole),
         "leaf_s": statistics.median(leaf),
-        "notes": texts(collected.notes),
+        "notes": [str(note) for note in collected.notes],
     }}))
 """
 
