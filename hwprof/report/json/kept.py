@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 FILE: Final = "document.json"
 
 PACKAGE: Final = Path(__file__).parents[2]
-MAKERS: Final = ("analysis", "hardware", "report", "report/document", "run")
+MAKERS: Final = ("", "analysis", "hardware", "hardware/events", "report", "report/document", "report/json", "run")
 """The folders of hwprof whose files the document follows from."""
 
 
