@@ -27,7 +27,10 @@ if TYPE_CHECKING:
 FILE: Final = "document.json"
 
 PACKAGE: Final = Path(__file__).parents[2]
-MAKERS: Final = ("", "analysis", "hardware", "hardware/events", "report", "report/document", "report/json", "run")
+MAKERS: Final = (
+    *("", "analysis", "hardware", "hardware/events", "hardware/names", "run"),
+    *("report", "report/document", "report/json"),
+)
 """The folders of hwprof whose files the document follows from."""
 
 

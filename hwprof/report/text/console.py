@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import IO, Any
 
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.segment import Segment
 from rich.text import Text
 
 
 class TrimmedConsole(Console):
-    """Prints lines without blanks at their ends, to which tables and paddings are filled up."""
+    """Prints lines without blanks at their ends, to which tables and paddings are filled up; what would move the
+    terminal's cursor or colour it, which names from outside may hold, stands as a question mark."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """As a console does it, of printable characters and line ends alone."""
+        for segment in super().render(renderable, options):
+            if segment.control or segment.text.isprintable():
+                yield segment
+            else:
+                clean = "".join(one if one.isprintable() or one == "\n" else "?" for one in segment.text)
+                yield Segment(clean, segment.style)
 
     def print(self, *objects: Any, **options: Any) -> None:
         """As a console does it; tables and the like line by line."""

@@ -14,6 +14,7 @@ from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.perf_event import Attributes, Packable
 from hwprof.hardware.perf_event_attr import PUBLISHED_SIZES, Flag, pack
 from hwprof.hardware.perf_sampling import SamplingAttributes
+from tests.support.requirements import missing
 
 CPU_CLOCK = (perf_event.TYPE_SOFTWARE, perf_sampling.CONFIG_CPU_CLOCK)
 
@@ -61,11 +62,11 @@ def test_what_is_sampled_stands_where_the_kernel_looks_for_it() -> None:
 
 
 def opened(attributes: Packable) -> int:
-    """A descriptor on this thread; skips where the kernel lets this user open nothing."""
+    """A descriptor on this thread; where the kernel lets this user open nothing, that is missing."""
     try:
         os.close(perf_event.open_event(Attributes(*CPU_CLOCK, exclude_kernel=True)))
     except OSError as error:
-        pytest.skip(f"perf_event_open is not allowed here: {error}")
+        missing(f"perf_event_open ({error})")
     return perf_event.open_event(attributes)
 
 
