@@ -11,8 +11,8 @@ from collectors.instrumented.cache_model import CacheModel, wanted
 from collectors.instrumented.detail import FridaDetail
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
 from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, OwnPass, PassContext
-from hwprof.collector.declaration import MEASURE
 from hwprof.errors import HwprofError
+from hwprof.run.passes import MEASURE
 
 if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and frida
     import polars as pl

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from hwprof.collector.declaration import TRACE, Declaration, Place
+from hwprof.collector.declaration import Declaration, Place
+from hwprof.run.passes import TRACE
 from hwprof.run.roles import Role
 
 DECLARATION = Declaration(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 import polars as pl
 
@@ -18,13 +18,11 @@ from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import Figures
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
+from hwprof.run.passes import MEASURE, TRACE
 from hwprof.run.schema import empty
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.sampled_pass import SampledPass
-
-MEASURE: Final = "measure"
-TRACE: Final = "trace"
 
 
 @dataclass(frozen=True)

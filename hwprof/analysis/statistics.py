@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from hwprof.analysis.intervals import NORMAL_95
+from hwprof.analysis.intervals import wilson_score
 
 SUMMARY = ("median", "mad", "mean", "std", "min", "max")
 
@@ -29,10 +29,6 @@ def summary(column: str, prefix: str, suffix: str = "") -> list[pl.Expr]:
 
 
 def wilson(share: pl.Expr, trials: pl.Expr) -> tuple[pl.Expr, pl.Expr]:
-    """The 95% Wilson score interval (lower, upper) of a share that ``trials`` independent draws gave: it stays within 0
-    and 1, and holds for few draws and for shares of 0 too. Source: E. B. Wilson, JASA 22 (1927)."""
-    squared = NORMAL_95**2
-    centre = (share + squared / (2 * trials)) / (1 + squared / trials)
-    spread = NORMAL_95 / (1 + squared / trials) * (share * (1 - share) / trials + squared / (4 * trials**2)).sqrt()
-    # a share of 0 or 1 is its interval's end, which rounding may put beside it
-    return pl.min_horizontal(centre - spread, share).clip(0, 1), pl.max_horizontal(centre + spread, share).clip(0, 1)
+    """``intervals.wilson`` of columns: the 95% interval (lower, upper) of shares of so many draws."""
+    low, high = wilson_score(share, trials)
+    return pl.min_horizontal(low, share).clip(0, 1), pl.max_horizontal(high, share).clip(0, 1)

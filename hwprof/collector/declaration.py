@@ -1,7 +1,7 @@
 """What is known of a collector before any of its code is imported: what it measures, where it sits, its options.
 
 The entry points of the group ``hwprof.collectors`` lead to declarations. The command line reads all of them for its
-help, so a module with a declaration imports nothing but this one.
+help, so a module with a declaration imports nothing but this one, and the names of passes and roles.
 """
 
 from __future__ import annotations
@@ -9,14 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any, Final
+from typing import Any
 
+from hwprof.run.passes import SHARED_PASSES
 from hwprof.run.roles import Role
-
-MEASURE: Final = "measure"
-TRACE: Final = "trace"
-SHARED_PASSES: Final = (MEASURE, TRACE)
-"""The passes that collectors share, in order: ``measure`` for the figures, ``trace`` for their reasons."""
 
 
 class Place(Enum):

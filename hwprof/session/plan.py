@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import msgspec
 
-from hwprof.collector.declaration import MEASURE, TRACE
 from hwprof.run.manifest import CollectorRecord, IterationRecord
 from hwprof.run.notes import Note, NoteKind
+from hwprof.run.passes import MEASURE, TRACE
 from hwprof.run.roles import Role
 
 COUNTED_SHARE: Final = 10

@@ -9,10 +9,11 @@ from typing import Any, Final
 import msgspec
 
 from hwprof.collector.contract import OwnPass
-from hwprof.collector.declaration import MEASURE, SHARED_PASSES, Place
+from hwprof.collector.declaration import Place
 from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
 from hwprof.run.manifest import CollectorRecord
+from hwprof.run.passes import MEASURE, SHARED_PASSES
 from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, CollectorPlan, PassPlan
 from hwprof.unavailable import Unavailable

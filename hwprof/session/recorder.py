@@ -54,6 +54,7 @@ class SpanRecorder:
     def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
         self._clock = clock
         self._counters: list[Collector] = []
+        self._read_fully = _together([])
         self._edge_ns: list[int] = []  # when the workers were read: at a gap that is the edge before
         self._last_full_ns = 0
         self._iteration = -1
@@ -68,15 +69,12 @@ class SpanRecorder:
     def count_with(self, counters: Sequence[Collector]) -> None:
         """From now on these counters are read at edges: before the first use of ``counted``."""
         self._counters = list(counters)
+        self._read_fully = _together([counter.full_reader() for counter in counters])
 
     def _full_edge(self) -> int:
         if not self._counters:
             return NO_EDGE
-        for counter in self._counters:
-            counter.full_reader()()
-        return self._next_edge()
-
-    def _next_edge(self) -> int:
+        self._read_fully()
         self._last_full_ns = self._clock()
         self._edge_ns.append(self._last_full_ns)
         return len(self._edge_ns) - 1

@@ -10,9 +10,9 @@ import polars as pl
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
+from hwprof.run.passes import MEASURE
 from hwprof.trace.tracks import KERNEL, TITLES, named
 
-MEASURE: Final = "measure"
 _PINNED: Final = (r"stages", r"layers", r"CPUs busy", r"instructions/s", r"power/\S+")
 
 THREADS: Final = 4

@@ -188,7 +188,7 @@ def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
 def notes(analysis: RunAnalysis) -> list[str]:
     """What a reader must know to read the figures rightly."""
     from hwprof.analysis.missing import unavailable_events
-    from hwprof.analysis.run_analysis import MEASURE
+    from hwprof.run.passes import MEASURE
 
     run, measured = analysis.run, analysis.main
     attribution = analysis.measured.attribution if analysis.measured is not None else None
