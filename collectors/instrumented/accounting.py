@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
+from functools import lru_cache
+from itertools import pairwise
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +16,10 @@ from collectors.instrumented.memory import Entries
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kernels import Kernel
 from hwprof.collector.contract import CountedSpan
+
+PART: Final = 1 << 17
+"""How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
+has already; of a whole log (millions) most of the time would go into getting new pages."""
 
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which entries have something of it (their places, rising), and how much."""
@@ -103,17 +109,25 @@ def merged(kernels: Sequence[Kernel]) -> tuple[Integers, list[Kernel]]:
 
 def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
     """``kernel_of``: for each of ``starts_of`` the number of its kernel."""
-    facts = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)]).T
+    of_blocks = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
+    facts = of_blocks.T.astype(np.int64)
     block = _numbers(log, log.entries)
     executions = log.entries["executions"].astype(np.int64)
+
+    some = np.packbits(facts != 0, axis=0)  # a block has few of the facts: a bit for each
 
     def in_order(order: Integers) -> Amounts:
         blocks, times = block[order], executions[order]
 
+        @lru_cache(maxsize=1)
+        def eight(byte: int) -> npt.NDArray[np.uint8]:
+            return np.take(
+                some[byte], blocks
+            )  # eight facts, asked for one after the other
+
         def amounts(fact: int) -> tuple[Integers, Integers]:
-            each = facts[fact].astype(np.int64)
-            places = np.flatnonzero((each != 0)[blocks])  # a block has few of the facts
-            return places, times[places] * each[blocks[places]]
+            places = np.flatnonzero((eight(fact // 8) & (128 >> fact % 8)) != 0)
+            return places, times[places] * facts[fact][blocks[places]]
 
         return amounts
 
@@ -133,27 +147,53 @@ def sum_entries(
     order that it is given; asked for one fact at a time, because all together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
-    thread, kernel = thread_of[entries["context"]], kernel_of[_numbers(log, entries)]
-    key = (interval * len(tids) + thread) * len(kernels) + kernel
-    order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
-    begins = np.flatnonzero(np.diff(key[order], prepend=-1))
-    row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
-    summed = np.zeros((len(begins), facts), dtype=np.int64)
-    amounts = in_order(order)
+    columns: list[list[Integers]] = [[], [], [], []]
+    for part in _parts(interval):
+        thread = thread_of[entries["context"][part]]
+        kernel = kernel_of[_numbers(log, entries[part])]
+        key = (interval[part] * len(tids) + thread) * len(kernels) + kernel
+        order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
+        begins = _begins(key[order])
+        row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
+        rows = order[begins]
+        sums = _sum_facts(row_of, len(begins), facts, in_order(order + part.start))
+        for column, values in zip(columns, (interval[part][rows], thread[rows], kernel[rows], sums), strict=True):
+            column.append(values)
+    intervals, threads, numbers, summed = (np.concatenate(column) for column in columns)
+    return Sums(intervals, threads, numbers, summed, log.edges, tids, tuple(kernels))
+
+
+def _parts(interval: Integers) -> list[slice]:
+    """Of a log (rising intervals), about ``PART`` entries each, none of which divides an interval; at least one."""
+    cuts = [0]
+    while cuts[-1] < len(interval):
+        last = interval[cuts[-1] : cuts[-1] + PART][-1]
+        cuts.append(int(np.searchsorted(interval, last, side="right")))
+    return [slice(*cut) for cut in pairwise(cuts)] or [slice(0, 0)]
+
+
+def _sum_facts(row_of: Integers, rows: int, facts: int, amounts: Amounts) -> Integers:
+    """Shape (rows, facts). ``row_of``: of each entry, rising."""
+    summed = np.zeros((rows, facts), dtype=np.int64)
     for fact in range(facts):
         places, values = amounts(fact)
-        rows, sums = _sum_runs(row_of[places], values)
-        summed[rows, fact] = sums
-    rows = order[begins]
-    return Sums(interval[rows], thread[rows], kernel[rows], summed, log.edges, tids, tuple(kernels))
+        having, sums = _sum_runs(row_of[places], values)
+        summed[having, fact] = sums
+    return summed
 
 
 def _sum_runs(keys: Integers, values: Integers) -> tuple[Integers, Integers]:
     """Of values (one or more for each key) whose keys are sorted: the keys, and their sums."""
-    begins = np.flatnonzero(np.diff(keys, prepend=-1))
+    begins = _begins(keys)
     if not len(begins):
         return keys, values
     return keys[begins], np.add.reduceat(values, begins, axis=0, dtype=np.int64)
+
+
+def _begins(keys: Integers) -> Integers:
+    """Where in sorted keys another one begins."""
+    changes: Integers = np.flatnonzero(keys[1:] != keys[:-1]) + 1
+    return np.concatenate([np.zeros(min(len(keys), 1), dtype=np.int64), changes])
 
 
 def _numbers(log: Log, entries: Entries) -> Integers:

@@ -106,7 +106,7 @@ class InstrumentedCollector(Collector):
         if geometry is not None:
             self._caches = CacheModel(geometry, engine)
         self._uninstrumented = UninstrumentedThreads(thread_ids() - before)
-        loops()  # read while it costs nothing
+        loops(), self._infos()  # read while it costs nothing
         engine.instrument()
         try:
             self._self_test = self_test(engine)

@@ -195,23 +195,20 @@ def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], b
 
 
 def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | None]:
-    """The files made from the tables: the trace and the CSV tables. What the trace holds is returned, and a failure:
-    the report can be shown all the same."""
+    """The files made from the tables: the trace, the document and the CSV tables. What the trace holds is returned, and
+    a failure: the report can be shown all the same."""
     from polars.exceptions import PolarsError
 
-    from hwprof.report.csv.files import write_csv_files
-    from hwprof.report.document.builder import build
-    from hwprof.report.json.kept import keep
+    from hwprof.report.files import written_beside
     from hwprof.trace.writer import write_trace
 
-    bars.phase("", "writing trace.pftrace", None)
     contents = ""
     try:
-        contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
-        bars.phase("", "writing tables", None)
-        document = build(run)
-        write_csv_files(run, document)
-        keep(run, document)
+        with written_beside(run) as wait_for_files:
+            bars.phase("", "writing trace.pftrace", None)
+            contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
+            bars.phase("", "writing tables", None)
+            wait_for_files()
     except (HwprofError, OSError, PolarsError) as error:
         if is_full_disk(error):
             return contents, FullDiskError(str(run.path))

@@ -131,6 +131,8 @@ class _Worker:
 
     def _measure(self) -> None:
         self._reporter.send(PhaseBegins(Phase.STARTING))
+        gc.collect()
+        gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
         self._collectors.start(self._order, self._step)
         self._need_its_collector()
         counters = self._collectors.counters()
@@ -139,8 +141,7 @@ class _Worker:
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
         planned = schedule(warmup, self._plan.iterations, sets, alternate=self._plan.alternate)[warmup:]
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
-        gc.collect()
-        gc.freeze()  # a collection that walks the model's objects in one iteration of ten would look like a slow layer
+        gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns = time.monotonic_ns(), machine.stolen_ns()
         try:
