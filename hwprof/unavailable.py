@@ -23,4 +23,7 @@ class Unavailable:
 
 def explain(reason: str, remedy: str | None) -> str:
     """``REASON. Try: REMEDY``; the reason alone where no remedy is known."""
-    return f"{reason}. Try: {remedy}" if remedy else reason
+    if not remedy:
+        return reason
+    stop = "" if reason.endswith(("?", ".")) else "."
+    return f"{reason}{stop} Try: {remedy}"

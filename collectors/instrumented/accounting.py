@@ -121,9 +121,7 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
 
         @lru_cache(maxsize=1)
         def eight(byte: int) -> npt.NDArray[np.uint8]:
-            return np.take(
-                some[byte], blocks
-            )  # eight facts, asked for one after the other
+            return np.take(some[byte], blocks)  # eight facts, asked for one after the other
 
         def amounts(fact: int) -> tuple[Integers, Integers]:
             places = np.flatnonzero((eight(fact // 8) & (128 >> fact % 8)) != 0)

@@ -43,7 +43,9 @@ def write_files(run: RunDirectory) -> None:
     except (OSError, PolarsError) as error:
         if is_full_disk(error):
             raise FullDiskError(str(run.path)) from error
-        raise HwprofError(f"cannot write to {run.path}: {error}") from error
+        if isinstance(error, OSError):
+            raise HwprofError(f"cannot write to {run.path}: {error}") from error
+        raise HwprofError(f"the tables in {run.path} cannot be read: {error}") from error
 
 
 @contextmanager

@@ -26,6 +26,7 @@ class Phase(Enum):
     STARTING = "starting collectors"
     MEASURING = "measuring"
     COLLECTING = "collecting results"
+    ADDING_UP = "adding up"
     DESCRIBING = "describing layers"
     READING = "reading what was counted"
     HALTING = "keeping the layers done; Ctrl-C again: not even these"

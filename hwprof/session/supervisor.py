@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
-import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -23,16 +20,16 @@ from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import failure
 from hwprof.session.launcher import Launching
-from hwprof.session.messages import Built, Failed, Finished, Inbox, Message, Order, Phase, PhaseBegins, Step
+from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.results import PassResults
+from hwprof.session.worker_process import WorkerProcess
 from hwprof.workload.spec import WorkloadSpec
 
-KILL_AFTER_S: Final = 3.0
 LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
-PREDICTED: Final = frozenset(Phase) - {Phase.READING, Phase.HALTING, Phase.KEEPING}
+PREDICTED: Final = frozenset(Phase) - {Phase.ADDING_UP, Phase.READING, Phase.HALTING, Phase.KEEPING}
 """The phases in which the user is told how long the pass takes."""
 
 PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
@@ -68,14 +65,22 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
     """
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
-        for number, plan in enumerate(plans):
-            try:
-                with _recorded(run, plan) as record:
-                    _Pass(run, workload, plan, record, progress, weights.fileno(), first=number == 0).carry_out()
-            except PassError as error:
-                if not plan.may_fail:
-                    raise
-                failure = failure or (error if plan.asked else None)
+        passes = [
+            _Pass(run, workload, plan, progress, weights.fileno(), first=number == 0)
+            for number, plan in enumerate(plans)
+        ]
+        try:
+            for done, following in zip_longest(passes, passes[1:]):
+                try:
+                    with _recorded(run, done.plan) as record:
+                        done.carry_out(record, following.prepare if following is not None else None)
+                except PassError as error:
+                    if not done.plan.may_fail:
+                        raise
+                    failure = failure or (error if done.plan.asked else None)
+        finally:
+            for one in passes:
+                one.end()
     if failure is not None:
         raise failure
 
@@ -119,22 +124,20 @@ def _cannot_write(run: RunDirectory, error: Exception) -> PassError:
 
 
 class _Pass:
-    """One pass while it is carried out."""
+    """One pass, from the start of its worker until its rows are kept."""
 
     def __init__(
         self,
         run: RunDirectory,
         workload: WorkloadSpec,
         plan: PassPlan,
-        record: PassRecord,
         progress: Progress,
         weights_descriptor: int,
         *,
         first: bool,
     ) -> None:
+        self.plan = plan
         self._run = run
-        self._plan = plan
-        self._record = record
         self._progress = progress
         self._folder = run.path / "raw" / plan.name
         images = run.path / "images"
@@ -149,63 +152,78 @@ class _Pass:
             weights_descriptor=weights_descriptor if plan.warmup else None,
         )
         self._inherited = (weights_descriptor,) if plan.warmup else ()
+        self._started: tuple[WorkerProcess, Launching] | None = None
         self._external: ExternalCollectors | None = None
+        self._when_measured: Callable[[], None] | None = None
         self._finished: Finished | None = None
         self._halting = False
-        self._predicted = prediction(run, plan)
+        self._predicted = ""
 
-    def carry_out(self) -> None:
-        self._folder.mkdir(parents=True, exist_ok=True)
-        if self._order.save_to:
-            Path(self._order.save_to).mkdir(exist_ok=True)
-        order_file = self._folder / ORDER_FILE
-        self._order.write(order_file)
-        launching = Launching(self._plan, self._folder)
-        read_end, write_end = os.pipe()
-        worker_command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(write_end)]
-        with (self._folder / LOG_FILE).open("wb") as log:
-            worker = subprocess.Popen(
-                [*launching.command(), *worker_command],
-                env=os.environ | self._plan.environment,
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                pass_fds=(write_end, *self._inherited),
-                start_new_session=True,  # Ctrl-C is the supervisor's to handle
+    def prepare(self) -> None:
+        """Starts the worker before its turn, if that is possible: with ``carry_out`` it will be all the quicker."""
+        with suppress(OSError, HwprofError):  # in its turn it fails again, and is recorded
+            self._start()
+
+    def end(self) -> None:
+        """Ends the worker, if there is one still."""
+        if self._started is not None:
+            self._started[0].end()
+
+    def _start(self) -> tuple[WorkerProcess, Launching]:
+        """Raises ``OSError`` and ``HwprofError``."""
+        if self._started is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if self._order.save_to:
+                Path(self._order.save_to).mkdir(exist_ok=True)
+            self._order.write(self._folder / ORDER_FILE)
+            launching = Launching(self.plan, self._folder)
+            worker = WorkerProcess(
+                self._folder / ORDER_FILE,
+                self._folder / LOG_FILE,
+                launcher=launching.command(),
+                environment=self.plan.environment,
+                inherited=self._inherited,
             )
-        os.close(write_end)
-        self._external = external = ExternalCollectors(self._plan, self._folder, worker.pid)
+            self._started = (worker, launching)
+        return self._started
+
+    def carry_out(self, record: PassRecord, when_measured: Callable[[], None] | None) -> None:
+        """All of it. ``when_measured`` is called when nothing is measured any more and only files are written."""
+        self._predicted = prediction(self._run, self.plan)
+        self._when_measured = when_measured
+        worker, launching = self._start()
+        self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
+        worker.go_on()
         try:
-            self._listen(Inbox(read_end), worker)
+            self._listen(worker)
             status = worker.wait()
         finally:
-            os.close(read_end)
-            _end_process(worker)
+            worker.end()
             collected = external.stop()
         if self._finished is None:
             raise KeyboardInterrupt if self._halting else self._died(status)
-        if self._plan.launcher:
+        if self.plan.launcher:
             self._begin(Phase.READING)
         collected += launching.collect_results(worker.pid, self._finished.record.collectors)
-        self._keep(self._finished, collected, [*external.records, *launching.records])
+        self._keep(record, self._finished, collected, [*external.records, *launching.records])
         if self._halting:
-            self._record.kept = True
-            self._record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
+            record.kept = True
+            record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
             raise KeyboardInterrupt
 
-    def _listen(self, inbox: Inbox, worker: subprocess.Popen[bytes]) -> None:
+    def _listen(self, worker: WorkerProcess) -> None:
         """Hears the worker to its end. The first Ctrl-C tells that of a slow pass to come to one, with the layers done
         so far; the second one ends it."""
         while True:
             try:
-                while (message := inbox.next()) is not None:
+                while (message := worker.inbox.next()) is not None:
                     self._hear(message)
                 return
             except KeyboardInterrupt:
-                if not self._plan.slow or self._halting:
+                if not self.plan.slow or self._halting:
                     raise
                 self._halting = True
-                worker.send_signal(signal.SIGINT)
+                worker.interrupt()
                 self._begin(Phase.HALTING)
 
     def _hear(self, message: Message) -> None:
@@ -213,6 +231,8 @@ class _Pass:
             self._external.hear(message)
         if isinstance(message, PhaseBegins):
             self._begin(message.phase, message.total)
+            if message.phase is Phase.ADDING_UP and self._when_measured is not None and not self._halting:
+                self._when_measured()
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):
@@ -227,7 +247,7 @@ class _Pass:
 
     def _begin(self, phase: Phase, total: int | None = None) -> None:
         predicted = self._predicted if phase in PREDICTED else ""
-        self._progress.phase(self._plan.name, f"{phase.value}{predicted}", total)
+        self._progress.phase(self.plan.name, f"{phase.value}{predicted}", total)
 
     def _refuse(self, message: Failed) -> None:
         if message.trace is not None:
@@ -245,10 +265,11 @@ class _Pass:
             if -status == signal.SIGKILL:
                 how += ", as the kernel does when memory runs out"
         log = self._folder / LOG_FILE
-        return PassError(f"the worker of pass {self._plan.name} ended {how}", f"see {log}", 1, foreseen=False)
+        return PassError(f"the worker of pass {self.plan.name} ended {how}", f"see {log}", 1, foreseen=False)
 
     def _keep(
         self,
+        record: PassRecord,
         finished: Finished,
         collected: Sequence[tuple[CollectorPlan, Collected]],
         failed: Sequence[CollectorRecord],
@@ -273,21 +294,7 @@ class _Pass:
             part.unlink()
         for name in msgspec.structs.fields(PassRecord):
             if name.name not in ("name", "status", "reason", *PLANNED):
-                setattr(self._record, name.name, getattr(finished.record, name.name))
-        self._record.collectors += [*failed, *self._plan.left_out]
+                setattr(record, name.name, getattr(finished.record, name.name))
+        record.collectors += [*failed, *self.plan.left_out]
         if self._run.manifest.workload is not None and finished.results:
             self._run.manifest.workload.results = finished.results
-
-
-def _end_process(worker: subprocess.Popen[bytes]) -> None:
-    """Ends the worker and whatever it started, kindly at first."""
-    for how in (signal.SIGTERM, signal.SIGKILL):
-        if worker.poll() is not None:
-            return
-        try:
-            os.killpg(worker.pid, how)
-        except ProcessLookupError:
-            return
-        deadline = time.monotonic() + KILL_AFTER_S
-        while worker.poll() is None and time.monotonic() < deadline:
-            time.sleep(0.02)

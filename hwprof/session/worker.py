@@ -1,7 +1,8 @@
-"""The child: one pass in a fresh process. ``python -m hwprof.session.worker ORDER.json FD``.
+"""The child: one pass in a fresh process. ``python -m hwprof.session.worker ORDER.json TELLS WAITS``.
 
 It does the workload under the in-process collectors, writes the pass's tables as Parquet into the pass's folder, and
-tells the supervisor about its progress on the file descriptor.
+tells the supervisor about its progress on the first file descriptor. When it has imported what it needs, it waits for a
+byte on the second: until then the pass before may still be busy.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main(arguments: Sequence[str]) -> int:
     reporter = Reporter(int(arguments[1]))
     PERF_MAP.unlink(missing_ok=True)
     try:
-        _Worker(Order.read(Path(arguments[0])), reporter).carry_out()
+        _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2])).carry_out()
     except BrokenPipeError:
         return 1
     except HwprofError as error:
@@ -83,8 +84,10 @@ class _Worker:
     """One pass while it is carried out. Tables are made when measuring is over: until then the process holds torch, the
     workload, the in-process collectors and the recorder, and no thread that is not theirs."""
 
-    def __init__(self, order: Order, reporter: Reporter) -> None:
+    def __init__(self, order: Order, reporter: Reporter, turn: int) -> None:
+        """``turn``: a file descriptor that has a byte when it is this worker's turn."""
         self._order = order
+        self._turn = turn
         self._plan = order.plan
         self._reporter = reporter
         self._recorder = SpanRecorder()
@@ -117,6 +120,7 @@ class _Worker:
             from hwprof.workload.shared_weights import SharedWeights
 
             factory.start_torch(self._order.workload.threads)
+        self._wait_for_turn()
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
             descriptor = self._order.weights_descriptor
@@ -128,6 +132,12 @@ class _Worker:
                 shared.confirm(self._record.fingerprint["weights"])
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
+
+    def _wait_for_turn(self) -> None:
+        """Raises ``BrokenPipeError`` when nobody is left who could say so."""
+        if not os.read(self._turn, 1):
+            raise BrokenPipeError
+        os.close(self._turn)
 
     def _measure(self) -> None:
         self._reporter.send(PhaseBegins(Phase.STARTING))
@@ -203,6 +213,7 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.COLLECTING))
         collected = self._collectors.stop(self._iterate_once_more)
         self._watch.remove()
+        self._reporter.send(PhaseBegins(Phase.ADDING_UP))
         from hwprof.run.directory import write_table
         from hwprof.session.pass_tables import gather
 

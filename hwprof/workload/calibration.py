@@ -37,7 +37,7 @@ def calibrate(detector: Detector, batches: Sequence[torch.Tensor], conf: float) 
     inputs = [_large_enough(image, detector.stride) for batch in batches for image in torch.split(batch, 1)][
         :MOST_IMAGES
     ]
-    calibrate_batch_norm(detector.module, inputs)
+    calibrate_batch_norm(detector.module, [_half_size(image, detector.stride) for image in inputs])
     branches = _scoring_convolutions(detector)
     seen = _inputs_of([convolution for branch in branches for convolution in branch], detector.module, inputs)
     threshold = min(max(conf, 0.001), 0.999)
@@ -74,6 +74,12 @@ def _large_enough(batch: torch.Tensor, stride: int) -> torch.Tensor:
     if smallest >= 2 * stride:
         return batch
     return functional.interpolate(batch, scale_factor=math.ceil(2 * stride / smallest), mode="nearest")
+
+
+def _half_size(image: torch.Tensor, stride: int) -> torch.Tensor:
+    """Every other pixel, so far as the model can take it: statistics are much the same for a quarter of the work."""
+    sides = [max(2 * stride, stride * round(side / (2 * stride))) for side in image.shape[-2:]]
+    return functional.interpolate(image, size=sides, mode="nearest")
 
 
 def _scoring_convolutions(detector: Detector) -> list[list[nn.Conv2d]]:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -36,3 +38,19 @@ def test_operators_lie_where_they_ran(tmp_path: Path) -> None:
     assert products.height == len(brackets)
     for (low, high), begin, end in zip(brackets, products["begin_ns"], products["end_ns"], strict=True):
         assert low - slack <= begin <= end <= high + slack
+
+
+def test_recording_imports_no_compiler(tmp_path: Path) -> None:
+    """torch.profiler's own class would: seconds, and hundreds of modules in the process that is measured."""
+    require_module("torch")
+    code = (
+        "import os, pathlib, sys\n"
+        "from collectors.torch_profiler.collector import TorchProfilerCollector\n"
+        "from hwprof.collector.contract import PassContext\n"
+        "collector = TorchProfilerCollector()\n"
+        f"collector.start(PassContext('trace', os.getpid(), os.getpid(), pathlib.Path({str(tmp_path)!r}), {{}}))\n"
+        "collector.stop()\n"
+        "print(sorted({'torch._dynamo', 'torch._inductor', 'sympy'} & set(sys.modules)))\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "[]"

@@ -6,6 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collectors.instrumented import accounting
 from collectors.instrumented.accounting import Counted, Sums, add_up, count, count_kernels, merged, starts_of
 from collectors.instrumented.events import Event
 from collectors.instrumented.facts import Fact
@@ -146,3 +147,25 @@ def test_what_telling_progress_takes_is_in_nobodys_counts() -> None:
     quiet = sums(made).without([2])
     assert count(quiet, spans, edges, [INSTRUCTIONS], MAIN).value.tolist() == [30, 3000, 3030]
     assert count_kernels(quiet, spans, edges, [INSTRUCTIONS]).value.tolist() == [30, 3000, 3030]
+
+
+@given(
+    entries=st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1), st.integers(0, 9)), max_size=40),
+    edges=st.integers(1, 8),
+    part=st.integers(1, 50),
+)
+def test_a_log_comes_to_the_same_in_parts_of_any_size(
+    entries: list[tuple[int, int, int]], edges: int, part: int
+) -> None:
+    ends = [len(entries) * (edge + 1) // edges for edge in range(edges)]
+    made, whole = log([7, 8], entries, ends), accounting.PART
+    together = sums(made)
+    accounting.PART = part  # type: ignore[misc]
+    try:
+        in_parts = sums(made)
+    finally:
+        accounting.PART = whole  # type: ignore[misc]
+    for name in ("interval", "thread", "kernel", "facts"):
+        assert getattr(in_parts, name).tolist() == getattr(together, name).tolist(), name
+    instructions = sum((3, 2)[block] * times for _, block, times in entries)
+    assert together.facts[:, Fact.INSTRUCTIONS].sum() == instructions

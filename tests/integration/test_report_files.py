@@ -1,0 +1,42 @@
+"""The report's files, made by a process beside the one that asks for them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hwprof.errors import HwprofError
+from hwprof.report.files import write_files, written_beside
+from hwprof.report.json.kept import load
+from tests.support.synthetic_run import build
+
+
+def test_they_are_the_same_as_without_a_process(tmp_path: Path) -> None:
+    here, beside = build(tmp_path / "here", iterations=4), build(tmp_path / "beside", iterations=4)
+    write_files(here)
+    with written_beside(beside) as wait:
+        wait()
+    files = sorted(file.name for file in here.path.glob("*.csv"))
+    assert "layers.csv" in files
+    for name in files:
+        assert (beside.path / name).read_bytes() == (here.path / name).read_bytes(), name
+    kept = load(beside)
+    assert kept is not None
+    assert kept.parts == load(here).parts  # type: ignore[union-attr]
+
+
+def test_its_failure_is_this_process_s_in_one_line(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    (run.path / "spans.parquet").write_bytes(b"PAR1 and nothing more")
+    with pytest.raises(HwprofError) as caught, written_beside(run) as wait:
+        wait()
+    assert "\n" not in str(caught.value)
+    assert f"the tables in {run.path} cannot be read" in str(caught.value)
+
+
+def test_nothing_is_left_running_when_the_other_work_fails(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    with pytest.raises(KeyError), written_beside(run):
+        raise KeyError("the trace")
+    assert load(run) is None
