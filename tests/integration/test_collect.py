@@ -16,11 +16,15 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace.kernel_slices import IDLE
 from tests.support import synthetic_run, synthetic_samples
+from tests.support.bounds import TICK_S
 from tests.support.command import hwprof, start_hwprof
 from tests.support.perfetto import load
 from tests.support.requirements import missing, require_module, require_tool
 
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1", "--no-instrumented")
+EDGE_NS = 1e9 * TICK_S + 500_000
+"""By how much the kernel's account of the process and what perf counts may differ at an edge: a thread that runs
+elsewhere is charged up to a tick later, and threads are read one after the other."""
 FACTORY = """
 import torch
 def small():
@@ -95,15 +99,18 @@ def test_layers_and_unattributed_add_up_to_the_process(tmp_path: Path) -> None:
     whole = counts.join(iterations, on="span").group_by("event").agg(pl.col("value").sum())
     by_event = dict(whole.iter_rows())
     stolen_ns = run.manifest.passes[0].stolen_ns or 0
-    tolerance_ns = 0.01 * by_event["process-cpu-time"]
+    # at both edges of every iteration
+    tolerance_ns = iterations.height * 2 * EDGE_NS
+    assert tolerance_ns < 0.2 * by_event["process-cpu-time"], "then nothing would be shown"
     assert by_event["task-clock"] >= by_event["process-cpu-time"] - tolerance_ns
     assert by_event["task-clock"] <= by_event["process-cpu-time"] + tolerance_ns + stolen_ns
     parts = json.loads(done.stdout)["cpu_time"]
     assert parts["layers"] + parts["rest_of_inference"] + parts["rest_of_iteration"] == pytest.approx(
         parts["accounted_for"]
     )
-    stolen_share = stolen_ns / (parts["iterations"] * parts["process_cpu_time_ns"])
-    assert 0.98 <= parts["accounted_for"] <= 1.02 + stolen_share  # of two iterations
+    process_ns = parts["iterations"] * parts["process_cpu_time_ns"]
+    off_share = parts["iterations"] * 2 * EDGE_NS / process_ns
+    assert 1 - off_share <= parts["accounted_for"] <= 1 + off_share + stolen_ns / process_ns
     assert parts["layers"] > 0.5
 
 

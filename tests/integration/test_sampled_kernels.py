@@ -15,15 +15,26 @@ from hwprof.analysis.sampled_kernels import kernel_table, kernels_by_layer, laye
 from hwprof.analysis.samples import attribute_samples, coverage
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import empty
+from tests.support.bounds import RESTART_S, STOLEN_TICK_S, standard_errors
 from tests.support.command import collect
 from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
 
 THREADS = 2
+FREQUENCY_HZ = 1999
 COMMAND = (
     *("--model", "yolov8n", "--imgsz", "320", "--threads", str(THREADS)),
-    *("--collectors", "sampler,torch_profiler", "--passes", "trace", "--frequency", "1999", "--iterations", "20"),
+    *(
+        "--collectors",
+        "sampler,torch_profiler",
+        "--passes",
+        "trace",
+        "--frequency",
+        str(FREQUENCY_HZ),
+        "--iterations",
+        "20",
+    ),
 )
 
 
@@ -39,6 +50,10 @@ class Sampled:
         self.attributed = attribute_samples(run.read("samples"), self.spans, self.layers)
         self.iterations = select(record.iterations).all
         self.inference = sampled(self.attributed, self.kernels, self.iterations)
+
+    def switched(self, whose: pl.Expr) -> int:
+        """How often threads were taken off a processor, or went off it."""
+        return self.switches.filter(whose & pl.col("out_ns").is_not_null()).height
 
     def times_ns(self) -> pl.DataFrame:
         """Wall time of each layer, and between layers, in the iterations after warm-up."""
@@ -81,7 +96,11 @@ def test_samples_of_the_inference_have_a_layer_or_lie_between_layers(found: Samp
     on = found.times_ns().join(off, on="layer", how="left").with_columns(pl.col("off_cpu_ns").fill_null(0))
     on = on.select("layer", on_ns=pl.col("time_ns") - pl.col("off_cpu_ns"))
     between = total(on.filter(pl.col("layer") == UNATTRIBUTED), "on_ns") / total(on, "on_ns")
-    assert share(found.inference.filter(calling)["layer"] == UNATTRIBUTED) == pytest.approx(between, abs=0.02)
+    samples = found.inference.filter(calling)
+    chance = standard_errors() * (between * (1 - between) / samples.height) ** 0.5
+    restarts = RESTART_S * 1e9 * found.switched(calling) / total(on, "on_ns")
+    assert chance + restarts < 0.1, "then nothing would be shown"
+    assert share(samples["layer"] == UNATTRIBUTED) == pytest.approx(between, abs=chance + restarts)
 
 
 def test_code_has_names(found: Sampled) -> None:
@@ -128,6 +147,10 @@ def test_the_calling_thread_is_on_a_processor_or_off_it(found: Sampled) -> None:
     calling = pl.col("tid") == found.record.main_tid
     off = off_cpu(found.switches, found.spans, found.layers, found.iterations).filter(calling)
     whole_ns = total(found.times_ns(), "time_ns")
-    assert total(off, "off_cpu_ns") + total(found.inference.filter(calling), "cpu_ns") == pytest.approx(
-        whole_ns, rel=0.05
-    )
+    stages = found.spans.filter((pl.col("kind") == "stage") & (pl.col("path") == "inference")).height
+    cut_ns = stages * 2e9 / FREQUENCY_HZ  # the first and the last period of each
+    off_ns = cut_ns + 1e9 * RESTART_S * found.switched(calling)
+    stolen_ns = (found.record.stolen_ns or 0) + 2e9 * STOLEN_TICK_S * bool(found.record.stolen_ns)
+    both_ns = total(off, "off_cpu_ns") + total(found.inference.filter(calling), "cpu_ns")
+    assert off_ns < 0.3 * whole_ns, "then nothing would be shown"
+    assert whole_ns - off_ns <= both_ns <= whole_ns + off_ns + stolen_ns

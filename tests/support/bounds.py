@@ -13,6 +13,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final
@@ -53,6 +54,17 @@ def different_shares(ours: Counter[Any], theirs: Counter[Any], systematic: float
         if abs(one - other) > standard_errors(len(keys)) * error + systematic:
             found[key] = (one, other)
     return found
+
+
+def assert_every(times_ns: Sequence[int], period_s: float, disturbed: Disturbance) -> None:
+    """A thread did something once a period: never sooner, and later only by what it had to wait for a processor, which
+    may cost it a whole turn."""
+    gaps_s = [(after - before) / 1e9 for before, after in pairwise(times_ns)]
+    assert gaps_s, "it did it once at most"
+    late_s = period_s + disturbed.waited_s + disturbed.stolen_s + 2 * TICK_S
+    assert max(gaps_s) <= late_s, (max(gaps_s), late_s)
+    elapsed_s = (times_ns[-1] - times_ns[0]) / 1e9
+    assert len(gaps_s) <= elapsed_s / period_s + 1, (len(gaps_s), elapsed_s)
 
 
 @dataclass
