@@ -1,20 +1,19 @@
 """Records what happened when: spans of iterations, stages, layers and regions, and the counter edges of each.
 
 The recorder knows nothing of torch: whoever watches a model wraps its calls with ``timed`` and ``counted``. Recording
-is the hottest code in hwprof, so it only appends tuples; everything else happens in ``table``.
+is the hottest code in hwprof, so it only appends tuples; everything else happens in ``span_rows``.
 """
 
 from __future__ import annotations
 
 import threading
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from hwprof.collector.contract import Collector, CountedSpan
+from hwprof.session.span_rows import NO_EDGE, Record, in_order, span_rows
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
     import polars as pl
@@ -28,24 +27,7 @@ Reading a worker that spins on another processor interrupts it (about 2 µs, and
 workers are read once between two adjacent layers, not twice. What a worker can do in the gap is bounded by its length.
 """
 
-NO_EDGE: Final = -1
-
 Forward = Callable[..., Any]
-
-
-@dataclass(frozen=True)
-class Record:
-    """One finished span; edges are ``NO_EDGE`` where no counter was read."""
-
-    kind: SpanKind
-    path: str
-    iteration: int
-    warmup: bool
-    thread: int  # threading.get_ident()
-    begin_ns: int
-    end_ns: int
-    begin_edge: int
-    end_edge: int
 
 
 class SpanRecorder:
@@ -238,25 +220,7 @@ class SpanRecorder:
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""
-        import polars as pl
-
-        records = self._ordered()
-        return pl.DataFrame(
-            {
-                "iteration": [record.iteration for record in records],
-                "warmup": [record.warmup for record in records],
-                "span": range(len(records)),
-                "parent": parents([(record.thread, record.begin_ns, record.end_ns) for record in records]),
-                "pid": pid,
-                "tid": [self._native_ids.get(record.thread, 0) for record in records],
-                "kind": [record.kind for record in records],
-                "path": [record.path for record in records],
-                "begin_ns": [record.begin_ns for record in records],
-                "end_ns": [record.end_ns for record in records],
-                "call": pl.Series(calls(records), dtype=pl.Int32),
-            },
-            schema_overrides={"parent": pl.Int64, "span": pl.Int64, "pid": pl.Int32},
-        )
+        return span_rows(self._ordered(), pid, self._native_ids)
 
     def layer_calls(self, iteration: int, paths: Container[str]) -> int:
         """How many calls of these layers were recorded in an iteration."""
@@ -270,34 +234,7 @@ class SpanRecorder:
         return len({record.thread for record in self._records if record.kind == "layer"})
 
     def _ordered(self) -> list[Record]:
-        # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
-        numbered = sorted(enumerate(self._records), key=lambda item: (item[1].begin_ns, -item[1].end_ns, -item[0]))
-        return [record for _, record in numbered]
-
-
-def calls(records: Sequence[Record]) -> list[int | None]:
-    """For each layer, which call of its path it is within its iteration; None for other kinds."""
-    seen: Counter[tuple[int, str]] = Counter()
-    result: list[int | None] = []
-    for record in records:
-        key = (record.iteration, record.path)
-        result.append(seen[key] if record.kind == "layer" else None)
-        seen[key] += record.kind == "layer"
-    return result
-
-
-def parents(spans: Sequence[tuple[int, int, int]]) -> list[int | None]:
-    """For each span (thread, begin, end), in order of begin with the outer one first: the position of the innermost
-    span of the same thread that encloses it."""
-    open_spans: dict[int, list[int]] = {}
-    result: list[int | None] = []
-    for number, (thread, _, end) in enumerate(spans):
-        stack = open_spans.setdefault(thread, [])
-        while stack and spans[stack[-1]][2] < end:
-            stack.pop()
-        result.append(stack[-1] if stack else None)
-        stack.append(number)
-    return result
+        return in_order(self._records)
 
 
 def _together(functions: list[Callable[[], None]]) -> Callable[[], None]:

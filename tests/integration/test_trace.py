@@ -18,7 +18,7 @@ from hwprof.run.schema import WHOLE_PROCESS_TID, conform
 from hwprof.trace import pass_writer
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import TraceSummary, write_trace
-from tests.support import perfetto, synthetic_run
+from tests.support import perfetto, synthetic_model, synthetic_run
 
 if TYPE_CHECKING:
     from tests.support.perfetto.trace_processor import TraceProcessor
@@ -151,7 +151,7 @@ def test_each_layer_points_to_the_operators_it_starts(traced: Traced) -> None:
         """select a.name as layer, a.category as source, a.ts as since, a.ts + a.dur as until, b.ts as at, b.category
            as target, b.depth from flow f join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id"""
     )
-    leaves = {module.path for module in synthetic_run.MODULES if synthetic_run.is_leaf(module.path)}
+    leaves = {module.path for module in synthetic_model.MODULES if synthetic_model.is_leaf(module.path)}
     (record,) = [record for record in traced.run.manifest.passes if record.name == "trace"]
     profiled = sum(not iteration.warmup for iteration in record.iterations)  # the profiler starts after warm-up
     assert Counter(flow["layer"] for flow in flows) == dict.fromkeys(leaves, profiled)
@@ -214,7 +214,7 @@ def test_memory_traffic_is_a_rate(xeon: Traced) -> None:
     [("instructions", "instructions/s", "instructions/s", 1e9), ("task-clock", "CPUs busy", "CPUs", 1.0)],
 )
 def test_rates_are_those_of_the_leaf_layers(traced: Traced, event: str, track: str, unit: str, per_ns: float) -> None:
-    leaves = [module.path for module in synthetic_run.MODULES if synthetic_run.is_leaf(module.path)]
+    leaves = [module.path for module in synthetic_model.MODULES if synthetic_model.is_leaf(module.path)]
     spans = traced.run.read("spans").filter((pl.col("pass") == "measure") & pl.col("path").is_in(leaves))
     counts = traced.run.read("counts").filter((pl.col("pass") == "measure") & (pl.col("event") == event))
     sums = counts.group_by("span").agg(pl.col("value").sum()).join(spans, on="span").sort("begin_ns")

@@ -16,7 +16,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.trace import pass_writer, sample_tracks
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace
-from tests.support import perfetto, synthetic_run, synthetic_samples
+from tests.support import perfetto, synthetic_model, synthetic_run, synthetic_samples
 from tests.support.command import collect
 from tests.support.requirements import missing, require_module
 from tests.support.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
@@ -103,7 +103,7 @@ def test_counts_grow_by_what_each_sample_stands_for(traced: Traced) -> None:
 
 def test_slices_hold_every_sample_once_and_stay_in_their_layers(traced: Traced) -> None:
     layers = traced.run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("kind") == "layer"))
-    leaves = [row for row in layers.iter_rows(named=True) if synthetic_run.is_leaf(row["path"])]
+    leaves = [row for row in layers.iter_rows(named=True) if synthetic_model.is_leaf(row["path"])]
     for tid in (MAIN, WORKER):
         ran = [row for row in traced.slices(tid) if row["category"] != "off-cpu"]
         mine = traced.samples.filter(tid=tid)

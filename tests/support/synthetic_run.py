@@ -17,32 +17,26 @@ that add up, FLOPs that show one layer by Winograd's algorithm, and DRAM traffic
 
 from __future__ import annotations
 
-import zlib
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import polars as pl
 
 from hwprof import __version__
-from hwprof.analysis.metrics import events_of
-from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, catalogue, microarchitecture
-from hwprof.hardware.selection import ALL, select
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import (
-    Cache,
     ClockSnapshot,
     CollectorRecord,
-    CoreKind,
     EventInfo,
     IterationRecord,
-    Machine,
     Manifest,
-    MetricDefinition,
     PassRecord,
     WorkloadRecord,
 )
 from hwprof.run.roles import Role
 from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID
+from tests.support.synthetic_model import MODULES, OPERATORS, STAGES, Module, is_leaf, layer_calls, layers
+from tests.support.synthetic_processor import Processor, synthetic_machine
 
 EVENTS: Final = ("task-clock", "page-faults", "instructions", "cycles")
 PIDS: Final = {"measure": 4100, "trace": 4200}
@@ -50,60 +44,11 @@ START_NS: Final = 50_000_000_000_000
 TRAFFIC_NS: Final = 100_000
 """How often the memory controllers are read."""
 
-PER_CYCLE: Final = {
-    "branches": 0.1, "branch-misses": 0.001,
-    # AMD's slots, six a cycle: retiring 15 %, bad speculation 2.5 %, front end 10 %, back end 67.5 %, SMT 5 %
-    "ex_ret_ops": 0.9, "de_src_op_disp.all": 1.05, "de_no_dispatch_per_slot.no_ops_from_frontend": 0.6,
-    "de_no_dispatch_per_slot.backend_stalls": 4.05, "de_no_dispatch_per_slot.smt_contention": 0.3,
-    "de_no_dispatch_per_slot.no_ops_from_frontend_at_all": 0.05, "ex_ret_ucode_ops": 0.03,
-    "resyncs_or_nc_redirects": 0.0001,
-    "ex_no_retire.not_complete": 0.6, "ex_no_retire.load_not_complete": 0.45,
-    # Intel's
-    "slots": 6.0, "topdown-retiring": 1.2, "topdown-bad-spec": 0.3, "topdown-fe-bound": 0.6, "topdown-be-bound": 3.9,
-    "topdown-heavy-ops": 0.1, "topdown-br-mispredict": 0.25, "topdown-fetch-lat": 0.4, "topdown-mem-bound": 2.9,
-    "exe.amx_busy": 0, "int_vec_retired.vnni_128": 0, "int_vec_retired.vnni_256": 0,
-}  # fmt: skip
-"""Events a core cycle, where metrics must make sense together; others get some rate that depends on their name."""
-
 FLOP_RATIOS: Final = {"model.1.cv1.conv": 0.46, "model.2": 1.02}
 """Counted FLOPs over analytic ones where they are not the same; SiLU counts some without MACs."""
 
 SILU_FLOPS: Final = 5_000_000
 GAP_NS: Final = 2_000  # between two spans: what no layer owns
-
-
-class Module(NamedTuple):
-    """A row of the model: where it stands, what it is, and what one call costs."""
-
-    path: str
-    type: str
-    duration_ns: int = 0  # leaves only, in the measure pass
-    macs: int = 0
-    parameters: int = 0
-    shapes: tuple[str, str] = ("", "")
-
-
-MODULES: Final = (
-    Module("model.0", "Conv", 0, 11_059_200, 896, ("1x3x640x480", "1x32x160x120")),
-    Module("model.0.conv", "Conv2d", 400_000, 11_059_200, 896, ("1x3x640x480", "1x32x160x120")),
-    Module("model.0.act", "SiLU", 60_000, 0, 0, ("1x32x160x120", "1x32x160x120")),
-    Module("model.1", "Block", 0, 353_894_400, 18_496, ("1x32x160x120", "1x64x160x120")),
-    Module("model.1.cv1", "Conv", 0, 353_894_400, 18_496, ("1x32x160x120", "1x64x160x120")),
-    Module("model.1.cv1.conv", "Conv2d", 900_000, 353_894_400, 18_496, ("1x32x160x120", "1x64x160x120")),
-    Module("model.1.cv1.act", "SiLU", 90_000, 0, 0, ("1x64x160x120", "1x64x160x120")),
-    Module("model.2", "Detect", 250_000, 4_915_200, 260, ("1x64x160x120", "1x100x6")),
-)
-STAGES: Final = ("load", "preprocess", "inference", "postprocess", "save")
-OPERATORS: Final = {
-    "Conv2d": ("aten::conv2d", "aten::convolution", "aten::mkldnn_convolution"),
-    "SiLU": ("aten::silu_",),
-    "Detect": ("aten::conv2d", "aten::mkldnn_convolution"),
-}
-
-
-def is_leaf(path: str) -> bool:
-    """Whether the module has no child."""
-    return not any(module.path.startswith(path + ".") for module in MODULES)
 
 
 def build(root: Path, *, iterations: int | None = None, threads: int = 2, hardware: str | None = None) -> RunDirectory:
@@ -120,52 +65,13 @@ def build(root: Path, *, iterations: int | None = None, threads: int = 2, hardwa
     ]
     for writer in writers:
         writer.write()
-    write_table(run.path / "layers.parquet", "layers", _layers())
-    write_table(run.path / "layer_calls.parquet", "layer_calls", _layer_calls())
+    write_table(run.path / "layers.parquet", "layers", layers())
+    write_table(run.path / "layer_calls.parquet", "layer_calls", layer_calls())
     for table in ("spans", "counts", "threads", "series"):
         rows = [row for writer in writers for row in writer.rows[table]]
         write_table(run.path / f"{table}.parquet", table, pl.DataFrame(rows, infer_schema_length=None))
     run.save_manifest()
     return run
-
-
-class Processor:
-    """A processor of the catalogue: its metrics, the events that they need, and what these count."""
-
-    def __init__(self, name: str) -> None:
-        found = microarchitecture(name)
-        assert found is not None, f"the catalogue has no {name}"
-        self.known: Microarchitecture = found
-        self.machine = _machine(found)
-        selection = select([ALL], self.machine, Path("/nonexistent"), ())
-        self.metrics: tuple[MetricDefinition, ...] = tuple(
-            metric for metric in selection.metrics if metric.group != "uncore"
-        )
-        groups: dict[str, list[str]] = {}
-        for metric in self.metrics:
-            groups.setdefault(metric.group, ["task-clock", "page-faults", "instructions", "cycles"]).extend(
-                events_of(metric)
-            )
-        self.sets = [list(dict.fromkeys(names)) for names in groups.values()]
-        self.events: dict[str, Event] = {
-            name: (catalogue(GENERIC).named() | found.catalogue.named())[name]
-            for name in dict.fromkeys(name for names in self.sets for name in names)
-        }
-        counted = next((metric for metric in self.metrics if metric.name == "counted_flops"), None)
-        flops = [self.events[name] for name in events_of(counted)] if counted else []
-        self.flops = max(flops, key=lambda event: event.weight, default=None)
-
-    @property
-    def iterations(self) -> int:
-        """Enough for two of each event set."""
-        return 4 * len(self.sets)
-
-    def count(self, event: str, cycles: int, flops: int) -> int:
-        """What an event counts in so many cycles with so many floating-point operations."""
-        if self.events[event].unit == "FLOP":
-            chosen = self.events[event] == self.flops
-            return flops // self.events[event].weight if chosen else 0
-        return int(cycles * PER_CYCLE.get(event, (1 + zlib.crc32(event.encode()) % 19) / 1000))
 
 
 class _Pass:
@@ -342,33 +248,6 @@ def _flops(path: str) -> int:
     return 0 if macs is None else round(2 * macs * FLOP_RATIOS.get(path, 1.0)) or SILU_FLOPS
 
 
-def _layers() -> pl.DataFrame:
-    return pl.DataFrame(
-        [
-            {
-                "order": order,
-                "index": int(module.path.split(".")[1]),
-                "path": module.path,
-                "type": module.type,
-                "leaf": is_leaf(module.path),
-                "depth": module.path.count("."),
-                "parameters": module.parameters,
-                "macs": module.macs,
-                "bytes": 4 * (module.parameters + 1_000_000) if is_leaf(module.path) else None,
-                "calls": 1,
-                "input_shapes": module.shapes[0],
-                "output_shapes": module.shapes[1],
-                "more_shapes": 0,
-            }
-            for order, module in enumerate(MODULES)
-        ]
-    )
-
-
-def _layer_calls() -> pl.DataFrame:
-    return _layers().select("path", pl.lit(0).alias("call"), "input_shapes", "output_shapes", "macs", "bytes")
-
-
 def _manifest(iterations: int, threads: int, processor: Processor | None) -> Manifest:
     sets = processor.sets if processor else [list(EVENTS)]
     records = [
@@ -408,7 +287,7 @@ def _manifest(iterations: int, threads: int, processor: Processor | None) -> Man
         name="20261121-142501-synthetic",
         created="2026-11-21T14:25:01+00:00",
         command=["hwprof", "collect", "--model", "synthetic"],
-        machine=processor.machine if processor else _machine(),
+        machine=processor.machine if processor else synthetic_machine(),
         clock=ClockSnapshot(
             boottime_ns=START_NS + 7_000_000_000,
             monotonic_ns=START_NS,
@@ -427,34 +306,4 @@ def _manifest(iterations: int, threads: int, processor: Processor | None) -> Man
             results=["bus.jpg 640x480: 4 boxes"],
         ),
         passes=passes,
-    )
-
-
-def _machine(known: Microarchitecture | None = None) -> Machine:
-    cores = (CoreKind(known.processor.pmu, known.id, (0, 1, 2, 3)),) if known else ()
-    return Machine(
-        hostname="synthetic",
-        architecture="x86_64",
-        processor="Synthetic CPU @ 2.80GHz",
-        vendor=known.processor.vendor if known else "GenuineIntel",
-        family=6,
-        model=106,
-        stepping=6,
-        logical_processors=4,
-        physical_cores=2,
-        sockets=1,
-        caches=(
-            Cache(1, "data", 49_152, 12, 64, 2),
-            Cache(1, "instruction", 32_768, 8, 64, 2),
-            Cache(2, "unified", 1_310_720, 20, 64, 2),
-            Cache(3, "unified", 56_623_104, 12, 64, 4),
-        ),
-        memory_bytes=16 << 30,
-        kernel="6.1.0",
-        system="Debian GNU/Linux 12 (bookworm)",
-        hypervisor=None,
-        governor="performance",
-        pmus=("cpu", "power"),
-        has_core_pmu=True,
-        cores=cores,
     )

@@ -18,7 +18,8 @@ from hwprof.run.roles import Role
 from hwprof.run.schema import conform
 from hwprof.unavailable import Unavailable
 from tests.support import synthetic_samples
-from tests.support.synthetic_run import MODULES, build, is_leaf
+from tests.support.synthetic_model import MODULES, is_leaf
+from tests.support.synthetic_run import build
 from tests.support.synthetic_samples import JIT, TORCH
 
 Builder: TypeAlias = Callable[[Path], RunDirectory]

@@ -17,9 +17,9 @@ from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
 from hwprof.run.roles import Role
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
-from tests.support.synthetic_run import _machine
+from tests.support.synthetic_processor import synthetic_machine
 
-MACHINE = _machine()
+MACHINE = synthetic_machine()
 
 
 def test_counting_iterations_against_timing_ones() -> None:

@@ -21,9 +21,9 @@ from hwprof.analysis.metrics import (
 from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.metrics import independent, vocabulary
 from hwprof.run.manifest import CoreKind, EventInfo, MetricDefinition, PassRecord
-from tests.support.synthetic_run import Processor, _machine
+from tests.support.synthetic_processor import Processor, synthetic_machine
 
-MACHINE = _machine()
+MACHINE = synthetic_machine()
 DEFINITIONS = definitions(None, MACHINE)
 
 CONSTANT: Mapping[str, Sequence[object]] = {

@@ -14,9 +14,9 @@ from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA
 from hwprof.analysis.metrics import Operands, definitions, evaluate
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.schema import COUNTED_WINDOW
-from tests.support.synthetic_run import _machine
+from tests.support.synthetic_processor import synthetic_machine
 
-CPI = next(metric for metric in definitions(None, _machine()) if metric.name == "cpi")
+CPI = next(metric for metric in definitions(None, synthetic_machine()) if metric.name == "cpi")
 
 
 def counts(rows: Sequence[tuple[str, int, str, float | None]]) -> pl.DataFrame:

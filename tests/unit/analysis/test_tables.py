@@ -16,9 +16,9 @@ from hwprof.analysis.operators import coverage, operator_calls, operator_table
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.stages import stage_table
 from tests.support.small_tables import Example, counts, record, spans
-from tests.support.synthetic_run import _machine
+from tests.support.synthetic_processor import synthetic_machine
 
-DEFINITIONS = definitions(None, _machine())
+DEFINITIONS = definitions(None, synthetic_machine())
 
 
 def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:

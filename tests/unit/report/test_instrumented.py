@@ -18,7 +18,8 @@ from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
 from tests.support.document_parts import csv_frames, layer_rows, part
 from tests.support.snapshots import assert_snapshot
-from tests.support.synthetic_run import MODULES, build, is_leaf
+from tests.support.synthetic_model import MODULES, is_leaf
+from tests.support.synthetic_run import build
 
 INSTRUCTIONS, MISSES = "engine.instructions", "engine.l1d-misses"
 PER_NS = MetricDefinition(

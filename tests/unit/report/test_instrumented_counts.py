@@ -19,7 +19,8 @@ from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
 from tests.support.document_parts import layer_rows, part, unattributed
 from tests.support.document_parts import whole as whole_of
-from tests.support.synthetic_run import MODULES, build, is_leaf
+from tests.support.synthetic_model import MODULES, is_leaf
+from tests.support.synthetic_run import build
 
 INSTRUCTIONS, CRITICAL = "instrumented.instructions", "instrumented.critical-instructions"
 GHZ = 2.5

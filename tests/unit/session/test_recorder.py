@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, PassContext
-from hwprof.session.recorder import GAP_NS, SpanRecorder, parents
+from hwprof.session.recorder import GAP_NS, SpanRecorder
+from hwprof.session.span_rows import parents
 
 
 class Clock:

@@ -11,7 +11,7 @@ from hwprof.analysis.metrics import definitions
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
 from hwprof.trace.slice_metrics import InstrumentedCounts, SliceMetrics
-from tests.support.synthetic_run import Processor, _machine
+from tests.support.synthetic_processor import Processor, synthetic_machine
 
 MAIN, WORKER = 10, 11
 CALLS = [
@@ -19,7 +19,7 @@ CALLS = [
     {"path": "model.0", "call": 1, "macs": 400, "bytes": 50},
 ]
 NAMES = ("cpi", "cpus_used", "gflops", "gbytes", "worker_instructions", "balance")
-METRICS = tuple(metric for metric in definitions(None, _machine()) if metric.name in NAMES)
+METRICS = tuple(metric for metric in definitions(None, synthetic_machine()) if metric.name in NAMES)
 
 
 def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, span: int = 7) -> dict[str, Any]:

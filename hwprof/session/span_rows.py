@@ -1,0 +1,84 @@
+"""From what the recorder noted to the rows of the table ``spans``: order, parents, and the number of each call."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
+    import polars as pl
+
+    from hwprof.run.schema import SpanKind
+
+NO_EDGE: Final = -1
+
+
+@dataclass(frozen=True)
+class Record:
+    """One finished span; edges are ``NO_EDGE`` where no counter was read."""
+
+    kind: SpanKind
+    path: str
+    iteration: int
+    warmup: bool
+    thread: int  # threading.get_ident()
+    begin_ns: int
+    end_ns: int
+    begin_edge: int
+    end_edge: int
+
+
+def in_order(records: Iterable[Record]) -> list[Record]:
+    """By begin, the outer one of equal ones first."""
+    # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
+    numbered = sorted(enumerate(records), key=lambda item: (item[1].begin_ns, -item[1].end_ns, -item[0]))
+    return [record for _, record in numbered]
+
+
+def span_rows(records: Sequence[Record], pid: int, native_ids: Mapping[int, int]) -> pl.DataFrame:
+    """The ``spans`` rows of ordered records, without ``pass``. ``native_ids``: the kernel's number of each thread."""
+    import polars as pl
+
+    return pl.DataFrame(
+        {
+            "iteration": [record.iteration for record in records],
+            "warmup": [record.warmup for record in records],
+            "span": range(len(records)),
+            "parent": parents([(record.thread, record.begin_ns, record.end_ns) for record in records]),
+            "pid": pid,
+            "tid": [native_ids.get(record.thread, 0) for record in records],
+            "kind": [record.kind for record in records],
+            "path": [record.path for record in records],
+            "begin_ns": [record.begin_ns for record in records],
+            "end_ns": [record.end_ns for record in records],
+            "call": pl.Series(calls(records), dtype=pl.Int32),
+        },
+        schema_overrides={"parent": pl.Int64, "span": pl.Int64, "pid": pl.Int32},
+    )
+
+
+def calls(records: Sequence[Record]) -> list[int | None]:
+    """For each layer, which call of its path it is within its iteration; None for other kinds."""
+    seen: Counter[tuple[int, str]] = Counter()
+    result: list[int | None] = []
+    for record in records:
+        key = (record.iteration, record.path)
+        result.append(seen[key] if record.kind == "layer" else None)
+        seen[key] += record.kind == "layer"
+    return result
+
+
+def parents(spans: Sequence[tuple[int, int, int]]) -> list[int | None]:
+    """For each span (thread, begin, end), in order of begin with the outer one first: the position of the innermost
+    span of the same thread that encloses it."""
+    open_spans: dict[int, list[int]] = {}
+    result: list[int | None] = []
+    for number, (thread, _, end) in enumerate(spans):
+        stack = open_spans.setdefault(thread, [])
+        while stack and spans[stack[-1]][2] < end:
+            stack.pop()
+        result.append(stack[-1] if stack else None)
+        stack.append(number)
+    return result
