@@ -4,7 +4,8 @@
 
 `hwprof --help`, `hwprof report` (of the default yolov7 run) and `hwprof layers` are timed in turn with an empty Python.
 For `hwprof collect` with its defaults, the time outside of the forwards is its wall clock less every inference stage of
-every pass, warm-up included; the forwards that calibrate random weights are not subtracted. CPU time is user and system
+every pass, warm-up included; the forwards that calibrate random weights are not subtracted. Outside of the iterations it
+is without the rest of the pipeline too (pictures read and written, NMS). CPU time is user and system
 time of the command and all its processes, the better measure where other programs run. The bars are in bars.toml.
 """
 
@@ -44,13 +45,23 @@ def _take(command: Sequence[str], place: Path) -> Taken:
     return Taken(wall_s, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
 
 
-def _collect(model: str, place: Path) -> tuple[Taken, float]:
-    """One default run, and the seconds of its forwards."""
+class Collected(NamedTuple):
+    """One default run of ``collect``."""
+
+    taken: Taken
+    forwards_s: float
+    iterations_s: float  # the forwards, and the pipeline around them
+
+
+def _collect(model: str, place: Path) -> Collected:
     taken = _take((*HWPROF, "collect", "--model", model), place)
     spans = RunDirectory.latest(place / "results").scan("spans")
-    forwards = spans.filter((pl.col("kind") == "stage") & (pl.col("path") == "inference"))
-    forward_ns = forwards.select((pl.col("end_ns") - pl.col("begin_ns")).sum()).collect().item()
-    return taken, forward_ns / 1e9
+    forwards = (pl.col("kind") == "stage") & (pl.col("path") == "inference")
+    seconds = (pl.col("end_ns") - pl.col("begin_ns")).sum() / 1e9
+    found = [
+        spans.filter(which).select(seconds).collect().item() for which in (forwards, pl.col("kind") == "iteration")
+    ]
+    return Collected(taken, *found)
 
 
 def _row(name: str, what: str, seconds: Sequence[float]) -> list[str]:
@@ -58,13 +69,14 @@ def _row(name: str, what: str, seconds: Sequence[float]) -> list[str]:
     return [name, what, f"{statistics.median(seconds):.3f}", spread, str(len(seconds))]
 
 
-def _collect_rows(model: str, runs: Sequence[tuple[Taken, float]]) -> list[list[str]]:
+def _collect_rows(model: str, runs: Sequence[Collected]) -> list[list[str]]:
     name = f"hwprof collect --model {model}"
     return [
-        _row(name, "wall clock", [taken.wall_s for taken, _ in runs]),
-        _row(name, "CPU time", [taken.cpu_s for taken, _ in runs]),
-        _row(name, "forwards", [forward_s for _, forward_s in runs]),
-        _row(name, "outside of the forwards", [taken.wall_s - forward_s for taken, forward_s in runs]),
+        _row(name, "wall clock", [run.taken.wall_s for run in runs]),
+        _row(name, "CPU time", [run.taken.cpu_s for run in runs]),
+        _row(name, "forwards", [run.forwards_s for run in runs]),
+        _row(name, "outside of the forwards", [run.taken.wall_s - run.forwards_s for run in runs]),
+        _row(name, "outside of the iterations", [run.taken.wall_s - run.iterations_s for run in runs]),
     ]
 
 
@@ -76,7 +88,7 @@ def main() -> None:
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        runs: dict[str, list[tuple[Taken, float]]] = {model: [] for model in MODELS}
+        runs: dict[str, list[Collected]] = {model: [] for model in MODELS}
         for _ in range(options.runs):
             for model in MODELS:
                 runs[model].append(_collect(model, place))
