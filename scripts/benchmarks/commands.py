@@ -4,9 +4,9 @@
 
 `hwprof --help`, `hwprof report` (of the default yolov7 run) and `hwprof layers` are timed in turn with an empty Python.
 For `hwprof collect` with its defaults, the time outside of the forwards is its wall clock less every inference stage of
-every pass, warm-up included; the forwards that calibrate random weights are not subtracted. Outside of the iterations it
-is without the rest of the pipeline too (pictures read and written, NMS). CPU time is user and system
-time of the command and all its processes, the better measure where other programs run. The bars are in bars.toml.
+every pass, warm-up included; the forwards that calibrate random weights are not subtracted. Outside of the iterations
+is without the rest of the pipeline too (pictures read and written, NMS). CPU time is user and system time of the
+command and all its processes, the better measure where other programs run. The bars are in bars.toml.
 """
 
 from __future__ import annotations
