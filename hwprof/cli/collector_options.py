@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from hwprof.collector import registry
 from hwprof.collector.declaration import Declaration, Option, OptionType
@@ -68,7 +69,7 @@ def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Ch
     found = Chosen()
     for key, declaration, option in _all([name for name in values if name not in _keys()]):
         value = values.pop(key, None)
-        if value is None or value is False:
+        if value is None or value is False or not _given(key):
             continue
         if option.type is OptionType.PASSES:
             found.passes_of[declaration.name] = names(value, _flag(key))
@@ -77,6 +78,12 @@ def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Ch
         if option.asks:
             found.asked.append(declaration.name)
     return found
+
+
+def _given(key: str) -> bool:
+    """Whether the user gave it; an option's default is for a collector that runs."""
+    context = click.get_current_context(silent=True)
+    return context is None or context.get_parameter_source(key) is not ParameterSource.DEFAULT
 
 
 def _keys() -> set[str]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.spec import WorkloadSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -18,7 +20,7 @@ _OPTIONS = (
         default="yolov7",
         show_default=True,
         metavar="NAME",
-        help="yolov7, any ultralytics layout (yolov8n, yolo11s, …), or package.module:factory.",
+        help="yolov7, an ultralytics layout (yolov8n, …), or package.module:factory of a module or (module, inputs).",
     ),
     click.option("--weights", type=click.Path(), metavar="FILE", help="A checkpoint. Default: seeded random weights."),
     click.option(
@@ -35,6 +37,11 @@ _OPTIONS = (
     click.option("--iou", type=click.FloatRange(0, 1), default=0.45, show_default=True, help="Overlap kept by NMS."),
     click.option("--fuse/--no-fuse", default=True, show_default=True, help="Fold batch norms into convolutions."),
 )
+
+
+_OF_PIPELINES = ("source", "imgsz", "batch", "conf", "iou", "fuse")
+_OF_OWN_MODELS = ("input_shape",)
+"""Options by whom they are for; the others are for both."""
 
 
 def model_options(function: Function) -> Function:
@@ -75,11 +82,27 @@ def workload_spec(
 
 
 def check_model(spec: WorkloadSpec) -> None:
-    """Refuses a model that does not exist before anything slow begins; raises ``UsageError``."""
-    if ":" not in spec.model:
+    """Refuses a model that does not exist, and options that it would not heed, before anything slow begins; raises
+    ``UsageError``, and ``HwprofError`` where torch or ultralytics is not installed."""
+    own = ":" in spec.model
+    given = [f"--{name.replace('_', '-')}" for name in (_OF_PIPELINES if own else _OF_OWN_MODELS) if _given(name)]
+    if given and own:
+        raise UsageError(f"{', '.join(given)}: only for YOLO pipelines", "a model of yours gets --input-shape")
+    if given:
+        raise UsageError(f"{', '.join(given)}: only for models of your own", "--imgsz and --batch for YOLO pipelines")
+    if not own:
         from hwprof.workload.model_registry import find_model
 
         find_model(spec.model)
+    for library in ("torch",) if own else ("torch", "ultralytics"):
+        if find_spec(library) is None:
+            raise HwprofError(f"{library} is not installed", f'pip install "hwprof[{"torch" if own else "yolo"}]"')
+
+
+def _given(name: str) -> bool:
+    """Whether the user gave an option of the command that runs."""
+    context = click.get_current_context(silent=True)
+    return context is not None and context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

@@ -6,6 +6,7 @@ manifest says that the pass is completed: a directory cut short at any moment re
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shutil
 import tempfile
@@ -187,6 +188,8 @@ class RunDirectory:
         link = self.path.parent / LATEST
         if link.is_symlink() and not link.exists():
             link.unlink()
+            with contextlib.suppress(HwprofError):
+                RunDirectory.latest(self.path.parent)._point_latest()
 
     def _point_latest(self) -> None:
         """``root/latest`` follows the newest run, where the file system has links; only a convenience."""

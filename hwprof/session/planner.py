@@ -43,7 +43,7 @@ def plan_passes(
     """
     for name in passes:
         if name not in SHARED_PASSES:
-            raise UsageError(f"no pass is called {name!r}", f"one of {', '.join(SHARED_PASSES)}")
+            raise _no_pass(name, surveyed)
     if len(set(passes)) != len(passes):
         raise UsageError("--passes names a pass twice")
     counting, further = _options_by_collector(surveyed, counting or Counting(), options or {})
@@ -60,6 +60,15 @@ def plan_passes(
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
     return shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+
+
+def _no_pass(name: str, surveyed: Sequence[Surveyed]) -> UsageError:
+    if any(found.name == name and has_own_passes(found) for found in surveyed):
+        return UsageError(
+            f"{name} is a pass of the counter {name}, which comes after those of --passes",
+            f"--counters {name} to have it, --no-{name} to leave it out",
+        )
+    return UsageError(f"no pass is called {name!r}", f"one of {', '.join(SHARED_PASSES)}")
 
 
 def _options_by_collector(
@@ -95,7 +104,8 @@ def _check(options: Mapping[str, dict[str, Any]], surveyed: Sequence[Surveyed], 
     for name, given in options.items():
         found = next((one for one in surveyed if one.name == name), None)
         if found is None or name in off:
-            raise UsageError(f"--{', --'.join(given)}: the collector {name} does not run")
+            flags = ", ".join(f"--{option.replace('_', '-')}" for option in given)
+            raise UsageError(f"{flags}: the collector {name} does not run")
         if not found.availability.ok:
             raise found.not_here()
         if found.collector is not None:

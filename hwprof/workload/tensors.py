@@ -37,7 +37,13 @@ def first_line(error: BaseException) -> str:
     return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
-def refused(model: str, inputs: Any, error: BaseException) -> HwprofError:
+def input_text(tensor: torch.Tensor) -> str:
+    """``1x3x640x480``, with the type where it is not the usual one: ``1x128 int64``."""
+    usual = tensor.dtype is torch.float32
+    return shape_text(tensor) if usual else f"{shape_text(tensor)} {str(tensor.dtype).removeprefix('torch.')}"
+
+
+def refused(model: str, inputs: Any, error: BaseException, remedy: str = "another --imgsz") -> HwprofError:
     """The error to raise where a model cannot be called with these inputs."""
-    shapes = " ".join(shape_text(tensor) for tensor in tensors_in(inputs))
-    return HwprofError(f"{model} refuses the input {shapes}: {first_line(error)}", "--imgsz or --input-shape change it")
+    given = ", ".join(input_text(tensor) for tensor in tensors_in(inputs))
+    return HwprofError(f"{model} refuses the input {given}: {first_line(error)}", remedy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import inspect
 import sys
 import traceback
 from collections.abc import Mapping
@@ -18,7 +19,7 @@ from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.protocol import Stages
 from hwprof.workload.spec import WorkloadSpec
-from hwprof.workload.tensors import first_line, refused, shape_text, tensors_in
+from hwprof.workload.tensors import first_line, input_text, refused, tensors_in
 
 
 class ModuleWorkload:
@@ -52,8 +53,9 @@ class ModuleWorkload:
             parameters=sum(parameter.numel() for parameter in self._module.parameters()),
             threads=torch.get_num_threads(),
             batch=tensors[0].shape[0] if tensors and tensors[0].ndim else 1,
-            input_shapes=[shape_text(tensor) for tensor in tensors],
+            input_shapes=[input_text(tensor) for tensor in tensors],
             options={"seed": spec.seed},
+            notes=_notes(self._module),
         )
 
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
@@ -75,7 +77,7 @@ class ModuleWorkload:
             if examples is None:
                 raise UsageError(
                     f"{self._spec.model} returns a model without example inputs",
-                    "give their shape: --input-shape 1,3,224,224",
+                    "give their shape, --input-shape 1,3,224,224, or let the factory return (model, inputs)",
                 )
             return examples
         if not shape or any(size < 1 for size in shape):
@@ -88,7 +90,26 @@ class ModuleWorkload:
             with torch.inference_mode():
                 self._module(*self._arguments)
         except Exception as error:
-            raise refused(self._spec.model, self._arguments, error) from error
+            raise refused(self._spec.model, self._arguments, error, _how_to_call(self._module)) from error
+
+
+def _how_to_call(module: nn.Module) -> str:
+    """What the model wants, and how to give it."""
+    try:
+        wanted = str(inspect.signature(module.forward))
+    except (TypeError, ValueError):  # TorchScript has none
+        wanted = "(...)"
+    return f"another --input-shape, or a factory that returns (model, arguments of forward{wanted})"
+
+
+def _notes(module: nn.Module) -> list[str]:
+    """What of the model hooks cannot see inside of."""
+    closed = sorted({type(part).__name__ for part in module.modules() if _is_closed(part)})
+    return [f"{name}: one layer to hooks; what it executes is told by kernels, not by layers" for name in closed]
+
+
+def _is_closed(module: nn.Module) -> bool:
+    return isinstance(module, torch.jit.ScriptModule) or type(module).__name__ == "OptimizedModule"
 
 
 def _find(name: str) -> Any:
@@ -135,12 +156,12 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...] | None]:
         made, given = made
         examples = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if not isinstance(made, nn.Module):
-        raise UsageError(f"{name} gives a {type(made).__name__}, not a torch module")
+        raise UsageError(f"{name} gives {type(made).__name__}, not a torch module")
     return made, examples
 
 
 def _where(error: BaseException) -> str:
     """``ValueError: bad width (net.py:12)``."""
-    frames = traceback.extract_tb(error.__traceback__)
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
     return f"{type(error).__name__}: {first_line(error)}{place}"

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import polars as pl
@@ -47,6 +48,20 @@ def run(environment: dict[str, str], tmp_path_factory: pytest.TempPathFactory) -
 def test_its_option_is_in_the_help(environment: dict[str, str]) -> None:
     shown = hwprof("collect", "--help", environment=environment).stdout
     assert f"Collector {NAME}:" in shown and "--switch-period MS" in shown and "--no-context-switches" in shown
+
+
+@pytest.mark.parametrize("left_out", ["--no-context-switches", "--collectors=memory"])
+def test_a_run_without_it_does_not_ask_for_its_option(
+    environment: dict[str, str], tmp_path: Path, left_out: str
+) -> None:
+    (tmp_path / "small.py").write_text("import torch\ndef make():\n    return torch.nn.Linear(8, 8)\n")
+    there = environment | {"PYTHONPATH": f"{environment['PYTHONPATH']}:{tmp_path}"}
+    arguments = ("--model", "small:make", "--input-shape", "1,8", "--passes", "measure", "--iterations", "1")
+    done = hwprof("collect", *arguments, "--no-instrumented", left_out, cwd=tmp_path, environment=there)
+    assert done.returncode == 0, done.stderr
+    asked = hwprof("collect", *arguments, left_out, "--switch-period", "5", cwd=tmp_path, environment=there)
+    assert asked.returncode == 2
+    assert "--switch-period: the collector context_switches does not run" in asked.stderr
 
 
 def test_it_conforms(environment: dict[str, str]) -> None:

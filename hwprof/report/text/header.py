@@ -88,6 +88,8 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
         shapes = f" as {', '.join(workload.input_shapes)}" if workload.input_shapes else ""
         names = ", ".join(PurePath(source).name for source in workload.sources[:3])
         facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}"))
+    elif workload.input_shapes:
+        facts.append(("inputs", ", ".join(workload.input_shapes)))
     if workload.results:
         facts.append(("results", "; ".join(workload.results[:3]) + _more(workload.results)))
     return facts

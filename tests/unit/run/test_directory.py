@@ -49,6 +49,14 @@ def test_two_runs_in_one_second_do_not_meet(tmp_path: Path) -> None:
     assert RunDirectory.latest(tmp_path).path == second.path
 
 
+def test_a_run_that_is_removed_leaves_latest_to_the_one_before(tmp_path: Path) -> None:
+    good = RunDirectory.create(tmp_path, manifest())
+    RunDirectory.create(tmp_path, manifest("20260101-000001-refused")).remove()
+    assert (tmp_path / "latest").resolve() == good.path.resolve()
+    good.remove()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_rows_count_once_their_pass_is_completed(tmp_path: Path) -> None:
     run = RunDirectory.create(tmp_path, manifest())
     part = tmp_path / "part.parquet"

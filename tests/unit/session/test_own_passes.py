@@ -126,3 +126,9 @@ def test_how_long_it_takes_follows_from_the_companion(tmp_path: Path) -> None:
 )
 def test_predictions_are_round(seconds: float, said: str) -> None:
     assert words(seconds) == f" (the pass takes about {said})"
+
+
+def test_a_pass_of_its_own_is_had_by_asking_for_the_counter() -> None:
+    with pytest.raises(UsageError) as caught:
+        plan_passes([*survey(), surveyed(Slow())], ["measure", "slow"], iterations=1, warmup=0)
+    assert caught.value.remedy is not None and "--counters slow" in caught.value.remedy

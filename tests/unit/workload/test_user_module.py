@@ -36,6 +36,15 @@ def with_inputs():
 def with_one_input():
     return nn.Linear(2, 3), torch.ones(7, 2)
 
+def scripted():
+    return torch.jit.script(Net())
+
+def of_words():
+    return nn.Embedding(5, 2), torch.zeros(1, 3, dtype=torch.int64)
+
+def of_two():
+    return nn.Bilinear(2, 3, 4)
+
 class Holder:
     ready = Net()
 
@@ -120,7 +129,7 @@ def test_weights_are_loaded(tmp_path: Path) -> None:
         ("users_models:nett", r"users_models has no nett: did you mean net"),
         ("nowhere_at_all:net", r"there is no Python module nowhere_at_all"),
         ("users_models:number", r"neither a torch module nor callable"),
-        ("users_models:not_a_model", r"gives a int, not a torch module"),
+        ("users_models:not_a_model", r"gives int, not a torch module"),
         (":net", r"not of the form package.module:factory"),
         ("users_models:", r"not of the form package.module:factory"),
     ],
@@ -163,3 +172,21 @@ def test_senseless_shapes(shape: tuple[int, ...]) -> None:
 def test_without_inputs_it_asks_for_the_shape() -> None:
     with pytest.raises(UsageError, match=r"--input-shape 1,3,224,224"):
         build(WorkloadSpec(model="users_models:net")).prepare()
+
+
+def test_what_hooks_cannot_see_inside_of_is_told() -> None:
+    assert build(WorkloadSpec(model="users_models:net", input_shape=(1, 3, 8, 8))).prepare().notes == []
+    (note,) = build(WorkloadSpec(model="users_models:scripted", input_shape=(1, 3, 8, 8))).prepare().notes
+    assert note.startswith("RecursiveScriptModule: ")
+
+
+def test_inputs_of_another_type_say_so() -> None:
+    assert build(WorkloadSpec(model="users_models:of_words")).prepare().input_shapes == ["1x3 int64"]
+    assert build(WorkloadSpec(model="users_models:with_one_input")).prepare().input_shapes == ["7x2"]
+
+
+def test_a_refused_input_comes_with_what_forward_wants() -> None:
+    with pytest.raises(HwprofError) as caught:
+        build(WorkloadSpec(model="users_models:of_two", input_shape=(1, 2))).prepare()
+    assert caught.value.remedy is not None
+    assert "input1" in caught.value.remedy and "input2" in caught.value.remedy and "--imgsz" not in caught.value.remedy
