@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from hwprof import processes
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def written_beside(run: RunDirectory) -> Iterator[Callable[[], None]]:
     """``write_files`` in another process, which is ended with the context. What is yielded waits for it, and raises
     ``HwprofError`` where it failed."""
     process = subprocess.Popen(
-        [sys.executable, "-m", "hwprof.report.files", str(run.path)],
+        processes.command("hwprof.report.files", str(run.path)),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

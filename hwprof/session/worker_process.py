@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
+from hwprof import processes
 from hwprof.session.messages import Inbox
 
 KILL_AFTER_S: Final = 3.0
@@ -34,7 +34,7 @@ class WorkerProcess:
         waits, self._lets_go = os.pipe()
         self._read_end: int | None = said
         self.inbox = Inbox(said)
-        command = [sys.executable, "-m", "hwprof.session.worker", str(order_file), str(tells), str(waits)]
+        command = processes.command("hwprof.session.worker", str(order_file), str(tells), str(waits))
         try:
             with log_file.open("wb") as log:
                 self._process = subprocess.Popen(

@@ -113,13 +113,14 @@ def _is_closed(module: nn.Module) -> bool:
 
 
 def _find(name: str) -> Any:
-    """The object that ``package.module:factory`` names, looked for in the current folder too."""
+    """The object that ``package.module:factory`` names, looked for in the current folder too: behind everything that is
+    installed, so that no file there takes the place of a library's module."""
     module_name, _, attribute = name.partition(":")
     if not module_name or not attribute:
         raise UsageError(f"{name} is not of the form package.module:factory")
     here = str(Path.cwd())
     if here not in sys.path:
-        sys.path.insert(0, here)
+        sys.path.append(here)
     try:
         found: Any = importlib.import_module(module_name)
     except ModuleNotFoundError as error:
@@ -134,9 +135,20 @@ def _find(name: str) -> Any:
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=3)
             hint = f": did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(f"{module_name} has no {attribute}{hint}")
+            raise UsageError(f"{module_name} has no {attribute}{hint}{_hides(found, module_name)}")
         found = getattr(found, part)
     return found
+
+
+def _hides(found: Any, module_name: str) -> str:
+    """What to say where another module of that name comes before the one in the current folder."""
+    first = module_name.partition(".")[0]
+    here = Path.cwd()
+    its_own = [path for path in (here / f"{first}.py", here / first) if path.exists()]
+    file = getattr(found, "__file__", None)
+    if not its_own or (file is not None and Path(file).resolve().is_relative_to(here.resolve())):
+        return ""
+    return f": it is {file or 'built into Python'}, which comes before {its_own[0].name} here; rename that"
 
 
 def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...] | None]:

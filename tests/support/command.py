@@ -80,7 +80,7 @@ def collect(
 
 
 def _command(arguments: tuple[str, ...]) -> list[str]:
-    return [sys.executable, "-m", "hwprof", *arguments]
+    return [sys.executable, "-P", "-m", "hwprof", *arguments]  # without the current folder, as the installed script
 
 
 def _environment(columns: int, more: Mapping[str, str]) -> dict[str, str]:

@@ -190,3 +190,10 @@ def test_a_refused_input_comes_with_what_forward_wants() -> None:
         build(WorkloadSpec(model="users_models:of_two", input_shape=(1, 2))).prepare()
     assert caught.value.remedy is not None
     assert "input1" in caught.value.remedy and "input2" in caught.value.remedy and "--imgsz" not in caught.value.remedy
+
+
+def test_the_current_folder_comes_last_and_a_hidden_module_says_so(tmp_path: Path) -> None:
+    (tmp_path / "queue.py").write_text("raise SystemExit('not this one')\n")
+    with pytest.raises(UsageError, match=r"queue has no net: it is /.*queue\.py, which comes before queue\.py here"):
+        build(WorkloadSpec(model="queue:net")).prepare()
+    assert sys.path[-1] == str(tmp_path)
