@@ -21,6 +21,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis import uncore
+from hwprof.errors import HwprofError
 from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, independent, vocabulary
 from hwprof.hardware.metrics import operands as named_operands
 from hwprof.hardware.selection import DEFAULT, select
@@ -192,9 +193,20 @@ def values(frame: pl.DataFrame, metrics: Sequence[MetricDefinition]) -> pl.DataF
         if metric.formula == NOT_DEFINED or missing_operands(metric, frame.columns):
             columns.append(pl.lit(None, dtype=pl.Float64).alias(metric.name))
             continue
-        value = pl.sql_expr(metric.formula).cast(pl.Float64)
+        value = _computed(frame, metric)
         columns.append(pl.when(value.is_finite()).then(value).alias(metric.name))
     return frame.select("owner", *columns)
+
+
+def _computed(frame: pl.DataFrame, metric: MetricDefinition) -> pl.Expr:
+    """The metric's formula over the frame. Raises ``HwprofError`` for one that is none: it is kept in ``run.json``, and
+    may say anything."""
+    try:
+        value = pl.sql_expr(metric.formula).cast(pl.Float64)
+        frame.lazy().select(value).collect_schema()
+    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        raise HwprofError(f"the formula of the metric {metric.name} in run.json is damaged: {error}") from error
+    return value
 
 
 def _replace(definition: MetricDefinition, name: str, operands: dict[str, str]) -> MetricDefinition:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from hwprof.errors import HwprofError
+
 
 @click.command("open")
 @click.argument("run", required=False, type=click.Path(path_type=Path))
@@ -33,6 +35,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
       hwprof open --no-browser                      only print the address
     """
     from hwprof.run.directory import RunDirectory
+    from hwprof.run.regular_files import is_regular
     from hwprof.trace.initial_view import parameters
     from hwprof.trace.viewer import serve
     from hwprof.trace.writer import TRACE_FILE, write_trace
@@ -42,6 +45,8 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
     else:
         directory = RunDirectory.open(run if run.exists() or not (root / run).exists() else root / run)
     trace = directory.path / TRACE_FILE
+    if trace.exists() and not is_regular(trace):
+        raise HwprofError(f"{trace} is no regular file", "remove it: it is made again from the tables")
     if not trace.exists():
         click.echo(f"writing {trace}", err=True)
         write_trace(directory, trace)

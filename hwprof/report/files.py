@@ -36,9 +36,11 @@ def write_files(run: RunDirectory) -> None:
     from hwprof.report.csv.files import write_csv_files
     from hwprof.report.document.builder import build
     from hwprof.report.json.kept import keep
+    from hwprof.run.tables import readable
 
     try:
-        document = build(run)
+        with readable(run.path):
+            document = build(run)
         write_csv_files(run, document)
         keep(run, document)
     except (OSError, PolarsError) as error:

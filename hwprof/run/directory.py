@@ -16,17 +16,18 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-import msgspec
-
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run import manifest as manifests
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
+from hwprof.run.regular_files import is_regular, read_regular
 
 if TYPE_CHECKING:  # a kept report is shown without the tables, and so without polars
     import polars as pl
 
 LATEST = "latest"
 SHAPES: Final = ("input_shapes", "output_shapes")
+LARGEST_MANIFEST: Final = 256 << 20
+"""In bytes; a run of a large model keeps about one."""
 
 
 @contextmanager
@@ -82,25 +83,32 @@ class RunDirectory:
         """The run kept in ``path``; raises ``HwprofError`` where there is none or it cannot be read."""
         file = path / MANIFEST_FILE
         try:
-            manifest = manifests.decode(file.read_bytes())
+            data = read_regular(file, LARGEST_MANIFEST)
+            written = manifests.decode_version(data)
+            if written.schema_version > SCHEMA_VERSION:  # what else it holds is not known here
+                raise HwprofError(
+                    f"{path} was written by hwprof {written.hwprof_version}, which is newer than this one",
+                    "pip install --upgrade hwprof",
+                )
+            return cls(path, manifests.decode(data))
         except FileNotFoundError:
             raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}") from None
         except OSError as error:
             raise HwprofError(f"cannot read {file}: {error.strerror}") from error
-        except msgspec.MsgspecError as error:
+        except RecursionError as error:
+            raise HwprofError(f"{file} is damaged: it is nested too deeply") from error
+        except ValueError as error:  # msgspec's errors, and bytes that are no text
             raise HwprofError(f"{file} is damaged: {error}") from error
-        if manifest.schema_version > SCHEMA_VERSION:
-            raise HwprofError(
-                f"{path} was written by hwprof {manifest.hwprof_version}, which is newer than this one",
-                "pip install --upgrade hwprof",
-            )
-        return cls(path, manifest)
 
     @classmethod
     def latest(cls, root: Path) -> RunDirectory:
         """The newest run below ``root``; raises ``UsageError`` where there is none."""
         candidates = sorted(
-            (file.parent for file in root.glob(f"*/{MANIFEST_FILE}") if not file.parent.is_symlink()),
+            (
+                file.parent
+                for file in root.glob(f"*/{MANIFEST_FILE}")
+                if is_regular(file) and not file.parent.is_symlink()
+            ),
             key=lambda directory: directory.name,
         )
         if not candidates:
@@ -130,25 +138,27 @@ class RunDirectory:
         import polars as pl
 
         from hwprof.run.schema import KEYS
+        from hwprof.run.tables import by_name, scan_table
 
         target = self.path / f"{table}.parquet"
-        parts = [pl.scan_parquet(path) for path in (target, rows) if path.exists()]
+        parts = [scan_table(path, table) for path in (target, rows) if path.exists()]
         rows_of_all = pl.concat(parts)
         if table in KEYS:
             rows_of_all = rows_of_all.unique(subset=KEYS[table], keep="first", maintain_order=True)
         with atomic(target) as part:
-            rows_of_all.sink_parquet(part, compression="zstd")
+            rows_of_all.sink_parquet(by_name(part), compression="zstd")
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""
         import polars as pl
 
         from hwprof.run.schema import TABLES
+        from hwprof.run.tables import scan_table
 
         file = self.path / f"{table}.parquet"
         if not file.exists():
             return pl.LazyFrame(schema=TABLES[table])
-        frame = pl.scan_parquet(file)
+        frame = scan_table(file, table)
         if self._bracketed_shapes:
             frame = frame.with_columns(_plain_shape(name) for name in SHAPES if name in TABLES[table])
         if "pass" not in TABLES[table]:
@@ -160,10 +170,13 @@ class RunDirectory:
         """Whether the run is of the time when shapes were spelled ``[1,3,640,480]``."""
         import polars as pl
 
+        from hwprof.run.tables import readable, scan_table
+
         file = self.path / "layers.parquet"
         if not file.exists():
             return False
-        known = pl.scan_parquet(file).select(pl.col("output_shapes").drop_nulls().first()).collect()
+        with readable(file):
+            known = scan_table(file, "layers").select(pl.col("output_shapes").drop_nulls().first()).collect()
         return known.height == 1 and str(known.item()).startswith("[")
 
     def scan_pass(self, table: str, name: str) -> pl.LazyFrame:
@@ -172,15 +185,21 @@ class RunDirectory:
 
     def of_pass(self, table: str, name: str) -> pl.DataFrame:
         """``scan_pass``, collected."""
-        return self.scan_pass(table, name).collect()
+        return self._collect(table, self.scan_pass(table, name))
 
     def count_by_pass(self, table: str) -> dict[str, int]:
         """How many rows each kept pass has; those that have none are left out."""
-        return dict(self.scan(table).group_by("pass").len().collect().iter_rows())
+        return dict(self._collect(table, self.scan(table).group_by("pass").len()).iter_rows())
 
     def read(self, table: str) -> pl.DataFrame:
         """``scan``, collected."""
-        return self.scan(table).collect()
+        return self._collect(table, self.scan(table))
+
+    def _collect(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
+        from hwprof.run.tables import readable
+
+        with readable(self.path / f"{table}.parquet"):
+            return rows.collect()
 
     def remove(self) -> None:
         """Takes the run off the disk."""
@@ -227,6 +246,7 @@ def _plain_shape(column: str) -> pl.Expr:
 def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:
     """Writes a table's rows as Parquet, atomically, in the table's own columns and types."""
     from hwprof.run.schema import conform
+    from hwprof.run.tables import by_name
 
     with atomic(path) as part:
-        conform(table, frame).write_parquet(part, compression="zstd")
+        conform(table, frame).write_parquet(by_name(part), compression="zstd")

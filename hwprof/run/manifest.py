@@ -219,6 +219,18 @@ def encode(manifest: Manifest) -> bytes:
     return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
 
 
+class Written(msgspec.Struct):
+    """By whom a manifest was written: what every version of it has."""
+
+    schema_version: int = 1
+    hwprof_version: str = "of another version"
+
+
+def decode_version(data: bytes) -> Written:
+    """Of a manifest of any version, whatever else it holds; raises as ``decode``."""
+    return msgspec.json.decode(data, type=Written)
+
+
 def decode(data: bytes) -> Manifest:
     """The manifest from JSON, of this version or of an older one; raises ``msgspec.DecodeError`` or
     ``msgspec.ValidationError``."""

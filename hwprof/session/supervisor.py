@@ -17,6 +17,7 @@ from hwprof.collector.contract import Collected
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.run.tables import scan_table
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import failure
 from hwprof.session.launcher import Launching
@@ -276,7 +277,7 @@ class _Pass:
     ) -> None:
         """The pass's rows go into the run's tables, its record into the manifest."""
         self._begin(Phase.KEEPING)
-        results = PassResults(finished.record, lambda: pl.read_parquet(self._folder / "spans.parquet"))
+        results = PassResults(finished.record, lambda: scan_table(self._folder / "spans.parquet", "spans").collect())
         for planned, result in collected:
             try:
                 results.keep(planned, result)

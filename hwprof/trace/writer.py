@@ -11,6 +11,8 @@ import polars as pl
 
 from hwprof.errors import HwprofError
 from hwprof.run.directory import RunDirectory, atomic
+from hwprof.run.manifest import PassRecord
+from hwprof.run.tables import readable
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.pass_writer import PassWriter
@@ -53,6 +55,13 @@ def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], 
     records = run.completed_passes()
     if not records:
         raise HwprofError(f"{run.path} has no completed pass, so there is nothing to trace", "measure again")
+    with readable(run.path):
+        return _written(run, records, target, progress)
+
+
+def _written(
+    run: RunDirectory, records: list[PassRecord], target: Path, progress: Callable[[int, int], None] | None
+) -> TraceSummary:
     total = sum(run.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
     done = 0
 

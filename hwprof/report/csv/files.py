@@ -26,5 +26,5 @@ def write_csv_files(run: RunDirectory, document: Document) -> None:
             table.write(part)
     series = summary(run.read("series"))
     if not series.is_empty():
-        with atomic(run.path / SERIES_FILE) as part:
-            series.write_csv(part)
+        with atomic(run.path / SERIES_FILE) as part, part.open("wb") as file:
+            series.write_csv(file)

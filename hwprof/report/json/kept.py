@@ -20,11 +20,13 @@ from hwprof.report.document.header import DOCUMENT_VERSION
 from hwprof.report.json.codec import decode, encode
 from hwprof.run.directory import atomic
 from hwprof.run.manifest import MANIFEST_FILE
+from hwprof.run.regular_files import read_regular
 
 if TYPE_CHECKING:
     from hwprof.run.directory import RunDirectory
 
 FILE: Final = "document.json"
+LARGEST_DOCUMENT: Final = 256 << 20  # bytes
 
 PACKAGE: Final = Path(__file__).parents[2]
 MAKERS: Final = (
@@ -46,7 +48,10 @@ def document_of(run: RunDirectory) -> Document:
     directory can be written."""
     document = load(run)
     if document is None:
-        document = build(run)
+        from hwprof.run.tables import readable
+
+        with readable(run.path):
+            document = build(run)
         keep(run, document)
     return document
 
@@ -54,7 +59,7 @@ def document_of(run: RunDirectory) -> Document:
 def load(run: RunDirectory) -> Document | None:
     """The kept document; None where there is none that holds today."""
     try:
-        kept = msgspec.json.decode((run.path / FILE).read_bytes(), type=Kept)
+        kept = msgspec.json.decode(read_regular(run.path / FILE, LARGEST_DOCUMENT), type=Kept)
         if kept.fingerprint != fingerprint(run):
             return None
         document = decode(bytes(kept.document))

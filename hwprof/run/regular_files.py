@@ -1,0 +1,34 @@
+"""Files of a run are regular files: what can block a reader, or never ends, is refused before it is read."""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+
+class NotRegularError(OSError):
+    """A device, a pipe, a folder, or more than anybody wrote there."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(None, what)
+
+
+def is_regular(path: Path) -> bool:
+    """Whether there is a regular file, or a link to one."""
+    try:
+        return stat.S_ISREG(path.stat().st_mode)
+    except OSError:
+        return False
+
+
+def read_regular(path: Path, at_most: int) -> bytes:
+    """The file's bytes; raises ``OSError`` where it is no regular file or is larger than ``at_most`` bytes."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer blocks no one
+    with os.fdopen(descriptor, "rb") as file:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise NotRegularError("it is no regular file")
+        if status.st_size > at_most:
+            raise NotRegularError(f"it has {status.st_size} bytes, more than the {at_most} that are read")
+        return file.read(at_most)

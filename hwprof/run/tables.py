@@ -1,0 +1,58 @@
+"""A table's file as polars reads and writes it: by its very name, and checked against the schema before it is used."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import polars as pl
+
+from hwprof.errors import HwprofError
+from hwprof.run.regular_files import is_regular
+from hwprof.run.schema import TABLES
+
+
+def by_name(path: Path) -> str:
+    """The path as polars takes it literally: a leading ``~`` is a folder's name, not the user's home."""
+    return str(path) if path.is_absolute() else f"{os.curdir}{os.sep}{path}"
+
+
+def scan_table(path: Path, table: str) -> pl.LazyFrame:
+    """The file's rows, in the table's columns; ``[``, ``*`` and ``?`` in its path are nothing but characters.
+
+    Raises ``HwprofError`` for a file that does not hold such a table. Of the file only its own description is read.
+    """
+    if not is_regular(path):
+        raise _damaged(path, "it is no regular file")
+    try:
+        frame = pl.scan_parquet(by_name(path), glob=False, hive_partitioning=False)
+        found = frame.collect_schema()
+    except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception
+        raise _damaged(path, _first_line(error)) from error
+    for name, kind in TABLES[table].items():
+        if name not in found:
+            raise _damaged(path, f"it has no column {name}")
+        if found[name] != kind:
+            raise _damaged(path, f"its column {name} is {found[name]}, not {kind}")
+    return frame.select(list(TABLES[table]))
+
+
+@contextmanager
+def readable(path: Path) -> Iterator[None]:
+    """Within it, rows that cannot be decoded end in one line on the file, or on the run, in ``path``: a scan reads them
+    only when it is collected."""
+    try:
+        yield
+    except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
+        raise _damaged(path, _first_line(error)) from error
+
+
+def _damaged(path: Path, why: str) -> HwprofError:
+    what = f"{path.name} of this run is" if path.suffix == ".parquet" else f"the tables in {path} are"
+    return HwprofError(f"{what} damaged: {why}", f"a copy of {path}, or hwprof collect again")
+
+
+def _first_line(error: BaseException) -> str:
+    return next((line for line in str(error).splitlines() if line.strip()), type(error).__name__)

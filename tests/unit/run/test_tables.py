@@ -1,0 +1,114 @@
+"""Tables on disk: read by their very name, and refused in one line where they are not what they should be."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from hwprof.errors import HwprofError
+from hwprof.report.document.builder import build as document
+from hwprof.report.files import write_files
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.tables import readable, scan_table
+from hwprof.trace.writer import write_trace
+from tests.support.command import hwprof_here
+from tests.support.synthetic_run import build
+
+PATTERN = "a*[1]{x}?"
+
+
+def test_a_folder_whose_name_is_a_pattern_is_that_folder(tmp_path: Path) -> None:
+    other = build(tmp_path / "a1", iterations=4)
+    (tmp_path / "a1x").symlink_to("a1")
+    run = build(tmp_path / PATTERN, iterations=2)
+    own = run.read("spans").height
+    assert own != other.read("spans").height
+    part = tmp_path / PATTERN / "part.parquet"
+    write_table(part, "spans", run.read("spans"))
+    run.append("spans", part)
+    assert run.read("spans").height == 2 * own
+    assert other.read("spans").height == build(tmp_path / "same", iterations=4).read("spans").height
+
+
+def test_a_report_of_such_a_folder_has_its_own_figures(tmp_path: Path) -> None:
+    for name in ("a1", PATTERN):
+        run = build(tmp_path / name).path
+        run.rename(tmp_path / name / "run")
+    expected = document(RunDirectory.open(tmp_path / "a1" / "run"))
+    run_directory = RunDirectory.open(tmp_path / PATTERN / "run")
+    assert document(run_directory).parts == expected.parts
+    write_files(run_directory)
+    write_trace(run_directory, run_directory.path / "trace.pftrace")
+    assert (run_directory.path / "layers.csv").read_bytes()
+
+
+def test_a_folder_named_like_the_home_directory_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert build(Path("~")).read("spans").height > 0
+
+
+def fifo(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def device(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def without_a_column(file: Path) -> None:
+    pl.read_parquet(file).drop("tid").write_parquet(file)
+
+
+def of_another_type(file: Path) -> None:
+    pl.read_parquet(file).with_columns(pl.col("begin_ns").cast(pl.String)).write_parquet(file)
+
+
+DAMAGE: dict[str, Callable[[Path], object]] = {
+    "empty": lambda file: file.write_bytes(b""),
+    "truncated": lambda file: file.write_bytes(file.read_bytes()[:-5]),
+    "garbage": lambda file: file.write_bytes(b"\x1b[31m" * 1000),
+    "pipe": fifo,
+    "device": device,
+    "column": without_a_column,
+    "type": of_another_type,
+}
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_table_is_told_in_one_line(tmp_path: Path, kind: str) -> None:
+    run = build(tmp_path)
+    DAMAGE[kind](run.path / "spans.parquet")
+    done = hwprof_here("report", str(run.path))
+    assert done.returncode == 1
+    assert done.stderr.startswith("hwprof: spans.parquet of this run is damaged: ")
+    assert "defect of hwprof" not in done.stderr and done.stderr.count("\n") == 1
+
+
+def test_rows_that_cannot_be_decoded_are_damage_too(tmp_path: Path) -> None:
+    file = tmp_path / "counts.parquet"
+    write_table(file, "counts", build(tmp_path / "run").read("counts"))
+    data = bytearray(file.read_bytes())
+    data[4:200] = bytes(196)  # pages begin here; what describes them is at the end
+    file.write_bytes(data)
+    rows = scan_table(file, "counts")
+    with pytest.raises(HwprofError, match=r"^counts\.parquet of this run is damaged"), readable(file):
+        rows.collect()
+
+
+def test_columns_of_a_later_version_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "series.parquet"
+    row = {"pass": "m", "time_ns": 1, "name": "n", "unit": "B", "value": 1.0, "later": 2}
+    pl.DataFrame([row]).write_parquet(file)
+    assert scan_table(file, "series").collect().columns == ["pass", "time_ns", "name", "unit", "value"]
+
+
+def test_missing_tables_are_empty(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    (run.path / "series.parquet").unlink()
+    assert run.read("series").is_empty()
