@@ -100,7 +100,7 @@ def collect_command(
     form: str,
     **options: Any,
 ) -> None:
-    """Measure a model's inference, layer by layer, and print the report.
+    """Measure a model layer by layer, and print the report.
 
     \b
     Examples:
@@ -224,6 +224,7 @@ def _show(run: RunDirectory, form: str, top: int, traced: str) -> None:
     show(run, form=form, top=top)
     if form == "text":
         name = shlex.quote(str(run.path))
-        click.echo(f"\nkept in {name}: tables (Parquet, CSV), images, trace.pftrace")
+        images = " images," if any(run.path.glob("images/*")) else ""
+        click.echo(f"\nkept in {name}: tables (Parquet, CSV),{images} trace.pftrace")
         click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
         click.echo(f"  hwprof report {name}    this report again")

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 @click.command("doctor")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 def doctor_command(form: str) -> None:
-    """Check every collector on this machine; for each that does not work, say why and how it would.
+    """Check what this machine can measure, and say how to get the rest.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ from hwprof.errors import UsageError
     "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
 def explain_command(words: tuple[str, ...], everything: bool, form: str, width: int | None) -> None:
-    """What a word of the report means: formula, provenance, source.
+    """Explain a word of the report: formula, provenance, source.
 
     WORDS are terms of the glossary, metrics, groups of metrics, or events.
 

@@ -14,7 +14,9 @@ from hwprof.cli.model_options import check_model, model_options, workload_spec
 @click.option("--all", "everything", is_flag=True, help="Inner modules as well, not only leaf layers.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 def layers_command(everything: bool, form: str, **options: Any) -> None:
-    """The layers of a model: index, type, parameters, MACs, shapes, of the first input. Nothing is measured.
+    """Show a model's layers and their MACs, without measuring.
+
+    Index, type, parameters, MACs and shapes, of the first input.
 
     \b
     Examples:

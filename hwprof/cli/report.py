@@ -72,7 +72,7 @@ def report_command(
     full_names: bool,
     width: int | None,
 ) -> None:
-    """Show what a run measured: stages, hottest layers, layer types, hot kernels, operators, energy.
+    """Show what a run measured: layers, kernels, threads, …
 
     RUN is a run's folder; without it, the latest one is shown. Works on another machine than the one that measured.
 
