@@ -152,7 +152,8 @@ def kernels(
     )
     working = pl.col("domain").cast(pl.String) != OPENMP
     total = pl.col("value").filter(working).sum().over("layer", "event")
-    ranked = both.sort("value", "kernel", "layer", descending=[True, False, False]).with_columns(
+    apart = ["kernel", "layer", *keys[1:]]  # all that tells rows apart: every build of a report is the same
+    ranked = both.sort("value", *apart, descending=[True, *(False for _ in apart)]).with_columns(
         pl.col("value") / max(iterations.height, 1), share=pl.when(working & (total > 0)).then(pl.col("value") / total)
     )
     return ranked.select(KERNELS_SCHEMA.names()).cast(KERNELS_SCHEMA)

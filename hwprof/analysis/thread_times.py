@@ -129,7 +129,7 @@ class ThreadTimes:
         elapsed = self.elapsed.group_by("iteration").agg(pl.col("elapsed_ns").sum()).sort("iteration")
         parts = self._parts(self._whole_path, "iteration", 1)
         return [
-            {"iteration": iteration, "elapsed_ns": ns, "critical_path": parts[iteration]}
+            {"iteration": iteration, "elapsed_ns": float(ns), "critical_path": parts[iteration]}
             for iteration, ns in elapsed.iter_rows()
         ]
 

@@ -152,6 +152,17 @@ def sampled_without_pmu(root: Path) -> RunDirectory:
     return run
 
 
+def alike(root: Path) -> RunDirectory:
+    """Several events that an instrumented pass counted equally often in every kernel: nothing but names tells their
+    rows apart."""
+    run = sampled_without_pmu(root)
+    path = run.path / "kernel_counts.parquet"
+    counted = run.read("kernel_counts")
+    others = [counted.with_columns(event=pl.lit(f"instrumented.{name}")) for name in ("loads", "stores", "branches")]
+    write_table(path, "kernel_counts", pl.concat([counted, *others]))
+    return run
+
+
 def follow(run: RunDirectory) -> None:
     """Adds the pass ``instrumented``, of the same work as the others: one iteration."""
     measure = run.manifest.passes[0]

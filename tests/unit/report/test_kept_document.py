@@ -15,7 +15,7 @@ from hwprof.cli import app
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.json import kept
-from hwprof.report.json.codec import encode
+from hwprof.report.json.codec import decode, encode
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
 from tests.support.synthetic_run import build as make
@@ -34,6 +34,16 @@ def test_what_is_kept_is_what_would_be_made(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
     assert kept.keep(run, build(run))
     assert kept.load(run) == kept.document_of(run) == build(run)
+
+
+@pytest.mark.parametrize("variant", [runs.sampled, runs.alike, runs.multiplexed, runs.xeon])
+def test_every_build_and_what_is_kept_of_it_are_the_same_bytes(
+    variant: Callable[[Path], RunDirectory], tmp_path: Path
+) -> None:
+    run = variant(tmp_path)
+    built = [encode(build(run)) for _ in range(3)]
+    assert built[0] == built[1] == built[2]
+    assert encode(decode(built[0])) == built[0]
 
 
 def test_the_kept_document_is_shown_and_sorted_without_the_tables(
