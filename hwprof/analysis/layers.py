@@ -80,6 +80,22 @@ def figures(
     )
 
 
+def module_table(spans: pl.DataFrame, layers: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    """One row a module that has layers within it, in the table's order, with the time of its own spans: ``owner``,
+    ``type``, the columns of ``summary.times``, and ``share`` of the whole's time. ``spans`` are the pass's."""
+    modules = layers.filter(~pl.col("leaf")).unique("path", keep="first").sort("order", maintain_order=True)
+    calls = spans.filter(pl.col("kind") == "layer").join(modules.select("path"), on="path", how="semi")
+    sums = calls.group_by("iteration", owner="path").agg(
+        calls=pl.len().cast(pl.Int64), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum()
+    )
+    timed = summary.times(sums, attribution.iterations.timed)
+    whole = pl.lit(total_time_ns(attribution) or None, dtype=pl.Float64)
+    described = modules.select("type", owner="path")
+    return described.join(timed, on="owner", how="inner", maintain_order="left").with_columns(
+        share=pl.col("time_total_ns") / whole
+    )
+
+
 def total_time_ns(attribution: Attribution) -> int:
     """The whole's time, summed over the timed iterations."""
     timed = pl.col("iteration").is_in(list(attribution.iterations.timed))

@@ -152,6 +152,13 @@ class RunAnalysis:
         )
 
     @cached_property
+    def module_times(self) -> pl.DataFrame | None:
+        """Modules around the layers in the main pass, by their own spans, as ``layers.module_table`` makes it."""
+        if self.measured is None:
+            return None
+        return layers.module_table(self.measured.spans, self.modules, self.measured.attribution)
+
+    @cached_property
     def counting(self) -> pl.DataFrame | None:
         """How much slower counting makes the main pass's layers, as ``overhead.counting_overhead`` tells it."""
         return overhead.counting_overhead(self.measured.attribution) if self.measured is not None else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+import msgspec
+
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.report.document import figures
 from hwprof.report.document.figures import Figures, Times
@@ -42,12 +44,23 @@ class Layer(Figures, kw_only=True, frozen=True):
     flops: FlopCheck | None  # counted against analytic; of the whole: the layers that have MACs
 
 
+class Module(msgspec.Struct, kw_only=True, frozen=True):
+    """A module with layers within it: what its own calls took in one iteration, what is between its layers included."""
+
+    path: str
+    type: str | None
+    calls: float
+    time: Times | None
+    share: float | None  # of the inference
+
+
 class Layers(Part, kw_only=True, frozen=True):
     """The layers in order of execution; with ``unattributed`` they add up to ``whole``."""
 
     rows: list[Layer]
     unattributed: Layer | None
     whole: Layer | None
+    modules: list[Module]  # those around the layers, by their own spans
 
 
 PART: Final = Layers
@@ -58,7 +71,21 @@ def build(analysis: RunAnalysis) -> Layers | Unavailable:
     if analysis.figures is None or analysis.counting is None:
         return Unavailable("no pass was completed")
     checks = {path: FlopCheck(**vars(check)) for path, check in analysis.flop_checks.items()}
-    return of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
+    found = of_figures(analysis.figures.layers, analysis.counting, analysis.tracing, checks)
+    return msgspec.structs.replace(found, modules=_modules(analysis.module_times))
+
+
+def _modules(found: pl.DataFrame | None) -> list[Module]:
+    return [
+        Module(
+            path=row["owner"],
+            type=row["type"],
+            calls=row["calls_per_iteration"],
+            time=figures.times(row, "time", "iterations"),
+            share=row["share"],
+        )
+        for row in (found.iter_rows(named=True) if found is not None else ())
+    ]
 
 
 def of_figures(
@@ -84,7 +111,7 @@ def of_figures(
         for row in found.rows.iter_rows(named=True)
     }
     unattributed, whole = rows.pop(UNATTRIBUTED, None), rows.pop(WHOLE, None)
-    return Layers(rows=list(rows.values()), unattributed=unattributed, whole=whole)
+    return Layers(rows=list(rows.values()), unattributed=unattributed, whole=whole, modules=[])
 
 
 def _ratios(table: pl.DataFrame | None) -> dict[str, float]:

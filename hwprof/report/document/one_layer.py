@@ -14,7 +14,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
-from hwprof.report.document.layers import Layer, Layers
+from hwprof.report.document.layers import Layer, Layers, Module
 from hwprof.report.document.primitives import Primitive, Primitives
 from hwprof.report.document.threads import Threads, ThreadsLayer
 
@@ -29,8 +29,11 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     whole: str
     path: str
     layers: list[Layer]  # the leaves, in order of execution
-    mean_ns: float | None  # of all together, in one iteration
+    calls: float | None  # of the path itself in an iteration; null: nobody timed it as one
+    mean_ns: float | None  # by its own calls, in one iteration
     share: float | None  # of the whole's time
+    leaves_mean_ns: float | None  # its leaf layers together: without what it does between them
+    leaves_share: float | None
     sampling: Sampling | None
     sampled: list[SampledLayer]
     threads: list[SampledThread]  # of all together
@@ -56,13 +59,18 @@ def one_layer(document: Document, path: str) -> OneLayer:
     by_layer = kernels_by_layer(kernels, {layer.path: layer for layer in leaves}, list(paths)) if kernels else []
     means = [layer.time.mean_ns for layer in leaves if layer.time is not None]
     shares = [layer.share for layer in leaves if layer.share is not None]
+    timed: list[Layer | Module] = [*leaves, *(layers.modules if layers else [])]
+    itself = next((one for one in timed if one.path == path), None)
     return OneLayer(
         run=document.run.name,
         whole=document.whole,
         path=path,
         layers=leaves,
-        mean_ns=sum(means) if means else None,
-        share=sum(shares) if shares else None,
+        calls=itself.calls if itself is not None else None,
+        mean_ns=itself.time.mean_ns if itself is not None and itself.time is not None else None,
+        share=itself.share if itself is not None else None,
+        leaves_mean_ns=sum(means) if means else None,
+        leaves_share=sum(shares) if shares else None,
         sampling=sampling(kernels) if kernels else None,
         sampled=found,
         threads=_threads(found),

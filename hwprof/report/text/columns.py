@@ -43,13 +43,16 @@ def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool
     columns: list[Column] = []
     for metric, priority in choice.choose(page.document, page.metrics):
         if modelled or metric.provenance != "modelled":
+            cells = ["" if row is None else _cell(row, metric, page.glyphs) for row in rows]
+            contaminated = [row is not None and is_contaminated(row, metric, page) for row in rows]
             paired = bool(columns) and choice.is_behind(metric.name, columns[-1].key)
             columns.append(
                 Column(
                     header=_title(metric, paired=paired) + marks(metric, page.glyphs),
-                    cells=_cells(rows, metric, page),
+                    cells=_cells(cells, contaminated),
                     priority=priority,
                     key=metric.name,
+                    marks=SPINNING if any(contaminated) else "",
                 )
             )
             if metric.name == CPI:
@@ -85,8 +88,9 @@ def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
         notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
     if any(metric.scope == "machine" for metric in present):
         notes.append(f"DRAM traffic: the whole machine's while a layer ran; {glyphs.dash} too short to resolve")
-    if any(cell.endswith(SPINNING) for column in shown for cell in column.cells if column.key in keys):
-        notes.append(_spinning_note(document))
+    threads = page.part(Threads)
+    if threads is not None and any(SPINNING in column.marks for column in shown):
+        notes.append(_spinning_note(threads))
     notes += caveats(present, glyphs) + meanings(_generic_events(present, document), document)
     hidden = [metric.title for metric in chosen if metric.name not in keys] if page.metrics is not None else []
     if hidden:
@@ -155,30 +159,27 @@ def meanings(names: set[str], document: Document) -> list[str]:
     ]
 
 
-def _cells(rows: Sequence[Figures | None], metric: MetricInfo, page: Page) -> list[str]:
+def _cells(cells: Sequence[str], contaminated: Sequence[bool]) -> list[str]:
     """Where waiting is in the counters of some rows, these are marked, and the others as wide."""
-    cells = ["" if row is None else _cell(row, metric, page.glyphs) for row in rows]
-    contaminated = [
-        row is not None and row.metrics.get(metric.name) is not None and is_contaminated(row, metric, page)
-        for row in rows
-    ]
     if not any(contaminated):
-        return cells
+        return list(cells)
     return [cell + (SPINNING if marked else " ") for cell, marked in zip(cells, contaminated, strict=True)]
 
 
 def is_contaminated(row: Figures, metric: MetricInfo, page: Page) -> bool:
-    """Whether a metric of a layer is made of hardware's count of instructions, many of which only waited."""
+    """Whether a layer has a value of a metric that is made of hardware's count of instructions, many of which only
+    waited."""
     threads = page.part(Threads)
-    if threads is None or not isinstance(row, Layer) or row.path not in threads.contaminated_layers:
+    if threads is None or not isinstance(row, Layer) or row.metrics.get(metric.name) is None:
+        return False
+    if row.path not in threads.contaminated_layers:
         return False
     return metric.sources == ["measured"] and bool(INSTRUCTIONS.search(metric.formula))
 
 
-def _spinning_note(document: Document) -> str:
-    threads = document.part(Threads)
-    share, name = (threads.contaminated_share, threads.pass_name) if threads is not None else (0, "")
-    return f"{SPINNING} contaminated by spinning: {share:.0%} or more of the CPU time in OpenMP's loop, pass {name}"
+def _spinning_note(threads: Threads) -> str:
+    loop = f"{threads.contaminated_share:.0%} or more of the CPU time in OpenMP's loop, pass {threads.pass_name}"
+    return f"{SPINNING} contaminated by spinning: {loop}"
 
 
 def _cell(row: Figures, metric: MetricInfo, glyphs: Glyphs) -> str:

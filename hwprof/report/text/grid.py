@@ -26,6 +26,7 @@ class Column:
     right: bool = True
     least: int | None = None
     key: str = ""  # the metric or event behind it
+    marks: str = ""  # what stands behind some of its cells and is explained below the table
     width: int = field(init=False)
 
     def __post_init__(self) -> None:

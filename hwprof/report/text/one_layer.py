@@ -73,15 +73,27 @@ def _of_several(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
     types: dict[str, int] = {}
     for layer in found.layers:
         types[layer.type or "not known"] = types.get(layer.type or "not known", 0) + 1
-    time = [] if found.mean_ns is None else [f"{figures.milliseconds(found.mean_ns)} ms (mean)"]
     macs = sum(layer.macs or 0 for layer in found.layers)
     parameters = sum(layer.parameters or 0 for layer in found.layers)
     model = {"parameters": parameters, "MACs": macs}
     return [
         ("layers", [f"{number} {name}" for name, number in types.items()]),
         ("model", [f"{figures.amount(value, page.glyphs)} {name}" for name, value in model.items() if value]),
-        ("time", [*time, *_share(found.share, page)] if time else []),
+        ("time", _times(found, page)),
     ]
+
+
+def _times(found: OneLayer, page: Page) -> list[str]:
+    """By the module's own calls, beside what its leaf layers add up to; only these where nobody timed it as one."""
+    words = []
+    if found.mean_ns is not None:
+        calls = f" in {figures.calls(found.calls, page.glyphs)} calls" if found.calls not in (None, 1) else ""
+        words += [f"{figures.milliseconds(found.mean_ns)} ms{calls} (mean)", *_share(found.share, page)]
+    if found.leaves_mean_ns is not None:
+        leaves = f"in its leaf layers {figures.milliseconds(found.leaves_mean_ns)} ms"
+        share = figures.percent(found.leaves_share, page.glyphs)
+        words += [f"{leaves} ({share})"] if words else [f"{leaves} (mean)", *_share(found.leaves_share, page)]
+    return words
 
 
 def _share(share: float | None, page: Page) -> list[str]:

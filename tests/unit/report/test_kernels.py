@@ -19,6 +19,7 @@ from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
 from hwprof.report.document.kernels import Kernels, SampledKernel
+from hwprof.report.document.layers import Layers, Module
 from hwprof.report.document.one_layer import one_layer as one_layer_of
 from hwprof.report.json import codec
 from hwprof.report.text import hot_kernels, one_layer, report
@@ -37,6 +38,10 @@ JIT, SILU, BARRIER = "jit_conv_fwd", "at::native::silu_kernel", "gomp_barrier_wa
 
 def samples_of(built: Document) -> Kernels:
     return part(built, Kernels)
+
+
+def layers_of(built: Document) -> list[Module]:
+    return part(built, Layers).modules
 
 
 def kernel(sampled: Kernels, name: str, layer: str | None = None) -> SampledKernel:
@@ -257,6 +262,26 @@ def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> N
     (act,) = one_layer_of(built, "model.1").by_layer[1:]
     assert act.sampled.path == ACT
     assert sum(thread.samples for thread in found.threads) == sum(layer.samples for layer in found.sampled)
+
+
+def test_a_modules_time_is_that_of_its_own_calls(tmp_path: Path) -> None:
+    """And what it does between its layers is in it; the layers' sum stands beside it."""
+    run = runs.sampled_without_pmu(tmp_path)
+    inner_ns = 5_000_000
+    inner = (pl.col("path") == "model.1") & (pl.col("kind") == "layer")
+    later = pl.when(inner).then(pl.col("end_ns") + inner_ns).otherwise("end_ns")
+    runs.change_table(run, "spans", later.alias("end_ns"))
+    built = builder.build(run)
+    found, module = one_layer_of(built, "model.1"), next(one for one in layers_of(built) if one.path == "model.1")
+    assert found.mean_ns is not None and found.leaves_mean_ns is not None
+    assert module.time is not None and found.mean_ns == module.time.mean_ns
+    assert found.mean_ns > found.leaves_mean_ns + inner_ns - 1
+    assert (found.share or 0) > (found.leaves_share or 0) > 0
+    text = printed(built, 120, "model.1")
+    assert f"{found.mean_ns / 1e6:.2f} ms (mean)" in text
+    assert "in its leaf layers" in text
+    whole = one_layer_of(built, "model")
+    assert (whole.mean_ns, whole.share) == (None, None)
 
 
 def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path: Path) -> None:

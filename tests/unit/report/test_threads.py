@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
@@ -15,8 +16,10 @@ from hwprof.analysis.owners import WHOLE
 from hwprof.report.csv import threads as waiting_table
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
+from hwprof.report.document.layers import Layers
 from hwprof.report.document.threads import Threads
 from hwprof.report.json import codec
+from hwprof.report.text import layers as layers_view
 from hwprof.report.text import threads as waiting_view
 from hwprof.report.text.columns import metric_columns
 from hwprof.report.text.page import Page
@@ -166,6 +169,21 @@ def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> Non
     marked = {layer.path for layer, cell in zip(layer_rows(built), columns["cpi"], strict=True) if cell.endswith("w")}
     assert marked == {"model.0.conv", CONV}
     assert not any(cell.endswith("w") for cell in columns["frequency"])
+
+
+@pytest.mark.parametrize("make", [runs.without_pmu, runs.sampled_without_pmu])
+def test_a_layers_name_is_no_mark(tmp_path: Path, make: Callable[[Path], RunDirectory]) -> None:
+    """A name that ends in "w" says nothing of spinning, with samples and without."""
+    built = builder.build(make(tmp_path))
+    rows = [msgspec.structs.replace(layer, path=f"{layer.path}.fc_w") for layer in layer_rows(built)]
+    layers = msgspec.structs.replace(part(built, Layers), rows=rows)
+    hottest = msgspec.structs.replace(built.hottest, layers=[layer.path for layer in rows])
+    renamed = msgspec.structs.replace(replaced(built, layers), hottest=hottest)
+    console = Console(file=io.StringIO(), width=120)
+    layers_view.show(Page(renamed, console))
+    text = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "fc_w" in text
+    assert "contaminated" not in text
 
 
 @pytest.mark.parametrize("width", [80, 120])
