@@ -39,10 +39,9 @@ def events_command(
 ) -> None:
     """Show what this processor's counters count.
 
-    And which metrics that gives.
-
-    NAMES are what `hwprof collect --events` takes: groups (cache, flops, topdown, …), metrics, events, or perf's raw
-    syntax (r20c7, cpu/event=0xc7,umask=0x20/u). Without any: what is counted by default.
+    And the metrics that are made of it. NAMES are what `hwprof collect --events` takes: groups (cache, flops, topdown,
+    …), metrics, events, or perf's raw syntax (r20c7, cpu/event=0xc7,umask=0x20/u). Without any: what is counted by
+    default.
 
     \b
     Examples:
