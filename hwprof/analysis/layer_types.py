@@ -9,7 +9,7 @@ import polars as pl
 
 from hwprof.analysis import summary
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.layers import Figures, figures
+from hwprof.analysis.layers import Figures, figures, sum_where_known, timed_owners, with_known_work
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.manifest import MetricDefinition
 
@@ -23,10 +23,16 @@ def layer_type_table(
 ) -> Figures:
     """One row a type, longest time first, then ``UNATTRIBUTED``; ``layers`` and the static figures are sums.
 
-    Medians are taken of the type's sum in each iteration.
+    Medians are taken of the type's sum in each iteration. MACs and bytes of a type are null where those of some of its
+    layers are not known: what they take time for would count as slowness of the others.
     """
-    leaves = layers.filter("leaf").unique("path", keep="first")
-    known = {name: pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()) for name in ("macs", "bytes")}
+    leaves = with_known_work(layers.filter("leaf").unique("path", keep="first"))
+    timed = timed_owners(attribution)
+    some_without = ((pl.col("macs") == 0) & pl.col("path").is_in(timed)).any() & (pl.col("macs") > 0).any()
+    known = {
+        "macs": pl.when(~some_without).then(sum_where_known("macs", timed)),
+        "bytes": sum_where_known("bytes", timed),
+    }
     described = leaves.group_by(owner="type").agg(
         pl.len().alias("layers"), pl.col("parameters", "calls").sum(), **known
     )

@@ -44,9 +44,33 @@ def layer_table(
     A leaf that was never called keeps its row, without times. ``further``: operands by owner that come from
     elsewhere, as ``uncore.operands`` and ``summary.as_operands`` make them.
     """
-    leaves = layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True)
-    described = pl.concat([leaves.with_columns(owner="path"), _totals(leaves)], how="diagonal_relaxed")
+    leaves = with_known_work(layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True))
+    totals = _totals(leaves, timed_owners(attribution))
+    described = pl.concat([leaves.with_columns(owner="path"), totals], how="diagonal_relaxed")
     return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, further)
+
+
+def with_known_work(leaves: pl.DataFrame) -> pl.DataFrame:
+    """The table ``layers`` with nulls where its figures are not those of the work that is measured: the one forward
+    that it is made of did not call a layer which other ones do, or showed no tensor of it. 0 MACs of a layer that was
+    called are none that torch's counter knows."""
+    called = pl.col("calls") > 0
+    return leaves.with_columns(
+        macs=pl.when(called).then(pl.col("macs")), bytes=pl.when(called & (pl.col("bytes") > 0)).then(pl.col("bytes"))
+    )
+
+
+def sum_where_known(name: str, timed: list[str]) -> pl.Expr:
+    """The sum over layers; null where it is not known of one that takes time."""
+    value = pl.col(name)
+    unknown = (value.is_null() & pl.col("path").is_in(timed)).any()
+    return pl.when((value.count() > 0) & ~unknown).then(value.sum())
+
+
+def timed_owners(attribution: Attribution) -> list[str]:
+    """Those that times are reported of."""
+    timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
+    return attribution.times.filter(timed)["owner"].unique(maintain_order=True).to_list()
 
 
 def figures(
@@ -88,7 +112,7 @@ def module_table(spans: pl.DataFrame, layers: pl.DataFrame, attribution: Attribu
     sums = calls.group_by("iteration", owner="path").agg(
         calls=pl.len().cast(pl.Int64), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum()
     )
-    timed = summary.times(sums, attribution.iterations.timed)
+    timed = summary.times(sums.sort("owner", "iteration"), attribution.iterations.timed)
     whole = pl.lit(total_time_ns(attribution) or None, dtype=pl.Float64)
     described = modules.select("type", owner="path")
     return described.join(timed, on="owner", how="inner", maintain_order="left").with_columns(
@@ -102,9 +126,9 @@ def total_time_ns(attribution: Attribution) -> int:
     return int(attribution.times.filter(timed & (pl.col("owner") == WHOLE))["time_ns"].sum())
 
 
-def _totals(leaves: pl.DataFrame) -> pl.DataFrame:
+def _totals(leaves: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
     """What is known of the rest and of the whole; sums over no known figure are null, not 0."""
-    sums = leaves.select(pl.when(pl.col(name).count() > 0).then(pl.col(name).sum()).alias(name) for name in STATIC)
+    sums = leaves.select(sum_where_known(name, timed).alias(name) for name in STATIC)
     return pl.concat(
         [
             pl.DataFrame({"owner": [UNATTRIBUTED]}),

@@ -103,7 +103,7 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
     notes = []
     if any(metric.provenance == "modelled" for metric in metrics):
         notes.append(
-            f"{glyphs.modelled} modelled: 2 FLOPs per MAC, bytes of tensors; over measured time; {glyphs.dash} no MACs"
+            f"{glyphs.modelled} modelled: 2 FLOPs per MAC, bytes of tensors; over measured time; {glyphs.dash} unknown"
         )
     sources = {source for metric in metrics for source in metric.sources if source in choice.NOT_BY_HARDWARE}
     if sources:

@@ -11,7 +11,7 @@ from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
 
-ELEMENTWISE: Final = "elementwise"
+NO_MACS: Final = "no_macs"
 
 NAMES: Final = 2
 """Layers that a footnote names."""
@@ -22,7 +22,7 @@ def show(page: Page) -> None:
     checked = [(layer, layer.flops) for layer in page.layers if layer.flops is not None]
     if not checked:
         return
-    differing = [(layer, flops) for layer, flops in checked if flops.verdict not in (AGREES, ELEMENTWISE)]
+    differing = [(layer, flops) for layer, flops in checked if flops.verdict not in (AGREES, NO_MACS)]
     differing.sort(key=lambda pair: -abs(pair[1].counted - pair[1].analytic))
     top = page.document.hottest.top
     title = "FLOPs: counted against analytic (2 x MACs)"
@@ -66,7 +66,7 @@ def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[
 def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
     """One line on all layers, and what the marks mean."""
     compared = [flops for flops in checks if flops.ratio is not None]
-    elementwise = [flops for flops in checks if flops.verdict == ELEMENTWISE]
+    without = [flops for flops in checks if flops.verdict == NO_MACS]
     lines = []
     total = page.whole.flops if page.whole is not None else None
     if total is not None and total.ratio is not None:
@@ -76,9 +76,9 @@ def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
             f" {figures.amount(total.analytic, page.glyphs)} analytic, ratio {total.ratio:.3f};"
             f" {agreeing} of {len(compared)} agree"
         )
-    if elementwise:
-        counted = figures.amount(sum(flops.counted for flops in elementwise), page.glyphs)
-        lines.append(f"element-wise, no MACs: {plural(len(elementwise), 'layer')}, {counted} counted")
+    if without:
+        counted = figures.amount(sum(flops.counted for flops in without), page.glyphs)
+        lines.append(f"no MACs known: {plural(len(without), 'layer')}, {counted} counted")
     if any(not flops.expected for flops in compared):
         lines.append("! no known reason")
     return lines

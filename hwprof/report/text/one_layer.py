@@ -55,14 +55,21 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     static = {"parameters": layer.parameters, "MACs": layer.macs, "bytes": layer.bytes}
     more = [f"{figures.plural(layer.more_shapes, 'other input shape')}"] if layer.more_shapes else []
     time = [f"{figures.time_with_spread(layer.time, glyphs)} ms", *_share(layer.share, page)] if layer.time else []
-    calls = [figures.plural(round(layer.calls), "call") + " per iteration"] if layer.calls else ["never called"]
+    calls = f"{figures.calls(layer.calls, glyphs)} {'call' if layer.calls == 1 else 'calls'} per iteration"
     if layer.path == UNATTRIBUTED:
         what = ["outside of leaf layers: Python, operators outside of modules, counter reads"]
         return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
     return [
-        ("type", [layer.type or "not known", *calls]),
+        ("type", [layer.type or "not known", calls if layer.calls else "never called"]),
         ("shapes", [f"{layer.input_shapes or '?'} to {layer.output_shapes or '?'}", *more]),
-        ("model", [f"{figures.amount(value, glyphs)} {name}" for name, value in static.items() if value]),
+        (
+            "model",
+            [
+                f"{name} not known" if value is None else f"{figures.amount(value, glyphs)} {name}"
+                for name, value in static.items()
+                if value != 0
+            ],
+        ),
         ("time", time),
         ("metrics", _metrics(layer, page)),
         ("FLOPs", [layer.flops.reason] if layer.flops is not None and layer.flops.reason else []),

@@ -51,7 +51,7 @@ def test_reasons(ratio: float, figures: dict[str, float], expected: str) -> None
 
 def test_work_without_macs_has_nothing_to_be_compared_with() -> None:
     found = check(5000.0, 0, PLAIN)
-    assert (found.ratio, found.verdict, found.expected, found.analytic) == (None, "elementwise", True, 0.0)
+    assert (found.ratio, found.verdict, found.expected, found.analytic) == (None, "no_macs", True, 0.0)
 
 
 def test_reasons_hold_the_figures() -> None:
@@ -195,7 +195,7 @@ def test_layers_and_their_sum() -> None:
     )
     found = flop_checks(figures, calls("a", "e"), ["f"])
     assert {name: layer.verdict for name, layer in found.items()} == {
-        "a": AGREES, "b": "elementwise", "e": "multiplexed", WHOLE: "differs",
+        "a": AGREES, "b": "no_macs", "e": "multiplexed", WHOLE: "differs",
     }  # fmt: skip
     assert (found[WHOLE].counted, found[WHOLE].analytic) == (3.0 * macs, 4.0 * macs)
     assert found[WHOLE].ratio == 0.75

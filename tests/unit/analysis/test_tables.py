@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.analysis import summary
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.iterations import select
 from hwprof.analysis.layer_types import layer_type_table
@@ -56,6 +57,40 @@ def test_a_leaf_that_was_never_called_keeps_its_row() -> None:
     row = layer_table(example.layers, attribution, DEFINITIONS, 2).rows.row(1, named=True)
     assert row["owner"] == "b"
     assert row["calls_per_iteration"] is None and row["time_median_ns"] is None and row["share"] is None
+
+
+def test_what_the_one_forward_did_not_call_has_no_figures_by_arithmetic() -> None:
+    """Nor has what it is a part of: it would be slow by the time, and not by the work."""
+    example = Example()
+    attribution = attribute(example.spans, example.counts, example.layers, example.record)
+    seldom = example.layers.with_columns(
+        type=pl.lit("Linear"), **{name: pl.col(name) * (pl.col("path") == "a") for name in ("macs", "bytes", "calls")}
+    )
+    for found, owners in ((layer_table, ("b", WHOLE)), (layer_type_table, ("Linear",))):
+        figures = found(seldom, attribution, DEFINITIONS, 2)
+        work = {row[0]: row[1:] for row in figures.rows.select("owner", "macs", "bytes").rows()}
+        rates = {row[0]: row[1:] for row in figures.metrics.select("owner", "gflops", "gbytes").rows()}
+        assert all(work[owner] == rates[owner] == (None, None) for owner in owners)
+    assert layer_table(seldom, attribution, DEFINITIONS, 2).rows.row(0, named=True)["macs"] == 1000
+
+
+@pytest.mark.parametrize(("column", "rate"), [("macs", "gflops"), ("bytes", "gbytes")])
+def test_a_layer_of_unknown_work_has_no_rate_and_its_type_none_either(column: str, rate: str) -> None:
+    """What torch's counter does not know, and a layer whose tensors nobody saw."""
+    example = Example()
+    attribution = attribute(example.spans, example.counts, example.layers, example.record)
+    mixed = example.layers.with_columns(pl.lit("LSTM").alias("type"), pl.col(column) * (pl.col("path") == "a"))
+    layers = layer_table(mixed, attribution, DEFINITIONS, 2).metrics
+    assert layers[rate].to_list()[0] > 0
+    assert layers[rate].to_list()[1] is None
+    types = layer_type_table(mixed, attribution, DEFINITIONS, 2)
+    assert (types.metrics[rate].to_list()[0], types.rows[column].to_list()[0]) == (None, None)
+
+
+def test_calls_are_those_of_all_timed_iterations() -> None:
+    frame = pl.DataFrame({"owner": ["a"] * 3, "iteration": [1, 3, 4], "calls": [1, 1, 7], "time_ns": [10, 12, 99]})
+    row = summary.times(frame, (0, 1, 2, 3)).row(0, named=True)
+    assert (row["calls_per_iteration"], row["iterations"], row["time_median_ns"]) == (0.5, 2, 11.0)
 
 
 def test_types_sum_their_layers_in_each_iteration() -> None:

@@ -62,7 +62,8 @@ KERNEL = ("layer", "kernel", "library", "domain")
 PATH = ("what", "iteration", "layer", "tid", "state")
 """What tells kernels, and parts of critical paths, apart."""
 
-WORDS = {"hand-over": "barrier latency", "for a thread not seen": "unobserved thread"}
+WORDS = {"hand-over": "barrier latency", "for a thread not seen": "unobserved thread",
+         "elementwise": "no_macs"}  # fmt: skip
 
 
 @pytest.fixture(scope="module", params=NAMES)
