@@ -8,7 +8,9 @@ import sys
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     from hwprof.cli.app import run
+    from hwprof.cli.streams import prepare
 
+    prepare()
     sys.exit(run(sys.argv[1:]))
 
 

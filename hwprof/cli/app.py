@@ -11,12 +11,19 @@ from typing import Any, Final
 import click
 
 from hwprof import __version__
-from hwprof.errors import HwprofError
+from hwprof.cli import streams
+from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import as_written, is_text, one_line
 
 COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "explain", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
 
 INTERRUPTED: Final = 130
+
+_NO_ARGUMENTS: Final[tuple[type[click.UsageError], ...]] = tuple(
+    kind for kind in (getattr(click.exceptions, "NoArgsIsHelpError", None),) if kind is not None
+)
+"""Newer versions of click raise it with the whole help as its message; older ones print that themselves."""
 
 
 class Commands(click.Group):
@@ -85,31 +92,41 @@ def run(arguments: Sequence[str]) -> int:
     """Runs the command line; the exit code: 0, 1 (failed), 2 (bad usage), 130 (interrupted)."""
     state: dict[str, Any] = {"debug": bool(os.environ.get("HWPROF_DEBUG"))}
     try:
+        _refuse_foreign_bytes(arguments)
         result = app.main(args=list(arguments), prog_name="hwprof", standalone_mode=False, obj=state)
-    except BrokenPipeError:  # the reader of our output has gone, as `| head` does
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.stdout.flush()
+    except streams.ReaderGoneError:
+        streams.give_up_output()
         return 0
-    except (KeyboardInterrupt, click.Abort):
-        _complain("interrupted")
-        return INTERRUPTED
-    except click.ClickException as error:
-        if state["debug"]:
+    except BaseException as error:  # a panic of a library's is no Exception
+        if isinstance(error, SystemExit):
             raise
-        hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
-        _complain(error.format_message() + hint)
-        return error.exit_code
-    except HwprofError as error:
-        if state["debug"]:
+        if state["debug"] and not isinstance(error, (KeyboardInterrupt, click.Abort)):
             raise
-        _complain(str(error))
-        return error.exit_code
-    except Exception as error:
-        if state["debug"]:
-            raise
-        _complain(f"{type(error).__name__}: {error} (this is a defect of hwprof; --debug shows where)")
-        return 1
+        streams.settle()
+        message, code = _told(error)
+        print(message, file=sys.stderr)
+        return code
     return result if isinstance(result, int) else 0
 
 
-def _complain(message: str) -> None:
-    print("hwprof: " + " ".join(message.split()), file=sys.stderr)
+def _told(error: BaseException) -> tuple[str, int]:
+    """What the user reads of a failure, and the exit code."""
+    if isinstance(error, _NO_ARGUMENTS):
+        return error.format_message(), error.exit_code  # the help
+    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+        return "hwprof: interrupted", INTERRUPTED
+    if isinstance(error, click.ClickException):
+        hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
+        return f"hwprof: {one_line(error.format_message() + hint)}", error.exit_code
+    if isinstance(error, HwprofError):
+        return f"hwprof: {one_line(str(error))}", error.exit_code
+    what = f"{type(error).__name__}: {error} (this is a defect of hwprof; --debug shows where)"
+    return f"hwprof: {one_line(what)}", 1
+
+
+def _refuse_foreign_bytes(arguments: Sequence[str]) -> None:
+    """What is not UTF-8 can be kept in no file of a run."""
+    for argument in arguments:
+        if not is_text(argument):
+            raise UsageError(f"the argument {as_written(argument)} is not UTF-8", "rename the file")

@@ -14,6 +14,7 @@ from hwprof.cli import collector_options
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.collector import registry
 from hwprof.errors import FullDiskError, HwprofError, UsageError, is_full_disk
+from hwprof.printable import printable
 from hwprof.run.roles import Role
 
 if TYPE_CHECKING:
@@ -149,9 +150,11 @@ def collect_command(
         if run.completed_passes():
             traced, unwritten = _write_products(run, bars)
             failure = unwritten or failure
-    _show(run, form, top, traced)
-    if failure is not None:
-        raise failure
+    try:
+        _show(run, form, top, traced)
+    finally:
+        if failure is not None:
+            raise failure
 
 
 def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
@@ -223,7 +226,7 @@ def _show(run: RunDirectory, form: str, top: int, traced: str) -> None:
 
     show(run, form=form, top=top)
     if form == "text":
-        name = shlex.quote(str(run.path))
+        name = printable(shlex.quote(str(run.path)))
         images = " images," if any(run.path.glob("images/*")) else ""
         click.echo(f"\nkept in {name}: tables (Parquet, CSV),{images} trace.pftrace")
         click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")

@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hwprof.cli.streams import print_json
+
 if TYPE_CHECKING:
     from hwprof.collector.registry import Surveyed
     from hwprof.report.document.diagnosis import Finding
@@ -30,7 +32,7 @@ def doctor_command(form: str) -> None:
     findings = [*map(_of_collector, registry.survey()), *map(_of_requirement, requirements.check())]
     found = diagnosis.Diagnosis(machine=machine.describe(), findings=findings)
     if form == "json":
-        click.echo(diagnosis.as_json(found))
+        print_json(diagnosis.as_json(found))
     else:
         from hwprof.report.text.diagnosis import show
 

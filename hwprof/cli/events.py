@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from hwprof.cli.streams import print_json
 from hwprof.errors import HwprofError, UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 @click.option("--list", "list_processors", is_flag=True, help="The processors that the catalogue knows.")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option(
-    "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
 def events_command(
     names: tuple[str, ...],
@@ -59,7 +60,7 @@ def events_command(
 
     listed = _of_processor(processor, names, everything) if processor else _of_this_machine(names, everything)
     if form == "json":
-        click.echo(event_list.as_json(listed))
+        print_json(event_list.as_json(listed))
     else:
         event_view.show(listed, make_console(width))
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
-
 import click
 
 from hwprof.errors import UsageError
@@ -14,7 +12,7 @@ from hwprof.errors import UsageError
 @click.option("--list", "everything", is_flag=True, help="Every word of the glossary, with its meaning.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", show_default=True)
 @click.option(
-    "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
 def explain_command(words: tuple[str, ...], everything: bool, form: str, width: int | None) -> None:
     """Explain a word of the report: formula, provenance, source.
@@ -33,10 +31,11 @@ def explain_command(words: tuple[str, ...], everything: bool, form: str, width: 
     from hwprof.glossary import page
     from hwprof.glossary.explain import explain
     from hwprof.glossary.terms import terms
+    from hwprof.report.text.console import make_console
 
     if everything == bool(words):
         raise UsageError("which word?", "hwprof explain WORD..., or hwprof explain --list")
-    columns = width or shutil.get_terminal_size((80, 24)).columns
+    columns = make_console(width).width
     if form == "markdown":
         if words:
             raise UsageError("--format markdown is the whole glossary", "hwprof explain --list --format markdown")

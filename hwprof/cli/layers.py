@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from hwprof.cli.model_options import check_model, model_options, workload_spec
+from hwprof.cli.streams import print_json
 
 
 @click.command("layers")
@@ -38,7 +39,7 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
     if form == "csv":
         click.echo(shown.write_csv(), nl=False)
     elif form == "json":
-        click.echo(shown.write_json())
+        print_json(shown.write_json())
     else:
         from hwprof.report.text import static_layers
         from hwprof.report.text.console import make_console

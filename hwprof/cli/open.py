@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from hwprof.errors import HwprofError
+from hwprof.printable import printable
 
 
 @click.command("open")
@@ -48,7 +49,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
     if trace.exists() and not is_regular(trace):
         raise HwprofError(f"{trace} is no regular file", "remove it: it is made again from the tables")
     if not trace.exists():
-        click.echo(f"writing {trace}", err=True)
+        click.echo(f"writing {printable(str(trace))}", err=True)
         write_trace(directory, trace)
 
     def announce(text: str) -> None:

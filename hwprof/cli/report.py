@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
+from hwprof.cli.streams import print_json
 from hwprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -58,7 +59,7 @@ if TYPE_CHECKING:
 )
 @click.option("--full-names", is_flag=True, help="With --kernels or --layer: the kernels' names in full length too.")
 @click.option(
-    "--width", type=click.IntRange(min=40), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
 def report_command(
     run: Path | None,
@@ -159,7 +160,7 @@ def show(
 
 
 def _print_json(compact: bytes) -> None:
-    sys.stdout.write(msgspec.json.format(compact, indent=1).decode() + "\n")
+    print_json(msgspec.json.format(compact, indent=1).decode())
 
 
 def _print_schema(part: Part) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import as_written, is_text
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
@@ -59,7 +60,11 @@ def read_image(path: Path) -> Image:
 
 
 def _only_images(paths: Any) -> list[Path]:
-    return sorted(path for path in paths if path.suffix.lower() in SUFFIXES and path.is_file())
+    images = sorted(path for path in paths if path.suffix.lower() in SUFFIXES and path.is_file())
+    for image in images:
+        if not is_text(image.name):  # what came of it could be kept in no file
+            raise UsageError(f"the name of the image {as_written(str(image))} is not UTF-8", "rename it")
+    return images
 
 
 def _default_images() -> list[Path]:

@@ -2,12 +2,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
-from typing import IO, Any
+from typing import IO, Any, Final
 
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.text import Text
+
+from hwprof.printable import printable
+
+NARROWEST: Final = 20
+WIDEST: Final = 1000
+WITHOUT_TERMINAL: Final = 80
+"""Columns: what is less than the first is taken for not given, as of a terminal that does not tell its size."""
 
 
 class TrimmedConsole(Console):
@@ -17,11 +25,10 @@ class TrimmedConsole(Console):
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """As a console does it, of printable characters and line ends alone."""
         for segment in super().render(renderable, options):
-            if segment.control or segment.text.isprintable():
+            if segment.control:
                 yield segment
             else:
-                clean = "".join(one if one.isprintable() or one == "\n" else "?" for one in segment.text)
-                yield Segment(clean, segment.style)
+                yield Segment(printable(segment.text, kept="\n"), segment.style)
 
     def print(self, *objects: Any, **options: Any) -> None:
         """As a console does it; tables and the like line by line."""
@@ -36,5 +43,17 @@ class TrimmedConsole(Console):
 
 def make_console(width: int | None = None, file: IO[str] | None = None) -> Console:
     """A console, on standard output unless told otherwise, that takes text as it is; NO_COLOR and pipes switch colours
-    off."""
-    return TrimmedConsole(width=width, file=file, highlight=False, markup=False, emoji=False)
+    off. Without a width it is as wide as the terminal or COLUMNS say, where that can be."""
+    console = TrimmedConsole(width=width, file=file, highlight=False, markup=False, emoji=False)
+    if not NARROWEST <= console.width <= WIDEST:
+        console.width = WIDEST if console.width > WIDEST else _of_terminal()
+    return console
+
+
+def _of_terminal() -> int:
+    """The columns of the terminal itself, whatever COLUMNS says; of what is none, 80."""
+    try:
+        found = os.get_terminal_size().columns
+    except OSError:
+        return WITHOUT_TERMINAL
+    return found if found >= NARROWEST else WITHOUT_TERMINAL

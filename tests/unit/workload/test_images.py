@@ -87,3 +87,13 @@ def test_a_missing_package_has_its_remedy(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "ultralytics.nn.tasks", None)
     with pytest.raises(HwprofError, match=r"pip install 'hwprof\[yolo\]'"):
         libraries.require_ultralytics()
+
+
+def test_an_image_whose_name_is_not_utf8_is_named_in_the_refusal(tmp_path: Path) -> None:
+    try:
+        (tmp_path / "\udcff.jpg").touch()
+    except OSError:
+        pytest.skip("this file system has UTF-8 names only")
+    for source in (str(tmp_path), f"{tmp_path}/*.jpg"):
+        with pytest.raises(UsageError, match=r"\\xff\.jpg is not UTF-8"):
+            find_images(source)

@@ -1,0 +1,51 @@
+"""Text from outside (names of files, models and layers, what libraries say) as a terminal may be given it."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+LONGEST_LINE: Final = 500
+"""Characters of a message; a library's may have megabytes."""
+
+_RAW_CONTROLS: Final = re.compile("[\x7f-\x9f]")
+"""Delete and the second set of controls, which JSON lets stand as they are and a terminal obeys."""
+
+_FOREIGN_BYTE: Final = re.compile("[\udc80-\udcff]")
+"""What Python makes of a name's byte that is not UTF-8."""
+
+
+def printable(text: str, kept: str = "") -> str:
+    """The text with a question mark for each character that is not printed (but those in ``kept``): it moves no cursor,
+    colours nothing, has no lines."""
+    if text.isprintable():
+        return text
+    return "".join(one if one.isprintable() or one in kept else "?" for one in text)
+
+
+def one_line(text: str) -> str:
+    """The text as a line of bounded length: without its middle where it is too long, for its end says what to do."""
+    line = printable(" ".join(as_written(text).split()))
+    if len(line) <= LONGEST_LINE:
+        return line
+    end = LONGEST_LINE // 3
+    return f"{line[: LONGEST_LINE - end - 3]} … {line[-end:]}"
+
+
+def as_written(name: str) -> str:
+    """A name that is not UTF-8 with its bytes as ``\\xff``; any other as it is."""
+    return _FOREIGN_BYTE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name)
+
+
+def is_text(name: str) -> bool:
+    """Whether a name of the system's is UTF-8; one that is not can be neither kept in a file nor printed."""
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+def escaped_json(text: str) -> str:
+    """JSON that means the same and holds no character that a terminal obeys."""
+    return _RAW_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)

@@ -1,0 +1,101 @@
+"""What the command line's frame makes of failures and of foreign text."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+import polars as pl
+import pytest
+
+from hwprof.cli import app, streams
+from hwprof.errors import HwprofError
+from hwprof.run.directory import RunDirectory
+from tests.support.command import hwprof_here
+from tests.support.synthetic_run import build
+
+HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\nc\udcff"
+
+
+def fails_with(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> str:
+    def command(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(app.app, "invoke", command)
+    done = hwprof_here("models")
+    assert done.returncode == 1
+    return done.stderr
+
+
+@pytest.mark.parametrize("error", [HwprofError(HOSTILE, HOSTILE), KeyError(HOSTILE), click.ClickException(HOSTILE)])
+def test_a_message_is_one_printable_line(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = fails_with(error, monkeypatch)
+    assert line.endswith("\n") and line[:-1].isprintable()
+
+
+def test_a_long_message_keeps_its_beginning_and_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = fails_with(HwprofError("begins " + "x" * 1_000_000, "something else"), monkeypatch)
+    assert len(line) < 520
+    assert line.startswith("hwprof: begins xx") and line.endswith("xx. Try: something else\n")
+
+
+def test_a_panic_of_a_library_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = fails_with(pl.exceptions.PanicException("index out of bounds"), monkeypatch)
+    assert line.count("\n") == 1 and "index out of bounds" in line
+
+
+def test_an_option_s_own_characters_are_not_printed() -> None:
+    done = hwprof_here("report", "--\x1b[31m")
+    assert done.returncode == 2 and done.stderr[:-1].isprintable()
+
+
+@pytest.mark.parametrize(
+    "arguments", [("collect", "--source", "\udcff"), ("collect", "--output", "a\udcff"), ("report", "\udcff")]
+)
+def test_an_argument_that_is_not_utf8_is_refused(arguments: tuple[str, ...]) -> None:
+    done = hwprof_here(*arguments)
+    assert done.returncode == 2
+    assert r"\xff is not UTF-8" in done.stderr
+
+
+def test_without_arguments_the_help_stands_as_it_is() -> None:
+    done = hwprof_here()
+    lines = (done.stdout + done.stderr).splitlines()
+    assert lines[0].startswith("Usage: hwprof") and "Commands:" in lines
+
+
+def hostile_run(place: Path) -> RunDirectory:
+    run = build(place)
+    for record in run.manifest.passes:
+        record.reason = HOSTILE[:-1]
+    run.manifest.versions = {"torch": HOSTILE[:-1]}
+    assert run.manifest.workload is not None
+    run.manifest.workload.name = run.manifest.workload.sources[0] = HOSTILE[:-1]
+    run.save_manifest()
+    return run
+
+
+def test_json_on_a_terminal_holds_no_control(tmp_path: Path) -> None:
+    done = hwprof_here("report", str(hostile_run(tmp_path).path), "--format", "json")
+    assert all(one.isprintable() or one in "\n\u202e" for one in done.stdout)
+    assert json.loads(done.stdout)["workload"]["name"] == HOSTILE[:-1]
+
+
+def test_every_json_is_printed_escaped(capsys: pytest.CaptureFixture[str]) -> None:
+    streams.print_json('"\x9b\x7f\\u009b"')
+    assert capsys.readouterr().out == '"\\u009b\\u007f\\u009b"\n'
+
+
+@pytest.mark.parametrize("columns", ["0", "1", "19"])
+@pytest.mark.parametrize("command", [("report", "results"), ("explain", "cpi")])
+def test_too_few_columns_are_as_none_given(columns: str, command: tuple[str, ...], tmp_path: Path) -> None:
+    place = build(tmp_path).path.rename(tmp_path / "results").parent
+    expected = hwprof_here(*command, cwd=place, columns=80).stdout
+    assert expected
+    assert hwprof_here(*command, cwd=place, columns=int(columns)).stdout == expected
+
+
+@pytest.mark.parametrize("command", [("report",), ("events",), ("explain", "cpi")])
+def test_a_width_is_bounded(command: tuple[str, ...]) -> None:
+    assert hwprof_here(*command, "--width", "1001").returncode == 2
