@@ -6,7 +6,7 @@ import io
 import os
 import sys
 from collections.abc import Callable
-from typing import IO, TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
@@ -60,7 +60,7 @@ def prepare() -> None:
     sys.stderr = _text(sys.stderr, _Complaints, 2, "backslashreplace")
 
 
-def _text(given: IO[str] | None, kind: Callable[..., io.FileIO], descriptor: int, errors: str) -> io.TextIOWrapper:
+def _text(given: TextIO | None, kind: Callable[..., io.FileIO], descriptor: int, errors: str) -> io.TextIOWrapper:
     """The stream as Python made it, over a file of ours."""
     return io.TextIOWrapper(
         io.BufferedWriter(kind(descriptor, "wb", closefd=False)),
