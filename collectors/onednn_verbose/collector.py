@@ -86,7 +86,7 @@ class OnednnVerboseCollector(Collector):
         clock = ClockRecord(clock.name, clock.offset_ns, clock.drift, clock.at_ns, clock.error_ns + RESOLUTION_NS)
         return Collected(
             tables={"primitives": _table(report, clock)},
-            notes=_notes(report),
+            notes=notes_of(report),
             clocks=[clock],
             detail=PrimitivesDetail(
                 file=RAW_FILE,
@@ -131,7 +131,8 @@ def _restricted_to() -> str | None:
     return limits[0] if limits else None
 
 
-def _notes(report: Verbose) -> list[Note]:
+def notes_of(report: Verbose) -> list[Note]:
+    """What is to be said of a report as a whole."""
     notes = []
     if report.not_understood:
         text = f"{report.not_understood} lines of oneDNN's report were not understood; they are kept in {RAW_FILE}"
@@ -140,7 +141,7 @@ def _notes(report: Verbose) -> list[Note]:
         text = f"oneDNN {report.version or ''} gives no times: its primitives cannot be joined to layers"
         notes.append(Note(NoteKind.INCOMPLETE, text))
     if not report.primitives and not report.not_understood:
-        text = "PyTorch keeps small float32 convolutions of one image (named JIT kernels are of the iterations before)"
+        text = "PyTorch did the work itself: the report has why, by type (named JIT kernels are of iterations before)"
         notes.append(Note(NoteKind.SCOPE, text, "the reported iterations executed no primitive of oneDNN"))
     return notes
 

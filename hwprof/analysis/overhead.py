@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
+from hwprof.analysis import statistics
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+
+FEWEST: Final = 2
+"""Iterations on each side, with fewer of which nobody knows how much they differ by themselves."""
 
 
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:
     """By owner: the median time of iterations that counted layers over that of those that only timed them.
 
-    Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio``; no rows where the pass has
-    only one kind.
+    Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio, distinguishable``; no rows where
+    the pass has only one kind. ``distinguishable``: slower by more than both sides' median absolute deviations
+    together, of at least two iterations each; the rest is noise.
     """
     counted = set(attribution.iterations.counted)
     timed = [index for index in attribution.iterations.timed if index not in counted]
@@ -48,9 +53,14 @@ def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:
 def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
     medians = [
         times.group_by("owner").agg(
-            pl.col("time_ns").median().alias(f"{name}_ns"), pl.len().cast(pl.Int64).alias(f"{name}_iterations")
+            pl.col("time_ns").median().alias(f"{name}_ns"),
+            pl.len().cast(pl.Int64).alias(f"{name}_iterations"),
+            statistics.mad("time_ns").alias(f"{name}_mad"),
         )
         for times, name in ((base, "base"), (observed, "observed"))
     ]
     ratio = pl.when(pl.col("base_ns") > 0).then(pl.col("observed_ns") / pl.col("base_ns"))
-    return medians[0].join(medians[1], on="owner", how="inner").with_columns(ratio=ratio).sort("owner")
+    repeated = pl.min_horizontal("base_iterations", "observed_iterations") >= FEWEST
+    apart = pl.col("observed_ns") - pl.col("base_ns") > pl.col("base_mad") + pl.col("observed_mad")
+    both = medians[0].join(medians[1], on="owner", how="inner").sort("owner")
+    return both.with_columns(ratio=ratio, distinguishable=repeated & apart).drop("base_mad", "observed_mad")

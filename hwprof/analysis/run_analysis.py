@@ -202,10 +202,16 @@ class RunAnalysis:
             found.append(instrumented_pass(record, companion, tables, timed, self.modules))
         return [one for one in found if one is not None]
 
+    @property
+    def samples_taken(self) -> dict[str, int]:
+        """How many samples each completed pass took, wherever they lie; passes without any are left out."""
+        taken = self.run.count_by_pass("samples")
+        return {name: taken[name] for name in self.records if taken.get(name)}
+
     @cached_property
     def sampled(self) -> SampledPass | None:
         """The completed pass with the most samples in timed iterations; None where there are none."""
-        taken = self.run.count_by_pass("samples")
+        taken = self.samples_taken
         if not taken:
             return None
         from hwprof.analysis.sampled_pass import sampled_pass
@@ -218,7 +224,7 @@ class RunAnalysis:
                 threads=record.threads or self.threads,
             )
             for record in self.records.values()
-            if taken.get(record.name)
+            if record.name in taken
         ]
         best = max(found, key=lambda one: one.inside.height, default=None)
         return best if best is not None and best.inside.height else None

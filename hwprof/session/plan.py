@@ -72,17 +72,29 @@ def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) 
         counted = min(iterations, max(iterations // COUNTED_SHARE, event_sets, repeated))
         if counted == iterations and iterations > event_sets:
             counted -= 1
-    which = _spread(counted, iterations)
+    which = _spread(counted, iterations, event_sets)
     turn = 0
     for index in range(iterations):
-        records.append(IterationRecord(warmup + index, False, turn % event_sets, which[index]))
-        turn += which[index]
+        records.append(IterationRecord(warmup + index, False, turn % event_sets, index in which))
+        turn += index in which
     return records
 
 
-def _spread(chosen: int, total: int) -> list[bool]:
-    """``total`` places of which ``chosen`` are marked, evenly, the last one always if any."""
-    return [(index + 1) * chosen // total > index * chosen // total for index in range(total)]
+def _spread(chosen: int, total: int, event_sets: int) -> set[int]:
+    """``chosen`` of ``total`` places, one in each of as many even parts.
+
+    A place is the last of its part, or one beside it: where a model does something else in every second iteration,
+    an event set that always had its turn in even ones would count one half of the work. So its turns alternate.
+    """
+    places: list[int] = []
+    for turn in range(chosen):
+        last = -(-(turn + 1) * total // chosen) - 1
+        following = -(-(turn + 2) * total // chosen) - 1
+        before = places[turn - event_sets] if turn >= event_sets else None
+        beside = [last, last - 1, *([last + 1] if last + 1 < min(following, total) else [])]
+        free = [place for place in beside if place > (places[-1] if places else -1)]
+        places.append(next((place for place in free if before is None or (place - before) % 2), last))
+    return set(places)
 
 
 def joint_sets(each: Sequence[Sequence[Sequence[str]]]) -> list[list[str]]:

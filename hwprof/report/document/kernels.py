@@ -146,7 +146,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     """From the pass with the most samples."""
     taken = analysis.sampled
     if taken is None:
-        return _no_samples(analysis)
+        return no_samples(analysis)
     from hwprof.analysis import sampled_pass
     from hwprof.analysis.samples import FEW_SAMPLES
 
@@ -189,12 +189,16 @@ def _layer(row: dict[str, Any]) -> SampledLayer:
     return SampledLayer(**row, threads=threads, operators=operators)
 
 
-def _no_samples(analysis: RunAnalysis) -> Unavailable:
-    """The sampler's own word, where it ran and gave nothing."""
+def no_samples(analysis: RunAnalysis) -> Unavailable:
+    """The sampler's own word, where it ran and gave nothing; that its samples lie where no figure is made of them."""
     said = [one for record in analysis.run.manifest.passes for one in record.collectors if one.name == SAMPLER]
-    reason = next(((one.reason, one.remedy) for one in said if one.state != "ran" or one.reason), None)
-    if reason is not None:
-        return Unavailable(reason[0] or "it gives no reason", reason[1])
+    said_why = next(((one.reason, one.remedy) for one in said if one.state != "ran" or one.reason), None)
+    if said_why is not None:
+        return Unavailable(said_why[0] or "it gives no reason", said_why[1])
+    if analysis.samples_taken:
+        name, number = max(analysis.samples_taken.items(), key=lambda pair: pair[1])
+        reason = f"all {number:,} samples of pass {name} lie outside of the inference in timed iterations"
+        return Unavailable(reason, "a higher --frequency, or --sample-passes measure and more --iterations")
     return Unavailable("no completed pass took samples", "hwprof collect --passes measure,trace")
 
 

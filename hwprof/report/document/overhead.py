@@ -23,6 +23,7 @@ class Effect(msgspec.Struct, kw_only=True, frozen=True):
     base_iterations: int
     observed_iterations: int
     ratio: float
+    distinguishable: bool  # from noise: slower by more than both sides' MADs, of at least two iterations each
     layers_p25: float | None
     layers_median: float | None
     layers_p75: float | None

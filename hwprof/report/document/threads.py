@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from hwprof.analysis.reasons import Missing
+from hwprof.report.document.kernels import no_samples
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
 
@@ -93,7 +94,7 @@ PART: Final = Threads
 def build(analysis: RunAnalysis) -> Threads | Unavailable:
     """From the pass that the samples are of."""
     if analysis.sampled is None:
-        return Unavailable("no completed pass took samples", "hwprof collect --passes measure,trace")
+        return no_samples(analysis)
     from hwprof.analysis import parallelism, thread_times
     from hwprof.analysis.samples import FEW_SAMPLES
 

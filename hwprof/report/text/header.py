@@ -152,13 +152,16 @@ def _effects(document: Document) -> list[str]:
 
 
 def _slower(effect: Effect, than: str = "") -> str:
+    iterations = f"({effect.observed_iterations} vs {effect.base_iterations} iterations)"
+    if not effect.distinguishable:
+        return f"slowdown not distinguishable from noise {iterations}"
     layers = ""
     if effect.layers_median is not None and effect.layers_p25 is not None and effect.layers_p75 is not None:
         low, middle, high = (
             f"{100 * (part - 1):+.1f}%" for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
         )
         layers = f"; layers {middle} (quartiles {low}, {high})"
-    return f"{slower(effect.ratio)}{than} ({effect.observed_iterations} vs {effect.base_iterations} iterations){layers}"
+    return f"{slower(effect.ratio)}{than} {iterations}{layers}"
 
 
 def _cpu_time(found: CpuTime) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 
+import polars as pl
 import pytest
 
-from hwprof.analysis.attribution import attribute
+from hwprof.analysis.attribution import TIMES_SCHEMA, attribute
 from hwprof.analysis.cpu_time import cpu_time
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.missing import metric_missing, operand_missing
@@ -34,6 +36,27 @@ def test_counting_iterations_against_timing_ones() -> None:
     assert found["ratio"].to_list() == pytest.approx([32.5 / 31, 1.0, 1.0, 102.5 / 101])
     low, middle, high = spread(found) or (0, 0, 0)
     assert (low, middle, high) == pytest.approx((1 + 1.5 / 31 / 4, 1 + 1.5 / 31 / 2, 1 + 1.5 / 31 * 3 / 4))
+
+
+@pytest.mark.parametrize(
+    ("base", "observed", "distinguishable"),
+    [
+        ([100, 102, 98], [110, 112], True),
+        ([100, 102, 98], [102, 104], False),
+        ([100, 102, 98], [3], False),  # one tells nothing of its spread
+        ([100], [300, 301], False),
+        ([100, 102, 98], [50, 51], False),  # measuring makes nothing faster
+    ],
+)
+def test_what_lies_within_the_spread_is_no_finding(base: list[int], observed: list[int], distinguishable: bool) -> None:
+    example = Example()
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    times = [(WHOLE, number, number >= len(base), 1, ns) for number, ns in enumerate([*base, *observed])]
+    frame = pl.DataFrame(times, schema=TIMES_SCHEMA, orient="row")
+    numbers = tuple(range(len(times)))
+    iterations = replace(found.iterations, timed=numbers[: len(base)], counted=numbers[len(base) :])
+    ratios = counting_overhead(replace(found, times=frame, iterations=iterations))
+    assert ratios["distinguishable"].to_list() == [distinguishable]
 
 
 def test_no_effect_is_claimed_where_only_one_kind_of_iteration_ran() -> None:

@@ -9,7 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from collectors.onednn_verbose.lines import Primitive, parse
+from collectors.onednn_verbose.collector import notes_of
+from collectors.onednn_verbose.lines import Primitive, Verbose, parse
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "onednn"
 
@@ -149,3 +150,8 @@ def test_a_torn_text_loses_only_the_torn_lines(data: st.DataObject) -> None:
     whole, torn = parse(lines[:cut]), parse([*lines[:cut], lines[cut][:column]])
     assert torn.primitives[: len(whole.primitives)] == whole.primitives
     assert len(torn.primitives) <= len(whole.primitives) + 1
+
+
+def test_without_any_primitive_no_layer_is_named_that_the_model_may_not_have() -> None:
+    (note,) = notes_of(Verbose())
+    assert "convolution" not in note.text

@@ -364,6 +364,16 @@ def test_kernels_of_a_run_without_samples(tmp_path: Path, capsys: pytest.Capture
     assert "not available: no completed pass took samples" in capsys.readouterr().out
 
 
+def test_samples_of_no_timed_iteration_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.sampled(tmp_path)
+    runs.change_table(run, "samples", pl.lit(1, pl.Int64).alias("time_ns"))
+    number = run.read("samples").height
+    assert command(run, "--kernels") == 1
+    assert f"all {number:,} samples of pass trace lie outside" in capsys.readouterr().err
+    absent = builder.build(run).absent
+    assert absent["threads"] == absent["kernels"]
+
+
 def test_a_layer_without_samples_has_the_kernels_that_were_counted(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
     (run.path / "samples.parquet").unlink()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,8 +30,24 @@ class Made(Bystander):
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
     records = schedule(2, 20, 1, alternate=True)
     assert [record.warmup for record in records] == [True, True] + [False] * 20
-    assert [record.layers_counted for record in records[2:]] == ([False] * 9 + [True]) * 2
+    assert [record.index for record in records[2:] if record.layers_counted] == [11, 20]
     assert [record.index for record in records] == list(range(22))
+
+
+@given(st.integers(20, 200), st.integers(1, 8))
+def test_an_event_sets_turns_are_not_all_even_or_odd(iterations: int, sets: int) -> None:
+    """A model of even period does one half of its work in even iterations only."""
+    records = [record for record in schedule(0, iterations, sets, alternate=True) if record.layers_counted]
+    assert len({record.index for record in records}) == len(records)
+    for number in range(sets):
+        turns = [record.index for record in records if record.event_set == number]
+        alike = sum((after - before) % 2 == 0 for before, after in pairwise(turns))
+        assert alike == 0 or 2 * len(records) > iterations, turns
+
+
+def test_one_in_ten_at_uneven_distances() -> None:
+    counted = [record.index for record in schedule(0, 60, 1, alternate=True) if record.layers_counted]
+    assert counted == [9, 18, 29, 38, 49, 58]
 
 
 def test_without_counters_layers_are_only_timed() -> None:
