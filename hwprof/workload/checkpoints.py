@@ -34,8 +34,8 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
     training checkpoint of YOLOv7 has its implicit layers folded into the head's convolutions. Half precision becomes
     single. Raises ``HwprofError`` with one line.
     """
-    state = read_state(path)
-    _fold_implicit(state)
+    state = _stored(path)
+    _fold_implicit(state, model.state_dict())
     fused = fuse is not None and _is_fused(state) and not _is_fused(model.state_dict())
     if fuse is not None and fused:
         fuse()
@@ -52,21 +52,46 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
         raise HwprofError(
             f"the weights in {path} do not fit the model: {'; '.join(problems)}", "--model must name their architecture"
         )
-    model.load_state_dict({key: value for key, value in state.items() if key in own}, strict=False)
+    try:
+        model.load_state_dict({key: _single(value) for key, value in state.items() if key in own}, strict=False)
+    except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
+        raise HwprofError(f"the weights in {path} do not fit the model: {first_line(error)}") from error
     return fused
 
 
 def read_state(path: Path) -> StateDict:
     """A checkpoint's tensors by name, floating-point ones in single precision."""
+    return {key: _single(value) for key, value in _stored(path).items()}
+
+
+def _stored(path: Path) -> StateDict:
+    """The tensors as the file has them. A few bytes of it can describe a tensor that no memory holds, so nothing may be
+    copied before its shape is known to be the model's."""
     if not path.is_file():
         raise UsageError(f"there is no weights file {path}")
-    content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
-    state = _find_state(content)
+    try:
+        content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
+        state = _find_state(content)
+    except (HwprofError, MemoryError):
+        raise
+    except Exception as error:  # a file that is none, is damaged or malicious can raise anything
+        raise HwprofError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}") from error
     if not state:
         raise HwprofError(f"{path} holds no weights that could be found in it")
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
-    return {key: value.float() if value.is_floating_point() else value for key, value in state.items()}
+    return state
+
+
+def _single(value: torch.Tensor) -> torch.Tensor:
+    return value.float() if value.is_floating_point() else value
+
+
+def _why(error: Exception) -> str:
+    """The first line of what the library says; ``KeyError: 101`` where that alone says nothing."""
+    said = first_line(error)
+    plain = isinstance(error, (RuntimeError, OSError, pickle.UnpicklingError)) and not isinstance(error, RecursionError)
+    return said if plain else f"{type(error).__name__}: {said}"
 
 
 def _read_safetensors(path: Path) -> Any:
@@ -74,10 +99,7 @@ def _read_safetensors(path: Path) -> Any:
         safetensors = importlib.import_module("safetensors.torch")
     except ImportError as error:
         raise HwprofError(f"reading {path} needs safetensors", "pip install safetensors") from error
-    try:
-        return safetensors.load_file(path)
-    except Exception as error:  # the library's own error types, or the file system's
-        raise HwprofError(f"cannot read {path}: {first_line(error)}") from error
+    return safetensors.load_file(path)
 
 
 def _read_pickle(path: Path) -> Any:
@@ -86,14 +108,9 @@ def _read_pickle(path: Path) -> Any:
         return torch.load(path, map_location="cpu", weights_only=True)
     except pickle.UnpicklingError:  # it names classes
         pass
-    except (RuntimeError, EOFError, OSError, ValueError) as error:
-        raise HwprofError(f"cannot read {path} as a checkpoint: {first_line(error)}") from error
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # that the classes' source changed: they are not used
-            return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
-    except Exception as error:  # a damaged or malicious pickle can raise anything
-        raise HwprofError(f"cannot read {path} as a checkpoint: {first_line(error)}") from error
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that the classes' source changed: they are not used
+        return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
 
 
 def _find_state(content: Any) -> StateDict:
@@ -116,7 +133,7 @@ def _is_fused(state: StateDict) -> bool:
     return not any(key.endswith("running_var") for key in state)
 
 
-def _fold_implicit(state: StateDict) -> None:
+def _fold_implicit(state: StateDict, own: StateDict) -> None:
     """Folds YOLOv7's implicit knowledge (added before, multiplied after a head's 1x1 convolution) into it, in place.
 
     m·(W·(x + a) + b) = (m·W)·x + m·(W·a + b), for each output channel.
@@ -125,8 +142,18 @@ def _fold_implicit(state: StateDict) -> None:
         stem, level = key.removesuffix(".implicit").split(".ia.")
         weight, bias = f"{stem}.m.{level}.weight", f"{stem}.m.{level}.bias"
         factor = f"{stem}.im.{level}.implicit"
-        if not {weight, bias, factor} <= state.keys():
+        if not {weight, bias, factor} <= state.keys() or not _is_head(state, own, weight, bias, key, factor):
             continue
-        added, multiplied = state.pop(key).flatten(), state.pop(factor).flatten()
-        state[bias] = multiplied * (state[bias] + state[weight].flatten(1) @ added)
-        state[weight] = multiplied.view(-1, 1, 1, 1) * state[weight]
+        added, multiplied = _single(state.pop(key)).flatten(), _single(state.pop(factor)).flatten()
+        stored = _single(state[weight])
+        state[bias] = multiplied * (_single(state[bias]) + stored.flatten(1) @ added)
+        state[weight] = multiplied.view(-1, 1, 1, 1) * stored
+
+
+def _is_head(state: StateDict, own: StateDict, weight: str, bias: str, added: str, factor: str) -> bool:
+    """Whether the convolution is the model's and 1x1, and its implicit layers have a value for each channel."""
+    if any(key not in own or own[key].shape != state[key].shape for key in (weight, bias)):
+        return False
+    shape = own[weight].shape
+    outputs, inputs = state[factor].numel(), state[added].numel()
+    return len(shape) == 4 and (outputs, inputs, 1, 1) == tuple(shape)

@@ -48,6 +48,7 @@ _FUNCTIONS: Final[dict[tuple[str, str], Callable[..., Any]]] = {
 _ALLOWED: Final = {name: Allowed(function) for name, function in _FUNCTIONS.items()}
 
 _DEEPEST: Final = 200
+_MOST_MODULES: Final = 100_000
 
 Member = TypeVar("Member")
 
@@ -120,18 +121,23 @@ def load(file: IO[bytes], **options: Any) -> Any:
     return Unpickler(file, **options).load()
 
 
-def state_of(module: Placeholder, prefix: str = "", depth: int = 0) -> dict[str, torch.Tensor]:
-    """The state dict that the module would have had: parameters and persistent buffers by dotted name."""
-    if depth > _DEEPEST:
-        return {}
-    passing = module.__dict__.get("_non_persistent_buffers_set") or set()
-    state = {}
-    for kind, left_out in (("_parameters", set()), ("_buffers", passing)):
-        for name, value in _members(module, kind, torch.Tensor):
-            if name not in left_out:
-                state[f"{prefix}{name}"] = value.detach()
-    for name, child in _members(module, "_modules", Placeholder):
-        state.update(state_of(child, f"{prefix}{name}.", depth + 1))
+def state_of(module: Placeholder) -> dict[str, torch.Tensor]:
+    """The state dict that the module would have had: parameters and persistent buffers by dotted name. Raises
+    ``UnpicklingError`` for modules that hold one another without end."""
+    state: dict[str, torch.Tensor] = {}
+    waiting, seen = [(module, "", 0)], 0
+    while waiting:
+        one, prefix, depth = waiting.pop()
+        seen += 1
+        if depth > _DEEPEST or seen > _MOST_MODULES:
+            raise UnpicklingError("its modules hold one another without end")
+        passing = one.__dict__.get("_non_persistent_buffers_set") or set()
+        for kind, left_out in (("_parameters", set()), ("_buffers", passing)):
+            for name, value in _members(one, kind, torch.Tensor):
+                if name not in left_out:
+                    state[f"{prefix}{name}"] = value.detach()
+        children = _members(one, "_modules", Placeholder)
+        waiting += [(child, f"{prefix}{name}.", depth + 1) for name, child in reversed(children)]
     return state
 
 

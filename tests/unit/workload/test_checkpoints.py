@@ -149,11 +149,23 @@ def test_a_misfit_is_told_in_one_line_with_counts_and_examples(tmp_path: Path) -
     assert "\n" not in message
 
 
-@pytest.mark.parametrize("content", [b"", b"not a checkpoint", b"PK\x03\x04 cut short"])
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"not a checkpoint",
+        b"PK\x03\x04 cut short",
+        b"epoch 3\n" * 100,
+        b"\x80\x02.",
+        b"a",
+        b"[" * 5000,
+        b"(" * 100_000,
+    ],
+)
 def test_a_broken_file_is_told_in_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.pt"
     path.write_bytes(content)
-    with pytest.raises(HwprofError, match=r"cannot read .*broken\.pt") as caught:
+    with pytest.raises(HwprofError, match=r"broken\.pt is not a checkpoint") as caught:
         load_weights(_net(), path)
     assert "\n" not in str(caught.value)
 
@@ -230,3 +242,50 @@ def test_a_checkpoint_saved_after_fusing_meets_a_fused_model(tmp_path: Path) -> 
 
     assert load_weights(model, tmp_path / "fused.pt", fuse)
     assert _same(model, fused_net)
+
+
+@pytest.mark.parametrize(
+    "content", [b"", b"text\n", b"\xff" * 8, b"\x02" + bytes(7) + b"{}", b"\x04" + bytes(7) + b'{"a"']
+)
+def test_broken_safetensors_are_told_in_one_line(tmp_path: Path, content: bytes) -> None:
+    require_module("safetensors")
+    path = tmp_path / "broken.safetensors"
+    path.write_bytes(content)
+    with pytest.raises(HwprofError, match=r"broken\.safetensors (is not a checkpoint|holds no weights)") as caught:
+        load_weights(_net(), path)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("raised", [KeyError(101), IndexError("pop"), RecursionError("deep"), TypeError("no")])
+def test_whatever_a_library_raises_names_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, raised: Exception
+) -> None:
+    def load(*_: object, **__: object) -> None:
+        raise raised
+
+    (tmp_path / "weights.pt").touch()
+    monkeypatch.setattr(torch, "load", load)
+    with pytest.raises(HwprofError, match=rf"weights\.pt is not a checkpoint .*{type(raised).__name__}"):
+        read_state(tmp_path / "weights.pt")
+
+
+@pytest.mark.parametrize("name", ["0.weight", "0.m.0.weight"])
+def test_a_tensor_that_no_memory_holds_is_a_misfit(tmp_path: Path, name: str) -> None:
+    """A few bytes in the file: one value, expanded."""
+    huge = torch.zeros(1, dtype=torch.half).expand(1 << 20, 1 << 20, 1, 1)
+    head = nn.Sequential(_Head()) if ".m." in name else _net()
+    state = {**head.state_dict(), name: huge}
+    if ".m." in name:
+        state |= {"0.ia.0.implicit": torch.zeros(1, 4, 1, 1), "0.im.0.implicit": torch.zeros(1, 6, 1, 1)}
+    torch.save(state, tmp_path / "huge.pt")
+    assert (tmp_path / "huge.pt").stat().st_size < 100_000
+    with pytest.raises(HwprofError, match="1 of another shape"):
+        load_weights(head, tmp_path / "huge.pt")
+
+
+def test_an_implicit_layer_of_other_channels_is_not_folded(tmp_path: Path) -> None:
+    state = nn.Sequential(_TrainingHead()).state_dict()
+    state["0.im.0.implicit"] = torch.zeros(1).expand(1, 1 << 40, 1, 1)
+    torch.save(state, tmp_path / "odd.pt")
+    with pytest.raises(HwprofError, match=r"2 unexpected \(0\.ia\.0\.implicit, 0\.im\.0\.implicit\)"):
+        load_weights(nn.Sequential(_Head()), tmp_path / "odd.pt")

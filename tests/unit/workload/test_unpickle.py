@@ -66,7 +66,7 @@ def test_a_legacy_checkpoint_writes_no_file(
     path = tmp_path / "evil.pt"
     path.write_bytes(_legacy(_build_and_check_source(module, name)))
     before = vars(torch._utils._rebuild_parameter).copy()
-    with pytest.raises(HwprofError, match="cannot read"):
+    with pytest.raises(HwprofError, match="is not a checkpoint"):
         read_state(path)
     assert [file.name for file in tmp_path.iterdir()] == ["evil.pt"]
     assert torch._utils._rebuild_parameter.__name__ == "_rebuild_parameter"
@@ -126,9 +126,16 @@ def test_a_scripted_model_is_not_run(tmp_path: Path) -> None:
     """TorchScript runs code as it is loaded."""
     path = tmp_path / "scripted.pt"
     torch.jit.save(torch.jit.script(nn.Linear(2, 2)), path)
-    with pytest.warns(UserWarning), pytest.raises(HwprofError, match="cannot read"):
+    with pytest.warns(UserWarning), pytest.raises(HwprofError, match="is not a checkpoint"):
         read_state(path)
 
 
 def test_the_made_up_pickle_is_one() -> None:
     pickletools.dis(b"\x80\x02" + _build_and_check_source("torch._utils", "_rebuild_parameter") + b".", io.StringIO())
+
+
+def test_modules_that_hold_themselves_end() -> None:
+    module = unpickle.Placeholder()
+    module.__dict__["_modules"] = {"a": module, "b": module}
+    with pytest.raises(unpickle.UnpicklingError, match="without end"):
+        unpickle.state_of(module)
