@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -24,8 +25,23 @@ def _entry_points() -> dict[str, EntryPoint]:
 
 
 def names() -> list[str]:
-    """The registered collectors; nothing is imported for it."""
-    return list(_entry_points())
+    """The registered collectors; nothing is imported for it. One whose name is none can be neither chosen nor left out,
+    so that it is none of them; ``survey`` tells of it."""
+    return [name for name in _entry_points() if _is_name(name)]
+
+
+def _is_name(name: str) -> bool:
+    """Whether it can be a word of options, tables and folders."""
+    return name.isascii() and name.isidentifier()
+
+
+@contextmanager
+def _going_on() -> Iterator[None]:
+    """A third party's code fails like any other where it ends the process."""
+    try:
+        yield
+    except SystemExit as error:
+        raise HwprofError(f"its code calls sys.exit({error.code!r})") from error
 
 
 @cache
@@ -34,7 +50,10 @@ def declaration(name: str) -> Declaration:
     entry = _entry_points().get(name)
     if entry is None:
         raise UsageError(f"no collector is called {name!r}", f"one of {', '.join(names())}")
-    declared = entry.load()
+    if not _is_name(name):
+        raise HwprofError(f"{name!r} is no name", "register it as letters, digits and underscores: my_collector")
+    with _going_on():
+        declared = entry.load()
     if not isinstance(declared, Declaration):
         raise HwprofError(f"{entry.value} is no declaration", "register a hwprof.collector.declaration.Declaration")
     if declared.name != name:
@@ -56,7 +75,9 @@ def declarations() -> list[Declaration]:
 
 def create(name: str) -> Collector:
     """A new instance; raises ``UsageError`` for an unknown name, and whatever a broken collector raises."""
-    return implementation(declaration(name))()
+    kind = implementation(declaration(name))
+    with _going_on():
+        return kind()
 
 
 @cache
@@ -65,7 +86,9 @@ def implementation(declared: Declaration) -> type[Collector]:
     from hwprof.collector import registration
 
     module, _, name = declared.implementation.partition(":")
-    return registration.check(declared, getattr(import_module(module), name, None))
+    with _going_on():
+        found = getattr(import_module(module), name, None)
+    return registration.check(declared, found)
 
 
 @dataclass(frozen=True)
@@ -94,12 +117,13 @@ def survey(chosen: Iterable[str] | None = None) -> list[Surveyed]:
     from hwprof.collector.contract import Availability
 
     found = []
-    for name in names() if chosen is None else chosen:
+    for name in _entry_points() if chosen is None else chosen:
         declared = Declaration(name=name, summary="", implementation="", place=Place.EXTERNAL)
         try:
             declared = declaration(name)
             collector = create(name)
-            found.append(Surveyed(declared, collector, collector.availability()))
+            with _going_on():
+                found.append(Surveyed(declared, collector, collector.availability()))
         except UsageError:
             raise
         except HwprofError as error:

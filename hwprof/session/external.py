@@ -27,7 +27,7 @@ class ExternalCollectors:
                 collector = registry.create(planned.name)
                 collector.start(PassContext(plan.name, pid, pid, raw, planned.options))
                 self._running.append((planned, collector))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.records.append(failure(planned, error))
 
     def hear(self, message: Message) -> None:
@@ -43,10 +43,10 @@ class ExternalCollectors:
         for planned, collector in list(self._running):
             try:
                 say(collector)
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.records.append(failure(planned, error))
                 self._running.remove((planned, collector))
-                with suppress(Exception):  # it gives back what it has; its data is lost already
+                with suppress(Exception, SystemExit):  # it gives back what it has; its data is lost already
                     collector.stop()
 
     def stop(self) -> list[tuple[CollectorPlan, Collected]]:
@@ -55,6 +55,6 @@ class ExternalCollectors:
         for planned, collector in self._running:
             try:
                 collected.append((planned, collector.stop()))
-            except Exception as error:
+            except (Exception, SystemExit) as error:
                 self.records.append(failure(planned, error))
         return collected

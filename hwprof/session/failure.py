@@ -7,7 +7,7 @@ from hwprof.run.manifest import CollectorRecord
 from hwprof.session.plan import CollectorPlan
 
 
-def failure(planned: CollectorPlan, error: Exception) -> CollectorRecord:
+def failure(planned: CollectorPlan, error: Exception | SystemExit) -> CollectorRecord:
     """Its record: the reason, and the remedy where the collector gives one."""
     reason, remedy = f"{type(error).__name__}: {error}", None
     if isinstance(error, HwprofError):

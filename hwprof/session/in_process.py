@@ -65,6 +65,6 @@ class RunningCollectors:
         """What goes wrong inside costs this collector's data only."""
         try:
             yield
-        except Exception as error:  # whatever a collector does wrong costs its own data only
+        except (Exception, SystemExit) as error:  # whatever a collector does wrong costs its own data only
             traceback.print_exc()
             self.records.append(failure(self.plans.get(name, CollectorPlan(name)), error))

@@ -47,7 +47,7 @@ class Launching:
         records.remove(mine)
         try:
             collected = collector.collect_results(raw, pid)
-        except Exception as error:  # whatever a collector does wrong costs its own data only
+        except (Exception, SystemExit) as error:  # whatever a collector does wrong costs its own data only
             self.records.append(failure(planned, error))
             return []
         collected.notes[:0] = mine.notes

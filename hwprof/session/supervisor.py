@@ -281,7 +281,7 @@ class _Pass:
         for planned, result in collected:
             try:
                 results.keep(planned, result)
-            except Exception as error:  # whatever a collector does wrong costs its own data only
+            except (Exception, SystemExit) as error:  # whatever a collector does wrong costs its own data only
                 finished.record.collectors.append(failure(planned, error))
         rows = results.tables()
         for table in finished.tables:

@@ -173,3 +173,20 @@ def test_one_that_does_not_want_to_know_is_left_alone(tmp_path: Path, monkeypatc
     watched.hear(PhaseBegins(Phase.WARMING_UP))
     ((planned, _),) = watched.stop()
     assert (planned.name, watched.records) == ("memory", [])
+
+
+@pytest.mark.parametrize("fails_at", ["start", "step"])
+def test_one_that_ends_the_process_fails_like_any_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fails_at: str
+) -> None:
+    watcher = Watcher()
+
+    def hear(what: str) -> None:
+        if what == fails_at:
+            raise SystemExit(7)
+
+    monkeypatch.setattr(watcher, "_hear", hear)
+    watched = running(watcher, tmp_path, monkeypatch)
+    watched.hear(Step())
+    assert [(record.state, record.reason) for record in watched.records] == [("failed", "SystemExit: 7")]
+    assert watched.stop() == []

@@ -1,0 +1,84 @@
+"""A third party's collector that is broken in any way costs nobody else anything."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from importlib.metadata import EntryPoint
+from pathlib import Path
+
+import pytest
+
+from hwprof.collector import registry
+from hwprof.errors import HwprofError
+from tests.support.command import hwprof_here
+
+DECLARATION = """
+from hwprof.collector.declaration import Declaration, Place
+DECLARATION = Declaration(name="{name}", summary="", implementation="{module}:Mine", place=Place.EXTERNAL)
+"""
+EXITS = "import sys\nsys.exit(7)\n"
+EXITS_WHEN_MADE = """
+import sys
+from hwprof.collector.contract import Availability, Collected, Collector
+class Mine(Collector):
+    def __init__(self): {when_made}
+    def availability(self): sys.exit(7)
+    def start(self, context): ...
+    def stop(self): return Collected()
+"""
+MODULES = {
+    "exits_at_once": EXITS,
+    "exits_later": DECLARATION.format(name="exits_later", module="exits_later_code"),
+    "exits_later_code": EXITS,
+    "exits_made": DECLARATION.format(name="exits_made", module="exits_made_code"),
+    "exits_made_code": EXITS_WHEN_MADE.format(when_made="sys.exit(7)"),
+    "exits_asked": DECLARATION.format(name="exits_asked", module="exits_asked_code"),
+    "exits_asked_code": EXITS_WHEN_MADE.format(when_made="pass"),
+    "misnamed": DECLARATION.format(name="two words", module="misnamed"),
+}
+BROKEN = ("exits_at_once", "exits_later", "exits_made", "exits_asked")
+
+
+@pytest.fixture(autouse=True)
+def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    for name, code in MODULES.items():
+        (tmp_path / f"{name}.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    found = dict(registry._entry_points())
+    entries = {name: f"{name}:DECLARATION" for name in BROKEN} | {"two words\x1b[m": "misnamed:DECLARATION"}
+    found |= {name: EntryPoint(name, value, registry.GROUP) for name, value in entries.items()}
+    with monkeypatch.context() as patched:
+        _forget()
+        patched.setattr(registry, "_entry_points", lambda: found)
+        yield
+    _forget()
+    for name in MODULES:
+        sys.modules.pop(name, None)
+
+
+def _forget() -> None:
+    for cached in (registry.declaration, registry.declarations, registry.implementation):
+        cached.cache_clear()
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_a_collector_that_ends_the_process_is_broken(name: str) -> None:
+    assert "perf" in [declared.name for declared in registry.declarations()]
+    (found,) = registry.survey([name])
+    assert found.availability.unavailable is not None
+    assert found.availability.unavailable.reason == "it is broken: its code calls sys.exit(7)"
+
+
+@pytest.mark.parametrize("name", BROKEN[:3])
+def test_a_pass_meets_it_as_an_error(name: str) -> None:
+    with pytest.raises(HwprofError, match=r"sys\.exit"):
+        registry.create(name)
+
+
+def test_a_name_that_is_none_is_told_by_doctor_alone() -> None:
+    assert not [name for name in registry.names() if "two" in name]
+    done = hwprof_here("doctor")
+    assert done.returncode == 0
+    assert "is no name" in done.stdout and "my_collector" in done.stdout
+    assert "\x1b" not in done.stdout
