@@ -17,8 +17,13 @@ LEVELS: Final = ("l1", "l2", "llc")
 EXAMPLE: Final = "l1=48K/12,l2=2M/16,llc=32M/16"
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-_ENTRY: Final = re.compile(r"(?P<level>\w+)=(?P<size>\d+)(?P<unit>[KMG]?)/(?P<ways>\d+)(?:/(?P<line>\d+))?", re.I)
+_ENTRY: Final = re.compile(
+    r"(?P<level>\w+)=(?P<size>\d{1,15})(?P<unit>[KMG]?)/(?P<ways>\d{1,15})(?:/(?P<line>\d{1,15}))?", re.I
+)
 _LINE: Final = 64
+_LONGEST_LINE: Final = 4096
+_MOST_LINES: Final = 1 << 24
+"""Of a level: 1 GiB with lines of 64 bytes. Every instrumented thread has memory for its own."""
 
 
 class Level(msgspec.Struct, frozen=True):
@@ -85,8 +90,10 @@ def parse(text: str) -> dict[str, Level]:
 
 def _checked(entry: str, level: Level) -> Level:
     line = level.line_bytes
-    if line < 8 or line & (line - 1):
-        raise UsageError(f"--cache: {entry}: a line is a power of two of at least 8 bytes")
+    if not 8 <= line <= _LONGEST_LINE or line & (line - 1):
+        raise UsageError(f"--cache: {entry}: a line is a power of two of 8 to {_LONGEST_LINE} bytes")
+    if level.size_bytes > _MOST_LINES * line:
+        raise UsageError(f"--cache: {entry}: more than {_MOST_LINES} lines", f"for example --cache {EXAMPLE}")
     if level.ways < 1 or level.sets < 1 or level.sets * level.ways * line != level.size_bytes:
         raise UsageError(
             f"--cache: {entry}: the size is no multiple of {level.ways} ways of {line} bytes",

@@ -6,7 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hwprof.run.directory import RunDirectory
     from hwprof.session.plan import PassPlan
     from hwprof.workload.spec import WorkloadSpec
+
+
+MOST: Final = 1_000_000
+"""Iterations of a pass, or rows of a table, that somebody can mean."""
 
 
 def _names(text: str, what: str) -> list[str]:
@@ -49,12 +53,12 @@ def _counters_help() -> str:
 @model_options
 @click.option(
     "--iterations",
-    type=click.IntRange(min=1),
+    type=click.IntRange(1, MOST),
     default=20,
     show_default=True,
     help="Of the measure pass; the trace pass does at most 5.",
 )
-@click.option("--warmup", type=click.IntRange(min=0), default=2, show_default=True, help="Iterations before that.")
+@click.option("--warmup", type=click.IntRange(0, MOST), default=2, show_default=True, help="Iterations before that.")
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
 @collector_options.switches
@@ -79,7 +83,7 @@ def _counters_help() -> str:
     metavar="DIR",
     help="Where runs are kept, each in a folder of its own.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows of the hottest layers.")
+@click.option("--top", type=click.IntRange(1, MOST), default=15, show_default=True, help="Rows of the hottest layers.")
 @click.option(
     "--format",
     "form",

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
 
 from hwprof.collector import registry
 from hwprof.collector.declaration import Declaration, Option, OptionType
+from hwprof.errors import UsageError
+
+LARGEST: Final = 1_000_000_000
+"""Of a number that a collector is given; what it means is the collector's to check."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -71,6 +75,8 @@ def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Ch
         value = values.pop(key, None)
         if value is None or value is False or not _given(key):
             continue
+        if isinstance(value, int) and abs(value) > LARGEST:
+            raise UsageError(f"{_flag(key)} {value}: at most {LARGEST}")
         if option.type is OptionType.PASSES:
             found.passes_of[declaration.name] = names(value, _flag(key))
         else:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
+import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 from click.core import ParameterSource
@@ -13,6 +15,12 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.spec import WorkloadSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+SEEDS: Final = range(-(1 << 63), 1 << 64)
+"""What torch takes."""
+
+THREADS_A_PROCESSOR: Final = 4
+MOST_ELEMENTS: Final = 1 << 40
 
 _OPTIONS = (
     click.option(
@@ -29,8 +37,10 @@ _OPTIONS = (
         help="An image, a folder or a glob. Default: the two photographs that ultralytics carries.",
     ),
     click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own, e.g. 1,3,224,224."),
-    click.option("--imgsz", type=click.IntRange(min=32), default=640, show_default=True, help="Longer side, pixels."),
-    click.option("--batch", type=click.IntRange(min=1), default=1, show_default=True, help="Images a forward."),
+    click.option(
+        "--imgsz", type=click.IntRange(32, 16384), default=640, show_default=True, help="Longer side, pixels."
+    ),
+    click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Images a forward."),
     click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads. Default: torch's own choice."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of weights and inputs."),
     click.option("--conf", type=click.FloatRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
@@ -65,7 +75,12 @@ def workload_spec(
     iou: float,
     fuse: bool,
 ) -> WorkloadSpec:
-    """The workload that the options ask for; raises ``UsageError`` for an input shape that is none."""
+    """The workload that the options ask for; raises ``UsageError`` for what no machine could do."""
+    if seed not in SEEDS:
+        raise UsageError(f"--seed {seed} has more than 64 bits")
+    most = THREADS_A_PROCESSOR * (os.cpu_count() or 1)
+    if threads is not None and threads > most:
+        raise UsageError(f"--threads {threads}: at most {most} here, {THREADS_A_PROCESSOR} a processor")
     return WorkloadSpec(
         model=model,
         weights=weights,
@@ -114,4 +129,6 @@ def _shape(text: str | None) -> tuple[int, ...] | None:
         shape = ()
     if not shape or min(shape) < 1:
         raise UsageError(f"--input-shape {text!r} is not a shape", "write it like 1,3,224,224")
+    if math.prod(shape) > MOST_ELEMENTS:
+        raise UsageError(f"--input-shape {text} has more than {MOST_ELEMENTS} elements")
     return shape

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     metavar="DIR",
     help="Where to look for the latest run when RUN is not given.",
 )
-@click.option("--top", type=click.IntRange(min=1), default=15, show_default=True, help="Rows of each table.")
+@click.option("--top", type=click.IntRange(1, 1_000_000), default=15, show_default=True, help="Rows of each table.")
 @click.option(
     "--sort",
     default="time",

@@ -96,6 +96,10 @@ def test_too_few_columns_are_as_none_given(columns: str, command: tuple[str, ...
     assert hwprof_here(*command, cwd=place, columns=int(columns)).stdout == expected
 
 
+def test_rows_of_a_report_are_bounded() -> None:
+    assert hwprof_here("report", "--top", "9" * 30).returncode == 2
+
+
 @pytest.mark.parametrize("command", [("report",), ("events",), ("explain", "cpi")])
 def test_a_width_is_bounded(command: tuple[str, ...]) -> None:
     assert hwprof_here(*command, "--width", "1001").returncode == 2

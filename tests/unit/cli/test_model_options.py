@@ -43,3 +43,36 @@ def test_a_library_that_is_not_installed_is_named_with_its_extra(
     assert done.returncode == 1
     assert f"{missing} is not installed" in done.stderr and f"hwprof[{extra}]" in done.stderr
     assert list(tmp_path.iterdir()) == [], "a run that never began leaves nothing"
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("--seed", str(1 << 64)),
+        ("--seed", str(-(1 << 63) - 1)),
+        ("--seed", "9" * 4000),
+        ("--threads", "1000000"),
+        ("--threads", "9" * 4000),
+        ("--imgsz", "16385"),
+        ("--imgsz", "9" * 5000),
+        ("--batch", str(1 << 70)),
+        ("--input-shape", f"1,{1 << 41}"),
+        ("--input-shape", "1048577,1048577"),
+    ],
+)
+@pytest.mark.parametrize("command", ["collect", "layers"])
+def test_a_number_that_no_machine_can_do_is_a_usage_error(
+    tmp_path: Path, command: str, arguments: tuple[str, str]
+) -> None:
+    done = hwprof_here(command, "--model", "torch.nn:Identity", *arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert arguments[0] in done.stderr and done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("option", ["--iterations", "--warmup", "--top", "--frequency"])
+@pytest.mark.parametrize("number", [str(1 << 70), "9" * 30])
+def test_counts_of_iterations_and_rows_are_bounded(tmp_path: Path, option: str, number: str) -> None:
+    done = hwprof_here("collect", "--model", "torch.nn:Identity", option, number, cwd=tmp_path)
+    assert done.returncode == 2
+    assert option in done.stderr

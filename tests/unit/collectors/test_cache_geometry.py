@@ -79,6 +79,10 @@ def test_another_line() -> None:
         ("l1=48K/0", "no multiple of 0 ways"),
         ("l1=0K/8", "no multiple"),
         ("l1=48K/12/48", "a line is a power of two"),
+        ("l1=64M/1/1048576", "a line is a power of two of 8 to 4096 bytes"),
+        ("l1=99999999999G/12", "more than 16777216 lines"),
+        ("llc=2G/16", "more than 16777216 lines"),
+        (f"l1={'9' * 5000}/12", "is not LEVEL=SIZE/WAYS"),
     ],
 )
 def test_what_cannot_be_is_refused(text: str, said: str) -> None:
