@@ -24,6 +24,13 @@ MOSTLY: Final = 0.5
 """For which part of a layer's time that thread must be at work: where even that one hardly was, something else is in
 the way."""
 
+WORKS: Final = 0.01
+"""From this share of the busiest thread's processor time on, a thread counts as one that works."""
+
+SHARES: Final = 0.1
+"""From this share of the busiest thread's work on, a thread beside those that were asked for counts as one that shares
+it: a thread that has something else to do is no loss of parallelism."""
+
 WORTH_NAMING: Final = 0.1
 """Of the threads' time in a layer: less is not told."""
 
@@ -50,28 +57,39 @@ def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def sharing(threads_by_layer: pl.DataFrame, threads: int) -> pl.DataFrame:
+    """``layer``, ``tid``, ``busy_ns`` and ``threads`` of those that share a layer's work: as many as the workload runs
+    with, or as are found busy in it where the model's own code brings more (a pool); the busiest ones."""
+    busy = pl.col("busy_ns")
+    working = (busy >= SHARES * busy.max().over("layer")) & (busy > 0)
+    rows = threads_by_layer.with_columns(
+        threads=pl.max_horizontal(pl.lit(threads, pl.UInt32), working.sum().over("layer").cast(pl.UInt32))
+    )
+    rank = busy.rank("ordinal", descending=True).over("layer")
+    return rows.filter(rank <= pl.col("threads")).select("layer", "tid", "busy_ns", pl.col("threads").cast(pl.Int64))
+
+
 def parallelism(threads_by_layer: pl.DataFrame, times_ns: pl.DataFrame, threads: int) -> pl.DataFrame:
-    """One row a layer: ``samples``, ``time_ns``, ``busy_ns`` and ``wait_ns`` over all threads, ``efficiency``,
-    ``imbalance``.
+    """One row a layer: ``time_ns``, ``threads`` that share its work, ``efficiency``, ``imbalance``.
 
     ``times_ns`` (layer, time_ns) is the wall time of the layer's calls in the iterations that the samples are of;
-    ``threads`` how many the layer may work with. Efficiency is busy time over ``threads`` times wall time: 1 where none
-    of them ever waited or slept. Imbalance is the busiest thread's busy time over the mean of ``threads``, minus 1: 0
-    where all did the same, ``threads`` - 1 where one did all. Null where no thread was found busy.
+    ``threads`` how many the workload runs with; of a layer that more of them share (``sharing``) it is these.
+    Efficiency is busy time over threads times wall time: 1 where none of them ever waited or slept. Imbalance is the
+    busiest thread's busy time over their mean, minus 1: 0 where all did the same, threads - 1 where one did all. Null
+    where no thread was found busy.
     """
     busy = pl.col("busy_ns")
-    sums = threads_by_layer.group_by("layer").agg(
-        pl.col("samples").sum(), busy.sum(), pl.col("wait_ns").sum(), most_ns=busy.max()
-    )
-    mean_ns = busy.replace(0, None) / threads
+    each = sharing(threads_by_layer, threads)
+    sums = each.group_by("layer").agg(busy.sum(), pl.col("threads").first(), most_ns=busy.max())
+    mean_ns = busy.replace(0, None) / pl.col("threads")
     return (
         times_ns.select("layer", "time_ns")
         .join(sums, on="layer", how="inner")
         .with_columns(
-            efficiency=busy / (threads * pl.col("time_ns").replace(0, None)),
+            efficiency=busy / (pl.col("threads") * pl.col("time_ns").replace(0, None)),
             imbalance=pl.col("most_ns") / mean_ns - 1,
         )
-        .drop("most_ns")
+        .drop("most_ns", "busy_ns")
         .sort("layer")
     )
 

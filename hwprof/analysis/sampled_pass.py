@@ -31,9 +31,6 @@ LEAST_SHARE_OF_WHOLE: Final = 0.001
 FEW_FOR_BALANCE: Final = 30
 """With fewer samples than that, each thread's part of a layer is known too badly to compare threads."""
 
-WORKS: Final = 0.01
-"""From this share of the busiest thread's processor time on, a thread counts as one that works in the inference."""
-
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high")
 
 
@@ -102,7 +99,7 @@ class SampledPass:
         number = len(self.iterations)
         by_thread = parallelism.threads_by_layer(self.inside)
         off = parallelism.off_cpu(self.switches, self.spans, self.modules, self.iterations)
-        off = off.join(self._working(), on="tid", how="semi")
+        off = self._of_those_that_work(off, by_thread)
         sums = off.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
         enough = pl.col("samples") >= FEW_FOR_BALANCE
         frame = (
@@ -117,7 +114,7 @@ class SampledPass:
             )
         )
         columns = [*FIGURES, "cpi", "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
-                   "off_cpu_ns", "preempted_ns"]  # fmt: skip
+                   "threads_sharing", "off_cpu_ns", "preempted_ns"]  # fmt: skip
         threads, operators = self._threads(by_thread, off), self._operators()
         return [
             {**row, "threads": threads.get(row["path"], []), "operators": operators.get(row["path"], [])}
@@ -163,10 +160,14 @@ class SampledPass:
         table = kernel_cpi.kernel_cpi(self.inside, self.by_layer, counted, len(self.iterations), ghz)
         return KernelCpi(other.record.name, ghz, table)
 
-    def _working(self) -> pl.DataFrame:
-        """The threads (``tid``) that work in the inference: others sleep through it, which is no loss."""
+    def _of_those_that_work(self, off: pl.DataFrame, by_thread: pl.DataFrame) -> pl.DataFrame:
+        """Absences of the threads that work in the inference: others sleep through it, which is no loss. Where they are
+        more than the workload runs with, a pool of the model's own, those of a layer are the ones that share it."""
         each = self.inside.group_by("tid").agg(pl.col("cpu_ns").sum())
-        return each.filter(pl.col("cpu_ns") >= WORKS * pl.col("cpu_ns").max()).select("tid")
+        working = each.filter(pl.col("cpu_ns") >= parallelism.WORKS * pl.col("cpu_ns").max())
+        if self.threads is None or working.height <= self.threads:
+            return off.join(working, on="tid", how="semi")
+        return off.join(parallelism.sharing(by_thread, self.threads), on=["layer", "tid"], how="semi")
 
     def _balance(self, by_thread: pl.DataFrame) -> pl.DataFrame:
         """Efficiency and imbalance by layer."""
@@ -174,8 +175,10 @@ class SampledPass:
         kept = times.filter(pl.col("iteration").is_in(list(self.iterations)) & (pl.col("owner") != WHOLE))
         wall = kept.group_by(layer="owner").agg(pl.col("time_ns").sum())
         if self.threads is None:
-            return wall.select("layer", efficiency=pl.lit(None, pl.Float64), imbalance=pl.lit(None, pl.Float64))
-        return parallelism.parallelism(by_thread, wall, self.threads).select("layer", "efficiency", "imbalance")
+            unknown = {name: pl.lit(None, pl.Float64) for name in ("efficiency", "imbalance")}
+            return wall.select("layer", **unknown, threads_sharing=pl.lit(None, pl.Int64))
+        found = parallelism.parallelism(by_thread, wall, self.threads)
+        return found.select("layer", "efficiency", "imbalance", threads_sharing="threads")
 
     def _threads(self, by_thread: pl.DataFrame, off: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
         times = ("busy_ns", "wait_ns", "off_cpu_ns", "preempted_ns")

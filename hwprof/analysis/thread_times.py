@@ -5,6 +5,7 @@ All of the pass that the samples are of. Times are those of one iteration, on av
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -13,7 +14,7 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.parallelism import contaminated_layers, largest_loss
+from hwprof.analysis.parallelism import SHARES, contaminated_layers, largest_loss
 from hwprof.analysis.sampled_pass import SampledPass
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
@@ -87,11 +88,21 @@ class ThreadTimes:
         order = {CALLING: 0, TEAM: 1, OTHER: 2}
         return sorted(found, key=lambda one: (order[one["role"]], -one["busy_ns"], one["tid"]))
 
+    def threads_sharing(self) -> int | None:
+        """How many threads share the inference's work: as many as the workload runs with, or as were found busy."""
+        most_ns = max((one["busy_ns"] for one in self.by_thread), default=0.0)
+        busy = sum(one["busy_ns"] >= SHARES * most_ns > 0 for one in self.by_thread)
+        return max(self.taken.threads, busy) if self.taken.threads else None
+
     def efficiency(self) -> float | None:
-        """Busy time of the calling thread and its team over threads x elapsed time."""
-        asked = self.taken.threads
-        busy_ns = sum(one["busy_ns"] for one in self.by_thread if one["role"] != OTHER)
-        return busy_ns * self.iterations / (asked * self.elapsed_ns) if asked else None
+        """Their busy time over their number x elapsed time: the calling thread and its team, and where others share the
+        work, the busiest of all."""
+        number = self.threads_sharing()
+        if not number:
+            return None
+        beside = number > (self.taken.threads or 0)
+        members = [one["busy_ns"] for one in self.by_thread if beside or one["role"] != OTHER]
+        return math.fsum(sorted(members)[-number:]) * self.iterations / (number * self.elapsed_ns)
 
     def period_ns(self) -> float:
         """Processor time between two samples of a thread."""

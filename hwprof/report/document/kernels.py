@@ -76,9 +76,10 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     path: str
     wait_share: float | None  # of its processor time: in the OpenMP runtime
     named_share: float | None  # of its processor time: in code that has a name
-    efficiency: float | None  # busy time over threads x wall time
-    imbalance: float | None  # the busiest thread's busy time over the mean, minus 1
-    off_cpu_ns: float  # off a processor, over the threads that work in the inference
+    threads_sharing: int | None  # its work: as many as the workload runs with, or as were found busy in it if more
+    efficiency: float | None  # busy time over these threads x wall time
+    imbalance: float | None  # the busiest thread's busy time over their mean, minus 1
+    off_cpu_ns: float  # off a processor, over the threads that work in the inference; if more share it, over these
     preempted_ns: float
     threads: list[SampledThread]
     operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass

@@ -76,7 +76,8 @@ class Threads(Part, kw_only=True, frozen=True):
     iterations: int
     threads_asked: int | None  # with how many threads the workload runs
     elapsed_ns: float  # of the inference
-    efficiency: float | None  # busy time of the calling thread and its team over threads x elapsed time
+    threads_sharing: int | None  # the work: as many as asked, or as were found busy if these are more
+    efficiency: float | None  # busy time of these threads over their number x elapsed time
     period_ns: float  # of processor time between samples: no single moment is known better
     contaminated_share: float  # from this share of a layer's processor time in the OpenMP runtime on, its counters are
     contaminated_layers: list[str]  # contaminated by spinning: they say little of its own code; "whole": all
@@ -107,6 +108,7 @@ def build(analysis: RunAnalysis) -> Threads | Unavailable:
         iterations=found.iterations,
         threads_asked=found.taken.threads,
         elapsed_ns=found.elapsed_ns / found.iterations,
+        threads_sharing=found.threads_sharing(),
         efficiency=found.efficiency(),
         period_ns=found.period_ns(),
         contaminated_share=parallelism.CONTAMINATED,

@@ -127,10 +127,11 @@ def _words_of(part: PathPart, threads: Threads, page: Page) -> str:
 
 
 def _efficiency(threads: Threads, page: Page) -> str:
-    if threads.efficiency is None or threads.threads_asked is None:
+    if threads.efficiency is None or threads.threads_sharing is None:
         return ""
-    asked = figures.plural(threads.threads_asked, "thread")
-    return f"parallel efficiency {percent(threads.efficiency, page.glyphs)} = busy / ({asked} x elapsed time)"
+    number = figures.plural(threads.threads_sharing, "thread")
+    asked = f", {threads.threads_asked} asked for" if threads.threads_sharing != threads.threads_asked else ""
+    return f"parallel efficiency {percent(threads.efficiency, page.glyphs)} = busy / ({number} x elapsed time{asked})"
 
 
 def _path(parts: Sequence[PathPart], threads: Threads, page: Page) -> str:
@@ -179,9 +180,9 @@ def _short(row: ThreadsLayer, threads: Threads, page: Page) -> str:
 
 
 def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Page) -> str:
-    if one is None or not threads.threads_asked or not row.elapsed_ns:
+    if one is None or not one.threads_sharing or not row.elapsed_ns:
         return page.glyphs.dash
-    return _percent(one.off_cpu_ns / (threads.threads_asked * row.elapsed_ns), page)
+    return _percent(one.off_cpu_ns / (one.threads_sharing * row.elapsed_ns), page)
 
 
 def _percent(share: float | None, page: Page) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import defaultdict
+from collections.abc import Sequence
 
 import numpy as np
 import polars as pl
@@ -163,6 +164,36 @@ def test_efficiency_and_imbalance_of_a_layer() -> None:
     times = pl.DataFrame({"layer": ["a", "b", "c"], "time_ns": [40, 40, 40]})
     found = parallelism(threads, times, 2).select("layer", "efficiency", "imbalance").rows()
     assert found == [("a", pytest.approx(0.5), pytest.approx(0.5)), ("b", pytest.approx(0.5), pytest.approx(1.0))]
+
+
+def by_thread(busy: Sequence[int]) -> pl.DataFrame:
+    return pl.DataFrame({"layer": "a", "tid": range(len(busy)), "busy_ns": busy})
+
+
+@pytest.mark.parametrize(
+    ("busy", "threads", "sharing", "efficiency", "imbalance"),
+    [
+        ([1, 90, 90, 90, 90], 1, 4, 0.9, 0.0),  # a pool of the model's own; the calling thread waits for it
+        ([90, 90, 5], 2, 2, 0.9, 0.0),  # a thread with something else to do
+        ([90, 0, 0, 0], 4, 4, 0.225, 3.0),
+        ([20, 100], 1, 2, 0.6, 2 / 3),
+    ],
+)
+def test_work_is_shared_by_the_threads_that_are_busy(
+    busy: list[int], threads: int, sharing: int, efficiency: float, imbalance: float
+) -> None:
+    times = pl.DataFrame({"layer": ["a"], "time_ns": [100]})
+    row = parallelism(by_thread(busy), times, threads).row(0, named=True)
+    assert row["threads"] == sharing
+    assert (row["efficiency"], row["imbalance"]) == (pytest.approx(efficiency), pytest.approx(imbalance))
+
+
+@given(st.lists(st.integers(0, 100), min_size=1, max_size=8), st.integers(1, 4))
+def test_no_thread_is_less_busy_than_possible(busy: list[int], threads: int) -> None:
+    times = pl.DataFrame({"layer": ["a"], "time_ns": [100]})
+    for row in parallelism(by_thread(busy), times, threads).iter_rows(named=True):
+        assert 0 <= row["efficiency"] <= 1 + 1e-9
+        assert row["imbalance"] is None or row["imbalance"] >= -1e-9
 
 
 def switches(rows: list[tuple[int | None, int | None, bool | None]]) -> pl.DataFrame:

@@ -16,6 +16,7 @@ from hwprof.analysis.owners import WHOLE
 from hwprof.report.csv import threads as waiting_table
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
+from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layers
 from hwprof.report.document.threads import Threads
 from hwprof.report.json import codec
@@ -184,6 +185,22 @@ def test_a_layers_name_is_no_mark(tmp_path: Path, make: Callable[[Path], RunDire
     text = console.file.getvalue()  # type: ignore[attr-defined]
     assert "fc_w" in text
     assert "contaminated" not in text
+
+
+def test_more_busy_threads_than_asked_for_share_the_work(tmp_path: Path) -> None:
+    """As a pool that the model made for itself: never more than all of the time, and off it only those that share."""
+    run = waits(tmp_path)
+    assert run.manifest.workload is not None
+    run.manifest.workload.threads = 1
+    for record in run.manifest.passes:
+        record.threads = 1
+    run.save_manifest()
+    built = builder.build(run)
+    assert (of(built).threads_asked, of(built).threads_sharing) == (1, 2)
+    assert 0 < (of(built).efficiency or 0) <= 1
+    for layer in part(built, Kernels).layers:
+        assert layer.imbalance is None or layer.imbalance >= 0
+    assert "busy / (2 threads x elapsed time, 1 asked for)" in printed(built, 120)
 
 
 @pytest.mark.parametrize("width", [80, 120])
