@@ -135,7 +135,6 @@ def _columns(
 def _cut(found: HotKernels) -> list[str]:
     least = f"{100 * found.sampling.least_share:g}%"
     return [
-        f"wait: CPU time in OpenMP; efficiency: busy / (threads x time);"
-        f" from {found.sampling.few_for_balance} samples on",
+        f"wait: CPU time in OpenMP; efficiency: busy / (threads x time); from {found.sampling.few_for_balance} samples",
         f"not listed: kernels below {least} of a layer; more of one layer: hwprof report --layer PATH",
     ]

@@ -134,8 +134,6 @@ def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
     later = re.compile(  # added to the second schema
         r"^(layers\.modules\.|overhead\.\w+\.distinguishable$|(kernels|threads)\.(.*\.)?threads_sharing$)"
     )
-        r"^(layers\.modules\.|overhead\.\w+\.distinguishable$|(kernels|threads)\.(.*\.)?threads_sharing$)"
-    )  # added to the second schema
     assert {re.sub(r"\.\d+", "", name) for name in added if not later.search(name)} <= {
         "absent.stages.remedy", "dram.largest_error", *(f"absent.{name}.{what}" for name in document.absent
                                                         for what in ("reason", "remedy")),
