@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+from typing import Final
 
 from hwprof.unavailable import explain
+
+LONGEST: Final = 300
+"""Characters of somebody else's message: some put a whole tensor, or file, into it."""
 
 
 class HwprofError(Exception):
@@ -40,6 +44,25 @@ class FullDiskError(HwprofError):
         )
 
 
+def first_line(error: BaseException) -> str:
+    """Somebody else's exception in one short line that any output can show: its message's first line, or its type."""
+    lines = _text(error).strip().splitlines() or [type(error).__name__]
+    return lines[0] if len(lines[0]) <= LONGEST else lines[0][: LONGEST - 1] + "…"
+
+
+def described(error: BaseException) -> str:
+    """``ValueError: bad width``."""
+    kind, text = type(error).__name__, first_line(error)
+    return kind if kind == text else f"{kind}: {text}"
+
+
 def is_full_disk(error: BaseException) -> bool:
     """Whether an error of the system or of a library that writes says that the device is full."""
-    return getattr(error, "errno", None) == errno.ENOSPC or "no space left" in str(error).lower()
+    return getattr(error, "errno", None) == errno.ENOSPC or "no space left" in _text(error).lower()
+
+
+def _text(error: BaseException) -> str:
+    try:
+        return str(error).encode(errors="replace").decode()
+    except Exception:  # its author's mistake may hide no failure
+        return ""

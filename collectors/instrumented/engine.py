@@ -20,7 +20,7 @@ from collectors.instrumented.cache_memory import CacheMemory
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.source import agent_source, module_source
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, first_line
 
 FRIDA_VERSION: Final = "17.26.0"
 """The C module knows structures that frida's headers do not show, as they are in this version."""
@@ -161,8 +161,3 @@ def _memory(mend_epilog: bool, threads: int) -> SharedMemory:
 def function_address(function: Any) -> int:
     """Where a C function begins."""
     return ctypes.cast(function, ctypes.c_void_p).value or 0
-
-
-def first_line(error: BaseException) -> str:
-    """The first line of its message."""
-    return (str(error).strip().splitlines() or [type(error).__name__])[0]

@@ -13,9 +13,9 @@ from collectors.instrumented.log import Log
 from collectors.instrumented.selftest import SelfTest
 from collectors.instrumented.uninstrumented import UninstrumentedThreads
 from collectors.shared.counting.threads import thread_name
-from collectors.shared.symbols.jit import perf_map_of
 from hwprof.collector.contract import Note, NoteKind, PassContext
 from hwprof.errors import HwprofError
+from hwprof.processes import perf_map_of
 
 UNINSTRUMENTED_SHARE: Final = 0.002
 """Processor time of threads that were not instrumented that is worth a note."""

@@ -6,6 +6,7 @@ import importlib
 import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any, Final
 
 import click
@@ -105,7 +106,8 @@ def run(arguments: Sequence[str]) -> int:
             raise
         streams.settle()
         message, code = _told(error)
-        print(message, file=sys.stderr)
+        with suppress(OSError):  # a terminal that is gone
+            print(message, file=sys.stderr)
         return code
     return result if isinstance(result, int) else 0
 

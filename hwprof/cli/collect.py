@@ -124,6 +124,7 @@ def collect_command(
     from hwprof.cli.progress import Bars
     from hwprof.hardware.syntax import parse
     from hwprof.session.counters import Counting
+    from hwprof.session.interruption import signals_interrupt
     from hwprof.session.planner import plan_passes
 
     off = collector_options.switched_off(options)
@@ -147,18 +148,24 @@ def collect_command(
         options=theirs.options,
         passes_of=theirs.passes_of,
     )
-    run = _create(output, spec)
-    with Bars() as bars:
-        failure = _measure(run, spec, plans, bars)
-        traced = ""
-        if run.completed_passes():
-            traced, unwritten = _write_products(run, bars)
-            failure = unwritten or failure
-    try:
-        _show(run, form, top, traced)
-    finally:
-        if failure is not None:
-            raise failure
+    with signals_interrupt():
+        run = _create(output.absolute(), spec)  # wherever a model's code goes
+        try:
+            with Bars() as bars:
+                failure = _measure(run, spec, plans, bars)
+                traced = ""
+                if run.completed_passes():
+                    traced, unwritten = _write_products(run, bars)
+                    failure = unwritten or failure
+            try:
+                _show(run, form, top, traced)
+            except Exception:
+                if failure is None:
+                    raise  # else that one is what is told
+        except KeyboardInterrupt as interrupt:
+            raise _interrupted(run, interrupt) from interrupt
+    if failure is not None:
+        raise failure
 
 
 def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
@@ -186,16 +193,18 @@ def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
 
 
 def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], bars: Bars) -> BaseException | None:
-    """Carries the passes out. A failure is returned where there is something to report all the same, else raised:
-    then nothing is left that looks like a run, unless its log says more than the message."""
-    from hwprof.session.supervisor import PassError, carry_out
+    """Carries the passes out. A failure is returned where there is something to report all the same, and time for it,
+    else raised: then nothing is left that looks like a run, unless its log says more than the message."""
+    from hwprof.session.interruption import EndedBySignal
+    from hwprof.session.pass_record import PassError
+    from hwprof.session.supervisor import carry_out
 
     try:
         carry_out(run, spec, plans, bars)
     except (PassError, KeyboardInterrupt) as error:
-        if run.completed_passes():
+        if run.completed_passes() and not isinstance(error, EndedBySignal):
             return error
-        if isinstance(error, KeyboardInterrupt) or error.foreseen:
+        if isinstance(error, PassError) and error.foreseen:
             run.remove()
         raise
     return None
@@ -224,13 +233,33 @@ def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | N
     return contents, None
 
 
+def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError:
+    """What to tell who does not get to see the report: where the run is kept. Without a completed pass it is not."""
+    from hwprof.run.directory import remove_parts
+    from hwprof.session.interruption import InterruptionError
+
+    if not run.completed_passes():
+        run.remove()
+        return InterruptionError(interrupt)
+    remove_parts(run.path)
+    without = "" if (run.path / "trace.pftrace").exists() else ", without a trace"
+    name = _name(run)
+    return InterruptionError(interrupt, f"kept in {name}{without}: hwprof report {name}")
+
+
+def _name(run: RunDirectory) -> str:
+    """Its folder as the user writes it here."""
+    here = Path.cwd()
+    return printable(shlex.quote(str(run.path.relative_to(here) if run.path.is_relative_to(here) else run.path)))
+
+
 def _show(run: RunDirectory, form: str, top: int, traced: str) -> None:
     """``traced``: what the trace holds; empty where there is none."""
     from hwprof.cli.report import show
 
     show(run, form=form, top=top)
     if form == "text":
-        name = printable(shlex.quote(str(run.path)))
+        name = _name(run)
         images = " images," if any(run.path.glob("images/*")) else ""
         click.echo(f"\nkept in {name}: tables (Parquet, CSV),{images} trace.pftrace")
         click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")

@@ -1,11 +1,12 @@
 """What a report leaves with its run: ``document.json`` and the CSV tables.
 
-``python -m hwprof.report.files RUN`` makes them in a process of its own, so that somebody else can write the trace
-meanwhile: both take seconds of Python.
+``python -m hwprof.report.files RUN PARENT`` makes them in a process of its own, so that somebody else can write the
+trace meanwhile: both take seconds of Python.
 """
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Sequence
@@ -55,8 +56,10 @@ def write_files(run: RunDirectory) -> None:
 def written_beside(run: RunDirectory) -> Iterator[Callable[[], None]]:
     """``write_files`` in another process, which is ended with the context. What is yielded waits for it, and raises
     ``HwprofError`` where it failed."""
+    from hwprof.run.directory import remove_parts
+
     process = subprocess.Popen(
-        processes.command("hwprof.report.files", str(run.path)),
+        processes.command("hwprof.report.files", str(run.path), str(os.getpid())),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -73,6 +76,8 @@ def written_beside(run: RunDirectory) -> Iterator[Callable[[], None]]:
     finally:
         if process.poll() is None:
             process.kill()
+            process.wait()
+            remove_parts(run.path)
         process.communicate()
 
 
@@ -87,8 +92,11 @@ def _failure(status: int, said: bytes, errors: bytes) -> HwprofError:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the files of the run in this folder; the exit code."""
+    """Writes the files of the run in this folder, as long as the process of that number waits for them; the exit
+    code."""
     from hwprof.run.directory import RunDirectory
+
+    processes.end_with_parent(int(arguments[1]))
 
     try:
         write_files(RunDirectory.open(Path(arguments[0])))

@@ -44,6 +44,12 @@ def atomic(target: Path) -> Iterator[Path]:
         part.unlink(missing_ok=True)
 
 
+def remove_parts(folder: Path) -> None:
+    """Takes away what a process that was ended in the midst of ``atomic`` has left, when none writes any more."""
+    for part in folder.glob(".*.part"):
+        part.unlink(missing_ok=True)
+
+
 class RunDirectory:
     """One run on disk: its manifest, its tables, and the files made from them."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 from collections import deque
+from collections.abc import Callable
 from enum import Enum
 from pathlib import Path
 from typing import Final, TypeAlias
@@ -115,8 +116,11 @@ class Inbox:
     and a worker can be silent for a long time.
     """
 
-    def __init__(self, descriptor: int) -> None:
+    def __init__(self, descriptor: int, has_ended: Callable[[], bool] = lambda: False) -> None:
+        """``has_ended``: whether the worker has. The pipe's end does not always tell: a process that the worker's code
+        has forked may hold it."""
         self._descriptor = descriptor
+        self._has_ended = has_ended
         self._lines: deque[bytes] = deque()
         self._rest = b""
 
@@ -124,11 +128,17 @@ class Inbox:
         """The next message, however long it takes; None when the worker is gone. After an exception (Ctrl-C) it goes on
         where it was."""
         while not self._lines:
-            if not select.select([self._descriptor], [], [], LOOK_UP_S)[0]:
-                continue
+            if not self._readable(LOOK_UP_S):
+                if not self._has_ended():
+                    continue
+                if not self._readable(0):  # its last words may have come just now
+                    return None
             data = os.read(self._descriptor, 1 << 16)
             if not data:
                 return None
             *whole, self._rest = (self._rest + data).split(b"\n")
             self._lines.extend(whole)
         return decode(self._lines.popleft())
+
+    def _readable(self, within_s: float) -> bool:
+        return bool(select.select([self._descriptor], [], [], within_s)[0])

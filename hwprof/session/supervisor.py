@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
-import polars as pl
 
 from hwprof.collector.contract import Collected
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
-from hwprof.run.directory import RunDirectory, write_table
+from hwprof.errors import HwprofError, is_full_disk
+from hwprof.processes import perf_map_of
+from hwprof.run.directory import RunDirectory, remove_parts, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.tables import scan_table
+from hwprof.session import interruption
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import failure
 from hwprof.session.launcher import Launching
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
+from hwprof.session.pass_record import PLANNED, PassError, cannot_write, recorded, save_if_possible
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.results import PassResults
@@ -32,9 +34,6 @@ LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
 PREDICTED: Final = frozenset(Phase) - {Phase.ADDING_UP, Phase.READING, Phase.HALTING, Phase.KEEPING}
 """The phases in which the user is told how long the pass takes."""
-
-PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
-"""The fields of a pass's record that its plan fills in."""
 
 
 class Progress(Protocol):
@@ -49,21 +48,27 @@ class Progress(Protocol):
         ...
 
 
-class PassError(HwprofError):
-    """A worker gave up or died. ``foreseen``: it said why in words meant for the user."""
-
-    def __init__(self, message: str, remedy: str | None, exit_code: int, *, foreseen: bool) -> None:
-        super().__init__(message, remedy)
-        self.exit_code = exit_code
-        self.foreseen = foreseen
-
-
 def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPlan], progress: Progress) -> None:
     """Does every pass in turn and keeps each in ``run``.
 
     Raises ``PassError`` at the first pass that fails (at the end, where the run can go on without it; not at all, where
     nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
     """
+    try:
+        failure = _carry_out(run, workload, plans, progress)
+    except PassError as error:
+        if is_full_disk(error):
+            save_if_possible(run)  # the weights had room that is free now
+        raise
+    except OSError as error:
+        raise cannot_write(run, error) from error
+    if failure is not None:
+        raise failure
+
+
+def _carry_out(
+    run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPlan], progress: Progress
+) -> PassError | None:
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
         passes = [
@@ -73,55 +78,18 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
         try:
             for done, following in zip_longest(passes, passes[1:]):
                 try:
-                    with _recorded(run, done.plan) as record:
+                    with recorded(run, done.plan) as record:
                         done.carry_out(record, following.prepare if following is not None else None)
                 except PassError as error:
                     if not done.plan.may_fail:
                         raise
                     failure = failure or (error if done.plan.asked else None)
+                finally:
+                    done.end()
         finally:
             for one in passes:
                 one.end()
-    if failure is not None:
-        raise failure
-
-
-@contextmanager
-def _recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
-    """The pass's record in the manifest: running, then how it ended."""
-    record = PassRecord(name=plan.name, **{name: getattr(plan, name) for name in PLANNED})
-    run.manifest.passes.append(record)
-    try:
-        run.save_manifest()
-        yield record
-    except KeyboardInterrupt:
-        _end(run, record, "interrupted", record.reason or "interrupted by the user")
-        raise
-    except PassError as error:
-        _end(run, record, "failed", str(error))
-        raise
-    except (OSError, pl.exceptions.PolarsError) as error:
-        _end(run, record, "failed", str(error))
-        raise _cannot_write(run, error) from error
-    else:
-        record.status = "completed"
-        run.save_manifest()
-
-
-def _end(run: RunDirectory, record: PassRecord, status: str, reason: str) -> None:
-    record.status = "interrupted" if status == "interrupted" else "failed"
-    record.reason = reason
-    try:
-        run.save_manifest()
-    except OSError:
-        return  # a full disk: the manifest on it says "running", which reads as not completed as well
-
-
-def _cannot_write(run: RunDirectory, error: Exception) -> PassError:
-    if is_full_disk(error):
-        full = FullDiskError(str(run.path))
-        return PassError(full.message, full.remedy, full.exit_code, foreseen=True)
-    return PassError(f"cannot write to {run.path}: {error}", None, 1, foreseen=True)
+    return failure
 
 
 class _Pass:
@@ -166,9 +134,13 @@ class _Pass:
             self._start()
 
     def end(self) -> None:
-        """Ends the worker, if there is one still."""
+        """Ends the worker, if there is one still, and takes away what it could not."""
         if self._started is not None:
-            self._started[0].end()
+            worker, _ = self._started
+            worker.end()
+            remove_parts(self._folder)
+            with suppress(OSError):
+                perf_map_of(worker.pid).unlink(missing_ok=True)
 
     def _start(self) -> tuple[WorkerProcess, Launching]:
         """Raises ``OSError`` and ``HwprofError``."""
@@ -194,8 +166,8 @@ class _Pass:
         self._when_measured = when_measured
         worker, launching = self._start()
         self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
-        worker.go_on()
         try:
+            worker.go_on()
             self._listen(worker)
             status = worker.wait()
         finally:
@@ -213,15 +185,15 @@ class _Pass:
             raise KeyboardInterrupt
 
     def _listen(self, worker: WorkerProcess) -> None:
-        """Hears the worker to its end. The first Ctrl-C tells that of a slow pass to come to one, with the layers done
-        so far; the second one ends it."""
+        """Hears the worker to its last word. The first Ctrl-C tells that of a slow pass to come to one, with the layers
+        done so far; the second one ends it."""
         while True:
             try:
-                while (message := worker.inbox.next()) is not None:
+                while self._finished is None and (message := worker.inbox.next()) is not None:
                     self._hear(message)
                 return
-            except KeyboardInterrupt:
-                if not self.plan.slow or self._halting:
+            except KeyboardInterrupt as interrupt:
+                if not self.plan.slow or self._halting or not interruption.can_wait(interrupt):
                     raise
                 self._halting = True
                 worker.interrupt()
@@ -260,9 +232,9 @@ class _Pass:
         raise PassError(message.message, remedy, message.exit_code, foreseen=message.trace is None)
 
     def _died(self, status: int) -> PassError:
-        how = f"with exit code {status}"
+        how = f"with exit code {status} before it was done: the model's code, or a library's, ended the process"
         if status < 0:
-            how = f"by {signal.Signals(-status).name}"
+            how = f"by {interruption.name_of(-status)}"
             if -status == signal.SIGKILL:
                 how += ", as the kernel does when memory runs out"
         log = self._folder / LOG_FILE

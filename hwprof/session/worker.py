@@ -15,11 +15,12 @@ import sys
 import time
 import traceback
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
 
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof import processes
+from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk
 from hwprof.hardware import machine
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
@@ -28,52 +29,73 @@ from hwprof.session.messages import Built, Failed, Finished, Message, Order, Pha
 from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.recorder import SpanRecorder
 
-PERF_MAP: Final = Path(f"/tmp/perf-{os.getpid()}.map")
-"""Where JIT compilers name their code. What lies there now, a process wrote that had this number before."""
+
+class NobodyListensError(BrokenPipeError):
+    """The supervisor is gone. A type of its own: the model's code may know other broken pipes."""
 
 
 class Reporter:
-    """Tells the supervisor; if it is gone, the worker ends at the next word."""
+    """Tells the supervisor; if it is gone, the worker ends at the next word. Processes that the worker's code starts
+    have no part in it: they would hold the pipe open, and speak in the worker's name."""
 
     def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
+        self._descriptor: int | None = descriptor
+        os.set_inheritable(descriptor, False)
+        os.register_at_fork(after_in_child=self._leave)
+
+    def _leave(self) -> None:
+        if self._descriptor is not None:
+            os.close(self._descriptor)
+            self._descriptor = None
 
     def send(self, message: Message) -> None:
-        """One message; raises ``BrokenPipeError`` when nobody listens."""
+        """One message; raises ``NobodyListensError``."""
+        if self._descriptor is None:
+            return
         data = messages.encode(message)
-        while data:
-            data = data[os.write(self._descriptor, data) :]
+        try:
+            while data:
+                data = data[os.write(self._descriptor, data) :]
+        except BrokenPipeError as error:
+            raise NobodyListensError from error
 
 
 def main(arguments: Sequence[str]) -> int:
     """Carries out the order; every failure reaches the supervisor as one message."""
+    processes.end_with_parent()  # one that is gone already leaves the second descriptor at its end
     reporter = Reporter(int(arguments[1]))
-    PERF_MAP.unlink(missing_ok=True)
+    with suppress(OSError):
+        processes.perf_map_of(os.getpid()).unlink()  # of a process that had this number before
     try:
         _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2])).carry_out()
-    except BrokenPipeError:
+    except (NobodyListensError, KeyboardInterrupt):
         return 1
     except HwprofError as error:
         reporter.send(Failed(error.message, error.remedy, error.exit_code, None))
         return error.exit_code
     except MemoryError:
-        reporter.send(Failed("not enough memory", "try a smaller --imgsz or --batch", 1, traceback.format_exc()))
+        reporter.send(Failed("not enough memory", "try a smaller --imgsz or --batch", 1, _trace()))
         return 1
-    except Exception as error:
+    except BaseException as error:  # SystemExit too, and what else the model's code may raise
         if is_full_disk(error):
             full = FullDiskError(str(Path(arguments[0]).parent))
             reporter.send(Failed(full.message, full.remedy, full.exit_code, None))
         else:
-            reporter.send(Failed(_one_line(error), None, 1, traceback.format_exc()))
+            reporter.send(Failed(_one_line(error), None, 1, _trace()))
         return 1
     return 0
 
 
-def _one_line(error: Exception) -> str:
+def _trace() -> str:
+    return traceback.format_exc().encode(errors="replace").decode()
+
+
+def _one_line(error: BaseException) -> str:
+    if isinstance(error, SystemExit):
+        return f"the model's code ended the process ({described(error)})"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    first = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {first[0]}" if first else type(error).__name__
+    return described(error)
 
 
 class Halted(BaseException):
@@ -88,6 +110,7 @@ class _Worker:
         """``turn``: a file descriptor that has a byte when it is this worker's turn."""
         self._order = order
         self._turn = turn
+        os.set_inheritable(turn, False)
         self._plan = order.plan
         self._reporter = reporter
         self._recorder = SpanRecorder()
@@ -134,9 +157,9 @@ class _Worker:
         self._watch.time_only()
 
     def _wait_for_turn(self) -> None:
-        """Raises ``BrokenPipeError`` when nobody is left who could say so."""
+        """Raises ``NobodyListensError`` when nobody is left who could say so."""
         if not os.read(self._turn, 1):
-            raise BrokenPipeError
+            raise NobodyListensError
         os.close(self._turn)
 
     def _measure(self) -> None:
@@ -186,6 +209,8 @@ class _Worker:
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             cpu_ns = time.process_time_ns()
             self._workload.iterate(self._recorder.stage, save_to)
+            if os.getpid() != self._record.pid:
+                os._exit(0)  # the model's code has forked, and this is the other one
             return time.process_time_ns() - cpu_ns
 
     def _iterate_once_more(self, collector: str) -> None:

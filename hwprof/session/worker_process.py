@@ -6,7 +6,8 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -14,6 +15,8 @@ from hwprof import processes
 from hwprof.session.messages import Inbox
 
 KILL_AFTER_S: Final = 3.0
+KILL_OTHERS_AFTER_S: Final = 0.5
+LOOK_EVERY_S: Final = 0.02
 
 
 class WorkerProcess:
@@ -33,7 +36,7 @@ class WorkerProcess:
         said, tells = os.pipe()
         waits, self._lets_go = os.pipe()
         self._read_end: int | None = said
-        self.inbox = Inbox(said)
+        self.inbox = Inbox(said, self._has_ended)
         command = processes.command("hwprof.session.worker", str(order_file), str(tells), str(waits))
         try:
             with log_file.open("wb") as log:
@@ -68,10 +71,15 @@ class WorkerProcess:
 
     def interrupt(self) -> None:
         """Tells it to come to an end with what it has."""
-        self._process.send_signal(signal.SIGINT)
+        if not self._has_ended():
+            os.kill(self.pid, signal.SIGINT)
 
     def wait(self) -> int:
-        """Its exit code, once it has ended."""
+        """Its exit code, once it has ended, and all that it started with it."""
+        if not self._has_ended():
+            os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOWAIT)
+        if self._process.returncode is None:
+            self._end_others()
         return self._process.wait()
 
     def end(self) -> None:
@@ -80,13 +88,46 @@ class WorkerProcess:
             os.close(self._read_end)
             os.close(self._lets_go)
             self._read_end = None
+        if self._process.returncode is not None:
+            return
         for how in (signal.SIGTERM, signal.SIGKILL):
-            if self._process.poll() is not None:
-                return
-            try:
-                os.killpg(self.pid, how)
-            except ProcessLookupError:
-                return
-            deadline = time.monotonic() + KILL_AFTER_S
-            while self._process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.02)
+            if self._has_ended():
+                break
+            os.killpg(self.pid, how)
+            _wait_until(self._has_ended, KILL_AFTER_S)
+        if self._has_ended():
+            self.wait()
+
+    def _has_ended(self) -> bool:
+        """Without taking note of it: as long as nobody does, no other process gets its number, nor its group's."""
+        if self._process.returncode is not None:
+            return True
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # where SIGCHLD is ignored, the kernel has taken note
+            return True
+
+    def _end_others(self) -> None:
+        """Ends those of its group that live on, kindly at first, when it has ended itself."""
+        with suppress(OSError):
+            os.killpg(self.pid, signal.SIGTERM)
+        self._process.wait()
+        if not _wait_until(self._has_no_group, KILL_OTHERS_AFTER_S):
+            with suppress(OSError):
+                os.killpg(self.pid, signal.SIGKILL)
+
+    def _has_no_group(self) -> bool:
+        try:
+            os.killpg(self.pid, 0)
+        except OSError:  # nobody is left, or nobody whom we may end
+            return True
+        return False
+
+
+def _wait_until(happened: Callable[[], bool], seconds: float) -> bool:
+    deadline = time.monotonic() + seconds
+    while not happened():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(LOOK_EVERY_S)
+    return True

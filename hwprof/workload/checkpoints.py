@@ -12,9 +12,8 @@ from typing import Any
 import torch
 from torch import nn
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError, UsageError, first_line
 from hwprof.workload import unpickle
-from hwprof.workload.tensors import first_line
 
 StateDict = dict[str, torch.Tensor]
 

@@ -8,7 +8,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, first_line
 
 _ULTRALYTICS_ENVIRONMENT = {
     "YOLO_OFFLINE": "true",  # no version look-up, no telemetry
@@ -44,7 +44,7 @@ def require_ultralytics(submodule: str = "nn.tasks") -> ModuleType:
     except ModuleNotFoundError as error:
         raise _missing_yolo_extra(error) from error
     except (ImportError, OSError) as error:
-        raise HwprofError(f"ultralytics cannot be loaded: {_first_line(error)}") from error
+        raise HwprofError(f"ultralytics cannot be loaded: {first_line(error)}") from error
 
 
 def ultralytics_folder() -> Path | None:
@@ -57,7 +57,3 @@ def ultralytics_folder() -> Path | None:
 
 def _missing_yolo_extra(error: ModuleNotFoundError) -> HwprofError:
     return HwprofError(f"YOLO models need the Python module {error.name}", "pip install 'hwprof[yolo]'")
-
-
-def _first_line(error: BaseException) -> str:
-    return (str(error).strip() or type(error).__name__).splitlines()[0]

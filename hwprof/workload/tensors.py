@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, first_line
 
 
 def shape_text(tensor: torch.Tensor) -> str:
@@ -30,11 +30,6 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in value:
             yield from tensors_in(item)
-
-
-def first_line(error: BaseException) -> str:
-    """An exception's message, its first line."""
-    return (str(error).strip() or type(error).__name__).splitlines()[0]
 
 
 def input_text(tensor: torch.Tensor) -> str:

@@ -14,12 +14,12 @@ from typing import Any
 import torch
 from torch import nn
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError, UsageError, described, first_line
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.protocol import Stages
 from hwprof.workload.spec import WorkloadSpec
-from hwprof.workload.tensors import first_line, input_text, refused, tensors_in
+from hwprof.workload.tensors import input_text, refused, tensors_in
 
 
 class ModuleWorkload:
@@ -36,12 +36,13 @@ class ModuleWorkload:
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
         """Makes the model and its inputs, and calls it once to see that they fit; with the factory's own values."""
         spec = self._spec
+        weights = Path(spec.weights).absolute() if spec.weights is not None else None  # its code may go elsewhere
         factory = _find(spec.model)
         torch.manual_seed(spec.seed)
         module, examples = _make(spec.model, factory)
         self._module = module.eval()
-        if spec.weights is not None:
-            load_weights(self._module, Path(spec.weights))
+        if weights is not None:
+            load_weights(self._module, weights)
         self._arguments = self._inputs(examples)
         self._try_once()
         self.modules = {"": self._module}
@@ -131,21 +132,22 @@ def _find(name: str) -> Any:
         raise HwprofError(f"importing {module_name} fails: {first_line(error)}") from error
     except Exception as error:
         raise HwprofError(f"importing {module_name} fails: {_where(error)}") from error
+    module = found
     for part in attribute.split("."):
         if not hasattr(found, part):
             near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=3)
             hint = f": did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(f"{module_name} has no {attribute}{hint}{_hides(found, module_name)}")
+            raise UsageError(f"{module_name} has no {attribute}{hint}{_hides(module, module_name)}")
         found = getattr(found, part)
     return found
 
 
-def _hides(found: Any, module_name: str) -> str:
+def _hides(module: Any, module_name: str) -> str:
     """What to say where another module of that name comes before the one in the current folder."""
     first = module_name.partition(".")[0]
     here = Path.cwd()
     its_own = [path for path in (here / f"{first}.py", here / first) if path.exists()]
-    file = getattr(found, "__file__", None)
+    file = getattr(module, "__file__", None)
     if not its_own or (file is not None and Path(file).resolve().is_relative_to(here.resolve())):
         return ""
     return f": it is {file or 'built into Python'}, which comes before {its_own[0].name} here; rename that"
@@ -176,4 +178,4 @@ def _where(error: BaseException) -> str:
     """``ValueError: bad width (net.py:12)``."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{type(error).__name__}: {first_line(error)}{place}"
+    return f"{described(error)}{place}"

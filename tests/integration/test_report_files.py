@@ -32,7 +32,7 @@ def test_its_failure_is_this_process_s_in_one_line(tmp_path: Path) -> None:
     with pytest.raises(HwprofError) as caught, written_beside(run) as wait:
         wait()
     assert "\n" not in str(caught.value)
-    assert f"the tables in {run.path} cannot be read" in str(caught.value)
+    assert "spans.parquet of this run is damaged" in str(caught.value)
 
 
 def test_nothing_is_left_running_when_the_other_work_fails(tmp_path: Path) -> None:

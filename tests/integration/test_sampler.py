@@ -18,9 +18,10 @@ import polars as pl
 import pytest
 
 from collectors.sampler.collector import SamplerCollector
-from collectors.shared.symbols.jit import PERF_MAP, perf_map_of
+from collectors.shared.symbols.jit import PERF_MAP
 from hwprof.collector.contract import Collected, PassContext
 from hwprof.errors import HwprofError
+from hwprof.processes import perf_map_of
 from hwprof.run.schema import conform
 from tests.support.bounds import RESTART_S, different_shares, disturbance, standard_errors
 from tests.support.reported import fields, texts

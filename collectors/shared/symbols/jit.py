@@ -14,6 +14,7 @@ from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.kallsyms import FIRST_ADDRESS
 from collectors.shared.symbols.kernels import JIT_LIBRARY, Kernel
 from collectors.shared.symbols.shorten import shorten
+from hwprof.processes import perf_map_of
 
 PERF_MAP: Final = "perf.map"
 """What it is called among the raw files of a pass."""
@@ -66,8 +67,3 @@ def keep_perf_map(pid: int, folder: Path) -> list[Known]:
     with suppress(OSError):
         shutil.move(perf_map_of(pid), kept)
     return read_perf_map(kept.read_text(errors="replace")) if kept.exists() else []
-
-
-def perf_map_of(pid: int) -> Path:
-    """Where oneDNN, and everybody who follows perf's convention, writes the map of a process."""
-    return Path(f"/tmp/perf-{pid}.map")

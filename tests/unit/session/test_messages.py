@@ -84,3 +84,13 @@ def test_it_looks_up_while_nobody_speaks(pipe: tuple[int, int], monkeypatch: pyt
     monkeypatch.setattr(select, "select", silent)
     assert Inbox(pipe[0]).next() == Step()
     assert len(waits) == 3 and max(waits) <= 1
+
+
+def test_a_worker_that_has_ended_is_seen_though_somebody_holds_the_pipe(
+    pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hwprof.session.messages.LOOK_UP_S", 0.01)
+    inbox = Inbox(pipe[0], lambda: True)
+    os.write(pipe[1], encode(Step()))
+    assert inbox.next() == Step()
+    assert inbox.next() is None

@@ -1,0 +1,76 @@
+"""What ends ``hwprof collect`` from outside: Ctrl-C, which Python raises by itself, and signals that end a process."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+from typing import Final, NoReturn
+
+from hwprof.errors import HwprofError
+
+ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
+
+
+class EndedBySignal(KeyboardInterrupt):
+    """As Ctrl-C, but nobody waits: what is done is kept, and nothing more is begun."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(f"ended by {name_of(number)}")
+        self.number = number
+
+
+@contextmanager
+def signals_interrupt() -> Iterator[None]:
+    """Inside, the first of the signals that end a process raises ``EndedBySignal``; those that come while that is
+    tidied up are not heeded. One that was ignored from the start (``nohup``) stays so."""
+    terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+
+    def interrupt(number: int, _: FrameType | None) -> NoReturn:
+        for other in ENDING:
+            signal.signal(other, signal.SIG_IGN)
+        _leave_dead(terminals)
+        raise EndedBySignal(number)
+
+    before = {number: signal.getsignal(number) for number in ENDING}
+    try:
+        for number, handler in before.items():
+            if handler is not signal.SIG_IGN:
+                signal.signal(number, interrupt)
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _leave_dead(terminals: list[int]) -> None:
+    """A terminal that is gone fails whoever writes to it, in the midst of tidying up."""
+    for descriptor in terminals:
+        if not os.isatty(descriptor):
+            nowhere = os.open(os.devnull, os.O_WRONLY)
+            os.dup2(nowhere, descriptor)
+            os.close(nowhere)
+
+
+class InterruptionError(HwprofError):
+    """Ctrl-C or a signal that ends a process, in words; the exit code is the shell's for that signal."""
+
+    def __init__(self, interrupt: KeyboardInterrupt, kept: str = "") -> None:
+        super().__init__("; ".join(part for part in (str(interrupt) or "interrupted", kept) if part))
+        number = interrupt.number if isinstance(interrupt, EndedBySignal) else signal.SIGINT
+        self.exit_code = 128 + number
+
+
+def can_wait(interrupt: KeyboardInterrupt) -> bool:
+    """Whether there is time to bring what is under way to an end of its own."""
+    return not isinstance(interrupt, EndedBySignal)
+
+
+def name_of(number: int) -> str:
+    """``SIGTERM``; of a signal without a name (those for real-time use) ``signal 40``."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return f"signal {number}"

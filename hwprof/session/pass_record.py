@@ -1,0 +1,80 @@
+"""The record of a pass in the manifest: running, then how it ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Final, Literal
+
+import polars as pl
+
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import PassRecord
+from hwprof.session.plan import PassPlan
+
+PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
+"""The fields of a pass's record that its plan fills in."""
+
+
+class PassError(HwprofError):
+    """A worker gave up or died. ``foreseen``: it said why in words meant for the user."""
+
+    def __init__(self, message: str, remedy: str | None, exit_code: int, *, foreseen: bool) -> None:
+        super().__init__(message, remedy)
+        self.exit_code = exit_code
+        self.foreseen = foreseen
+
+
+@contextmanager
+def recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
+    """Yields the pass's record, and keeps how the pass ends. Whatever cannot be written becomes a ``PassError``."""
+    record = PassRecord(name=plan.name, **{name: getattr(plan, name) for name in PLANNED})
+    run.manifest.passes.append(record)
+    try:
+        run.save_manifest()
+        yield record
+    except KeyboardInterrupt as interrupt:
+        _end(run, record, "interrupted", record.reason or str(interrupt) or "interrupted by the user")
+        raise
+    except PassError as error:
+        _end(run, record, "failed", str(error))
+        raise
+    except (OSError, pl.exceptions.PolarsError) as error:
+        _end(run, record, "failed", str(error))
+        raise cannot_write(run, error) from error
+    _complete(run, record)
+
+
+def _complete(run: RunDirectory, record: PassRecord) -> None:
+    """All of its tables are written: it stays completed, though the manifest may say so only with the next save."""
+    record.status = "completed"
+    try:
+        run.save_manifest()
+    except KeyboardInterrupt:
+        save_if_possible(run)
+        raise
+    except OSError as error:
+        raise cannot_write(run, error) from error
+
+
+def _end(run: RunDirectory, record: PassRecord, status: Literal["interrupted", "failed"], reason: str) -> None:
+    record.status = status
+    record.reason = reason
+    save_if_possible(run)
+
+
+def save_if_possible(run: RunDirectory) -> None:
+    """On a full disk the manifest stays as it is: it says "running", which reads as not completed as well."""
+    try:
+        run.save_manifest()
+    except OSError:
+        return
+
+
+def cannot_write(run: RunDirectory, error: Exception) -> PassError:
+    """What the user is told."""
+    if is_full_disk(error):
+        full = FullDiskError(str(run.path))
+        return PassError(full.message, full.remedy, full.exit_code, foreseen=True)
+    return PassError(f"cannot write to {run.path}: {error}", None, 1, foreseen=True)

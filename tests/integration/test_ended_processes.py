@@ -1,0 +1,205 @@
+"""How collect ends when somebody ends it, or the model's code does: no process and no half-written file stays, what is
+done is kept, and one line says what happened."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from hwprof.processes import perf_map_of
+from hwprof.run.directory import RunDirectory
+from tests.support.command import hwprof, start_hwprof
+from tests.support.requirements import require_module, require_tool
+
+QUICK = ("--input-shape", "1,3", "--iterations", "2", "--warmup", "1", "--no-instrumented")
+MODELS = """
+import os, signal, subprocess, sys, time
+from pathlib import Path
+import torch
+HERE = Path.cwd()
+class Does(torch.nn.Module):
+    def __init__(self, act):
+        super().__init__()
+        self.inner, self.act, self.calls = torch.nn.Linear(3, 2), act, 0
+    def forward(self, x):
+        self.calls += 1
+        self.act(self.calls)
+        return self.inner(x)
+class Odd(BaseException):
+    def __str__(self):
+        raise RuntimeError("no text")
+class Long(BaseException):
+    pass
+def sleeping():
+    def sleep(call):
+        if call > 2:
+            (HERE / "pid").write_text(str(os.getpid()))
+            Path(f"/tmp/perf-{os.getpid()}.map").touch()
+            time.sleep(30)
+    return Does(sleep)
+def sleeping_later():
+    \"\"\"Only in the second pass.\"\"\"
+    if (HERE / "once").exists():
+        return sleeping()
+    (HERE / "once").touch()
+    return torch.nn.Linear(3, 2)
+def forking():
+    def fork(call):
+        if call == 2 and not os.fork():
+            (HERE / "child").write_text(str(os.getpid()))
+            time.sleep(60)
+    return Does(fork)
+def starting():
+    def start(call):
+        if call == 2:
+            child = subprocess.Popen(["sleep", "60"], close_fds=False)
+            (HERE / "child").write_text(str(child.pid))
+    return Does(start)
+def forking_and_dying():
+    def fork(call):
+        if call == 2:
+            if os.fork():
+                os.kill(os.getpid(), 40)
+            time.sleep(60)
+    return Does(fork)
+def moving():
+    os.chdir("/")
+    return torch.nn.Linear(3, 2)
+def exiting(): sys.exit(3)
+def exiting_later(): return Does(lambda call: sys.exit("enough") if call > 2 else None)
+def leaving(): os._exit(0)
+def odd():
+    raise Odd
+def long():
+    raise Long("x" * 5000 + "\\nsecond line \\udc80")
+"""
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    require_module("torch")
+    (tmp_path / "mine.py").write_text(MODELS)
+    return tmp_path
+
+
+def _start(place: Path, model: str, *more: str) -> subprocess.Popen[str]:
+    return start_hwprof("collect", "--model", f"mine:{model}", *QUICK, *more, cwd=place)
+
+
+def _pid_in(file: Path) -> int:
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if file.exists() and (text := file.read_text()):
+            return int(text)
+        time.sleep(0.05)
+    raise AssertionError(f"{file} did not appear")
+
+
+def _is_gone(pid: int) -> bool:
+    """Whether no process of that number runs; one that nobody takes note of may be left."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
+    except (FileNotFoundError, ProcessLookupError):
+        return True
+
+
+def _wait_until_gone(pid: int, seconds: float = 3) -> bool:
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline and not _is_gone(pid):
+        time.sleep(0.05)
+    return _is_gone(pid)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_the_worker_is_gone_with_its_supervisor(place: Path, number: signal.Signals) -> None:
+    process = _start(place, "sleeping")
+    worker = _pid_in(place / "pid")
+    process.send_signal(number)
+    _, errors = process.communicate(timeout=30)
+    assert _wait_until_gone(worker)
+    if number is not signal.SIGKILL:
+        assert process.returncode == 128 + number
+        assert errors.strip() == f"hwprof: ended by {number.name}"
+        assert list((place / "results").iterdir()) == []
+        assert not perf_map_of(worker).exists()
+    perf_map_of(worker).unlink(missing_ok=True)
+
+
+def test_the_passes_that_are_done_are_kept_and_said_where(place: Path) -> None:
+    process = _start(place, "sleeping_later")
+    worker = _pid_in(place / "pid")
+    process.terminate()
+    printed, errors = process.communicate(timeout=30)
+    assert _wait_until_gone(worker)
+    assert process.returncode == 143
+    run = RunDirectory.latest(place / "results")
+    assert [(record.status, record.reason) for record in run.manifest.passes] == [
+        ("completed", None),
+        ("interrupted", "ended by SIGTERM"),
+    ]
+    name = f"results/{run.path.name}"
+    assert errors.strip() == f"hwprof: ended by SIGTERM; kept in {name}, without a trace: hwprof report {name}"
+    assert printed == ""
+    assert not list(run.path.rglob("*.part"))
+    assert not perf_map_of(worker).exists()
+
+
+@pytest.mark.parametrize("model", ["forking", "starting"])
+def test_what_the_model_leaves_running_holds_nobody_up(place: Path, model: str) -> None:
+    done = hwprof("collect", "--model", f"mine:{model}", *QUICK, "--passes", "measure", cwd=place, timeout_s=50)
+    assert done.returncode == 0, done.stderr
+    assert _wait_until_gone(_pid_in(place / "child"))
+
+
+def test_a_worker_that_dies_is_noticed_though_its_child_lives(place: Path) -> None:
+    done = hwprof("collect", "--model", "mine:forking_and_dying", *QUICK, cwd=place, timeout_s=50)
+    assert done.returncode == 1
+    assert "ended by signal 40" in done.stderr
+
+
+def test_a_model_that_goes_elsewhere_loses_nothing(place: Path) -> None:
+    done = hwprof("collect", "--model", "mine:moving", *QUICK, cwd=place)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.latest(place / "results")
+    assert [record.status for record in run.manifest.passes] == ["completed", "completed"]
+    assert f"kept in results/{run.path.name}: " in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("exiting", "the model's code ended the process (SystemExit: 3)"),
+        ("exiting_later", "the model's code ended the process (SystemExit: enough)"),
+        ("leaving", "ended with exit code 0 before it was done: the model's code, or a library's, ended the process"),
+        ("odd", "hwprof: Odd"),
+        ("long", "hwprof: Long: xxx"),
+    ],
+)
+def test_a_model_that_ends_the_process_is_told_in_one_line(place: Path, model: str, says: str) -> None:
+    done = hwprof("collect", "--model", f"mine:{model}", *QUICK, cwd=place)
+    assert done.returncode == 1
+    assert says in done.stderr
+    assert len(done.stderr.strip().splitlines()) == 1
+    assert len(done.stderr) < 600
+    assert "worker.log" in done.stderr
+
+
+def test_a_terminal_that_is_gone_fails_nobody(place: Path) -> None:
+    """The terminal's end raises SIGHUP, and from then on every word written to it is an error."""
+    ours, theirs = os.openpty()
+    command = [sys.executable, "-P", "-m", "hwprof", "collect", "--model", "mine:sleeping_later", *QUICK]
+    in_terminal = [require_tool("setsid"), "--ctty", *command]
+    process = subprocess.Popen(in_terminal, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    worker = _pid_in(place / "pid")
+    os.close(ours)
+    assert process.wait(timeout=30) == 129
+    assert _wait_until_gone(worker)
+    statuses = [record.status for record in RunDirectory.latest(place / "results").manifest.passes]
+    assert statuses == ["completed", "interrupted"]

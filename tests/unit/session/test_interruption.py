@@ -1,0 +1,63 @@
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+
+import pytest
+
+from hwprof.cli.collect import _interrupted
+from hwprof.session.interruption import EndedBySignal, can_wait, name_of, signals_interrupt
+from tests.support.synthetic_run import build
+
+
+def test_signals_without_a_name_have_a_number() -> None:
+    assert name_of(15) == "SIGTERM"
+    assert name_of(40) == "signal 40"
+
+
+def test_the_first_signal_interrupts_and_the_next_does_not() -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    with signals_interrupt():
+        with pytest.raises(EndedBySignal) as caught:
+            signal.raise_signal(signal.SIGTERM)
+        signal.raise_signal(signal.SIGHUP)
+        signal.raise_signal(signal.SIGTERM)
+    assert caught.value.number == signal.SIGTERM
+    assert not can_wait(caught.value)
+    assert can_wait(KeyboardInterrupt())
+    assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_what_was_ignored_from_the_start_stays_so() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with signals_interrupt():
+            signal.raise_signal(signal.SIGHUP)
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "code", "says"),
+    [(KeyboardInterrupt(), 130, "interrupted"), (EndedBySignal(signal.SIGHUP), 129, "ended by SIGHUP")],
+)
+def test_a_run_that_is_complete_is_said_where(
+    interrupt: KeyboardInterrupt, code: int, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = build(tmp_path)
+    (run.path / ".trace.pftrace.x.part").touch()
+    monkeypatch.chdir(tmp_path)
+    error = _interrupted(run, interrupt)
+    name = run.path.relative_to(tmp_path)
+    assert str(error) == f"{says}; kept in {name}, without a trace: hwprof report {name}"
+    assert error.exit_code == code
+    assert not list(run.path.glob(".*.part"))
+    (run.path / "trace.pftrace").touch()
+    assert "trace" not in str(_interrupted(run, interrupt))
+
+
+def test_a_run_without_a_pass_is_taken_away(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    run.manifest.passes.clear()
+    assert str(_interrupted(run, KeyboardInterrupt())) == "interrupted"
+    assert not run.path.exists()

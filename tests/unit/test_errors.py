@@ -1,0 +1,37 @@
+"""Other people's exceptions in one line."""
+
+from __future__ import annotations
+
+import pytest
+
+from hwprof.errors import LONGEST, described, first_line, is_full_disk
+
+
+class WithoutTextError(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("never")
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (ValueError("bad\nsecond"), "ValueError: bad"),
+        (ValueError(" \n"), "ValueError"),
+        (WithoutTextError("x"), "WithoutTextError"),
+        (ValueError("a \udc80 b"), "ValueError: a ? b"),
+        (SystemExit(3), "SystemExit: 3"),
+        (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
+    ],
+)
+def test_one_line(error: BaseException, line: str) -> None:
+    assert described(error) == line
+
+
+def test_it_is_short() -> None:
+    assert len(first_line(ValueError("x" * 1000))) == LONGEST
+    assert first_line(ValueError("x" * LONGEST)) == "x" * LONGEST
+
+
+def test_a_full_disk_is_seen_through_any_text() -> None:
+    assert is_full_disk(ValueError("first\n... No space left on device (os error 28)"))
+    assert not is_full_disk(WithoutTextError())
