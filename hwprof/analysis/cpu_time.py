@@ -13,6 +13,12 @@ from hwprof.run.schema import PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
 TASK_CLOCK: Final = "task-clock"
 
+TICK_NS: Final = 4_000_000
+"""Of the kernel's clock (250 Hz): its account of a thread on another processor is as old as that."""
+
+FEW_TICKS: Final = 5
+"""Iterations with less CPU time than this say more of when the clock ticked than of what was counted."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class CpuTime:
@@ -31,6 +37,7 @@ class CpuTime:
     rest_of_inference: float
     rest_of_iteration: float
     accounted_for: float
+    resolved: bool  # iterations are long enough for the kernel's account
 
 
 def cpu_time(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution) -> CpuTime | None:
@@ -64,6 +71,7 @@ def cpu_time(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution
         rest_of_inference=in_rest / whole,
         rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
         accounted_for=in_threads / whole,
+        resolved=whole / table.height >= FEW_TICKS * TICK_NS,
     )
 
 

@@ -11,7 +11,7 @@ import torch
 
 from hwprof.errors import UsageError
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload.calibration import MOST_IMAGES, calibrate
+from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.images import find_images, read_image
@@ -72,7 +72,7 @@ class YoloWorkload:
             batch=spec.batch,
             input_shapes=list(dict.fromkeys(shape_text(batch) for batch in self._inputs)),
             sources=[str(path) for path in images],
-            notes=_notes(spec, imgsz, detector.stride),
+            notes=notes_of(spec, imgsz, detector.stride),
             options={"imgsz": imgsz, "conf": spec.conf, "iou": spec.iou, "seed": spec.seed},
         )
 
@@ -151,13 +151,14 @@ def _parameters(detector: Detector) -> int:
     return sum(parameter.numel() for parameter in detector.module.parameters())
 
 
-def _notes(spec: WorkloadSpec, imgsz: int, stride: int) -> list[str]:
+def notes_of(spec: WorkloadSpec, imgsz: int, stride: int) -> list[str]:
+    """What is to be said of the work that this asks for."""
     notes = []
     if imgsz != spec.imgsz:
         notes.append(f"image size {spec.imgsz} is no multiple of the model's stride {stride}: {imgsz} is used")
     if spec.weights is None:
         notes.append(
-            "random weights: batch-norm statistics are the input's, and the head's biases let about 100 candidates "
-            "an image through; boxes and classes mean nothing"
+            "random weights: batch-norm statistics are the input's, and the head's biases are set for up to about "
+            f"{CANDIDATES_PER_IMAGE} candidates an image; boxes and classes mean nothing"
         )
     return notes

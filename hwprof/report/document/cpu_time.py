@@ -24,6 +24,7 @@ class CpuTime(Part, frozen=True, kw_only=True):
     rest_of_inference: float
     rest_of_iteration: float
     accounted_for: float
+    resolved: bool  # false: iterations too short for the kernel's account, and these shares are chance
 
 
 PART: Final = CpuTime

@@ -21,8 +21,6 @@ LAST: Final = 20
 """The place of metrics that ``metrics.toml`` gives none, and (behind all others) of those that are missing."""
 
 MISSING: Final = 40
-HOLE: Final = "cpi"
-"""The metric that is shown as a dash even where there is little room: a reader must see that counters are missing."""
 
 LAYERS: Final = "layers"
 """The section of metrics that stand in the tables of layers, stages and layer types."""
@@ -101,7 +99,7 @@ def _defaults() -> frozenset[str]:
 def _priority(metric: MetricInfo) -> int:
     known = facts().get(metric.name)
     rank = LAST if known is None or known.narrow is None else known.narrow
-    return rank if metric.missing is None or metric.name == HOLE else rank + MISSING
+    return rank if metric.missing is None else rank + MISSING
 
 
 def _paired(metrics: list[MetricInfo]) -> list[MetricInfo]:

@@ -83,7 +83,8 @@ def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
     chosen = [metric for metric, _ in choice.choose(document, page.metrics)]
     metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
-    notes = _missing(metrics, page) + reliability(present, document, glyphs)
+    gone = metrics if page.metrics is not None else chosen  # a column of dashes alone is not shown
+    notes = _missing(gone, page) + reliability(present, document, glyphs)
     if BY_THREAD in keys:
         notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
     if any(metric.scope == "machine" for metric in present):

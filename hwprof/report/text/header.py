@@ -68,7 +68,7 @@ def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     facts += [("" if number else "overhead", text) for number, text in enumerate(effects)]
     cpu_time = document.part(CpuTime)
     if cpu_time is not None:
-        facts.append(("CPU time", _cpu_time(cpu_time)))
+        facts.append(("CPU time", _cpu_time(cpu_time, glyphs)))
     return facts
 
 
@@ -164,7 +164,10 @@ def _slower(effect: Effect, than: str = "") -> str:
     return f"{slower(effect.ratio)}{than} {iterations}{layers}"
 
 
-def _cpu_time(found: CpuTime) -> str:
+def _cpu_time(found: CpuTime, glyphs: Glyphs) -> str:
+    if not found.resolved:
+        short = f"{figures.milliseconds(found.process_cpu_time_ns)} ms an iteration"
+        return f"accounted for {glyphs.dash}: {short}, and the kernel's account is right to ticks of 4 ms"
     parts = [
         f"layers {100 * found.layers:.1f}%",
         f"rest of inference {100 * found.rest_of_inference:.1f}%",

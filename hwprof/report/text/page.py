@@ -64,10 +64,17 @@ class Page:
         return self.rows(candidates, footer_rows)
 
     def rows(self, candidates: list[Column], footer_rows: int = 0) -> list[Column]:
-        """Prints the columns that fit, and returns them."""
-        shown = fit(candidates, self.console.width)
+        """Prints the columns that fit, and returns them; not those of dashes alone that nobody asked for."""
+        told = [column for column in candidates[1:] if self._says_something(column)]
+        shown = fit([*candidates[:1], *told], self.console.width)
         self.console.print(table(shown, self.glyphs, footer_rows))
         return shown
+
+    def _says_something(self, column: Column) -> bool:
+        """Whether it has more than dashes, or was asked for."""
+        asked = column.key and column.key in (self.document.hottest.sort, *(self.metrics or ()))
+        cells = {cell.strip() for cell in column.cells}
+        return bool(asked) or not (self.glyphs.dash in cells and cells <= {self.glyphs.dash, ""})
 
     def title(self, text: str) -> None:
         """Prints a section's title."""

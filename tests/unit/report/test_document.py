@@ -15,7 +15,7 @@ from hwprof.report.document.operators import Operators
 from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.stages import Stages
 from hwprof.report.json import codec
-from hwprof.report.text import choice, columns, topdown
+from hwprof.report.text import columns, topdown
 from hwprof.run.manifest import CoreKind, IterationRecord
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import layer_rows, part, unattributed
@@ -143,7 +143,7 @@ def test_sorting(tmp_path: Path) -> None:
 
 
 def test_metrics_that_the_report_names_exist() -> None:
-    named = {choice.HOLE, columns.CPI, topdown.OPTIONAL, flop_check.COUNTED, *flop_check.HINTS}
+    named = {columns.CPI, topdown.OPTIONAL, flop_check.COUNTED, *flop_check.HINTS}
     assert named - facts().keys() == set()
 
 

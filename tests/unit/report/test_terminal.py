@@ -10,6 +10,7 @@ from rich.console import Console
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.report.document import builder
+from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory
@@ -195,17 +196,32 @@ def test_what_was_counted_in_different_iterations_is_marked(tmp_path: Path) -> N
     assert sum(line.startswith("  ‡ ") for line in text.splitlines()) == 1
 
 
-def test_missing_counters_are_dashes_with_one_footnote(tmp_path: Path) -> None:
-    lines = render(runs.without_pmu(tmp_path), 200).splitlines()
-    header = next(line for line in lines if line.startswith("layer "))
-    row = next(line for line in lines if line.startswith("model.1.cv1.conv"))
+def test_missing_counters_are_told_in_one_footnote_and_are_columns_where_asked_for(tmp_path: Path) -> None:
+    run = runs.without_pmu(tmp_path)
+    asked = print_document(builder.build(run, 3), 200, metrics=["cpi"]).splitlines()
+    header = next(line for line in asked if line.startswith("layer "))
+    row = next(line for line in asked if line.startswith("model.1.cv1.conv"))
     column = header.index("CPI")
     assert row[column : column + 3].strip() == "–"
+    lines = render(run, 200).splitlines()
+    headers = [line for line in lines if line.startswith(("layer ", "stage ", "type "))]
+    assert len(headers) >= 3 and not any("CPI" in line or "GHz" in line for line in headers)
     footnotes = [line for line in lines if line.startswith("  – ") and " not available: " in line]
     assert len([note for note in footnotes if runs.REASON in note]) == 1
     assert "CPI" in footnotes[0]
     assert "\n".join(lines).count(runs.REMEDY) == 1, "once, at the head"
     assert "1.40" not in "\n".join(lines)
+
+
+@pytest.mark.parametrize(("resolved", "says"), [(True, "206.5% of 1.30 ms"), (False, "accounted for –: 1.30 ms an it")])
+def test_no_share_of_time_that_the_kernel_does_not_resolve(tmp_path: Path, resolved: bool, says: str) -> None:
+    built = builder.build(runs.without_pmu(tmp_path))
+    shares = CpuTime(
+        iterations=2, process_cpu_time_ns=1_300_000, layers=1.5, rest_of_inference=0.5, rest_of_iteration=0.065,
+        accounted_for=2.065, resolved=resolved,
+    )  # fmt: skip
+    text = print_document(msgspec.structs.replace(built, parts={**built.parts, "cpu_time": shares}), 120)
+    assert says in text and ("206.5%" in text) == resolved
 
 
 def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:

@@ -30,7 +30,8 @@ PRIVATE = re.compile(
 
 PLAIN = {
     "calls", "data", "events", "ins/ns~", "input shapes", "kernel, its layers", "layer, its kernels", "max", "mean ms",
-    "min", "ms", "name", "of layer", "problem", "runs", "std", "thread", "total GB/s", "total ms", "type", "why",
+    "min", "ms", "name", "of layer", "output", "problem", "runs", "std", "thread", "total GB/s", "total ms", "type",
+    "why",
 }  # fmt: skip
 """Columns that need no explanation, and one that a test made up."""
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import yolo
+from hwprof.workload.calibration import CANDIDATES_PER_IMAGE
 from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.factory import build
 from hwprof.workload.images import read_image
@@ -204,3 +205,8 @@ def test_an_input_refused_while_measuring_is_told_in_one_line(
     with pytest.raises(HwprofError, match=r"refuses the input 1x3x96x128: sizes must match\. Try: ") as caught:
         workload.iterate(stages, None)
     assert "\n" not in str(caught.value)
+
+
+def test_the_note_on_random_weights_promises_no_number_of_candidates() -> None:
+    (note,) = yolo.notes_of(WorkloadSpec(model="yolov8n"), imgsz=640, stride=32)
+    assert f"up to about {CANDIDATES_PER_IMAGE} candidates" in note
