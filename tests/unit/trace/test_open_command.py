@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -53,4 +54,14 @@ def test_no_run_is_one_line_and_exit_code_2(
     monkeypatch.chdir(tmp_path)
     assert run_command(arguments) == 2
     assert len(capfd.readouterr().err.splitlines()) == 1
+    assert served == []
+
+
+def test_a_pipe_in_the_place_of_the_trace_is_refused_at_once(
+    tmp_path: Path, served: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = synthetic_run.build(tmp_path)
+    os.mkfifo(run.path / "trace.pftrace")
+    assert run_command(["open", str(run.path)]) == 1
+    assert "is no regular file" in capfd.readouterr().err
     assert served == []
