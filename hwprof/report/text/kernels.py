@@ -39,9 +39,7 @@ def show(page: Page) -> None:
         *kernel_cells.misses_column(shown, page),
         *_instructions(shown, sampled, page),
         Column("layers", [str(kernel.layers or "") for kernel in shown], 5),
-        Column(
-            "most of it in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH
-        ),
+        Column("mainly in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH),
         *_instrumented_columns(shown, sampled, page),
     ]
     page.table(columns, f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})")

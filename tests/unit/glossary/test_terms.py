@@ -48,6 +48,12 @@ def test_provenances_are_the_known_ones() -> None:
         ("primitives", "primitive"),
         ("loses most to", "largest loss"),
         ("multiplexed†", "multiplexed"),
+        ("of layer", "share"),
+        ("ins/ns~", "instrumented"),
+        ("other thread", "other thread"),
+        ("Winograd", "FLOP check"),
+        ("accounted for", "CPU time accounted for"),
+        ("mainly in", "kernel"),
     ],
 )
 def test_a_word_is_found_however_it_is_spelt(word: str, term: str) -> None:
