@@ -203,3 +203,20 @@ def test_a_terminal_that_is_gone_fails_nobody(place: Path) -> None:
     assert _wait_until_gone(worker)
     statuses = [record.status for record in RunDirectory.latest(place / "results").manifest.passes]
     assert statuses == ["completed", "interrupted"]
+
+
+def test_ctrl_c_while_the_trace_is_written_says_where_the_run_is(place: Path) -> None:
+    process = _start(place, "moving", "--iterations", "3000", "--passes", "measure")
+    deadline = time.monotonic() + 120
+    while not list(place.glob("results/2*/.trace.pftrace.*.part")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.002)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    run = RunDirectory.latest(place / "results")
+    name = f"results/{run.path.name}"
+    assert errors.strip() == f"hwprof: interrupted; kept in {name}, without a trace: hwprof report {name}"
+    assert printed == ""
+    assert [record.status for record in run.manifest.passes] == ["completed"]
+    assert not list(run.path.rglob("*.part"))
