@@ -19,7 +19,10 @@ OPTIONS = (
 def main(threads: Sequence[str]) -> None:
     for number in threads:
         output = Path(os.environ["OUT"]) / number
-        subprocess.run([*COMMAND, *OPTIONS, "--threads", number, "--output", str(output)], check=True)
+        command = [*COMMAND, *OPTIONS, "--threads", number, "--output", str(output)]
+        # hwprof is not installed there, and its own processes do not look for modules in the working directory
+        path = [os.environ["PYTHONPATH"], str(Path.cwd())] if "PYTHONPATH" in os.environ else [str(Path.cwd())]
+        subprocess.run(command, check=True, env=os.environ | {"PYTHONPATH": os.pathsep.join(path)})
 
 
 if __name__ == "__main__":
