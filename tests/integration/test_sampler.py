@@ -162,7 +162,10 @@ def test_every_thread_is_sampled_in_proportion_to_its_processor_time(worker: Wor
         0,
     )
     assert fields(found.detail)["samples"] == samples.height
-    assert fields(found.detail)["represented_share"] > 0.97
+    # a timer that is late, for the hypervisor had the processor, stands for one period only
+    worked_s = sum(cpu_s for _, _, cpu_s, _ in told.values())
+    lost_s = disturbed.stolen_s + RESTART_S * sum(switches for *_, switches in told.values())
+    assert fields(found.detail)["represented_share"] > 0.97 - lost_s / worked_s
     for name, table in found.tables.items():
         conform(name, table)
 
@@ -221,15 +224,18 @@ def test_many_threads_that_are_born_and_die_are_all_told_and_given_back(worker: 
     sampler = start()
     sampler.work_begins()
     before = len(list(Path("/proc/self/fd").iterdir()))
-    told = worker.do("[thread(0.02).join() for _ in range(60)]")
+    with disturbance() as of_sampler:
+        told = worker.do("[thread(0.02).join() for _ in range(60)]")
     sampler.step()
     after = len(list(Path("/proc/self/fd").iterdir()))
     sampler.work_ends()
     found = sampler.stop()
     sampled = found.tables["samples"]["tid"].n_unique()
     assert len(told) >= 55  # numbers of dead threads may be given again
-    assert fields(found.detail)["threads"] + fields(found.detail)["threads_missed"] >= len(told)
-    assert sampled >= 0.9 * len(told)
+    # each lives for 20 ms: when the sampler has no processor for so long, one may pass by unseen
+    unseen = (of_sampler.waited_s + of_sampler.stolen_s) / 0.02
+    assert fields(found.detail)["threads"] + fields(found.detail)["threads_missed"] >= len(told) - unseen
+    assert sampled >= 0.9 * len(told) - unseen
     assert after <= before + 4
 
 
@@ -259,12 +265,15 @@ def test_a_ring_is_drained_when_it_is_half_full_whoever_asks(
     monkeypatch.setattr("collectors.sampler.threads.ring_bytes", lambda needed: 8 * 4096)
     sampler = start(frequency=10_000)
     sampler.work_begins()
-    worker.do("busy(0.5)")
+    with disturbance() as of_sampler, disturbance(worker.process.pid) as disturbed:
+        worker.do("busy(0.5)")
     sampler.work_ends()
     found = sampler.stop()
+    # what comes while the sampler has no processor finds a full ring; and stolen time has no samples at all
+    late = 10_000 * (of_sampler.waited_s + of_sampler.stolen_s)
     assert fields(found.detail)["record_bytes"] > 4 * 8 * 4096
-    assert fields(found.detail)["lost"] == 0
-    assert of(found, worker.process.pid).height > 4500
+    assert fields(found.detail)["lost"] <= late
+    assert of(found, worker.process.pid).height > 4500 - late - 10_000 * disturbed.stolen_s
 
 
 def test_samples_survive_a_worker_that_is_killed(worker: Worker, start: Start) -> None:
