@@ -433,7 +433,7 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     unknown = {Path(words[-1].strip("()")).name for words in told if words[1] == "[unknown]"}
     known = named.filter(~pl.col("library").is_in(list(unknown)))
     functions = Counter((library, stub(name)) for library, name in known.select("library", "name").iter_rows())
-    assert functions.total() > 0.5 * ours.total()
+    assert functions.total() > 50, "one sample without a name in perf leaves its whole file out; else nothing is compared"
     pairs = [(Path(words[-1].strip("()")).name, stub(" ".join(words[1:-1]))) for words in told]
     assert not different_shares(functions, Counter(pair for pair in pairs if pair[0] not in unknown), NAMES_DIFFER)
 
