@@ -214,7 +214,9 @@ def test_a_thread_that_sleeps_is_away_for_as_long_as_it_sleeps(worker: Worker, s
     away = found.tables["switches"].filter(pl.col("tid") == worker.process.pid).drop_nulls(["out_ns", "in_ns"])
     longest = away.select((pl.col("in_ns") - pl.col("out_ns")).alias("ns"), "preempted").sort("ns").row(-1)
     late_s = RACE_S + disturbed.waited_s + disturbed.stolen_s
-    assert 0.2e9 <= longest[0] < (0.2 + late_s) * 1e9
+    # its alarm is set before it leaves the processor, which it may have to wait for in between
+    early_s = 0.001 + disturbed.waited_s
+    assert (0.2 - early_s) * 1e9 <= longest[0] < (0.2 + late_s) * 1e9
     assert longest[1] is False, "it wanted to sleep"
     assert of(found, worker.process.pid).height < 0.05 * FREQUENCY_HZ
 
@@ -433,7 +435,7 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     unknown = {Path(words[-1].strip("()")).name for words in told if words[1] == "[unknown]"}
     known = named.filter(~pl.col("library").is_in(list(unknown)))
     functions = Counter((library, stub(name)) for library, name in known.select("library", "name").iter_rows())
-    assert functions.total() > 50, "one sample without a name in perf leaves its whole file out; else nothing is compared"
+    assert functions.total() > 50, "files in which perf knows no name are left out, and nothing is compared"
     pairs = [(Path(words[-1].strip("()")).name, stub(" ".join(words[1:-1]))) for words in told]
     assert not different_shares(functions, Counter(pair for pair in pairs if pair[0] not in unknown), NAMES_DIFFER)
 
