@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import click
-from click.core import ParameterSource
 
+from hwprof.cli.given import given
 from hwprof.collector import registry
 from hwprof.collector.declaration import Declaration, Option, OptionType
 from hwprof.errors import UsageError
@@ -73,7 +73,7 @@ def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Ch
     found = Chosen()
     for key, declaration, option in _all([name for name in values if name not in _keys()]):
         value = values.pop(key, None)
-        if value is None or value is False or not _given(key):
+        if value is None or value is False or not given(key):  # a default is for a collector that runs
             continue
         if isinstance(value, int) and abs(value) > LARGEST:
             raise UsageError(f"{_flag(key)} {value}: at most {LARGEST}")
@@ -84,12 +84,6 @@ def chosen(values: dict[str, Any], names: Callable[[str, str], list[str]]) -> Ch
         if option.asks:
             found.asked.append(declaration.name)
     return found
-
-
-def _given(key: str) -> bool:
-    """Whether the user gave it; an option's default is for a collector that runs."""
-    context = click.get_current_context(silent=True)
-    return context is None or context.get_parameter_source(key) is not ParameterSource.DEFAULT
 
 
 def _keys() -> set[str]:

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from typing import Any, Final, TypeVar
 
 import click
-from click.core import ParameterSource
 
+from hwprof.cli.given import given
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.spec import WorkloadSpec
 
@@ -100,11 +100,12 @@ def check_model(spec: WorkloadSpec) -> None:
     """Refuses a model that does not exist, and options that it would not heed, before anything slow begins; raises
     ``UsageError``, and ``HwprofError`` where torch or ultralytics is not installed."""
     own = ":" in spec.model
-    given = [f"--{name.replace('_', '-')}" for name in (_OF_PIPELINES if own else _OF_OWN_MODELS) if _given(name)]
-    if given and own:
-        raise UsageError(f"{', '.join(given)}: only for YOLO pipelines", "a model of yours gets --input-shape")
-    if given:
-        raise UsageError(f"{', '.join(given)}: only for models of your own", "--imgsz and --batch for YOLO pipelines")
+    theirs = _OF_PIPELINES if own else _OF_OWN_MODELS
+    unheeded = ", ".join(f"--{name.replace('_', '-')}" for name in theirs if given(name))
+    if unheeded and own:
+        raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape")
+    if unheeded:
+        raise UsageError(f"{unheeded}: only for models of your own", "--imgsz and --batch for YOLO pipelines")
     if not own:
         from hwprof.workload.model_registry import find_model
 
@@ -112,12 +113,6 @@ def check_model(spec: WorkloadSpec) -> None:
     for library in ("torch",) if own else ("torch", "ultralytics"):
         if find_spec(library) is None:
             raise HwprofError(f"{library} is not installed", f'pip install "hwprof[{"torch" if own else "yolo"}]"')
-
-
-def _given(name: str) -> bool:
-    """Whether the user gave an option of the command that runs."""
-    context = click.get_current_context(silent=True)
-    return context is not None and context.get_parameter_source(name) not in (None, ParameterSource.DEFAULT)
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

@@ -134,9 +134,10 @@ class _Pass:
             self._start()
 
     def end(self) -> None:
-        """Ends the worker, if there is one still, and takes away what it could not."""
+        """Ends the worker, if there is one still, and takes away what it could not: once, for its number may be given
+        to another process."""
         if self._started is not None:
-            worker, _ = self._started
+            (worker, _), self._started = self._started, None
             worker.end()
             remove_parts(self._folder)
             with suppress(OSError):

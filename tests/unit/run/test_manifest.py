@@ -13,19 +13,9 @@ from hwprof.errors import HwprofError
 from hwprof.run import directory
 from hwprof.run.directory import RunDirectory
 from tests.support.command import hwprof_here
+from tests.support.odd_files import device, fifo
 from tests.support.synthetic_run import build
 from tests.support.synthetic_variants import zen
-
-
-def fifo(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
-
-
-def device(file: Path) -> None:
-    file.unlink()
-    file.symlink_to("/dev/zero")
-
 
 NOT_MANIFESTS: dict[str, tuple[Callable[[Path], object], str]] = {
     "nested": (lambda file: file.write_text("[" * 100_000), "damaged"),

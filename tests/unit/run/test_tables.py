@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.tables import readable, scan_table
 from hwprof.trace.writer import write_trace
 from tests.support.command import hwprof_here
+from tests.support.odd_files import device, fifo
 from tests.support.synthetic_run import build
 
 PATTERN = "a*[1]{x}?"
@@ -49,16 +49,6 @@ def test_a_report_of_such_a_folder_has_its_own_figures(tmp_path: Path) -> None:
 def test_a_folder_named_like_the_home_directory_is_no_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert build(Path("~")).read("spans").height > 0
-
-
-def fifo(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
-
-
-def device(file: Path) -> None:
-    file.unlink()
-    file.symlink_to("/dev/zero")
 
 
 def without_a_column(file: Path) -> None:
