@@ -20,6 +20,7 @@ from hwprof.run.roles import Role
 if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
     from hwprof.run.directory import RunDirectory
+    from hwprof.session.fork_server import ForkServer
     from hwprof.session.plan import PassPlan
     from hwprof.workload.spec import WorkloadSpec
 
@@ -124,6 +125,7 @@ def collect_command(
     from hwprof.cli.progress import Bars
     from hwprof.hardware.syntax import parse
     from hwprof.session.counters import Counting
+    from hwprof.session.fork_server import ForkServer
     from hwprof.session.interruption import signals_interrupt
     from hwprof.session.planner import plan_passes
 
@@ -131,6 +133,8 @@ def collect_command(
     theirs = collector_options.chosen(options, _names)
     spec = workload_spec(**options)
     check_model(spec)
+    context = click.get_current_context()
+    server = context.with_resource(ForkServer(spec.model))  # it imports torch while the passes are planned
     chosen = _names(collectors, "--collectors") if collectors is not None else None
     counting = Counting(
         counters=[*_names(counters, "--counters"), *theirs.asked],
@@ -152,7 +156,7 @@ def collect_command(
         run = _create(output.absolute(), spec)  # wherever a model's code goes
         try:
             with Bars() as bars:
-                failure = _measure(run, spec, plans, bars)
+                failure = _measure(run, spec, plans, bars, server)
                 traced = ""
                 if run.completed_passes():
                     traced, unwritten = _write_products(run, bars)
@@ -192,7 +196,9 @@ def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
     return RunDirectory.create(output, manifest)
 
 
-def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], bars: Bars) -> BaseException | None:
+def _measure(
+    run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], bars: Bars, server: ForkServer
+) -> BaseException | None:
     """Carries the passes out. A failure is returned where there is something to report all the same, and time for it,
     else raised: then nothing is left that looks like a run, unless its log says more than the message."""
     from hwprof.session.interruption import EndedBySignal
@@ -200,7 +206,7 @@ def _measure(run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], b
     from hwprof.session.supervisor import carry_out
 
     try:
-        carry_out(run, spec, plans, bars)
+        carry_out(run, spec, plans, bars, server)
     except (PassError, KeyboardInterrupt) as error:
         if run.completed_passes() and not isinstance(error, EndedBySignal):
             return error

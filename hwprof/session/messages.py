@@ -42,7 +42,6 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     folder: str  # for the pass's raw files and tables; exists
     describe: bool  # write the static layer table
     save_to: str | None  # where results (annotated images) go
-    weights_descriptor: int | None = None  # an inherited file for calibrated weights; see workload.shared_weights
 
     def write(self, path: Path) -> None:
         """As JSON."""

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from itertools import zip_longest
 from pathlib import Path
 from typing import Final, Protocol
 
 import msgspec
 
 from hwprof.collector.contract import Collected
-from hwprof.errors import HwprofError, is_full_disk
+from hwprof.errors import is_full_disk
 from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory, remove_parts, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
@@ -21,6 +20,7 @@ from hwprof.run.tables import scan_table
 from hwprof.session import interruption
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import failure
+from hwprof.session.fork_server import ForkServer
 from hwprof.session.launcher import Launching
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.pass_record import PLANNED, PassError, cannot_write, recorded, save_if_possible
@@ -48,14 +48,20 @@ class Progress(Protocol):
         ...
 
 
-def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPlan], progress: Progress) -> None:
-    """Does every pass in turn and keeps each in ``run``.
+def carry_out(
+    run: RunDirectory,
+    workload: WorkloadSpec,
+    plans: Sequence[PassPlan],
+    progress: Progress,
+    server: ForkServer | None = None,
+) -> None:
+    """Does every pass in turn and keeps each in ``run``. ``server``: who has the workload's libraries at hand.
 
     Raises ``PassError`` at the first pass that fails (at the end, where the run can go on without it; not at all, where
     nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
     """
     try:
-        failure = _carry_out(run, workload, plans, progress)
+        failure = _carry_out(run, workload, plans, progress, server)
     except PassError as error:
         if is_full_disk(error):
             save_if_possible(run)  # the weights had room that is free now
@@ -67,27 +73,24 @@ def carry_out(run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPla
 
 
 def _carry_out(
-    run: RunDirectory, workload: WorkloadSpec, plans: Sequence[PassPlan], progress: Progress
+    run: RunDirectory,
+    workload: WorkloadSpec,
+    plans: Sequence[PassPlan],
+    progress: Progress,
+    server: ForkServer | None,
 ) -> PassError | None:
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
-        passes = [
-            _Pass(run, workload, plan, progress, weights.fileno(), first=number == 0)
-            for number, plan in enumerate(plans)
-        ]
-        try:
-            for done, following in zip_longest(passes, passes[1:]):
-                try:
-                    with recorded(run, done.plan) as record:
-                        done.carry_out(record, following.prepare if following is not None else None)
-                except PassError as error:
-                    if not done.plan.may_fail:
-                        raise
-                    failure = failure or (error if done.plan.asked else None)
-                finally:
-                    done.end()
-        finally:
-            for one in passes:
+        for number, plan in enumerate(plans):
+            one = _Pass(run, workload, plan, progress, first=number == 0)
+            try:
+                with recorded(run, plan) as record:
+                    one.carry_out(record, server, weights.fileno())
+            except PassError as error:
+                if not plan.may_fail:
+                    raise
+                failure = failure or (error if plan.asked else None)
+            finally:
                 one.end()
     return failure
 
@@ -96,14 +99,7 @@ class _Pass:
     """One pass, from the start of its worker until its rows are kept."""
 
     def __init__(
-        self,
-        run: RunDirectory,
-        workload: WorkloadSpec,
-        plan: PassPlan,
-        progress: Progress,
-        weights_descriptor: int,
-        *,
-        first: bool,
+        self, run: RunDirectory, workload: WorkloadSpec, plan: PassPlan, progress: Progress, *, first: bool
     ) -> None:
         self.plan = plan
         self._run = run
@@ -117,55 +113,45 @@ class _Pass:
             folder=str(self._folder),
             describe=first,
             save_to=str(images) if first else None,
-            # calibration also warms the process up; without a warm-up of its own, a pass keeps that
-            weights_descriptor=weights_descriptor if plan.warmup else None,
         )
-        self._inherited = (weights_descriptor,) if plan.warmup else ()
-        self._started: tuple[WorkerProcess, Launching] | None = None
+        self._worker: WorkerProcess | None = None
         self._external: ExternalCollectors | None = None
-        self._when_measured: Callable[[], None] | None = None
         self._finished: Finished | None = None
         self._halting = False
         self._predicted = ""
 
-    def prepare(self) -> None:
-        """Starts the worker before its turn, if that is possible: with ``carry_out`` it will be all the quicker."""
-        with suppress(OSError, HwprofError):  # in its turn it fails again, and is recorded
-            self._start()
-
     def end(self) -> None:
         """Ends the worker, if there is one still, and takes away what it could not: once, for its number may be given
         to another process."""
-        if self._started is not None:
-            (worker, _), self._started = self._started, None
+        if self._worker is not None:
+            worker, self._worker = self._worker, None
             worker.end()
             remove_parts(self._folder)
             with suppress(OSError):
                 perf_map_of(worker.pid).unlink(missing_ok=True)
 
-    def _start(self) -> tuple[WorkerProcess, Launching]:
-        """Raises ``OSError`` and ``HwprofError``."""
-        if self._started is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if self._order.save_to:
-                Path(self._order.save_to).mkdir(exist_ok=True)
-            self._order.write(self._folder / ORDER_FILE)
-            launching = Launching(self.plan, self._folder)
-            worker = WorkerProcess(
-                self._folder / ORDER_FILE,
-                self._folder / LOG_FILE,
-                launcher=launching.command(),
-                environment=self.plan.environment,
-                inherited=self._inherited,
-            )
-            self._started = (worker, launching)
-        return self._started
+    def _start(self, launching: Launching, server: ForkServer | None, weights: int) -> WorkerProcess:
+        """Raises ``OSError``."""
+        if self._order.save_to:
+            Path(self._order.save_to).mkdir(exist_ok=True)
+        self._order.write(self._folder / ORDER_FILE)
+        return WorkerProcess(
+            self._folder / ORDER_FILE,
+            self._folder / LOG_FILE,
+            server=server,
+            launcher=launching.command(),
+            environment=self.plan.environment,
+            # calibration also warms the process up; without a warm-up of its own, a pass keeps that
+            weights=weights if self.plan.warmup else None,
+        )
 
-    def carry_out(self, record: PassRecord, when_measured: Callable[[], None] | None) -> None:
-        """All of it. ``when_measured`` is called when nothing is measured any more and only files are written."""
+    def carry_out(self, record: PassRecord, server: ForkServer | None, weights: int) -> None:
+        """All of it. ``weights``: a descriptor that the passes share."""
         self._predicted = prediction(self._run, self.plan)
-        self._when_measured = when_measured
-        worker, launching = self._start()
+        self._begin(Phase.IMPORTING)
+        self._folder.mkdir(parents=True, exist_ok=True)
+        launching = Launching(self.plan, self._folder)
+        self._worker = worker = self._start(launching, server, weights)
         self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
         try:
             worker.go_on()
@@ -205,8 +191,6 @@ class _Pass:
             self._external.hear(message)
         if isinstance(message, PhaseBegins):
             self._begin(message.phase, message.total)
-            if message.phase is Phase.ADDING_UP and self._when_measured is not None and not self._halting:
-                self._when_measured()
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):

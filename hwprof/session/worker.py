@@ -1,8 +1,10 @@
-"""The child: one pass in a fresh process. ``python -m hwprof.session.worker ORDER.json TELLS WAITS``.
+"""The child: one pass in a process of its own. ``python -m hwprof.session.worker ORDER.json TELLS WAITS [WEIGHTS]``,
+or forked by the ``fork_server``.
 
 It does the workload under the in-process collectors, writes the pass's tables as Parquet into the pass's folder, and
 tells the supervisor about its progress on the first file descriptor. When it has imported what it needs, it waits for a
-byte on the second: until then the pass before may still be busy.
+byte on the second: until then those who watch it from outside may not be there. The third is a file for calibrated
+weights, see ``workload.shared_weights``.
 """
 
 from __future__ import annotations
@@ -67,7 +69,8 @@ def main(arguments: Sequence[str]) -> int:
     with suppress(OSError):
         processes.perf_map_of(os.getpid()).unlink()  # of a process that had this number before
     try:
-        _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2])).carry_out()
+        weights = int(arguments[3]) if len(arguments) > 3 else None
+        _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2]), weights).carry_out()
     except (NobodyListensError, KeyboardInterrupt):
         return 1
     except HwprofError as error:
@@ -106,11 +109,14 @@ class _Worker:
     """One pass while it is carried out. Tables are made when measuring is over: until then the process holds torch, the
     workload, the in-process collectors and the recorder, and no thread that is not theirs."""
 
-    def __init__(self, order: Order, reporter: Reporter, turn: int) -> None:
-        """``turn``: a file descriptor that has a byte when it is this worker's turn."""
+    def __init__(self, order: Order, reporter: Reporter, watched: int, weights: int | None) -> None:
+        """Descriptors: ``watched`` has a byte when the worker may go on, ``weights`` is the calibrated ones' file."""
         self._order = order
-        self._turn = turn
-        os.set_inheritable(turn, False)
+        self._watched = watched
+        self._weights = weights
+        for descriptor in (watched, weights):
+            if descriptor is not None:
+                os.set_inheritable(descriptor, False)
         self._plan = order.plan
         self._reporter = reporter
         self._recorder = SpanRecorder()
@@ -142,12 +148,12 @@ class _Worker:
             from hwprof.workload.layer_hooks import LayerHooks
             from hwprof.workload.shared_weights import SharedWeights
 
-            factory.start_torch(self._order.workload.threads)
-        self._wait_for_turn()
+            factory.preload(self._order.workload.model)
+        self._wait_until_watched()
+        factory.set_threads(self._order.workload.threads)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
-            descriptor = self._order.weights_descriptor
-            shared = SharedWeights(descriptor) if descriptor is not None else None
+            shared = SharedWeights(self._weights) if self._weights is not None else None
             self._workload = factory.build(self._order.workload, shared)
             self._reporter.send(Built(self._workload.prepare(), _versions()))
             self._record.fingerprint = fingerprint(self._workload)
@@ -156,11 +162,11 @@ class _Worker:
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
 
-    def _wait_for_turn(self) -> None:
+    def _wait_until_watched(self) -> None:
         """Raises ``NobodyListensError`` when nobody is left who could say so."""
-        if not os.read(self._turn, 1):
+        if not os.read(self._watched, 1):
             raise NobodyListensError
-        os.close(self._turn)
+        os.close(self._watched)
 
     def _measure(self) -> None:
         self._reporter.send(PhaseBegins(Phase.STARTING))
@@ -265,7 +271,4 @@ def _versions() -> dict[str, str]:
 
 
 if __name__ == "__main__":
-    status = main(sys.argv[1:])
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)  # a library's exit handlers must not undo or delay what is written
+    processes.leave(main(sys.argv[1:]))

@@ -21,8 +21,18 @@ def build(spec: WorkloadSpec, shared: SharedWeights | None = None) -> Workload:
     return YoloWorkload(spec, shared)
 
 
-def start_torch(threads: int | None) -> None:
-    """Imports torch, with so many intra-op threads; None: its own choice."""
+def preload(model: str) -> None:
+    """Imports what the workload of this name will, and starts no thread; raises ``ImportError`` and ``HwprofError``."""
+    if ":" in model:
+        from hwprof.workload import user_module  # noqa: F401
+    else:
+        from hwprof.workload import yolo
+
+        yolo.preload()
+
+
+def set_threads(threads: int | None) -> None:
+    """How many intra-op threads torch has; None: its own choice."""
     import torch
 
     if threads:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import torch
 
@@ -15,6 +15,7 @@ from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calib
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.detector import Detector, build_detector
 from hwprof.workload.images import find_images, read_image
+from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.postprocessing import tally
@@ -22,6 +23,15 @@ from hwprof.workload.protocol import Stages
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import refused, shape_text
+
+LIBRARIES: Final = ("nn.tasks", "data.augment", "utils.nms", "utils.ops", "utils.plotting")
+"""What the pipeline's modules ask for of ultralytics."""
+
+
+def preload() -> None:
+    """Imports what preparing and iterating would import. Raises ``HwprofError`` where it is not installed."""
+    for name in LIBRARIES:
+        require_ultralytics(name)
 
 
 class YoloWorkload:

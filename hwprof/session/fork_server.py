@@ -1,0 +1,209 @@
+"""Workers without the wait for torch: a process that has imported it forks for every pass.
+
+Importing takes each worker two seconds of processor time; so one process imports, while the passes are still planned,
+and the workers are its copies. Nothing of the workload has run in it: it has no thread of its own (those that a BLAS
+library starts end before the fork), no model and no kernel, so its copy is as fresh as a new interpreter after the same
+imports.
+
+``python -m hwprof.session.fork_server SOCKET PARENT`` is that process. ``multiprocessing.forkserver`` would bring the
+command's own modules into what is measured, and reap workers before anybody has ended what they left running.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+from typing import Final, Self
+
+import msgspec
+
+from hwprof import processes
+
+READ_LATE: Final = "ONEDNN_"
+"""How the variables begin that their library reads when it is first used: a fork can still be given these. Others may
+have been read when torch was imported."""
+
+_MOST_BYTES: Final = 1 << 16
+_MOST_DESCRIPTORS: Final = 8
+
+
+class Fork(msgspec.Struct, tag="fork"):
+    """One more worker. With it come the descriptors of its log, and those that its order names by position."""
+
+    order_file: str
+    environment: dict[str, str]
+
+
+class Reap(msgspec.Struct, tag="reap"):
+    """Take note of the end of a worker: from now on another process may have its number."""
+
+    pid: int
+
+
+class Answer(msgspec.Struct):
+    """The number of the new worker, the exit code of the old one, or why there is none."""
+
+    value: int = 0
+    errno: int = 0
+
+
+_decode: Final = msgspec.json.Decoder(Fork | Reap).decode
+
+
+class ForkServer:
+    """The process as the supervisor has it; a context, which it does not survive. Where it cannot be had (an old
+    kernel, torch that crashes), ``fork`` has no answer and fresh processes do: slower, and with their own messages."""
+
+    def __init__(self, model: str) -> None:
+        """``model``: whose libraries are imported, see ``WorkloadSpec``."""
+        self._socket: socket.socket | None = None
+        mine, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        try:
+            os.close(os.pidfd_open(os.getpid()))
+            self._process = subprocess.Popen(
+                processes.command("hwprof.session.fork_server", str(theirs.fileno()), str(os.getpid()), model),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                pass_fds=(theirs.fileno(),),
+                start_new_session=True,  # Ctrl-C is the supervisor's to handle
+            )
+            self._socket = mine
+        except (OSError, AttributeError):  # no pidfd_open: in this kernel, or this Python's C library
+            mine.close()
+        finally:
+            theirs.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._socket is not None:
+            self._leave()
+
+    def fork(
+        self, order_file: Path, log: int, descriptors: Sequence[int], environment: Mapping[str, str]
+    ) -> ForkedProcess | None:
+        """A worker for this order, which gets these descriptors in this order; None where a fresh process has to do."""
+        if not all(name.startswith(READ_LATE) for name in environment):
+            return None
+        answer = self._ask(Fork(str(order_file), dict(environment)), (log, *descriptors))
+        if answer is None:
+            return None
+        if answer.errno:
+            raise OSError(answer.errno, os.strerror(answer.errno))
+        return ForkedProcess(answer.value, self)
+
+    def reap(self, pid: int) -> int:
+        """The exit code of a worker that has ended, negative for a signal."""
+        answer = self._ask(Reap(pid))
+        return -signal.SIGKILL if answer is None else answer.value  # it ends with the server
+
+    def _ask(self, what: Fork | Reap, descriptors: Sequence[int] = ()) -> Answer | None:
+        """None where the server is gone."""
+        if self._socket is None:
+            return None
+        try:
+            socket.send_fds(self._socket, [msgspec.json.encode(what)], descriptors)
+            said = self._socket.recv(_MOST_BYTES)
+        except OSError:
+            said = b""
+        if not said:
+            self._leave()
+            return None
+        return msgspec.json.decode(said, type=Answer)
+
+    def _leave(self) -> None:
+        assert self._socket is not None
+        self._socket.close()
+        self._socket = None
+        self._process.kill()
+        self._process.wait()
+
+
+class ForkedProcess:
+    """A worker that the server has forked."""
+
+    def __init__(self, pid: int, server: ForkServer) -> None:
+        self.pid = pid
+        self._server = server
+        self._returncode: int | None = None
+        self._pidfd = os.pidfd_open(pid)  # the server takes no note of its end before it is told to
+
+    def has_ended(self) -> bool:
+        """Without taking note of it."""
+        return self._returncode is not None or bool(select.select([self._pidfd], [], [], 0)[0])
+
+    def reap(self) -> int:
+        """Waits for its end; the exit code, negative for a signal."""
+        if self._returncode is None:
+            select.select([self._pidfd], [], [])
+            self._returncode = self._server.reap(self.pid)
+            os.close(self._pidfd)
+        return self._returncode
+
+
+def main(arguments: Sequence[str]) -> int:
+    """Imports, then forks whenever it is told to, as long as the process of that number is there."""
+    processes.end_with_parent(int(arguments[1]))
+    from hwprof.workload import factory  # here, for the supervisor shall not have torch
+
+    with suppress(BaseException):  # the worker comes across the same, and says so
+        factory.preload(arguments[2])
+    gc.collect()
+    gc.freeze()  # a collection in a copy would write to, and so copy, every page of objects
+    with socket.socket(fileno=int(arguments[0])) as server:
+        while True:
+            data, descriptors, _, _ = socket.recv_fds(server, _MOST_BYTES, _MOST_DESCRIPTORS)
+            if not data:
+                return 0
+            what = _decode(data)
+            if isinstance(what, Reap):
+                server.send(msgspec.json.encode(Answer(os.waitstatus_to_exitcode(os.waitpid(what.pid, 0)[1]))))
+            elif (answer := _forked(descriptors)) is not None:
+                server.send(msgspec.json.encode(answer))
+            else:
+                break
+    return _work(what, descriptors)
+
+
+def _forked(descriptors: Sequence[int]) -> Answer | None:
+    """None in the copy."""
+    try:
+        pid = os.fork()
+    except OSError as error:
+        answer = Answer(errno=error.errno or 0)
+    else:
+        with suppress(OSError):  # whoever of the two comes first: its supervisor may want to end the group at once
+            os.setpgid(pid, pid)
+        if not pid:
+            return None
+        answer = Answer(pid)
+    for descriptor in descriptors:
+        os.close(descriptor)
+    return answer
+
+
+def _work(order: Fork, descriptors: Sequence[int]) -> int:
+    """Is the worker."""
+    from hwprof.session import worker
+
+    log, *others = descriptors
+    for standard in (1, 2):
+        os.dup2(log, standard)
+    os.close(log)
+    os.environ.update(order.environment)
+    return worker.main([order.order_file, *map(str, others)])
+
+
+if __name__ == "__main__":
+    processes.leave(main(sys.argv[1:]))
