@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -20,6 +21,9 @@ from hwprof.collector.contract import CountedSpan
 PART: Final = 1 << 17
 """How many entries are added up at a time: their arrays stay in the processor's caches, and in memory that the process
 has already; of a whole log (millions) most of the time would go into getting new pages."""
+
+ADDING: Final = 2
+"""How many threads add up."""
 
 Amounts = Callable[[int], tuple[Integers, Integers]]
 """For a fact: which entries have something of it (their places, rising), and how much."""
@@ -61,17 +65,6 @@ class Sums:
     tids: tuple[int, ...]
     kernels: tuple[Kernel, ...]
 
-    def without(self, intervals: Sequence[int]) -> Sums:
-        """As if nothing had been executed in these intervals."""
-        kept = ~np.isin(self.interval, np.array(intervals, dtype=np.int64))
-        return replace(
-            self,
-            interval=self.interval[kept],
-            thread=self.thread[kept],
-            kernel=self.kernel[kept],
-            facts=self.facts[kept],
-        )
-
 
 @dataclass(frozen=True)
 class Counted:
@@ -107,8 +100,8 @@ def merged(kernels: Sequence[Kernel]) -> tuple[Integers, list[Kernel]]:
     return number_of, become
 
 
-def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
-    """``kernel_of``: for each of ``starts_of`` the number of its kernel."""
+def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Sequence[int] = ()) -> Sums:
+    """``kernel_of``: for each of ``starts_of`` the number of its kernel; ``nobodys``: intervals that do not count."""
     of_blocks = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
     facts = of_blocks.T.astype(np.int64)
     block = _numbers(log, log.entries)
@@ -129,7 +122,7 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
 
         return amounts
 
-    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, len(facts), in_order)
+    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, len(facts), in_order, nobodys)
 
 
 def sum_entries(
@@ -140,13 +133,17 @@ def sum_entries(
     kernels: Sequence[Kernel],
     facts: int,
     in_order: Callable[[Integers], Amounts],
+    nobodys: Sequence[int] = (),
 ) -> Sums:
-    """Of any log's entries (``context``, ``block``), each with its ``interval``. ``in_order``: what they have, in the
-    order that it is given; asked for one fact at a time, because all together take a gigabyte."""
+    """Of any log's entries (``context``, ``block``), each with its ``interval``; without those of intervals that are
+    ``nobodys``. ``in_order``: what they have, in the order that it is given; asked for one fact at a time, because all
+    together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
-    columns: list[list[Integers]] = [[], [], [], []]
-    for part in _parts(interval):
+    somebodys = np.ones(log.edges + 1, dtype=bool)
+    somebodys[np.array(nobodys, dtype=np.int64)] = False
+
+    def sum_part(part: slice) -> tuple[Integers, Integers, Integers, Integers]:
         thread = thread_of[entries["context"][part]]
         kernel = kernel_of[_numbers(log, entries[part])]
         key = (interval[part] * len(tids) + thread) * len(kernels) + kernel
@@ -155,10 +152,14 @@ def sum_entries(
         row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
         rows = order[begins]
         sums = _sum_facts(row_of, len(begins), facts, in_order(order + part.start))
-        for column, values in zip(columns, (interval[part][rows], thread[rows], kernel[rows], sums), strict=True):
-            column.append(values)
-    intervals, threads, numbers, summed = (np.concatenate(column) for column in columns)
-    return Sums(intervals, threads, numbers, summed, log.edges, tids, tuple(kernels))
+        kept = somebodys[interval[part][rows]]
+        rows = rows[kept]
+        return interval[part][rows], thread[rows], kernel[rows], sums[kept]
+
+    with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
+        columns = list(zip(*threads.map(sum_part, _parts(interval)), strict=True))
+    intervals, thread, kernel, sums = (np.concatenate(column) for column in columns)
+    return Sums(intervals, thread, kernel, sums, log.edges, tids, tuple(kernels))
 
 
 def _parts(interval: Integers) -> list[slice]:

@@ -65,7 +65,7 @@ class CacheModel:
 
         return events(self.geometry)
 
-    def add_up(self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel]) -> Sums:
+    def add_up(self, log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Sequence[int]) -> Sums:
         """What the caches did, as ``accounting.add_up``."""
         import numpy as np
 
@@ -78,7 +78,7 @@ class CacheModel:
         def in_order(order: Integers) -> Amounts:
             return lambda count: (np.arange(len(order)), counts[order, count].astype(np.int64))
 
-        return sum_entries(log, entries, intervals, kernel_of, kernels, len(COUNTS), in_order)
+        return sum_entries(log, entries, intervals, kernel_of, kernels, len(COUNTS), in_order, nobodys)
 
     def notes(self) -> list[Note]:
         """What a reader must know."""

@@ -81,9 +81,9 @@ class Tables:
         numbers, found = resolver(os.getpid(), known).resolve(starts_of(self.log))
         becomes, kernels = merged(found)
         numbers = becomes[numbers]
-        tallies = [Tally(add_up(self.log, numbers, kernels).without(self.progress), events(), PROVENANCE)]
+        tallies = [Tally(add_up(self.log, numbers, kernels, self.progress), events(), PROVENANCE)]
         if self.caches is not None:
-            sums = self.caches.add_up(self.log, numbers, kernels).without(self.progress)
+            sums = self.caches.add_up(self.log, numbers, kernels, self.progress)
             tallies.append(Tally(sums, self.caches.events(), cache_events.PROVENANCE))
         return tallies
 

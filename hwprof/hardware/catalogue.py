@@ -174,19 +174,29 @@ class Microarchitecture:
 
     id: str
     processor: Processor
-    catalogue: Catalogue
+
+    @property
+    def catalogue(self) -> Catalogue:
+        """The whole file."""
+        return catalogue(self.id)
+
+
+class _Head(msgspec.Struct, frozen=True):
+    """What stands in a file before its first event: to find the processor's own file among all takes no more."""
+
+    processor: Processor | None = None
 
 
 @cache
 def microarchitecture(name: str | None) -> Microarchitecture | None:
     """The processor of that id; None where the catalogue describes none such."""
+    if name is None:
+        return None
     try:
-        file = catalogue(name) if name is not None else None
-    except KeyError:
+        processor = read_toml(__name__, f"events/{name}.toml", _Head, until="\n[[").processor
+    except FileNotFoundError:
         return None
-    if name is None or file is None or file.processor is None:
-        return None
-    return Microarchitecture(name, file.processor, file)
+    return Microarchitecture(name, processor) if processor is not None else None
 
 
 @cache

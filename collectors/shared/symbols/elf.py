@@ -1,6 +1,7 @@
 """ELF files (64 bits, little-endian): build id, segments, and the symbols of functions.
 
-pyelftools reads the headers; the rows of a symbol table, which are half a million in libtorch, are read by numpy.
+pyelftools reads the file's header and the notes; numpy reads tables: of a symbol table libtorch has half a million
+rows.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, BinaryIO, Final
+from typing import BinaryIO, Final
 
 import numpy as np
+import numpy.typing as npt
 from elftools.elf.elffile import ELFFile
 from elftools.elf.sections import NoteSection
 
@@ -30,7 +32,21 @@ PROGRAM_HEADER: Final = np.dtype(
         *(("length", "<u8"), ("memory", "<u8"), ("alignment", "<u8")),
     ]
 )
-"""An entry of the program header table: ``Elf64_Phdr`` of the System V ABI. pyelftools parses what each leads to."""
+"""An entry of the program header table: ``Elf64_Phdr`` of the System V ABI."""
+
+SHT_NOTE: Final = 7
+SHT_NOBITS: Final = 8
+SECTION_HEADER: Final = np.dtype(
+    [
+        *(("name", "<u4"), ("type", "<u4"), ("flags", "<u8"), ("address", "<u8"), ("offset", "<u8"), ("size", "<u8")),
+        *(("link", "<u4"), ("info", "<u4"), ("alignment", "<u8"), ("entry_size", "<u8")),
+    ]
+)
+"""An entry of the section header table, ``Elf64_Shdr``. pyelftools would parse what each leads to, hash tables word by
+word: tens of milliseconds a file."""
+
+_LONGEST_NAME: Final = 256
+"""Of a section, in bytes: whatever is looked for here is shorter."""
 
 STUBS: Final = ".plt"
 """How sections of stubs are called: .plt, .plt.sec, .plt.got."""
@@ -68,25 +84,27 @@ class Elf:
     def build_id(self) -> str | None:
         """What the linker called exactly this code, in hexadecimal."""
         with _reading():
-            for section in self._sections:
-                if isinstance(section, NoteSection):
-                    for note in section.iter_notes():
-                        if note["n_type"] == "NT_GNU_BUILD_ID":
-                            return str(note["n_desc"])
+            for number in np.flatnonzero(self._sections["type"] == SHT_NOTE).tolist():
+                section = self._elf.get_section(number)
+                for note in section.iter_notes() if isinstance(section, NoteSection) else ():
+                    if note["n_type"] == "NT_GNU_BUILD_ID":
+                        return str(note["n_desc"])
         return None
 
     def segments(self) -> list[Segment]:
         """The executable ones."""
         with _reading():
-            at, count = self._elf["e_phoff"], self._elf.num_segments()
-            if count and self._elf["e_phentsize"] != PROGRAM_HEADER.itemsize:
-                raise NotElfError("program headers of another size")
-            headers = np.frombuffer(self._data, dtype=PROGRAM_HEADER, count=count, offset=at) if count else ()
             return [
                 Segment(*(int(part[name]) for name in ("offset", "address", "length", "alignment")))
-                for part in headers
+                for part in self._headers(PROGRAM_HEADER, "e_ph", self._elf.num_segments())
                 if part["type"] == PT_LOAD and part["flags"] & PF_X
             ]
+
+    def contents(self, name: str) -> tuple[int, bytes] | None:
+        """Of a section: where the file wants it, and its bytes; None where the file has none such."""
+        with _reading():
+            section = self._section(name)
+            return (int(section["address"]), bytes(self._bytes(section))) if section is not None else None
 
     def symbols(self) -> SymbolTable:
         """The functions by ``.symtab``; by ``.dynsym`` and MiniDebugInfo where that was stripped. Sections of stubs,
@@ -96,45 +114,60 @@ class Elf:
             tables = [whole] if len(whole) else [self._table(".dynsym"), self._mini_debug_info()]
             return joined([*tables, self._stubs()])
 
-    @cached_property
-    def _sections(self) -> list[Any]:
-        """Parsed once: it takes milliseconds a file."""
-        return list(self._elf.iter_sections())
+    def _headers(self, kind: np.dtype[np.void], prefix: str, count: int) -> npt.NDArray[np.void]:
+        """A table of headers, whose place and entry size the file's own header tells under that prefix."""
+        if not count:
+            return np.empty(0, dtype=kind)
+        if self._elf[f"{prefix}entsize"] != kind.itemsize:
+            raise NotElfError(f"its headers ({prefix}entsize) have another size than {kind.itemsize} bytes")
+        return np.frombuffer(self._data, dtype=kind, count=count, offset=self._elf[f"{prefix}off"])
 
-    def _section(self, name: str) -> Any:
-        return next((section for section in self._sections if section.name == name), None)
+    @cached_property
+    def _sections(self) -> npt.NDArray[np.void]:
+        return self._headers(SECTION_HEADER, "e_sh", self._elf.num_sections())
+
+    @cached_property
+    def _names(self) -> list[str]:
+        """Of the sections."""
+        if not len(self._sections):
+            return []
+        names = self._bytes(self._sections[self._elf.get_shstrndx()])
+        return [
+            bytes(names[at : at + _LONGEST_NAME]).split(b"\0", 1)[0].decode() for at in self._sections["name"].tolist()
+        ]
+
+    def _section(self, name: str) -> np.void | None:
+        if name not in self._names:
+            return None
+        found: np.void = self._sections[self._names.index(name)]
+        return found
 
     def _table(self, name: str) -> SymbolTable:
         section = self._section(name)
-        if section is None or section["sh_type"] == "SHT_NOBITS":
+        if section is None or section["type"] == SHT_NOBITS:
             return NO_SYMBOLS
-        rows = np.frombuffer(self._bytes(section), dtype=SYMBOL)
-        names = self._sections[section["sh_link"]]
-        ends = [part["sh_addr"] + part["sh_size"] for part in self._sections]
-        return functions(rows, np.array(ends, dtype=np.uint64), self._data, names["sh_offset"])
+        found = self._bytes(section)
+        rows = np.frombuffer(found, dtype=SYMBOL, count=len(found) // SYMBOL.itemsize)
+        ends = self._sections["address"] + self._sections["size"]
+        return functions(rows, ends, self._data, int(self._sections[section["link"]]["offset"]))
 
     def _stubs(self) -> SymbolTable:
-        sections = [
-            section
-            for section in self._sections
-            if section.name.startswith(STUBS) and section["sh_flags"] & SHF_EXECINSTR
-        ]
-        starts = np.array([section["sh_addr"] for section in sections], dtype=np.uint64)
-        sizes = np.array([section["sh_size"] for section in sections], dtype=np.uint64)
-        names_at = self._sections[self._elf["e_shstrndx"]]["sh_offset"] if sections else 0
-        names = np.array([section["sh_name"] for section in sections], dtype=np.int64)
-        return SymbolTable(starts, starts + sizes, names + names_at, self._data)
+        called = np.array([name.startswith(STUBS) for name in self._names], dtype=bool)
+        found = self._sections[called & ((self._sections["flags"] & SHF_EXECINSTR) != 0)]
+        starts = found["address"].astype(np.uint64)
+        names_at = int(self._sections[self._elf.get_shstrndx()]["offset"]) if len(found) else 0
+        return SymbolTable(starts, starts + found["size"], found["name"].astype(np.int64) + names_at, self._data)
 
-    def _bytes(self, section: Any) -> memoryview:
-        start, size = section["sh_offset"], section["sh_size"]
-        return memoryview(self._data)[start : start + size - size % SYMBOL.itemsize]
+    def _bytes(self, section: np.void) -> memoryview:
+        start, size = int(section["offset"]), int(section["size"])
+        return memoryview(self._data)[start : start + size]
 
     def _mini_debug_info(self) -> SymbolTable:
         """The symbols of local functions that a distribution leaves in a stripped file, compressed."""
         section = self._section(".gnu_debugdata")
         if section is None:
             return NO_SYMBOLS
-        data = lzma.decompress(section.data())
+        data = lzma.decompress(self._bytes(section))
         return Elf(io.BytesIO(data), data)._table(".symtab")
 
 

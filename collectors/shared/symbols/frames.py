@@ -7,6 +7,7 @@ index (``.eh_frame_hdr``) is searched here, since a large library has a hundred 
 from __future__ import annotations
 
 import io
+import mmap
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
@@ -16,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from elftools.dwarf.callframe import FDE, CallFrameInfo, RegisterRule
 from elftools.dwarf.structs import DWARFStructs
-from elftools.elf.elffile import ELFFile
+
+from collectors.shared.symbols.elf import Elf
 
 INDEX_HEADER: Final = bytes((1, 0x1B, 0x03, 0x3B))
 """Version 1; the table's place from here, its length, pairs of 32 bits from the index's begin: what linkers write."""
@@ -107,20 +109,20 @@ def open_call_frames(path: Path) -> CallFrames | None:
     """Of a file; None where it has none that can be searched, or cannot be read."""
     try:
         with path.open("rb") as file:
-            return _call_frames(ELFFile(file))
+            return _call_frames(Elf(file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)))
     except Exception:  # pyelftools trusts what a file says; of a broken one it may raise whatever parsing raises
         return None
 
 
-def _call_frames(elf: ELFFile) -> CallFrames | None:
-    index, entries = (elf.get_section_by_name(name) for name in (".eh_frame_hdr", ".eh_frame"))
+def _call_frames(elf: Elf) -> CallFrames | None:
+    index, entries = (elf.contents(name) for name in (".eh_frame_hdr", ".eh_frame"))
     if index is None or entries is None:
         return None
-    data = index.data()
+    (index_at, data), (entries_at, frames) = index, entries
     if data[: len(INDEX_HEADER)] != INDEX_HEADER:
         return None
     count = int.from_bytes(data[8:12], "little")
     rows = np.frombuffer(data, dtype=INDEX_ENTRY, count=count, offset=12)
     structs = DWARFStructs(little_endian=True, dwarf_format=32, address_size=8)
-    info = CallFrameInfo(io.BytesIO(entries.data()), entries["sh_size"], entries["sh_addr"], structs, for_eh_frame=True)
-    return CallFrames(rows, index["sh_addr"], info)
+    info = CallFrameInfo(io.BytesIO(frames), len(frames), entries_at, structs, for_eh_frame=True)
+    return CallFrames(rows, index_at, info)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,8 +44,8 @@ def log(threads: list[int], entries: list[tuple[int, int, int]], ends: list[int]
     return Log(contexts, [each] * len(threads), columns, np.array(ends), np.arange(len(ends)) * 100)
 
 
-def sums(made: Log) -> Sums:
-    return add_up(made, np.array([0, 1] * len(made.contexts)), [JIT, SPIN])
+def sums(made: Log, nobodys: Sequence[int] = ()) -> Sums:
+    return add_up(made, np.array([0, 1] * len(made.contexts)), [JIT, SPIN], nobodys)
 
 
 def rows(counted: Counted, *columns: str) -> list[tuple[int, ...]]:
@@ -144,7 +146,7 @@ def test_what_telling_progress_takes_is_in_nobodys_counts() -> None:
     made = log([7], [(0, 0, 1), (0, 0, 10), (0, 0, 100), (0, 0, 1000)], [1, 2, 3, 4])
     edges = np.array([0, 2, 3])
     spans = [CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 1, 2), CountedSpan(2, 0, 0, 2)]
-    quiet = sums(made).without([2])
+    quiet = sums(made, [2])
     assert count(quiet, spans, edges, [INSTRUCTIONS], MAIN).value.tolist() == [30, 3000, 3030]
     assert count_kernels(quiet, spans, edges, [INSTRUCTIONS]).value.tolist() == [30, 3000, 3030]
 

@@ -77,6 +77,11 @@ def test_the_catalogue_has_the_processors_that_it_promises() -> None:
     assert {kind.id for kind in microarchitectures()} == promised
 
 
+def test_a_processor_is_described_before_its_first_event() -> None:
+    """Only so much of every file is read to find the one for this machine."""
+    assert all(catalogue(kind.id).processor == kind.processor for kind in microarchitectures())
+
+
 def test_every_file_that_there_is_loads() -> None:
     folder = Path(__file__).parents[3] / "hwprof/hardware/events"
     names = {path.stem for path in folder.glob("*.toml")}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from pathlib import Path
 
@@ -11,7 +10,7 @@ import polars as pl
 import pytest
 
 from hwprof.errors import UsageError
-from hwprof.hardware import resolution
+from hwprof.hardware import catalogue
 from hwprof.hardware.catalogue import microarchitecture
 from hwprof.hardware.cores import machine_of
 from hwprof.hardware.countable import Countable, Selection
@@ -366,8 +365,8 @@ def test_counts_of_whole_cores_are_called_that_where_threads_share_them(
     assert known is not None
     first, *others = known.catalogue.events
     of_the_core = (msgspec.structs.replace(first, scope="core"), *others)
-    changed = dataclasses.replace(known, catalogue=msgspec.structs.replace(known.catalogue, event=of_the_core))
-    monkeypatch.setattr(resolution, "microarchitecture", lambda _: changed)
+    changed = msgspec.structs.replace(known.catalogue, event=of_the_core)
+    monkeypatch.setattr(catalogue, "catalogue", lambda _: changed)
     asking = Asking(ZEN4, tmp_path)
     found = asking(first.name)
     assert "both of its hardware threads" in hardware(found)[first.name].meaning
