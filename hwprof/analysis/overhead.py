@@ -42,9 +42,10 @@ def of_whole(ratios: pl.DataFrame) -> dict[str, Any] | None:
 
 
 def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:
-    """The layers' quartiles (25 %, 50 %, 75 %) of a table of ratios by owner; None without layers."""
+    """The layers' quartiles (25 %, 50 %, 75 %) of a table of ratios by owner; None of fewer than two layers,
+    which have no spread."""
     layers = ratios.filter(~pl.col("owner").is_in([UNATTRIBUTED, "whole"]))["ratio"].drop_nulls()
-    if layers.is_empty():
+    if layers.len() < 2:
         return None
     low, middle, high = (layers.quantile(part, "linear") for part in (0.25, 0.5, 0.75))
     return float(low or 0.0), float(middle or 0.0), float(high or 0.0)

@@ -10,13 +10,15 @@ SUMMARY = ("median", "mad", "mean", "std", "min", "max")
 
 
 def mad(column: str) -> pl.Expr:
-    """The median absolute deviation from the median, unscaled: half of all values lie within it. 0 for one value."""
+    """The median absolute deviation from the median, unscaled: half of all values lie within it. Null for one value:
+    how much it would vary nobody has seen."""
     values = pl.col(column)
-    return (values - values.median()).abs().median()
+    return pl.when(values.count() > 1).then((values - values.median()).abs().median())
 
 
 def summary(column: str, prefix: str, suffix: str = "") -> list[pl.Expr]:
-    """Median, MAD, mean, standard deviation (n - 1; null for one value), minimum and maximum of a column.
+    """Median, MAD, mean, standard deviation (n - 1), minimum and maximum of a column; both spreads are null for one
+    value.
 
     The columns are named ``{prefix}_{statistic}{suffix}``.
     """

@@ -11,11 +11,12 @@ if TYPE_CHECKING:
 
 
 class Times(msgspec.Struct, kw_only=True, frozen=True):
-    """Statistics of a repeated time; the spread is the median absolute deviation. Provenance: measured (clock)."""
+    """Statistics of a repeated time; the spread is the median absolute deviation, which one repetition has none of.
+    Provenance: measured (clock)."""
 
     repetitions: int
     median_ns: float
-    mad_ns: float
+    mad_ns: float | None
     mean_ns: float
     std_ns: float | None
     min_ns: float
@@ -27,7 +28,7 @@ class Counter(msgspec.Struct, kw_only=True, frozen=True):
     the counter, and the values are scaled up by enabled / running time."""
 
     value: float | None  # over all threads
-    mad: float | None
+    mad: float | None  # of one iteration there is none
     main: float | None  # the thread that called
     workers: float | None  # all others
     running_share: float

@@ -42,11 +42,12 @@ def milliseconds(ns: float) -> str:
 
 
 def time_with_spread(times: Times | None, glyphs: Glyphs) -> str:
-    """The median with the median absolute deviation, in the median's own decimals: ``12.3 ±0.1``."""
+    """The median with the median absolute deviation, in the median's own decimals: ``12.3 ±0.1``; of one repetition
+    the time alone."""
     if times is None:
         return glyphs.dash
     median = milliseconds(times.median_ns)
-    if times.repetitions < 2:
+    if times.mad_ns is None:
         return median
     decimals = len(median.partition(".")[2])
     return f"{median} {glyphs.plus_minus}{times.mad_ns / 1e6:,.{decimals}f}"

@@ -67,7 +67,8 @@ def _repetitions(page: Page) -> str:
     record = next((found for found in page.document.passes if found.name == page.document.figures_from), None)
     if record is None:
         return ""
-    spread = f"time: median {page.glyphs.plus_minus} MAD of"
+    of_times = record.timed or record.counted
+    spread = "time: of" if of_times == 1 else f"time: median {page.glyphs.plus_minus} MAD of"
     if not record.timed:
         return f"{spread} {plural(record.counted, 'counted iteration')}"
     sets = len(record.event_sets)

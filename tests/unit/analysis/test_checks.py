@@ -38,6 +38,12 @@ def test_counting_iterations_against_timing_ones() -> None:
     assert (low, middle, high) == pytest.approx((1 + 1.5 / 31 / 4, 1 + 1.5 / 31 / 2, 1 + 1.5 / 31 * 3 / 4))
 
 
+def test_a_single_layer_has_no_quartiles() -> None:
+    example = Example()
+    ratios = counting_overhead(attribute(example.spans, example.counts, example.layers, example.record))
+    assert spread(ratios.filter(pl.col("owner") != "b")) is None
+
+
 @pytest.mark.parametrize(
     ("base", "observed", "distinguishable"),
     [

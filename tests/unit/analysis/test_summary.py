@@ -67,6 +67,16 @@ def test_cpu_time_is_divided_by_the_window_and_unattributed_has_none() -> None:
     assert operands(counts(rows[::2]), spent).owners["counted-time"].to_list() == [100.0, 10.0]
 
 
+def test_what_was_seen_once_has_no_spread_and_what_was_alike_has_one_of_0() -> None:
+    rows = [("once", 1, "cycles", 10.0), ("alike", 1, "cycles", 10.0), ("alike", 2, "cycles", 10.0)]
+    rows += [("half", 1, "cycles", 10.0), ("half", 2, "cycles", None)]
+    found = summary.counts(counts(rows)).select("owner", "value", "mad").rows()
+    assert found == [("alike", 10.0, 0.0), ("half", 10.0, None), ("once", 10.0, None)]
+    spent = summary.times(times([("once", 1, 5), ("alike", 1, 5), ("alike", 2, 5)]), (1, 2))
+    spreads = spent.select("owner", "time_median_ns", "time_mad_ns", "time_std_ns", "time_min_ns").rows()
+    assert spreads == [("alike", 5.0, 0.0, 0.0, 5.0), ("once", 5.0, None, None, 5.0)]
+
+
 def test_parts_by_thread_have_names_of_their_own_and_absent_ones_are_not_available() -> None:
     found = operands(counts([("a", 1, "cycles", 10.0)]), times([("a", 1, 5)]))
     assert found.owners.select("cycles", "cycles@main", "cycles@workers").rows() == [(10.0, 5.0, None)]

@@ -51,7 +51,15 @@ def test_decimal(value: float | None, digits: int, text: str) -> None:
 
 
 def times(repetitions: int) -> Times:
-    return Times(repetitions=repetitions, median_ns=12.34e6, mad_ns=0.16e6, mean_ns=0, std_ns=None, min_ns=0, max_ns=0)
+    return Times(
+        repetitions=repetitions,
+        median_ns=12.34e6,
+        mad_ns=0.16e6 if repetitions > 1 else None,
+        mean_ns=0,
+        std_ns=None,
+        min_ns=0,
+        max_ns=0,
+    )
 
 
 def test_spread_has_the_medians_decimals_and_one_value_has_none() -> None:
