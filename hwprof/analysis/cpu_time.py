@@ -13,8 +13,9 @@ from hwprof.run.schema import PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
 TASK_CLOCK: Final = "task-clock"
 
-TICK_NS: Final = 4_000_000
-"""Of the kernel's clock (250 Hz): its account of a thread on another processor is as old as that."""
+UNRECORDED_TICK_NS: Final = 4_000_000
+"""Taken for the tick of a machine that did not tell it, and of every run from before it was kept: most kernels'
+(CONFIG_HZ=250)."""
 
 FEW_TICKS: Final = 5
 """Iterations with less CPU time than this say more of when the clock ticked than of what was counted."""
@@ -37,11 +38,18 @@ class CpuTime:
     rest_of_inference: float
     rest_of_iteration: float
     accounted_for: float
+    tick_ns: int  # of the kernel's clock: its account of a thread on another processor is as old as that
     resolved: bool  # iterations are long enough for the kernel's account
 
 
-def cpu_time(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution) -> CpuTime | None:
-    """Over the iterations that counted layers; None where the process's or the threads' CPU time was not counted."""
+def cpu_time(
+    spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution, recorded_tick_ns: int | None
+) -> CpuTime | None:
+    """Over the iterations that counted layers; None where the process's or the threads' CPU time was not counted.
+
+    ``recorded_tick_ns``: the tick of the machine that was measured on, where it told.
+    """
+    tick_ns = recorded_tick_ns or UNRECORDED_TICK_NS
     counted = spans.join(
         attribution.iterations.frame.filter("layers_counted").select("iteration"), on="iteration", how="semi"
     )
@@ -71,7 +79,8 @@ def cpu_time(spans: pl.DataFrame, counts: pl.DataFrame, attribution: Attribution
         rest_of_inference=in_rest / whole,
         rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
         accounted_for=in_threads / whole,
-        resolved=whole / table.height >= FEW_TICKS * TICK_NS,
+        tick_ns=tick_ns,
+        resolved=whole / table.height >= FEW_TICKS * tick_ns,
     )
 
 

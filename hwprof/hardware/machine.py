@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import platform
 import shlex
+import time
 from functools import cache
 from pathlib import Path
 from typing import Any, Final
@@ -19,16 +20,22 @@ from hwprof.run.manifest import Cache, Machine
 
 ROOT: Final = Path("/")
 _CPU: Final = "sys/devices/system/cpu"
+_MONOTONIC_COARSE: Final = 6
+"""CLOCK_MONOTONIC_COARSE of linux/time.h, which Python has no name for: it stands still between two ticks."""
+
+_TICKS_NS: Final = range(500_000, 50_000_001)
+"""As long as a tick can be (CONFIG_HZ is 24 to 1200): some emulated kernels claim another resolution of that clock."""
+
 _SIZE_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 
 def describe() -> Machine:
     """This machine. Opens one hardware counter for a moment, to see whether it counts."""
-    return read_machine(ROOT, platform.machine(), has_core_pmu=core_pmu_counts())
+    return read_machine(ROOT, platform.machine(), has_core_pmu=core_pmu_counts(), tick_ns=kernel_tick_ns())
 
 
-def read_machine(root: Path, architecture: str, *, has_core_pmu: bool) -> Machine:
-    """The machine whose /proc and /sys lie below ``root``."""
+def read_machine(root: Path, architecture: str, *, has_core_pmu: bool, tick_ns: int | None = None) -> Machine:
+    """The machine whose /proc and /sys lie below ``root``; what no file there tells is given."""
     cpu = cpuinfo(root)
     logical = online_processors(root) or list(range(cpu.processors))
     return Machine(
@@ -51,7 +58,20 @@ def read_machine(root: Path, architecture: str, *, has_core_pmu: bool) -> Machin
         pmus=pmus(root),
         has_core_pmu=has_core_pmu,
         cores=tuple(core_kinds(root, cpu.identity, logical)),
+        tick_ns=tick_ns,
     )
+
+
+def kernel_tick_ns() -> int | None:
+    """From one tick of this kernel's clock to the next (1 s / CONFIG_HZ); None where it does not tell.
+
+    Not SC_CLK_TCK, which is 100 on every kernel: that is the unit of what /proc says.
+    """
+    try:
+        found = round(time.clock_getres(_MONOTONIC_COARSE) * 1e9)
+    except OSError:
+        return None
+    return found if found in _TICKS_NS else None
 
 
 class CpuInfo:

@@ -60,6 +60,7 @@ class Machine(msgspec.Struct, frozen=True):
     pmus: tuple[str, ...]  # names under /sys/bus/event_source/devices
     has_core_pmu: bool  # a hardware counter could be opened and counted
     cores: tuple[CoreKind, ...] = ()  # by PMU type; the kind that the kernel's general events count on first
+    tick_ns: int | None = None  # between two ticks of the kernel's clock (4 ms: CONFIG_HZ=250)
 
 
 EventKind = Literal["hardware", "software", "instrumented", "simulated"]

@@ -24,6 +24,7 @@ class CpuTime(Part, frozen=True, kw_only=True):
     rest_of_inference: float
     rest_of_iteration: float
     accounted_for: float
+    tick_ns: int  # of that machine's kernel: as far as its account may be behind
     resolved: bool  # false: iterations too short for the kernel's account, and these shares are chance
 
 
@@ -35,7 +36,9 @@ def build(analysis: RunAnalysis) -> CpuTime | Unavailable:
     from hwprof.analysis.cpu_time import cpu_time
 
     measured = analysis.measured
-    found = cpu_time(measured.spans, measured.counts, measured.attribution) if measured is not None else None
+    found = None
+    if measured is not None:
+        found = cpu_time(measured.spans, measured.counts, measured.attribution, analysis.machine.tick_ns)
     if found is None:
         return Unavailable("the CPU time of the process or of its threads was not counted")
     return CpuTime(**vars(found))

@@ -167,7 +167,8 @@ def _slower(effect: Effect, than: str = "") -> str:
 def _cpu_time(found: CpuTime, glyphs: Glyphs) -> str:
     if not found.resolved:
         short = f"{figures.milliseconds(found.process_cpu_time_ns)} ms an iteration"
-        return f"accounted for {glyphs.dash}: {short}, and the kernel's account is right to ticks of 4 ms"
+        tick = f"{found.tick_ns / 1e6:.3g} ms"
+        return f"accounted for {glyphs.dash}: {short}, and the kernel's account is right to ticks of {tick}"
     parts = [
         f"layers {100 * found.layers:.1f}%",
         f"rest of inference {100 * found.rest_of_inference:.1f}%",

@@ -110,7 +110,7 @@ def test_cpu_time_from_the_iteration_or_else_from_its_outermost_stages(
     own: list[tuple[int, int, int, str, int]], everything: int
 ) -> None:
     values = counts([*CLOSURE_COUNTS, *own])
-    found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED))
+    found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED), None)
     assert found is not None
     assert found.process_cpu_time_ns == 2000
     assert found.layers == 1000 / 2000
@@ -123,7 +123,20 @@ def test_cpu_time_from_the_iteration_or_else_from_its_outermost_stages(
 @pytest.mark.parametrize("missing", ["process-cpu-time", "task-clock"])
 def test_no_cpu_time_without_both_sides(missing: str) -> None:
     values = counts([row for row in CLOSURE_COUNTS if row[3] != missing])
-    assert cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED)) is None
+    assert cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED), None) is None
+
+
+@pytest.mark.parametrize(
+    ("recorded_ns", "tick_ns", "resolved"),
+    [(1_000_000, 1_000_000, True), (10_000_000, 10_000_000, False), (None, 4_000_000, False)],
+)
+def test_what_the_account_resolves_hangs_on_the_measured_machines_tick(
+    recorded_ns: int | None, tick_ns: int, resolved: bool
+) -> None:
+    values = counts([(0, 0, WHOLE_PROCESS_TID, "process-cpu-time", 8_000_000), *CLOSURE_COUNTS[1:]])
+    found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, MODEL, COUNTED), recorded_ns)
+    assert found is not None
+    assert (found.tick_ns, found.resolved) == (tick_ns, resolved)
 
 
 def reporting(why: Mapping[str, Mapping[str, str | None]]) -> CollectorRecord:

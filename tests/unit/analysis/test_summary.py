@@ -68,7 +68,11 @@ def test_cpu_time_is_divided_by_the_window_and_unattributed_has_none() -> None:
 
 
 def test_what_was_seen_once_has_no_spread_and_what_was_alike_has_one_of_0() -> None:
-    rows = [("once", 1, "cycles", 10.0), ("alike", 1, "cycles", 10.0), ("alike", 2, "cycles", 10.0)]
+    rows: list[tuple[str, int, str, float | None]] = [
+        ("once", 1, "cycles", 10.0),
+        ("alike", 1, "cycles", 10.0),
+        ("alike", 2, "cycles", 10.0),
+    ]
     rows += [("half", 1, "cycles", 10.0), ("half", 2, "cycles", None)]
     found = summary.counts(counts(rows)).select("owner", "value", "mad").rows()
     assert found == [("alike", 10.0, 0.0), ("half", 10.0, None), ("once", 10.0, None)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
@@ -107,3 +108,20 @@ def test_stolen_time_is_in_nanoseconds_and_none_where_the_kernel_does_not_say(tm
     assert machine.stolen_ns(tmp_path) == 35_440_000_000
     stat.write_text("cpu  1 2 3 4\n")
     assert machine.stolen_ns(tmp_path) is None
+
+
+@pytest.mark.parametrize(("resolution", "tick_ns"), [(0.001, 1_000_000), (0.01, 10_000_000), (1e-9, None), (1.0, None)])
+def test_the_kernels_tick_is_the_coarse_clocks_resolution(
+    monkeypatch: pytest.MonkeyPatch, resolution: float, tick_ns: int | None
+) -> None:
+    """A resolution that no kernel is built for is none."""
+    monkeypatch.setattr(time, "clock_getres", lambda clock: resolution if clock == 6 else 0.1)
+    assert machine.kernel_tick_ns() == tick_ns
+
+
+def test_a_kernel_without_the_coarse_clock_tells_no_tick(monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(clock: int) -> float:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(time, "clock_getres", unknown)
+    assert machine.kernel_tick_ns() is None

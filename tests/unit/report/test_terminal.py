@@ -218,10 +218,11 @@ def test_no_share_of_time_that_the_kernel_does_not_resolve(tmp_path: Path, resol
     built = builder.build(runs.without_pmu(tmp_path))
     shares = CpuTime(
         iterations=2, process_cpu_time_ns=1_300_000, layers=1.5, rest_of_inference=0.5, rest_of_iteration=0.065,
-        accounted_for=2.065, resolved=resolved,
+        accounted_for=2.065, tick_ns=1_000_000, resolved=resolved,
     )  # fmt: skip
     text = print_document(msgspec.structs.replace(built, parts={**built.parts, "cpu_time": shares}), 120)
     assert says in text and ("206.5%" in text) == resolved
+    assert ("ticks of 1 ms" in text) == (not resolved), "of the machine that was measured on"
 
 
 def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
