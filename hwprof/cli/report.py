@@ -11,6 +11,7 @@ import click
 import msgspec
 
 from hwprof.cli.streams import print_json
+from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import UsageError
 
 if TYPE_CHECKING:
@@ -20,15 +21,7 @@ if TYPE_CHECKING:
 
 
 @click.command("report")
-@click.argument("run", required=False, type=click.Path(path_type=Path))
-@click.option(
-    "--root",
-    type=click.Path(path_type=Path, file_okay=False),
-    default=Path("results"),
-    show_default=True,
-    metavar="DIR",
-    help="Where to look for the latest run when RUN is not given.",
-)
+@takes_run
 @click.option("--top", type=click.IntRange(1, 1_000_000), default=15, show_default=True, help="Rows of each table.")
 @click.option(
     "--sort",
@@ -75,12 +68,14 @@ def report_command(
 ) -> None:
     """Show what a run measured: layers, kernels, threads, …
 
-    RUN is a run's folder; without it, the latest one is shown. Works on another machine than the one that measured.
+    RUN is a run's folder, or the name of a run in --root; without it, the latest one there is shown. Works on another
+    machine than the one that measured.
 
     \b
     Examples:
       hwprof report
-      hwprof report results/20261121-142501-yolov7 --top 30 --sort cpi
+      hwprof report 20261121-142501-yolov7 --top 30 --sort cpi
+      hwprof report /elsewhere/20261121-142501-yolov7
       hwprof report --metrics cpi,cache,dram_gbytes
       hwprof report --kernels --top 5
       hwprof report --layer model.51 --full-names
@@ -96,9 +91,7 @@ def report_command(
     if form == "json-schema":
         _print_schema(part)
         return
-    from hwprof.run.directory import RunDirectory
-
-    found = RunDirectory.latest(root) if run is None else RunDirectory.open(run)
+    found = open_run(run, root)
     chosen = [item.strip().lower() for item in metrics.split(",") if item.strip()] if metrics is not None else None
     show(found, form=form, top=top, sort=sort, metrics=chosen, width=width, part=part)
 
