@@ -14,7 +14,7 @@ import click
 from hwprof import __version__
 from hwprof.cli import streams
 from hwprof.errors import HwprofError, UsageError
-from hwprof.printable import as_written, is_text, one_line
+from hwprof.printable import as_written, is_text, one_line, printable
 
 COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "explain", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
@@ -90,7 +90,8 @@ def app() -> None:
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Runs the command line; the exit code: 0, 1 (failed), 2 (bad usage), 130 (interrupted)."""
+    """Runs the command line; the exit code: 0, 1 (failed), 2 (bad usage), 130 (interrupted), 128 + a signal's number.
+    It is the same with --debug, which only shows where a failure came from."""
     state: dict[str, Any] = {"debug": bool(os.environ.get("HWPROF_DEBUG"))}
     try:
         _refuse_foreign_bytes(arguments)
@@ -102,11 +103,11 @@ def run(arguments: Sequence[str]) -> int:
     except BaseException as error:  # a panic of a library's is no Exception
         if isinstance(error, SystemExit):
             raise
-        if state["debug"] and not isinstance(error, (KeyboardInterrupt, click.Abort)):
-            raise
         streams.settle()
         message, code = _told(error)
         with suppress(OSError):  # a terminal that is gone
+            if state["debug"] and not isinstance(error, (KeyboardInterrupt, click.Abort, *_NO_ARGUMENTS)):
+                print(_traceback(error), file=sys.stderr)
             print(message, file=sys.stderr)
         return code
     return result if isinstance(result, int) else 0
@@ -125,6 +126,14 @@ def _told(error: BaseException) -> tuple[str, int]:
         return f"hwprof: {one_line(str(error))}", error.exit_code
     what = f"{type(error).__name__}: {error} (this is a defect of hwprof; --debug shows where)"
     return f"hwprof: {one_line(what)}", 1
+
+
+def _traceback(error: BaseException) -> str:
+    """Where an error came from; names from outside may stand in it."""
+    import traceback
+
+    lines = "".join(traceback.format_exception(error)).splitlines()
+    return "\n".join(map(printable, lines))
 
 
 def _refuse_foreign_bytes(arguments: Sequence[str]) -> None:

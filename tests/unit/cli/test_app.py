@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from hwprof.cli import app, streams
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.run.directory import RunDirectory
+from hwprof.session.interruption import EndedBySignal, InterruptionError
 from tests.support.command import hwprof_here
 from tests.support.synthetic_run import build
 
@@ -43,6 +44,32 @@ def test_a_long_message_keeps_its_beginning_and_its_remedy(monkeypatch: pytest.M
 def test_a_panic_of_a_library_is_one_line_too(monkeypatch: pytest.MonkeyPatch) -> None:
     line = fails_with(pl.exceptions.PanicException("index out of bounds"), monkeypatch)
     assert line.count("\n") == 1 and "index out of bounds" in line
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (HwprofError(HOSTILE), 1),
+        (UsageError("no such layer"), 2),
+        (click.UsageError("no such option"), 2),
+        (InterruptionError(EndedBySignal(15)), 143),
+        (KeyboardInterrupt(), 130),
+        (KeyError("a defect"), 1),
+    ],
+)
+def test_debug_shows_the_traceback_and_changes_no_exit_code(
+    error: BaseException, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(app.app, "invoke", command)
+    plain, debug = hwprof_here("models"), hwprof_here("--debug", "models")
+    assert (plain.returncode, debug.returncode) == (code, code)
+    *above, message = debug.stderr.splitlines()
+    assert message == plain.stderr.strip()
+    assert ("Traceback (most recent call last):" in above) == (code != 130)
+    assert all(line.isprintable() for line in above)
 
 
 def test_an_option_s_own_characters_are_not_printed() -> None:
