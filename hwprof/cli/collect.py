@@ -19,6 +19,7 @@ from hwprof.run.roles import Role
 
 if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
+    from hwprof.report.files import FilesBeside
     from hwprof.run.directory import RunDirectory
     from hwprof.session.fork_server import ForkServer
     from hwprof.session.plan import PassPlan
@@ -124,6 +125,7 @@ def collect_command(
     """
     from hwprof.cli.progress import Bars
     from hwprof.hardware.syntax import parse
+    from hwprof.report.files import FilesBeside
     from hwprof.session.counters import Counting
     from hwprof.session.fork_server import ForkServer
     from hwprof.session.interruption import signals_interrupt
@@ -155,11 +157,11 @@ def collect_command(
     with signals_interrupt():
         run = _create(output.absolute(), spec)  # wherever a model's code goes
         try:
-            with Bars() as bars:
-                failure = _measure(run, spec, plans, bars, server)
+            with Bars() as bars, FilesBeside(run) as files:
+                failure = _measure(run, spec, plans, bars, server, files)
                 traced = ""
                 if run.completed_passes():
-                    traced, unwritten = _write_products(run, bars)
+                    traced, unwritten = _write_products(run, bars, files)
                     failure = unwritten or failure
             try:
                 _show(run, form, top, traced)
@@ -197,7 +199,12 @@ def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
 
 
 def _measure(
-    run: RunDirectory, spec: WorkloadSpec, plans: Sequence[PassPlan], bars: Bars, server: ForkServer
+    run: RunDirectory,
+    spec: WorkloadSpec,
+    plans: Sequence[PassPlan],
+    bars: Bars,
+    server: ForkServer,
+    files: FilesBeside,
 ) -> BaseException | None:
     """Carries the passes out. A failure is returned where there is something to report all the same, and time for it,
     else raised: then nothing is left that looks like a run, unless its log says more than the message."""
@@ -206,7 +213,7 @@ def _measure(
     from hwprof.session.supervisor import carry_out
 
     try:
-        carry_out(run, spec, plans, bars, server)
+        carry_out(run, spec, plans, bars, server, when_measured=files.prepare)
     except (PassError, KeyboardInterrupt) as error:
         if run.completed_passes() and not isinstance(error, EndedBySignal):
             return error
@@ -216,21 +223,20 @@ def _measure(
     return None
 
 
-def _write_products(run: RunDirectory, bars: Bars) -> tuple[str, HwprofError | None]:
+def _write_products(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, HwprofError | None]:
     """The files made from the tables: the trace, the document and the CSV tables. What the trace holds is returned, and
     a failure: the report can be shown all the same."""
     from polars.exceptions import PolarsError
 
-    from hwprof.report.files import written_beside
     from hwprof.trace.writer import write_trace
 
     contents = ""
     try:
-        with written_beside(run) as wait_for_files:
-            bars.phase("", "writing trace.pftrace", None)
-            contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
-            bars.phase("", "writing tables", None)
-            wait_for_files()
+        files.begin()
+        bars.phase("", "writing trace.pftrace", None)
+        contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
+        bars.phase("", "writing tables", None)
+        files.wait()
     except (HwprofError, OSError, PolarsError) as error:
         if is_full_disk(error):
             return contents, FullDiskError(str(run.path))

@@ -1,7 +1,7 @@
 """What a report leaves with its run: ``document.json`` and the CSV tables.
 
-``python -m hwprof.report.files RUN PARENT`` makes them in a process of its own, so that somebody else can write the
-trace meanwhile: both take seconds of Python.
+``python -m hwprof.report.files RUN PARENT`` makes them in a process of its own, when it gets a byte on its standard
+input: so somebody else can write the trace meanwhile, and both take seconds of Python.
 """
 
 from __future__ import annotations
@@ -9,18 +9,17 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import TracebackType
+from typing import Self
 
 import msgspec
 
 from hwprof import processes
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
-
-if TYPE_CHECKING:
-    from hwprof.run.directory import RunDirectory
+from hwprof.run.directory import RunDirectory, remove_parts
 
 
 class Failure(msgspec.Struct):
@@ -52,33 +51,54 @@ def write_files(run: RunDirectory) -> None:
         raise HwprofError(f"the tables in {run.path} cannot be read: {error}") from error
 
 
-@contextmanager
-def written_beside(run: RunDirectory) -> Iterator[Callable[[], None]]:
-    """``write_files`` in another process, which is ended with the context. What is yielded waits for it, and raises
-    ``HwprofError`` where it failed."""
-    from hwprof.run.directory import remove_parts
+class FilesBeside:
+    """``write_files`` in another process; a context, with which that process ends."""
 
-    process = subprocess.Popen(
-        processes.command("hwprof.report.files", str(run.path), str(os.getpid())),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        start_new_session=True,  # Ctrl-C is for the process that waits
-    )
+    def __init__(self, run: RunDirectory) -> None:
+        self._run = run
+        self._process: subprocess.Popen[bytes] | None = None
 
-    def wait() -> None:
-        said, errors = process.communicate()
-        if process.returncode:
-            raise _failure(process.returncode, said, errors)
+    def prepare(self) -> None:
+        """Lets it import what it needs, so that it begins at once when it is told to."""
+        if self._process is None:
+            with suppress(OSError):  # ``begin`` tries again
+                self._process = self._start()
 
-    try:
-        yield wait
-    finally:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-            remove_parts(run.path)
-        process.communicate()
+    def begin(self) -> None:
+        """All tables of the run are written. Raises ``OSError``."""
+        self._process = process = self._process or self._start()
+        assert process.stdin is not None
+        with suppress(BrokenPipeError), process.stdin as told:  # why it is gone, ``wait`` finds
+            told.write(b"\n")
+        process.stdin = None
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        return subprocess.Popen(
+            processes.command("hwprof.report.files", str(self._run.path), str(os.getpid())),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,  # Ctrl-C is for the process that waits
+        )
+
+    def wait(self) -> None:
+        """Until all files are written; raises ``HwprofError`` where one could not be."""
+        assert self._process is not None
+        said, errors = self._process.communicate()
+        if self._process.returncode:
+            raise _failure(self._process.returncode, said, errors)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        if self._process is None:
+            return
+        if self._process.poll() is None:
+            self._process.kill()
+            self._process.wait()
+            remove_parts(self._run.path)
+        self._process.communicate()
 
 
 def _failure(status: int, said: bytes, errors: bytes) -> HwprofError:
@@ -92,18 +112,25 @@ def _failure(status: int, said: bytes, errors: bytes) -> HwprofError:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Writes the files of the run in this folder, as long as the process of that number waits for them; the exit
-    code."""
-    from hwprof.run.directory import RunDirectory
-
+    """Writes the files of the run in this folder when it is told to, as long as the process of that number waits for
+    them; the exit code."""
     processes.end_with_parent(int(arguments[1]))
-
+    _preload()
+    if not sys.stdin.buffer.read(1):
+        return 0
     try:
         write_files(RunDirectory.open(Path(arguments[0])))
     except HwprofError as error:
         sys.stdout.buffer.write(msgspec.json.encode(Failure(error.message, error.remedy)))
         return error.exit_code
     return 0
+
+
+def _preload() -> None:
+    """What ``write_files`` imports."""
+    from hwprof.report.csv import files  # noqa: F401
+    from hwprof.report.document import builder  # noqa: F401
+    from hwprof.report.json import kept  # noqa: F401
 
 
 if __name__ == "__main__":

@@ -90,6 +90,11 @@ class ForkServer:
         if self._socket is not None:
             self._leave()
 
+    @property
+    def pid(self) -> int:
+        """Its number."""
+        return self._process.pid
+
     def fork(
         self, order_file: Path, log: int, descriptors: Sequence[int], environment: Mapping[str, str]
     ) -> ForkedProcess | None:

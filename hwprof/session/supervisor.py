@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import signal
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Final, Protocol
@@ -48,20 +48,26 @@ class Progress(Protocol):
         ...
 
 
+def _nothing() -> None:
+    pass
+
+
 def carry_out(
     run: RunDirectory,
     workload: WorkloadSpec,
     plans: Sequence[PassPlan],
     progress: Progress,
     server: ForkServer | None = None,
+    when_measured: Callable[[], None] = _nothing,
 ) -> None:
     """Does every pass in turn and keeps each in ``run``. ``server``: who has the workload's libraries at hand.
+    ``when_measured`` is called when the last pass measures no more, though it may go on to add up for seconds.
 
     Raises ``PassError`` at the first pass that fails (at the end, where the run can go on without it; not at all, where
     nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
     """
     try:
-        failure = _carry_out(run, workload, plans, progress, server)
+        failure = _carry_out(run, workload, plans, progress, server, when_measured)
     except PassError as error:
         if is_full_disk(error):
             save_if_possible(run)  # the weights had room that is free now
@@ -78,11 +84,13 @@ def _carry_out(
     plans: Sequence[PassPlan],
     progress: Progress,
     server: ForkServer | None,
+    when_measured: Callable[[], None],
 ) -> PassError | None:
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
         for number, plan in enumerate(plans):
-            one = _Pass(run, workload, plan, progress, first=number == 0)
+            last = number == len(plans) - 1
+            one = _Pass(run, workload, plan, progress, when_measured if last else _nothing, first=number == 0)
             try:
                 with recorded(run, plan) as record:
                     one.carry_out(record, server, weights.fileno())
@@ -99,9 +107,17 @@ class _Pass:
     """One pass, from the start of its worker until its rows are kept."""
 
     def __init__(
-        self, run: RunDirectory, workload: WorkloadSpec, plan: PassPlan, progress: Progress, *, first: bool
+        self,
+        run: RunDirectory,
+        workload: WorkloadSpec,
+        plan: PassPlan,
+        progress: Progress,
+        when_measured: Callable[[], None],
+        *,
+        first: bool,
     ) -> None:
         self.plan = plan
+        self._when_measured = when_measured
         self._run = run
         self._progress = progress
         self._folder = run.path / "raw" / plan.name
@@ -191,6 +207,8 @@ class _Pass:
             self._external.hear(message)
         if isinstance(message, PhaseBegins):
             self._begin(message.phase, message.total)
+            if message.phase is Phase.ADDING_UP:
+                self._when_measured()
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):

@@ -15,6 +15,7 @@ import pytest
 from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
 from tests.support.command import hwprof, start_hwprof
+from tests.support.processes import alive
 from tests.support.requirements import require_module, require_tool
 
 QUICK = ("--input-shape", "1,3", "--iterations", "2", "--warmup", "1", "--no-instrumented")
@@ -101,19 +102,11 @@ def _pid_in(file: Path) -> int:
     raise AssertionError(f"{file} did not appear")
 
 
-def _is_gone(pid: int) -> bool:
-    """Whether no process of that number runs; one that nobody takes note of may be left."""
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] == "Z"
-    except (FileNotFoundError, ProcessLookupError):
-        return True
-
-
 def _wait_until_gone(pid: int, seconds: float = 3) -> bool:
     deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline and not _is_gone(pid):
+    while time.monotonic() < deadline and alive(pid):
         time.sleep(0.05)
-    return _is_gone(pid)
+    return not alive(pid)
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from hwprof.errors import HwprofError
-from hwprof.report.files import write_files, written_beside
+from hwprof.report.files import FilesBeside, write_files
 from hwprof.report.json.kept import FILE, load
 from tests.support.synthetic_run import build
 
@@ -16,11 +16,12 @@ from tests.support.synthetic_run import build
 def test_they_are_the_same_as_without_a_process(tmp_path: Path) -> None:
     here, beside = build(tmp_path / "here", iterations=4), build(tmp_path / "beside", iterations=4)
     write_files(here)
-    with written_beside(beside) as wait:
-        wait()
-    files = sorted(file.name for file in here.path.glob("*.csv"))
-    assert "layers.csv" in files
-    for name in files:
+    with FilesBeside(beside) as files:
+        files.begin()
+        files.wait()
+    names = sorted(file.name for file in here.path.glob("*.csv"))
+    assert "layers.csv" in names
+    for name in names:
         assert (beside.path / name).read_bytes() == (here.path / name).read_bytes(), name
     # not through `load`: the process may run another copy of hwprof, whose files are as old as that copy
     documents = [msgspec.json.decode((run.path / FILE).read_bytes())["document"] for run in (here, beside)]
@@ -32,14 +33,25 @@ def test_they_are_the_same_as_without_a_process(tmp_path: Path) -> None:
 def test_its_failure_is_this_process_s_in_one_line(tmp_path: Path) -> None:
     run = build(tmp_path)
     (run.path / "spans.parquet").write_bytes(b"PAR1 and nothing more")
-    with pytest.raises(HwprofError) as caught, written_beside(run) as wait:
-        wait()
+    with pytest.raises(HwprofError) as caught, FilesBeside(run) as files:
+        files.begin()
+        files.wait()
     assert "\n" not in str(caught.value)
     assert "spans.parquet of this run is damaged" in str(caught.value)
 
 
 def test_nothing_is_left_running_when_the_other_work_fails(tmp_path: Path) -> None:
     run = build(tmp_path)
-    with pytest.raises(KeyError), written_beside(run):
+    with pytest.raises(KeyError), FilesBeside(run) as files:
+        files.begin()
         raise KeyError("the trace")
     assert load(run) is None
+
+
+def test_it_writes_nothing_before_it_is_told_to(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    with FilesBeside(run) as files:
+        files.prepare()
+        files.prepare()
+        assert load(run) is None
+    assert load(run) is None and not list(run.path.glob("*.csv"))

@@ -1,0 +1,23 @@
+"""What /proc says of a process."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+
+def stat_of(pid: int) -> list[str]:
+    """The fields of its ``stat`` after the name: state, parent, …; none where there is no such process."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return []
+
+
+def alive(pid: int) -> bool:
+    """Whether it runs or could: it is neither gone nor only waiting for somebody to take note of its end."""
+    return stat_of(pid)[:1] not in ([], ["Z"], ["X"])
+
+
+def parent_of(pid: int) -> int:
+    """Who started it."""
+    return int(stat_of(pid)[1])
