@@ -7,7 +7,7 @@ loop, which takes processor time. Where it gives up its processor instead, no sa
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
 from typing import Final
 
 import polars as pl
@@ -37,6 +37,9 @@ WORTH_NAMING: Final = 0.1
 CONTAMINATED: Final = 0.2
 """From which share of waiting on a layer's counters are said to mix it with work: an instruction of a waiting loop
 takes several times the cycles of one of a good kernel, or a part of them."""
+
+UNUSED: Final = "unused threads"
+"""Those that were asked for and had no part in a layer."""
 
 NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
 
@@ -137,16 +140,25 @@ def contaminated_layers(moments: pl.DataFrame, few: int) -> list[str]:
     return sorted(rows.filter((pl.col("samples") >= few) & (pl.col("ns") >= CONTAMINATED))["layer"])
 
 
-def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, threads: int) -> str | None:
+def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, team: Set[int], asked: int) -> str | None:
     """In words, what a layer loses most of its threads' time to, and how much of it; None where they are at work.
 
-    ``states`` (tid, state, nanoseconds): what the calling thread and its team did in the layer, as
-    ``thread_states.closed`` makes it; ``elapsed_ns`` its wall time; ``threads`` how many it may work with.
+    ``states`` (tid, state, nanoseconds): what each thread did in the layer, as ``thread_states.closed`` makes it;
+    ``elapsed_ns`` its wall time; ``team``: the calling thread and those that wait for one another; ``asked``: how many
+    the workload runs with. The threads are those whose efficiency is told as well (``sharing``): where more than were
+    asked for share the work, it is these; where fewer are there, the time of the others is a loss of its own, and no
+    imbalance among those that are.
     """
+    rows = list(states)
+    members = _members(rows, team, asked)
+    there = {tid for tid, state, _ in rows if tid in members and state != ABSENT}
+    threads = max(asked, len(members))
     whole_ns = threads * elapsed_ns
     busy: dict[int, float] = {}
     lost: dict[str, float] = {}
-    for tid, state, ns in states:
+    for tid, state, ns in rows:
+        if tid not in members:
+            continue
         if state == BUSY:
             busy[tid] = busy.get(tid, 0.0) + ns
         else:
@@ -156,11 +168,28 @@ def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, th
     if threads > 1 and alone and busy_ns <= (1 - WORTH_NAMING) * whole_ns:
         return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
     waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)
-    imbalance_ns = min(waits_ns, max(0.0, threads * most_ns - busy_ns))
+    imbalance_ns = min(waits_ns, max(0.0, len(there) * most_ns - busy_ns))
     losses = {
         **{state: ns for state, ns in sorted(lost.items()) if state not in NOT_A_LOSS},
         "imbalance": imbalance_ns,
         BARRIER_LATENCY: waits_ns - imbalance_ns,
+        UNUSED: (threads - len(there)) * elapsed_ns if there else 0.0,
     }
     worst, worst_ns = max(losses.items(), key=lambda item: item[1])
     return f"{worst}: {worst_ns / whole_ns:.0%}" if worst_ns >= WORTH_NAMING * whole_ns else None
+
+
+def _members(states: Iterable[tuple[int, str, float]], team: Set[int], asked: int) -> set[int]:
+    """The threads whose time a layer has: those that share its work where these are more than were asked for; else the
+    team, its busiest where it is larger, and with those that share the work where it is smaller (workers that were
+    never seen to wait)."""
+    busy: dict[int, float] = {}
+    for tid, state, ns in states:
+        busy[tid] = busy.get(tid, 0.0) + (ns if state == BUSY else 0.0)
+    ranked = sorted(busy, key=lambda tid: (-busy[tid], tid))
+    share = [tid for tid in ranked if busy[tid] >= SHARES * busy[ranked[0]] > 0]
+    if len(share) > asked:
+        return set(share)
+    own = [tid for tid in ranked if tid in team]
+    others = [tid for tid in share if tid not in team]
+    return set([*own, *others][:asked])

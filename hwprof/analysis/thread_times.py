@@ -118,9 +118,9 @@ class ThreadTimes:
         counts = dict(own.group_by("layer").agg(pl.len()).filter(pl.col("len") >= FEW_SAMPLES).iter_rows())
         elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
         parts = self._parts(self._path_times("layer"), "layer", self.iterations)
-        members = [self.calling_tid, *self._team]
+        team = {self.calling_tid, *self._team}
         states: dict[str, list[tuple[int, str, float]]] = {}
-        times = self._times("layer").filter(pl.col("tid").is_in(members) & pl.col("layer").is_in(list(counts)))
+        times = self._times("layer").filter(pl.col("layer").is_in(list(counts)))
         for layer, *state in times.select("layer", "tid", "state", "ns").iter_rows():
             states.setdefault(layer, []).append((state[0], state[1], state[2]))
         found = [
@@ -129,7 +129,7 @@ class ThreadTimes:
                 "elapsed_ns": elapsed[layer] / self.iterations,
                 "samples": samples,
                 "critical_path": parts[layer],
-                "largest_loss": largest_loss(states[layer], elapsed[layer], self.taken.threads or 1),
+                "largest_loss": largest_loss(states[layer], elapsed[layer], team, self.taken.threads or 1),
             }
             for layer, samples in counts.items()
         ]

@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.parallelism import contaminated_layers, largest_loss
-from hwprof.analysis.states import BARRIER, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
+from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
 
 States = dict[tuple[int, str], float]
 
 
-def found(states: States, elapsed_ns: float = 100, threads: int = 2) -> str | None:
-    return largest_loss([(tid, state, ns) for (tid, state), ns in states.items()], elapsed_ns, threads)
+def found(
+    states: States, elapsed_ns: float = 100, threads: int = 2, team: frozenset[int] = frozenset(range(1, 5))
+) -> str | None:
+    return largest_loss([(tid, state, ns) for (tid, state), ns in states.items()], elapsed_ns, team, threads)
 
 
 @pytest.mark.parametrize(
@@ -41,6 +43,41 @@ def test_the_largest_loss_is_told(states: States, expected: str | None) -> None:
 def test_one_thread_alone_is_not_called_single_threaded() -> None:
     assert found({(1, BUSY): 100}, threads=1) is None
     assert found({(1, BUSY): 50, (1, PREEMPTED): 50}, threads=1) == "preempted: 50%"
+
+
+def test_threads_that_never_took_part_are_the_loss_and_no_imbalance_of_the_others() -> None:
+    """Four were asked for, two ever worked."""
+    alike: States = {(1, BUSY): 97, (1, WAITING): 3, (2, BUSY): 97, (2, WAITING): 3}
+    assert found(alike, threads=4) == "unused threads: 50%"
+    late: States = {(3, ABSENT): 100, (4, ABSENT): 100}
+    assert found(alike | late, threads=4) == "unused threads: 50%"
+    waiting: States = {
+        (1, BUSY): 20,
+        (1, WAITING): 80,
+        (2, BUSY): 20,
+        (2, WAITING): 80,
+        (3, BUSY): 20,
+        (3, BARRIER): 80,
+    }
+    assert found(waiting, threads=4) == "barrier latency: 60%", "all had as much to do"
+    assert found({(1, BUSY): 100}, threads=4) == "single-threaded: 100% on one of 4"
+
+
+def test_a_worker_that_never_had_to_wait_is_one_of_the_threads() -> None:
+    assert found({(1, BUSY): 100, (2, BUSY): 98}, team=frozenset({1})) is None
+
+
+def test_a_pool_of_the_models_own_is_judged_by_its_threads() -> None:
+    """One was asked for, and it waits for two that do the work: they lose nothing."""
+    states: States = {(1, "lock"): 98, (1, BUSY): 2, (2, BUSY): 100, (3, BUSY): 90, (3, BLOCKED): 10}
+    assert found(states, threads=1, team=frozenset({1})) is None
+    assert found(states | {(3, BUSY): 60, (3, BLOCKED): 40}, threads=1, team=frozenset({1})) == "blocked: 20%"
+
+
+def test_no_more_is_lost_than_there_is() -> None:
+    """A team of four, of which two were asked for."""
+    states: States = {(1, BUSY): 60, (2, BUSY): 4, **{(tid, WAITING): 100 - 60 * (tid == 1) for tid in range(1, 5)}}
+    assert found(states) == "single-threaded: 94% on one of 2"
 
 
 @given(
