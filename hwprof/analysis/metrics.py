@@ -1,5 +1,7 @@
 """Derived metrics: their definitions, and their evaluation.
 
+A definition's formula is checked when it is read, once; it is an expression of polars from then on.
+
 What follows from hardware counters depends on the processor, so those definitions come with the pass, made on the
 machine that measured. What needs none is the same everywhere (``hardware.metrics.independent``).
 
@@ -14,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -50,9 +53,11 @@ def definitions(
 
     Where the pass has no definitions (no counter collector ran), the processor's own show what is missing. ``joined``:
     a pass of the same work whose counts are at hand as well; its definitions take the place of those that this pass's
-    counters cannot tell.
+    counters cannot tell. Raises ``HwprofError`` where a kept formula is none.
     """
     records = [found for found in (record, joined) if found is not None]
+    for kept in (definition for found in records for definition in found.metrics):
+        compiled(kept)
     events = {info.name for found in records for info in found.events}
     own = (record.metrics if record is not None else []) or of_machine(machine)
     found: dict[str, MetricDefinition] = {}
@@ -193,19 +198,25 @@ def values(frame: pl.DataFrame, metrics: Sequence[MetricDefinition]) -> pl.DataF
         if metric.formula == NOT_DEFINED or missing_operands(metric, frame.columns):
             columns.append(pl.lit(None, dtype=pl.Float64).alias(metric.name))
             continue
-        value = _computed(frame, metric)
+        value = compiled(metric)
         columns.append(pl.when(value.is_finite()).then(value).alias(metric.name))
     return frame.select("owner", *columns)
 
 
-def _computed(frame: pl.DataFrame, metric: MetricDefinition) -> pl.Expr:
-    """The metric's formula over the frame. Raises ``HwprofError`` for one that is none: it is kept in ``run.json``, and
-    may say anything."""
+def compiled(metric: MetricDefinition) -> pl.Expr:
+    """The metric's formula. Raises ``HwprofError`` for one that is none: it is kept in ``run.json``, and may say
+    anything."""
     try:
-        value = pl.sql_expr(metric.formula).cast(pl.Float64)
-        frame.lazy().select(value).collect_schema()
+        return _expression(metric.formula)
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise HwprofError(f"the formula of the metric {metric.name} in run.json is damaged: {error}") from error
+
+
+@cache
+def _expression(formula: str) -> pl.Expr:
+    """Of numbers, checked once: it is made of its operands and of nothing else."""
+    value = pl.sql_expr(formula).cast(pl.Float64)
+    pl.LazyFrame(schema=dict.fromkeys(named_operands(formula), pl.Float64)).select(value).collect_schema()
     return value
 
 

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from unittest import mock
 
 import msgspec
 import polars as pl
@@ -18,6 +19,7 @@ from hwprof.analysis.metrics import (
     operands_of,
     over_kinds,
 )
+from hwprof.errors import HwprofError
 from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.metrics import independent, vocabulary
 from hwprof.run.manifest import CoreKind, EventInfo, MetricDefinition, PassRecord
@@ -110,6 +112,22 @@ def test_operands_may_be_called_whatever_tools_call_events(name: str) -> None:
     found = evaluate(operands(**values), [metric(formula)])
     assert found.frame["x"].to_list() == [50.0, None]
     assert operands_of(metric(formula)) == (f"{name}@workers", name, "threads")
+
+
+def test_a_formula_is_checked_once_however_often_it_is_evaluated(monkeypatch: pytest.MonkeyPatch) -> None:
+    parse = mock.Mock(side_effect=pl.sql_expr)
+    monkeypatch.setattr(pl, "sql_expr", parse)
+    once = metric('"cycles" / ("instructions" + 123456)')
+    first, second = (evaluate(operands(), [once]).frame["x"].to_list() for _ in range(2))
+    assert first == second == [9000 / 129_456, 0.0]
+    assert parse.mock_calls == [mock.call(once.formula)]
+
+
+@pytest.mark.parametrize("formula", ['"cycles" / (', "owner", "time", "'a'", '(SELECT 1) + "cycles"'])
+def test_what_is_no_formula_of_its_operands_is_refused_when_it_is_read(formula: str) -> None:
+    """Also where the frame happens to have such a column, and before anything is evaluated."""
+    with pytest.raises(HwprofError, match="formula of the metric x in run"):
+        definitions(PassRecord(name="measure", metrics=[metric(formula)]), MACHINE)
 
 
 def test_a_metric_by_thread() -> None:
