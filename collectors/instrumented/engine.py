@@ -11,6 +11,7 @@ import ctypes
 import os
 import threading
 from collections.abc import Callable
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any, Final
@@ -28,6 +29,7 @@ FRIDA_VERSION: Final = "17.26.0"
 REMEDY: Final = f"pip install frida=={FRIDA_VERSION}"
 
 
+@cache
 def processor_flags() -> frozenset[str]:
     """The instruction set extensions as the kernel names them."""
     for line in Path("/proc/cpuinfo").read_text().splitlines():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
+from operator import itemgetter
 from pathlib import Path
 from typing import Final
 
@@ -23,27 +24,28 @@ class KernelSymbols:
     """Functions sorted by address; each reaches to the next one. Empty where the kernel hides its addresses."""
 
     starts: Addresses
-    names: tuple[str, ...]
-    modules: tuple[str, ...]  # in brackets
+    lines: tuple[str, ...]  # taken apart when asked for: there are a hundred thousand
 
     def find(self, addresses: Addresses) -> Numbers:
         """For each address the number of the function around it; -1 before the first one."""
         return np.searchsorted(self.starts, addresses, side="right").astype(np.int64) - 1
 
+    def name(self, number: int) -> str:
+        """Of a function."""
+        return self.lines[number].split()[2]
+
+    def module(self, number: int) -> str:
+        """Whose function it is, in brackets."""
+        fields = self.lines[number].split()
+        return fields[3] if len(fields) > 3 else KERNEL_LIBRARY
+
 
 def read_kallsyms(text: str) -> KernelSymbols:
-    """From the text of /proc/kallsyms, whose addresses are 0 where the reader may not know them."""
-    rows = []
-    for line in text.splitlines():
-        fields = line.split()
-        if len(fields) >= 3 and fields[1] in TEXT and (address := int(fields[0], 16)) >= FIRST_ADDRESS:
-            rows.append((address, fields[2], fields[3] if len(fields) > 3 else KERNEL_LIBRARY))
-    rows.sort(key=lambda row: row[0])
-    return KernelSymbols(
-        np.array([row[0] for row in rows], dtype=np.uint64),
-        tuple(row[1] for row in rows),
-        tuple(row[2] for row in rows),
-    )
+    """From the text of /proc/kallsyms (16 digits, a letter, the name, [module]), whose addresses are 0 where the reader
+    may not know them."""
+    rows = [(int(line[:16], 16), line) for line in text.splitlines() if line[17:18] in TEXT and len(line) > 19]
+    rows = sorted((row for row in rows if row[0] >= FIRST_ADDRESS), key=itemgetter(0))
+    return KernelSymbols(np.array([row[0] for row in rows], dtype=np.uint64), tuple(row[1] for row in rows))
 
 
 @cache

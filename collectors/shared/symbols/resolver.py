@@ -72,7 +72,7 @@ class Resolver:
             def kernel(number: int) -> Kernel:
                 if number == NONE:
                     return Kernel(Domain.KERNEL, KERNEL_LIBRARY, None)
-                return Kernel(Domain.KERNEL, symbols.modules[number], symbols.names[number])
+                return Kernel(Domain.KERNEL, symbols.module(number), symbols.name(number))
 
             naming.name(places[inside], symbols.find(addresses[places[inside]]), kernel)
         return places[~inside]
