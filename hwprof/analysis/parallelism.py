@@ -165,7 +165,7 @@ def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, te
             lost[state] = lost.get(state, 0.0) + ns
     busy_ns, most_ns = math.fsum(busy.values()), max(busy.values(), default=0.0)
     alone = busy_ns and most_ns >= max(SINGLE * busy_ns, MOSTLY * elapsed_ns)
-    if threads > 1 and alone and busy_ns <= (1 - WORTH_NAMING) * whole_ns:
+    if threads > 1 and alone:
         return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
     waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)
     imbalance_ns = min(waits_ns, max(0.0, len(there) * most_ns - busy_ns))

@@ -144,6 +144,18 @@ def test_a_thread_that_is_kept_from_its_work_holds_the_path(why: str) -> None:
     assert run.states(WORKER)[why] == 50 * MS
 
 
+def test_at_the_very_edges_of_an_absence_it_holds_from_its_begin_and_not_at_its_end() -> None:
+    """The calling thread's samples lie half a period after whole ones: at both edges of the worker's absence."""
+    half = MS // 2
+    run = long_layer(
+        {MAIN: [(5 * MS, WAITING)], WORKER: [(MS + half, BUSY), (MS, "I/O"), (MS + half, BUSY), (MS, WAITING)]},
+        5 * MS,
+    )
+    at = dict(zip(run.path["time_ns"], run.path.select("on", "doing").rows(), strict=True))
+    assert at[MS + half] == (WORKER, "I/O")
+    assert at[2 * MS + half] == (WORKER, BUSY)
+
+
 @pytest.mark.parametrize("why", [PREEMPTED, "I/O", "sleep", "page fault"])
 def test_what_keeps_the_calling_thread_is_its_own(why: str) -> None:
     run = long_layer({MAIN: [(20 * MS, BUSY), (80 * MS, why)], WORKER: [(95 * MS, BUSY), (5 * MS, WAITING)]})

@@ -10,7 +10,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from hwprof.analysis.convolutions import VECTOR_CHANNELS, convolution, inside_share
-from hwprof.analysis.flop_check import AGREES, check, flop_checks, rules, shape_figures
+from hwprof.analysis.flop_check import AGREES, Rule, check, flop_checks, rules, shape_figures
 from hwprof.analysis.layers import Figures
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 
@@ -47,6 +47,22 @@ def verdict(ratio: float, **figures: float) -> str:
 )
 def test_reasons(ratio: float, figures: dict[str, float], expected: str) -> None:
     assert verdict(ratio, **figures) == expected
+
+
+@pytest.mark.parametrize("bound", rules().agreement)
+def test_the_bounds_of_agreement_agree_themselves(bound: float) -> None:
+    counted = round(100 * bound)
+    assert counted / 100 == bound
+    assert check(counted, 50, PLAIN).verdict == AGREES
+
+
+@pytest.mark.parametrize("rule", [rule for rule in rules().rule if rule.when], ids=lambda rule: rule.name)
+def test_the_bounds_of_a_rule_belong_to_it(rule: Rule) -> None:
+    for end, beyond in ((0, -math.inf), (1, math.inf)):
+        figures = {name: bounds[end] for name, bounds in rule.when.items()}
+        assert rule.holds(figures)
+        for name, value in figures.items():
+            assert rule.holds(figures | {name: math.nextafter(value, beyond)}) == (abs(value) == math.inf)
 
 
 def test_work_without_macs_has_nothing_to_be_compared_with() -> None:
@@ -200,6 +216,14 @@ def test_layers_and_their_sum() -> None:
     assert (found[WHOLE].counted, found[WHOLE].analytic) == (3.0 * macs, 4.0 * macs)
     assert found[WHOLE].ratio == 0.75
     assert flop_checks(figures, calls("a", "e"), ["g"])["e"].verdict == "multiplexed"
+
+
+@pytest.mark.parametrize(("shares", "expected"), [((1.0, 0.5), "multiplexed"), ((1.0, 1.0), "winograd")])
+def test_one_event_that_was_multiplexed_is_enough(shares: tuple[float, float], expected: str) -> None:
+    running = pl.DataFrame({"owner": ["a", "a"], "event": ["f", "g"], "running_share": shares})
+    counted = pl.DataFrame({"owner": ["a"], "counted_flops": [float(MACS)]})
+    figures = Figures(pl.DataFrame([row()]), running, counted, (), frozenset())
+    assert flop_checks(figures, calls("a"), ["f", "g"])["a"].verdict == expected
 
 
 def test_without_the_metric_nothing_is_checked() -> None:
