@@ -32,9 +32,14 @@ class Record:
 
 def in_order(records: Iterable[Record]) -> list[Record]:
     """By begin, the outer one of equal ones first."""
+
     # A parent ends after its children and is recorded after them: of equal spans the later record is the outer one.
-    numbered = sorted(enumerate(records), key=lambda item: (item[1].begin_ns, -item[1].end_ns, -item[0]))
-    return [record for _, record in numbered]
+    # Layers, which are brought in after all else of their iteration, lie within it all the same.
+    def place(numbered: tuple[int, Record]) -> tuple[int, int, bool, int]:
+        number, record = numbered
+        return record.begin_ns, -record.end_ns, record.kind == "layer", -number
+
+    return [record for _, record in sorted(enumerate(records), key=place)]
 
 
 def span_rows(records: Sequence[Record], pid: int, native_ids: Mapping[int, int]) -> pl.DataFrame:

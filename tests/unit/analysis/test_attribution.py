@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from polars.testing import assert_frame_equal
 
-from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, attribute
+from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, attribute, overlaps
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import IterationRecord
@@ -112,6 +112,31 @@ def test_a_counter_that_never_ran_is_unknown_and_a_sleeping_thread_is_zero() -> 
     assert scaled == {"cycles": None, "instructions": 7.0}
 
 
+def test_what_is_not_known_of_one_leaf_is_not_known_of_the_rest() -> None:
+    """The leaf `a` was never counted, `b` all the time; another event was counted in no leaf at all."""
+    found = attribute(
+        spans(
+            [
+                (0, None, 0, "stage", "inference", 0, 100),
+                (1, 0, 0, "layer", "a", 10, 20),
+                (2, 0, 0, "layer", "b", 20, 60),
+            ]
+        ),
+        counts(
+            [
+                (0, 0, MAIN, "cycles", 100, 100, 50),
+                (0, 1, MAIN, "cycles", 0, 10, 0),
+                (0, 2, MAIN, "cycles", 30, 40, 40),
+                (0, 0, MAIN, "faults", 7, 100, 100),
+            ]
+        ),
+        layers([("a", "Conv2d", True), ("b", "Conv2d", True)]),
+        record([(0, False, 0, True)], [["cycles", "faults"]]),
+    )
+    rest = found.counts.filter(pl.col("owner") == UNATTRIBUTED)
+    assert rest.select("event", "value", "scaled").rows() == [("cycles", 70, None), ("faults", 7, 7.0)]
+
+
 def test_values_of_the_process_belong_to_no_thread() -> None:
     found = attribute(
         spans([(0, None, 0, "stage", "inference", 0, 100)]),
@@ -163,6 +188,11 @@ def test_overlapping_leaves_are_noticed() -> None:
         record([(0, False, None, False)], []),
     )
     assert found.overlapping_calls == 1
+
+
+def test_every_leaf_within_a_longer_one_overlaps() -> None:
+    around = [(0, None, 0, "layer", "a", 0, 50), (1, None, 0, "layer", "b", 10, 20), (2, None, 0, "layer", "b", 30, 40)]
+    assert overlaps(spans(around)) == 2
 
 
 Value = st.integers(0, 2**50)

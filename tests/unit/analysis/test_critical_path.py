@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis.critical_path import path_moments
 from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, UNOBSERVED, WAITING
-from hwprof.analysis.thread_states import MOMENTS, Inference, closed, moments
+from hwprof.analysis.thread_states import FAR, MOMENTS, Inference, absences, closed, moments
 from hwprof.run.schema import conform, empty
 
 MAIN, WORKER, OTHER = 1, 2, 3
@@ -144,6 +144,55 @@ def test_a_thread_that_is_kept_from_its_work_holds_the_path(why: str) -> None:
     assert run.states(WORKER)[why] == 50 * MS
 
 
+@pytest.mark.parametrize(
+    ("stronger", "weaker"), [(BUSY, PREEMPTED), (BUSY, "I/O"), (PREEMPTED, "I/O"), (PREEMPTED, "lock")]
+)
+@pytest.mark.parametrize("of", [(WORKER, OTHER), (OTHER, WORKER)])
+def test_of_several_that_are_waited_for_the_one_nearest_to_work_holds_the_path(
+    of: tuple[int, int], stronger: str, weaker: str
+) -> None:
+    run = long_layer(
+        {
+            MAIN: [(20 * MS, BUSY), (60 * MS, WAITING)],
+            of[0]: [(20 * MS, BUSY), (30 * MS, stronger), (30 * MS, WAITING)],
+            of[1]: [(20 * MS, BUSY), (50 * MS, weaker), (10 * MS, WAITING)],
+        },
+        80 * MS,
+    )
+    expected = {(of[0], stronger): 30 * MS, (of[1], weaker): 20 * MS, (MAIN, BARRIER_LATENCY): 10 * MS}
+    assert near(run.on_path(), {(MAIN, BUSY): 20 * MS, **expected})
+
+
+@pytest.mark.parametrize(
+    ("worker", "others_begin", "expected"),
+    [
+        ([(9_600_000, BUSY), (10_400_000, WAITING)], 20 * MS, BARRIER_LATENCY),
+        ([(20 * MS, WAITING)], 10_400_000, UNOBSERVED),
+        ([(20 * MS, BUSY), (MS, WAITING)], 10_400_000, BUSY),
+    ],
+    ids=["a call's own sample tells more than a nearer one", "waiting elsewhere tells nothing", "work goes on"],
+)
+def test_what_is_known_of_another_thread_in_a_short_call(
+    worker: list[Stretch], others_begin: int, expected: str
+) -> None:
+    """The calling thread's sample at 9.7 ms is the first one in its call, the worker's are at 9.5 and 10.5 ms."""
+    calls = [("a", 0, 9_600_000), ("b", 9_600_000, others_begin), ("c", others_begin, 21 * MS)]
+    main = [(200_000, "sleep"), (9_400_000, BUSY), (11 * MS, WAITING)]
+    path = Run({MAIN: main, WORKER: worker}, calls, [(0, 21 * MS)]).path
+    (doing,) = path.filter(pl.col("time_ns") == 9_700_000)["doing"]
+    assert doing == expected
+
+
+@pytest.mark.parametrize(("why", "pieces"), [("lock", 3), (PREEMPTED, 3), ("I/O", 1)])
+def test_a_wait_for_others_is_looked_at_in_pieces(why: str, pieces: int) -> None:
+    run = long_layer({MAIN: [(MS, BUSY), (3 * MS, why), (MS, BUSY)]}, 5 * MS)
+    found = run.path.filter(~pl.col("sampled")).select("begin_ns", "time_ns", "ns")
+    length = 3 * MS // pieces
+    at = [MS + length * number for number in range(pieces)]
+    looked = [begin + length // 2 if pieces > 1 else begin + length for begin in at]
+    assert found.rows() == [(begin, when, length) for begin, when in zip(at, looked, strict=True)]
+
+
 def test_at_the_very_edges_of_an_absence_it_holds_from_its_begin_and_not_at_its_end() -> None:
     """The calling thread's samples lie half a period after whole ones: at both edges of the worker's absence."""
     half = MS // 2
@@ -205,6 +254,14 @@ def test_a_thread_that_is_taken_off_while_it_waits_holds_nobody_up() -> None:
     assert near(alone.on_path(), expected)
 
 
+def test_one_that_is_taken_off_while_it_waits_for_nobody_known_is_kept_by_that() -> None:
+    calls = [("a", 0, 10 * MS), ("b", 10 * MS, 20 * MS)]
+    main = [(10 * MS, BUSY), (3 * MS, WAITING), (4 * MS, PREEMPTED), (3 * MS, WAITING)]
+    worker = [(9 * MS, WAITING), (11 * MS - 9, BLOCKED), (9, BUSY)]
+    found = Run({MAIN: main, WORKER: worker}, calls, [(0, 20 * MS)]).on_path()
+    assert near(found, {(MAIN, BUSY): 10 * MS, (MAIN, UNOBSERVED): 6 * MS, (MAIN, PREEMPTED): 4 * MS}), found
+
+
 def test_many_short_calls_add_up() -> None:
     """Layers far shorter than the sampling period: the calling thread's own waits are exact sums, and who is waited for
     is told by the calls in which both were seen."""
@@ -237,6 +294,23 @@ def test_a_thread_is_not_there_before_it_is_heard_of() -> None:
     rows = closed(moments(sampled, switches, inference), inference.elapsed(), ["iteration"])
     found = {(tid, state): ns for tid, state, ns in rows.select("tid", "state", "ns").iter_rows()}
     assert found == {(1, ABSENT): 60, (1, BUSY): 40, (2, BLOCKED): 80, (2, BUSY): 20}
+
+
+def test_an_absence_that_has_lost_an_end_on_the_way_is_none() -> None:
+    """Only the first one may lack its begin, and only the last one its end: it was away before, and is still."""
+    edges = [(None, 5), (10, 20), (None, 30), (40, None), (50, 60), (70, None)]
+    ends = {"out_ns": [out for out, _ in edges], "in_ns": [back for _, back in edges]}
+    switches = conform("switches", pl.DataFrame({"tid": [WORKER] * len(edges), **ends, "preempted": False}))
+    sampled = pl.DataFrame(schema={"tid": pl.Int32, "time_ns": pl.Int64, "cpu_ns": pl.Int64})
+    found = absences(switches, sampled).select("begin_ns", "end_ns", "state").rows()
+    assert found == [(-FAR, 5, BLOCKED), (10, 20, BLOCKED), (50, 60, BLOCKED), (70, FAR, BLOCKED)]
+
+
+def test_a_call_has_its_begin_and_not_its_end() -> None:
+    calls = [("a", 0, 10), ("b", 10, 20)]
+    inference = Inference.of(spans_of(calls, [(0, 20)]), layers_of(calls), [0])
+    first, *others = inference.calls(np.array([0, 9, 10, 19])).tolist()
+    assert others[0] == first < others[1] == others[2]
 
 
 stretches = st.lists(

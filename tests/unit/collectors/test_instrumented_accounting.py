@@ -86,6 +86,13 @@ def test_the_busiest_thread_counts_edge_by_edge_and_without_waiting() -> None:
     assert count_kernels(sums(made), spans, EDGES, [critical]).value.tolist() == []
 
 
+def test_the_busiest_thread_is_the_main_one_s_wherever_that_stands_in_the_log() -> None:
+    made = log([8, MAIN], [(0, 0, 4), (1, 0, 1)], [0, 2])
+    critical = Event(name="critical", facts=("instructions",), busiest=True, meaning="")
+    counted = count(sums(made), [CountedSpan(0, 0, 0, 1)], EDGES, [critical], MAIN)
+    assert rows(counted, "thread", "value") == [(0, 0), (1, 12)]
+
+
 def test_two_contexts_of_one_thread_are_one_thread() -> None:
     made = log([7, 7], [(0, 0, 1), (1, 0, 2)], [0, 2])
     added = sums(made)

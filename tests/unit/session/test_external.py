@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 from hwprof.collector import registry
 from hwprof.collector.contract import Availability, Collected, PassContext
+from hwprof.collector.declaration import Option, Place
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.roles import Role
@@ -119,6 +121,31 @@ def test_who_counts_beside_a_holder_of_counters_is_told_of_it(holds: bool) -> No
         CollectorPlan("perf", {"alone": True} | ({"counters_held_by": "holder"} if holds else {}), Role.COUNTER),
     )
     assert beside(trace) == {"holder": {}}
+
+
+def test_nobody_else_is_told_of_it() -> None:
+    class Neighbour(Bystander):
+        name, place = "neighbour", Place.IN_PROCESS
+
+    found = [surveyed(one) for one in (Neighbour(), Counter("perf"), Holder(True))]
+    (trace,) = plan_passes(found, ["trace"], iterations=3, warmup=1)
+    assert {planned.name: "counters_held_by" in planned.options for planned in trace.in_process} == {
+        "neighbour": False,
+        "perf": True,
+    }
+
+
+def test_what_is_given_comes_before_what_is_declared() -> None:
+    found = surveyed(Watcher())
+    declared = replace(found.declaration, options=(Option("frequency", "", default=99), Option("depth", "", default=8)))
+    (trace,) = plan_passes(
+        [replace(found, declaration=declared)],
+        ["trace"],
+        iterations=1,
+        warmup=0,
+        options={"watcher": {"frequency": 50}},
+    )
+    assert beside(trace) == {"watcher": {"frequency": 50, "depth": 8}}
 
 
 # --- progress

@@ -62,6 +62,12 @@ def test_where_there_are_hardware_counters_only_on_request() -> None:
         assert own.asked, "a run without it is a failure"
 
 
+def test_who_asks_for_what_would_come_anyway_has_it_once_and_cannot_do_without_it() -> None:
+    made = plans(counting=Counting(counters=["auto", "instrumented"]))
+    assert names(made) == ["measure", "instrumented"]
+    assert made[-1].asked
+
+
 def test_also_where_perf_is_not_allowed_or_off() -> None:
     assert names(plans(perf=Availability.no("not allowed"))) == ["measure", "instrumented"]
     assert names(plans(off={"perf"})) == ["measure", "instrumented"]

@@ -70,6 +70,11 @@ def test_it_takes_part_in_its_pass_alone_and_its_companion_has_nobody() -> None:
     assert companion.environment == own.environment == {"ISA": "OLD"}
 
 
+def test_as_the_only_collector_it_reads_at_nobody_s_edges() -> None:
+    _, _, own = plan_passes([surveyed(Slow())], ["measure"], iterations=1, warmup=0, named=["slow"])
+    assert own.launcher == (CollectorPlan("slow", {}, Role.COUNTER),)
+
+
 def test_its_options_reach_it() -> None:
     made = plans(Counting(counters=["auto", "slow"], further={"slow": {"twice": True}}))
     assert made[-1].iterations == 2
@@ -122,7 +127,7 @@ def test_how_long_it_takes_follows_from_the_companion(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "said"), [(3, "10 s"), (44, "40 s"), (89, "90 s"), (100, "2 min"), (3600, "60 min")]
+    ("seconds", "said"), [(3, "10 s"), (44, "40 s"), (89, "90 s"), (90, "2 min"), (100, "2 min"), (3600, "60 min")]
 )
 def test_predictions_are_round(seconds: float, said: str) -> None:
     assert words(seconds) == f" (the pass takes about {said})"

@@ -165,17 +165,18 @@ def test_regions_lie_outside_of_iterations() -> None:
 
 @st.composite
 def _trees(draw: st.DrawFn) -> list[tuple[int, int, int, int | None]]:
-    """Properly nested spans with the parent that each was made under: (thread, begin, end, parent)."""
+    """Properly nested spans with the parent that each was made under: (thread, begin, end, parent). They may share
+    edges: a clock's grain is coarser than the shortest of them."""
     spans: list[tuple[int, int, int, int | None]] = []
 
     def add(begin: int, end: int, parent: int | None, depth: int) -> None:
         number = len(spans)
         spans.append((1, begin, end, parent))
-        at = begin + 1
-        while depth < 4 and at + 2 < end and draw(st.booleans()):
-            until = draw(st.integers(at + 1, end - 1))
+        at = draw(st.integers(begin, end - 1))
+        while depth < 4 and at < end and draw(st.booleans()):
+            until = draw(st.integers(at + 1, end))
             add(at, until, number, depth + 1)
-            at = until + 1
+            at = draw(st.integers(until, end))
 
     add(0, draw(st.integers(1, 60)), None, 0)
     return spans
@@ -184,6 +185,31 @@ def _trees(draw: st.DrawFn) -> list[tuple[int, int, int, int | None]]:
 @given(_trees())
 def test_parents_are_found_again(tree: list[tuple[int, int, int, int | None]]) -> None:
     assert parents([span[:3] for span in tree]) == [span[3] for span in tree]
+
+
+def test_of_spans_that_no_clock_tells_apart_the_one_that_ended_last_is_around_the_others() -> None:
+    recorder = SpanRecorder(lambda: 5)
+    inner = recorder.timed(recorder.path_number("a.b"), lambda: None)
+    outer = recorder.timed(recorder.path_number("a"), inner)
+    with recorder.iteration(0, warmup=False, event_set=None), recorder.stage("inference"):
+        outer()
+    table = recorder.table(1)
+    assert table["path"].to_list() == ["iteration 0", "inference", "a", "a.b"]
+    assert table["parent"].to_list() == [None, 0, 1, 2]
+
+
+def test_a_stage_that_is_called_like_a_layer_is_no_call_of_it() -> None:
+    recorder = SpanRecorder(Clock())
+    layer = recorder.timed(recorder.path_number("head"), lambda: None)
+    with recorder.iteration(0, warmup=False, event_set=None), recorder.stage("head"):
+        layer()
+        layer()
+    table = recorder.table(1)
+    assert table.filter(pl.col("path") == "head").select("kind", "call").rows() == [
+        ("stage", None),
+        ("layer", 0),
+        ("layer", 1),
+    ]
 
 
 def test_the_window_of_a_count_reaches_back_to_the_reading_that_it_holds() -> None:

@@ -17,7 +17,7 @@ from hwprof.session.external import ExternalCollectors
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.launcher import Launching
 from hwprof.session.plan import CollectorPlan, PassPlan
-from hwprof.session.results import PassResults
+from hwprof.session.results import PassResults, place
 from tests.support.fake_collectors import Bystander
 
 
@@ -93,6 +93,19 @@ def test_nothing_is_dropped(place: str, tmp_path: Path) -> None:
     tables = results.tables()
     assert tables["series"].select("pass", "name", "value").rows() == [("trace", "mine", 2.0)]
     assert tables["spans"].select("span", "iteration", "path").rows() == [(1, 4, "in"), (2, -1, "out")]
+
+
+def test_spans_of_several_collectors_are_numbered_on() -> None:
+    results = PassResults(PassRecord(name="trace"), lambda: SPANS)
+    for _ in range(2):
+        results.keep(PLANNED, everything())
+    assert results.tables()["spans"]["span"].to_list() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(("begin_ns", "iteration"), [(99, -1), (100, 4), (199, 4), (200, -1)])
+def test_an_iteration_has_its_begin_and_not_its_end(begin_ns: int, iteration: int) -> None:
+    found = place(pl.DataFrame({"begin_ns": [begin_ns]}), SPANS, 7)
+    assert found.select("begin_ns", "iteration", "warmup", "span").rows() == [(begin_ns, iteration, False, 7)]
 
 
 def test_rows_that_fit_no_table_cost_their_collector_everything_and_nobody_else_anything() -> None:
