@@ -56,6 +56,18 @@ def test_an_edge_on_a_reading_is_that_reading() -> None:
     assert found["joules"].to_list() == pytest.approx([7.0])
 
 
+def test_two_readings_are_enough() -> None:
+    found = energy_table(spans([(0, None, 0, "stage", "load", 0, 10 * MS)]), METER.head(2), (0,))
+    assert found["joules"].to_list() == pytest.approx([0.1])
+
+
+def test_a_stage_that_an_iteration_has_twice_counts_once_in_its_mean() -> None:
+    twice = [(0, None, 0, "stage", "nms", 0, 10 * MS), (1, None, 0, "stage", "nms", 20 * MS, 40 * MS)]
+    found = energy_table(spans([*twice, (2, None, 1, "stage", "nms", 50 * MS, 60 * MS)]), METER, (0, 1))
+    assert found["windows"].to_list() == [3]
+    assert found["joules_per_iteration"].to_list() == pytest.approx([0.4 / 2])
+
+
 @pytest.mark.parametrize("meter", [METER.clear(), METER.head(1), series([(0, 1.0), (MS, 2.0)], "memory/rss", "B")])
 def test_empty_without_readings(meter: pl.DataFrame) -> None:
     found = energy_table(spans([(0, None, 0, "stage", "load", 0, MS)]), meter, (0,))

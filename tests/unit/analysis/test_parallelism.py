@@ -33,6 +33,8 @@ def found(
         ({(1, BUSY): 40, (1, "I/O"): 60, (2, BUSY): 90, (2, WAITING): 10}, "I/O: 30%"),
         ({(1, BUSY): 50, (1, BLOCKED): 50, (2, BUSY): 100}, "blocked: 25%"),
         ({(1, BUSY): 80, (2, UNSAMPLED): 100, (2, BUSY): 60}, None),
+        ({(1, BUSY): 100, (2, BUSY): 80, (2, "lock"): 20}, "lock: 10%"),
+        ({(1, BUSY): 100, (2, BUSY): 80.1, (2, "lock"): 19.9}, None),
         ({}, None),
     ],
 )
@@ -97,7 +99,7 @@ def test_layers_whose_samples_mostly_wait_are_mixed() -> None:
             ns=pl.lit(10), sampled=True
         )
 
-    moments = pl.concat([rows("a", 90, 10), rows("b", 70, 30), rows("few", 0, 9), rows("c", 80, 20)])
-    assert contaminated_layers(moments, few=10) == ["b", "c", WHOLE]
+    moments = pl.concat([rows("a", 90, 10), rows("b", 70, 30), rows("few", 0, 9), rows("ten", 8, 2), rows("c", 80, 20)])
+    assert contaminated_layers(moments, few=10) == ["b", "c", "ten", WHOLE]
     assert contaminated_layers(rows("a", 90, 10), few=10) == []
     assert contaminated_layers(moments.with_columns(sampled=False), few=1) == [], "off a processor nothing is counted"

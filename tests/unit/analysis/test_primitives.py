@@ -110,6 +110,38 @@ def test_what_cannot_be_joined_is_counted_by_reason() -> None:
     assert found.margin_ns == 100
 
 
+@pytest.mark.parametrize(
+    ("begin", "time", "why_not"),
+    [
+        (1_000 + ERROR_NS, 100, "across an edge"),
+        (1_001 + ERROR_NS, 100, None),
+        (2_900 - ERROR_NS, 100, "across an edge"),
+        (2_899 - ERROR_NS, 100, None),
+        (999, 100, "outside layers"),
+        (3_000, 100, "several layers"),
+        (4_000, 100, "across an edge"),
+        (4_001, 100, "outside layers"),
+    ],
+)
+def test_at_the_edges_of_layers(begin: int, time: int, why_not: str | None) -> None:
+    """From 1000 to 3000 and from 3000 to 4000, both ends included: the clock is not that good."""
+    found = analyse(primitives([(begin, time, "sum", "jit")]), SPANS, layers(LEAVES), ERROR_NS, AVX512)
+    assert found.not_joined() == ({why_not: 1} if why_not else {})
+
+
+@pytest.mark.parametrize(("begin", "found"), [(12, "several layers"), (50, "several layers"), (150, "outside layers")])
+def test_beside_a_layer_within_another_nobody_is_chosen(begin: int, found: str) -> None:
+    leaves = small_tables.spans([(0, None, 0, "layer", "long", 0, 100), (1, None, 0, "layer", "short", 10, 20)])
+    leaves = leaves.with_columns(call=pl.lit(0, dtype=pl.Int32))
+    assert locate(primitives([(begin, 1, "sum", "jit")]), leaves, 1)["why_not"].to_list() == [found]
+
+
+def test_of_two_iterations_the_one_that_took_less_tells_the_shares() -> None:
+    rows = primitives([(1_100, 400, "sum", "jit"), (-7_900, 500, "sum", "jit")])
+    found = analyse(rows, SPANS, layers(["model.a"]), ERROR_NS, AVX512)
+    assert found.by_layer.select("time_ns", "share").rows() == [(500, 0.25)]
+
+
 def test_no_primitive_at_all() -> None:
     found = analyse(primitives([]), SPANS, layers(LEAVES), ERROR_NS, AVX512)
     assert (found.by_layer.height, found.margin_ns, found.not_joined()) == (0, None, {})

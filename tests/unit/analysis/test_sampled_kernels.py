@@ -177,10 +177,11 @@ def by_thread(busy: Sequence[int]) -> pl.DataFrame:
         ([90, 90, 5], 2, 2, 0.9, 0.0),  # a thread with something else to do
         ([90, 0, 0, 0], 4, 4, 0.225, 3.0),
         ([20, 100], 1, 2, 0.6, 2 / 3),
+        ([0, 0, 0], 1, 1, 0.0, None),  # threads that only waited share nothing
     ],
 )
 def test_work_is_shared_by_the_threads_that_are_busy(
-    busy: list[int], threads: int, sharing: int, efficiency: float, imbalance: float
+    busy: list[int], threads: int, sharing: int, efficiency: float, imbalance: float | None
 ) -> None:
     times = pl.DataFrame({"layer": ["a"], "time_ns": [100]})
     row = parallelism(by_thread(busy), times, threads).row(0, named=True)
@@ -211,6 +212,13 @@ def test_time_off_a_processor_is_shared_out_to_the_layers_that_ran() -> None:
         ("b", WORKER, 2, 15, 5, 10),
         (UNATTRIBUTED, WORKER, 1, 28, 0, 28),
     ]
+
+
+def test_one_absence_over_two_calls_of_a_layer_is_one() -> None:
+    """Both calls of `a` (1011 to 1022, 1085 to 1105) lie in it."""
+    example = Example()
+    found = off_cpu(switches([(1005, 1108, True)]), example.spans, example.layers, AFTER_WARM_UP)
+    assert found.filter(layer="a").select("times", "off_cpu_ns", "preempted_ns").rows() == [(1, 31, 31)]
 
 
 MOMENTS = st.integers(0, 30)

@@ -67,6 +67,18 @@ def test_without_readings_there_is_nothing(readings: pl.DataFrame) -> None:
     assert operands(found).columns == ["owner"]
 
 
+def test_two_readings_are_enough() -> None:
+    found = traffic(windows(("a", 0, 100 * MS)), meter([(0, 0.0), (100 * MS, 2e8)]))
+    assert found.select("bytes", "gbytes_per_s").rows() == [(2e8, pytest.approx(2.0))]
+
+
+def test_a_total_that_was_counted_is_taken_as_it_is() -> None:
+    rates = {READS: 1.0, "uncore/dram-write": 2.0, "uncore/dram-total": 4.0}
+    found = pl.DataFrame({"owner": "a", "series": list(rates), "gbytes_per_s": list(rates.values())})
+    assert operands(found)["uncore/dram-total"].to_list() == [4.0]
+    assert operands(found.head(2))["uncore/dram-total"].to_list() == [3.0]
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 50), st.floats(0, 1e6)), min_size=3, max_size=30),
     st.integers(1, 20),
