@@ -13,6 +13,9 @@ from hwprof.report.text.page import PATH, Page
 
 NO_MACS: Final = "no_macs"
 
+UNEXPLAINED: Final = "no known reason"
+"""How such a reason begins."""
+
 NAMES: Final = 2
 """Layers that a footnote names."""
 
@@ -29,9 +32,9 @@ def show(page: Page) -> None:
     reasons = _table(page, differing[:top], title) if differing else []
     if not differing:
         page.title(title)
-    page.notes(
-        [*reasons, *_sums(page, [flops for _, flops in checked]), *_more(len(differing), top), *_reliability(page)]
-    )
+    sums = _sums(page, [flops for _, flops in checked])
+    marks = _marks([flops for _, flops in differing[:top]])
+    page.notes([*reasons, *sums, *marks, *_more(len(differing), top), *_reliability(page)])
 
 
 def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[str]:
@@ -64,7 +67,7 @@ def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[
 
 
 def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
-    """One line on all layers, and what the marks mean."""
+    """On all layers: those that could be compared, and the others."""
     compared = [flops for flops in checks if flops.ratio is not None]
     without = [flops for flops in checks if flops.verdict == NO_MACS]
     lines = []
@@ -79,9 +82,14 @@ def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
     if without:
         counted = figures.amount(sum(flops.counted for flops in without), page.glyphs)
         lines.append(f"no MACs known: {plural(len(without), 'layer')}, {counted} counted")
-    if any(not flops.expected for flops in compared):
-        lines.append("! no known reason")
     return lines
+
+
+def _marks(shown: list[FlopCheck]) -> list[str]:
+    """What the mark means, unless every reason that stands beside one says so itself."""
+    marked = [flops.reason or "" for flops in shown if not flops.expected]
+    says_so = all(reason.startswith(UNEXPLAINED) for reason in marked)
+    return [] if says_so else ["! no reason that lies in the layer itself"]
 
 
 def _more(number: int, top: int | None) -> list[str]:

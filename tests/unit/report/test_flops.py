@@ -1,0 +1,58 @@
+"""The section on FLOPs: a mark is explained, and nothing is said twice."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.console import Console
+
+from hwprof.report.document import builder, one_layer
+from hwprof.report.document.document import Document
+from hwprof.report.document.layers import Layers
+from hwprof.report.text import flops
+from hwprof.report.text import one_layer as text_of_one_layer
+from hwprof.report.text.page import Page
+from tests.support.document_parts import layer_rows, part, replaced
+from tests.support.synthetic_variants import zen
+
+UNKNOWN = "no known reason: fewer than 2 x MACs"
+SPECULATIVE = "the events count speculative operations, too"
+CONV = "model.1.cv1.conv"
+
+
+def with_reason(document: Document, reason: str) -> Document:
+    """One layer's FLOPs differ for a reason that does not lie in the layer."""
+    rows = [
+        msgspec.structs.replace(row, flops=msgspec.structs.replace(row.flops, expected=False, reason=reason))
+        if row.path == CONV and row.flops is not None
+        else row
+        for row in layer_rows(document)
+    ]
+    return replaced(document, msgspec.structs.replace(part(document, Layers), rows=rows))
+
+
+def page_of(document: Document, width: int) -> tuple[Page, io.StringIO]:
+    printed = io.StringIO()
+    return Page(document, Console(file=printed, width=width, highlight=False, markup=False), None), printed
+
+
+@pytest.mark.parametrize("width", [80, 160])
+@pytest.mark.parametrize(("reason", "legends"), [(UNKNOWN, 0), (SPECULATIVE, 1)])
+def test_a_mark_is_explained_once(tmp_path: Path, width: int, reason: str, legends: int) -> None:
+    page, printed = page_of(with_reason(builder.build(zen(tmp_path)), reason), width)
+    flops.show(page)
+    text = printed.getvalue()
+    assert text.count(reason) == 1 and text.count("no known reason") == 1 - legends
+    marked = [line for line in text.splitlines() if line.startswith(CONV)]
+    assert len(marked) == 1 and "!" in marked[0].replace(reason, "")
+    assert sum(line.startswith("  ! ") for line in text.splitlines()) == legends
+
+
+def test_a_layers_page_says_the_reason_once(tmp_path: Path) -> None:
+    document = with_reason(builder.build(zen(tmp_path)), UNKNOWN)
+    page, printed = page_of(document, 120)
+    text_of_one_layer.show(one_layer.one_layer(document, CONV), page)
+    assert printed.getvalue().count("no known reason") == 1
