@@ -46,6 +46,10 @@ def layer_table(
     """
     leaves = with_known_work(layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True))
     totals = _totals(leaves, timed_owners(attribution))
+    if layers.filter(~pl.col("leaf") & (pl.col("calls") > 0))[
+        "macs"
+    ].has_nulls():  # products beside those of its leaves
+        totals = totals.with_columns(macs=pl.lit(None, pl.Int64))
     described = pl.concat([leaves.with_columns(owner="path"), totals], how="diagonal_relaxed")
     return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, further)
 
@@ -53,7 +57,7 @@ def layer_table(
 def with_known_work(leaves: pl.DataFrame) -> pl.DataFrame:
     """The table ``layers`` with nulls where its figures are not those of the work that is measured: the one forward
     that it is made of did not call a layer which other ones do, or showed no tensor of it. 0 MACs of a layer that was
-    called are none that torch's counter knows."""
+    called: it has no products (in older runs: none that torch's counter knows)."""
     called = pl.col("calls") > 0
     return leaves.with_columns(
         macs=pl.when(called).then(pl.col("macs")), bytes=pl.when(called & (pl.col("bytes") > 0)).then(pl.col("bytes"))

@@ -185,7 +185,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "leaf": pl.Boolean,
             "depth": pl.Int32,
             "parameters": pl.Int64,  # of the module and everything below it
-            "macs": pl.Int64,  # one iteration, analytic (products only), with everything below it; 0: none known
+            "macs": pl.Int64,  # one iteration, analytic (products only), with everything below it; null: not known
             "bytes": pl.Int64,  # one iteration, analytic: inputs + outputs + parameters, each once a call; leaves only
             "calls": pl.Int32,  # one iteration
             "input_shapes": pl.String,  # of the first call

@@ -18,6 +18,7 @@ from hwprof.workload.layer_hooks import is_leaf, layers
 from hwprof.workload.protocol import Workload
 from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, tensors_in
+from hwprof.workload.uncounted import Uncounted
 
 
 def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -25,24 +26,26 @@ def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.Da
     once, without arithmetic where shapes say everything.
 
     MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
-    element-wise. Bytes are those of inputs, outputs and parameters in their own element sizes, each once a call.
+    element-wise: 0 of a module without products, null of one with products that torch does not count. Bytes are those
+    of inputs, outputs and parameters in their own element sizes, each once a call.
     """
     most = 1 if first_only else None
     forwards = workload.forwards()[:most]
     if workload.shapes_suffice:
         # An operator that writes in place cannot take zeros without memory; whatever the error: then with arithmetic.
         with contextlib.suppress(Exception), ShapeFlops() as counted:
-            return _tables(workload.modules, forwards, lambda: counted.total)
-    with _counting_flops() as flops:
-        return _tables(workload.modules, forwards, flops.get_total_flops)
+            return _tables(workload.modules, forwards, lambda: (counted.total, counted.uncounted))
+    flops, counted_operators = _counting_flops()
+    with flops, Uncounted(counted_operators) as unknown:
+        return _tables(workload.modules, forwards, lambda: (flops.get_total_flops(), unknown.calls))
 
 
 def _tables(
     modules: Mapping[str, nn.Module],
     forwards: list[tuple[nn.Module, tuple[Any, ...]]],
-    flops: Callable[[], int],
+    flops: Callable[[], tuple[int, int]],
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """``flops``: how many there were so far."""
+    """``flops``: how many there were so far, and how many calls of operators that have others."""
     facts = [_Facts(path, module) for prefix, root in modules.items() for path, module in layers(prefix, root)]
     recorder = _CallRecorder(facts, flops)
     try:
@@ -66,7 +69,7 @@ class _Facts:
     module: nn.Module
     first_call: int = -1
     calls: int = 0
-    flops: int = 0
+    flops: int | None = 0
     bytes: int = 0
     input_shapes: list[str] = field(default_factory=list)  # distinct, the first call's first
     output_shapes: str | None = None
@@ -85,7 +88,7 @@ class _Facts:
             "leaf": self.leaf,
             "depth": self.path.count("."),
             "parameters": sum(parameter.numel() for parameter in self.module.parameters()),
-            "macs": self.flops // 2,
+            "macs": None if self.flops is None else self.flops // 2,
             "bytes": self.bytes if self.leaf else None,
             "calls": self.calls,
             "input_shapes": self.input_shapes[0] if self.input_shapes else None,
@@ -105,7 +108,7 @@ def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[n
 class _CallRecorder:
     """Gathers the facts of every module while the model runs, in its ``forward``'s place: TorchScript has no hooks."""
 
-    def __init__(self, facts: list[_Facts], flops: Callable[[], int]) -> None:
+    def __init__(self, facts: list[_Facts], flops: Callable[[], tuple[int, int]]) -> None:
         self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
         self._calls = 0
@@ -138,9 +141,10 @@ class _CallRecorder:
     def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
             call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
-            flops_before = self._flops()
+            before, uncounted_before = self._flops()
             output = forward(*arguments, **keywords)
-            self._end(fact, call, list(tensors_in(output)), self._flops() - flops_before)
+            after, uncounted = self._flops()
+            self._end(fact, call, list(tensors_in(output)), after - before if uncounted == uncounted_before else None)
             return output
 
         return recorded
@@ -160,14 +164,15 @@ class _CallRecorder:
             self._rows[position].append(call)
         return call
 
-    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], flops: int) -> None:
+    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], flops: int | None) -> None:
+        """``flops``: None where they are not known."""
         size = call["bytes"] + _bytes(outputs)
         call |= {
             "output_shapes": shapes_text(outputs),
-            "macs": flops // 2,
+            "macs": None if flops is None else flops // 2,
             "bytes": size if fact.leaf else None,
         }
-        fact.flops += len(self._positions) * flops
+        fact.flops = None if flops is None or fact.flops is None else fact.flops + len(self._positions) * flops
         fact.bytes += len(self._positions) * size
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
@@ -176,8 +181,8 @@ def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
 
 
-def _counting_flops() -> flop_counter.FlopCounterMode:
-    """torch's counter, which leaves out the attention kernel that only CPUs have."""
+def _counting_flops() -> tuple[flop_counter.FlopCounterMode, set[Any]]:
+    """torch's counter, with the attention kernel that only CPUs have and that it leaves out; and what it counts."""
     mapping: dict[Any, Any] = {}
     flop_count: Any = flop_counter.sdpa_flop_count
     kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
@@ -187,4 +192,4 @@ def _counting_flops() -> flop_counter.FlopCounterMode:
             return int(flop_count(query, key, value))
 
         mapping[kernel] = attention
-    return flop_counter.FlopCounterMode(display=False, custom_mapping=mapping)
+    return flop_counter.FlopCounterMode(display=False, custom_mapping=mapping), {*flop_counter.flop_registry, *mapping}

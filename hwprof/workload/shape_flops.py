@@ -8,6 +8,8 @@ from typing import Any
 import torch
 from torch.utils import _python_dispatch, flop_counter
 
+from hwprof.workload.uncounted import has_unknown_products
+
 _DispatchMode: Any = _python_dispatch.TorchDispatchMode  # untyped there
 
 
@@ -21,6 +23,7 @@ class ShapeFlops(_DispatchMode):  # type: ignore[misc]
     def __init__(self) -> None:
         super().__init__()
         self.total = 0
+        self.uncounted = 0  # calls of operators whose products are in no total
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -40,6 +43,7 @@ class ShapeFlops(_DispatchMode):  # type: ignore[misc]
         count: Any = flop_counter.flop_registry.get(getattr(func, "_overloadpacket", None))
         if count is not None:
             self.total += count(*args, **named, out_val=out)
+        self.uncounted += has_unknown_products(func, flop_counter.flop_registry)
         return out
 
 

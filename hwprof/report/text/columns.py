@@ -10,7 +10,7 @@ from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.document import Document
 from hwprof.report.document.figures import Figures, ThreadParts
-from hwprof.report.document.layers import Layer
+from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.metrics import MetricInfo
 from hwprof.report.document.threads import Threads
 from hwprof.report.text import choice, figures
@@ -106,6 +106,8 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
         notes.append(
             f"{glyphs.modelled} modelled: 2 FLOPs per MAC, bytes of tensors; over measured time; {glyphs.dash} unknown"
         )
+    if any('"macs"' in metric.formula for metric in metrics):
+        notes += _unknown_macs(document, glyphs)
     sources = {source for metric in metrics for source in metric.sources if source in choice.NOT_BY_HARDWARE}
     if sources:
         notes.append(f"{glyphs.instrumented} {figures.enumerate_words(sorted(sources))}: no hardware counters")
@@ -117,6 +119,16 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
     if any(not metric.same_iterations for metric in metrics):
         notes.append(f"{glyphs.different_iterations} from different iterations: no event set has all of its events")
     return notes
+
+
+def _unknown_macs(document: Document, glyphs: Glyphs) -> list[str]:
+    """Whose products are not known, so that those of the whole are not either."""
+    layers = document.part(Layers)
+    if layers is None or layers.whole is None or layers.whole.macs is not None:
+        return []
+    types = sorted({row.type or "" for row in layers.rows if row.macs is None and row.time is not None})
+    of = figures.some(types, NAMES) if types else "operators outside of leaf layers"
+    return [f"{glyphs.dash} MACs not known of {of}, so neither of the {document.whole}"]
 
 
 def caveats(metrics: Sequence[MetricInfo], glyphs: Glyphs, *, meanings: bool = True) -> list[str]:

@@ -80,12 +80,16 @@ def _of_several(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
     types: dict[str, int] = {}
     for layer in found.layers:
         types[layer.type or "not known"] = types.get(layer.type or "not known", 0) + 1
-    macs = sum(layer.macs or 0 for layer in found.layers)
     parameters = sum(layer.parameters or 0 for layer in found.layers)
-    model = {"parameters": parameters, "MACs": macs}
+    known = [layer.macs for layer in found.layers if layer.macs is not None]
+    model = {"parameters": parameters, "MACs": sum(known)}
+    unknown = [] if len(known) == len(found.layers) else [f"MACs of {len(found.layers) - len(known)} not known"]
     return [
         ("layers", [f"{number} {name}" for name, number in types.items()]),
-        ("model", [f"{figures.amount(value, page.glyphs)} {name}" for name, value in model.items() if value]),
+        (
+            "model",
+            [*(f"{figures.amount(value, page.glyphs)} {name}" for name, value in model.items() if value), *unknown],
+        ),
         ("time", _times(found, page)),
     ]
 

@@ -12,6 +12,8 @@ from hwprof.run.manifest import WorkloadRecord
 
 LEAST_PATH = 16
 LEAST_SHAPE = 18
+NAMES = 3
+"""Types of layers that are named."""
 
 
 def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> None:
@@ -32,13 +34,22 @@ def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> No
     leaves = layers.filter(pl.col("leaf"))
     console.print(
         f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
-        f" {_macs(int(leaves['macs'].sum()), glyphs)} MACs in {leaves.height} leaf layers,"
+        f" {_macs(int(leaves['macs'].sum()), glyphs)} MACs in {leaves.height} leaf layers{_unknown(layers)},"
         f" weights: {workload.weights}"
     )
 
 
-def _macs(macs: int, glyphs: Glyphs) -> str:
-    """Nothing where a layer has none."""
+def _unknown(layers: pl.DataFrame) -> str:
+    """Whose MACs are in no sum."""
+    unknown = layers.filter(pl.col("macs").is_null())
+    types = unknown.filter("leaf")["type"].unique().sort().to_list() or ["operators outside of them"]
+    return f" (not known of {figures.some(types, NAMES)})" if unknown.height else ""
+
+
+def _macs(macs: int | None, glyphs: Glyphs) -> str:
+    """Nothing where a layer has none; a dash where they are not known."""
+    if macs is None:
+        return glyphs.dash
     return figures.amount(macs, glyphs) if macs else ""
 
 

@@ -87,6 +87,23 @@ def test_a_layer_of_unknown_work_has_no_rate_and_its_type_none_either(column: st
     assert (types.metrics[rate].to_list()[0], types.rows[column].to_list()[0]) == (None, None)
 
 
+@pytest.mark.parametrize("unknown", ["b", "around"])
+def test_the_whole_has_no_rate_where_a_part_of_its_products_is_not_known(unknown: str) -> None:
+    """A layer that torch counts no products of, or a module that has such beside its layers: 0 MACs would do."""
+    example = Example()
+    attribution = attribute(example.spans, example.counts, example.layers, example.record)
+    around = example.layers.head(1).with_columns(path=pl.lit("around"), leaf=False, macs=pl.lit(0, pl.Int64))
+    layers = pl.concat([example.layers, around])
+    macs = pl.when(pl.col("path") != "b").then(pl.col("macs")).otherwise(0)
+
+    def rates(table: pl.DataFrame) -> dict[str, float | None]:
+        return dict(layer_table(table, attribution, DEFINITIONS, 2).metrics.select("owner", "gflops").iter_rows())
+
+    assert (rates(layers.with_columns(macs))[WHOLE] or 0) > 0, "what has no products takes no part"
+    found = rates(layers.with_columns(pl.when(pl.col("path") != unknown).then(macs).alias("macs")))
+    assert found[WHOLE] is None and (found["a"] or 0) > 0
+
+
 def test_calls_are_those_of_all_timed_iterations() -> None:
     frame = pl.DataFrame({"owner": ["a"] * 3, "iteration": [1, 3, 4], "calls": [1, 1, 7], "time_ns": [10, 12, 99]})
     row = summary.times(frame, (0, 1, 2, 3)).row(0, named=True)

@@ -1,4 +1,4 @@
-"""The section on FLOPs: a mark is explained, and nothing is said twice."""
+"""FLOPs, counted and by arithmetic: marks and dashes are explained, and nothing is said twice."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from rich.console import Console
 from hwprof.report.document import builder, one_layer
 from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layers
-from hwprof.report.text import flops
+from hwprof.report.text import flops, layers
 from hwprof.report.text import one_layer as text_of_one_layer
 from hwprof.report.text.page import Page
 from tests.support.document_parts import layer_rows, part, replaced
@@ -56,3 +56,16 @@ def test_a_layers_page_says_the_reason_once(tmp_path: Path) -> None:
     page, printed = page_of(document, 120)
     text_of_one_layer.show(one_layer.one_layer(document, CONV), page)
     assert printed.getvalue().count("no known reason") == 1
+
+
+def test_a_rate_that_is_not_known_of_the_whole_says_whose_products_are_missing(tmp_path: Path) -> None:
+    document = builder.build(zen(tmp_path))
+    found = part(document, Layers)
+    rows = [msgspec.structs.replace(row, macs=None) if row.type == "Detect" else row for row in found.rows]
+    assert found.whole is not None
+    unknown = msgspec.structs.replace(found, rows=rows, whole=msgspec.structs.replace(found.whole, macs=None))
+    note = "MACs not known of Detect, so neither of the inference"
+    for changed, notes in ((unknown, 1), (found, 0)):
+        page, printed = page_of(replaced(document, changed), 160)
+        layers.show(page)
+        assert printed.getvalue().count(note) == notes

@@ -40,3 +40,15 @@ def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int
     assert any("2,000,000" in line and "5.00 M" in line for line in lines)
     assert [word for word in lines[0].split() if word in ("input", "output")] == shapes
     assert "7.50 M MACs in 3 leaf layers," in " ".join(lines)
+
+
+def test_macs_that_are_not_known_are_in_no_sum_and_it_says_so() -> None:
+    console = Console(width=120, file=io.StringIO(), highlight=False, markup=False)
+    workload = WorkloadRecord(name="made", kind="module", weights="random", parameters=3, threads=1, batch=1)
+    last = pl.col("order") == 2
+    layers = LAYERS.with_columns(
+        type=pl.when(last).then(pl.lit("LSTM")).otherwise("type"), macs=pl.when(~last).then(pl.col("macs"))
+    )
+    static_layers.show(layers, workload, console)
+    assert isinstance(console.file, io.StringIO)
+    assert "2.50 M MACs in 3 leaf layers (not known of LSTM)," in console.file.getvalue()

@@ -35,6 +35,18 @@ class Net(nn.Module):
         return result
 
 
+class _Twice(nn.Module):
+    """Of one argument both."""
+
+    def __init__(self, module: nn.Module) -> None:
+        super().__init__()
+        self.module = module
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.module(x, x)
+        return result
+
+
 class Calls:
     """A workload of nothing but model calls."""
 
@@ -113,6 +125,51 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "output_shapes": "1x4x6x10",
         "more_shapes": 1,
     }
+
+
+class Attention(nn.Module):
+    """Products beside those of its leaves, in an operator that torch does not count."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y: torch.Tensor = self.project(x)
+        return torch.cdist(y, y)
+
+
+UNKNOWN = {
+    "lstm": (nn.LSTM(8, 8), None),
+    "bilinear": (_Twice(nn.Bilinear(8, 8, 4)), None),
+    "linear": (nn.Linear(8, 4), 10 * 8 * 4),
+    "gru_cell": (nn.GRUCell(8, 4), 10 * 3 * 4 * (8 + 4)),
+    "norm": (nn.LayerNorm(8), 0),
+    "activation": (nn.GELU(), 0),
+    "upsample": (nn.Upsample(scale_factor=2, mode="linear"), 0),
+}
+
+
+@pytest.mark.parametrize("name", UNKNOWN)
+@pytest.mark.parametrize("shapes_suffice", [False, True])
+def test_products_that_torch_does_not_count_are_not_known_and_none_are_0(name: str, shapes_suffice: bool) -> None:
+    module, macs = UNKNOWN[name]
+    x = torch.zeros(1, 10, 8) if name == "upsample" else torch.zeros(10, 8)
+    workload = Calls(nn.Sequential(nn.Linear(8, 8), module, nn.Identity()), [(x,)])
+    workload.shapes_suffice = shapes_suffice
+    layers, calls = layer_tables(workload)
+    linear = 10 * 8 * 8
+    found = {row["path"]: row["macs"] for row in layers.filter("leaf").iter_rows(named=True)}
+    assert [found[path] for path in ("0", "2")] == [linear, 0]
+    own = layers.filter(pl.col("path").is_in(["1", "1.module"]))["macs"].to_list()
+    assert set(own) == {macs}
+    assert calls.filter(pl.col("path") == "1")["macs"].to_list() == [macs]
+
+
+def test_products_beside_those_of_leaves_make_the_modules_around_unknown() -> None:
+    layers, _ = layer_tables(Calls(nn.Sequential(nn.Sequential(Attention()), nn.Linear(4, 4)), [(torch.zeros(4, 8),)]))
+    found = dict(layers.select("path", "macs").iter_rows())
+    assert found == {"0": None, "0.0": None, "0.0.project": 4 * 8 * 8, "1": 4 * 4 * 4}
 
 
 def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
