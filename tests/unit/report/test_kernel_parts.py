@@ -1,0 +1,185 @@
+"""The parts of the report that one can ask for: --kernels, and --layer of a layer or a module."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import msgspec
+import polars as pl
+import pytest
+from rich.cells import cell_len
+
+from hwprof.cli import app
+from hwprof.errors import UsageError
+from hwprof.report.document import builder
+from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
+from hwprof.report.document.one_layer import one_layer as one_layer_of
+from tests.support import synthetic_variants as runs
+from tests.support.document_parts import layer_rows, part
+from tests.support.sampled_report import (
+    ACT,
+    BARRIER,
+    CONV,
+    JIT,
+    OTHER_CONV,
+    SILU,
+    command,
+    kernel,
+    layers_of,
+    printed,
+    samples_of,
+    section_of,
+)
+from tests.support.snapshots import assert_snapshot, section
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", ["sampled", "sampled_without_pmu"])
+def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
+    """The report's section, --kernels, and --layer of a layer and of a module."""
+    built = builder.build(getattr(runs, name)(tmp_path), 3)
+    report = printed(built, width).splitlines()
+    parts = [
+        "\n".join(["Hottest layers", *section(report, "Hottest layers")]),
+        "\n".join(["Hot kernels", *section(report, "Hot kernels")]),
+        *(printed(built, width, part, full_names=True) for part in ("", CONV, "model.1", "unattributed")),
+    ]
+    assert_snapshot(f"{name}-{width}", "\n\n=====\n".join(part.rstrip() for part in parts) + "\n")
+
+
+def test_every_part_fits_every_width(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
+    for width in (40, 60, 80, 100, 120, 200):
+        for path in ("", CONV, "model"):
+            text = printed(built, width, path, full_names=True)
+            assert max(map(cell_len, text.splitlines())) <= width
+            assert JIT in text, (width, part)
+
+
+def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled_without_pmu(tmp_path))
+    sampled = samples_of(built)
+    found = one_layer_of(built, "model")
+    assert [layer.path for layer in found.layers] == [layer.path for layer in layer_rows(built)]
+    (jit,) = [one for one in found.kernels if one.kernel == JIT]
+    whole = kernel(sampled, JIT)
+    assert (jit.samples, jit.instructions, jit.layer) == (whole.samples, whole.instructions, "model")
+    for figure in ("cpu_ns", "cpi", "cpi_low", "cpi_high"):
+        assert getattr(jit, figure) == pytest.approx(getattr(whole, figure), rel=1e-6), figure
+    assert jit.share_of_kernel == pytest.approx(1)
+    assert sum(one.share or 0 for one in found.kernels) == pytest.approx(1)
+    (act,) = one_layer_of(built, "model.1").by_layer[1:]
+    assert act.sampled.path == ACT
+    assert sum(thread.samples for thread in found.threads) == sum(layer.samples for layer in found.sampled)
+
+
+def test_a_modules_time_is_that_of_its_own_calls(tmp_path: Path) -> None:
+    """And what it does between its layers is in it; the layers' sum stands beside it."""
+    run = runs.sampled_without_pmu(tmp_path)
+    inner_ns = 5_000_000
+    inner = (pl.col("path") == "model.1") & (pl.col("kind") == "layer")
+    later = pl.when(inner).then(pl.col("end_ns") + inner_ns).otherwise("end_ns")
+    runs.change_table(run, "spans", later.alias("end_ns"))
+    built = builder.build(run)
+    found, module = one_layer_of(built, "model.1"), next(one for one in layers_of(built) if one.path == "model.1")
+    assert found.mean_ns is not None and found.leaves_mean_ns is not None
+    assert module.time is not None and found.mean_ns == module.time.mean_ns
+    assert found.mean_ns > found.leaves_mean_ns + inner_ns - 1
+    assert (found.share or 0) > (found.leaves_share or 0) > 0
+    text = printed(built, 120, "model.1")
+    assert f"{found.mean_ns / 1e6:.2f} ms (mean)" in text
+    assert "in its leaf layers" in text
+    whole = one_layer_of(built, "model")
+    assert (whole.mean_ns, whole.share) == (None, None)
+
+
+def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path))
+    (jit,) = [one for one in one_layer_of(built, "model").kernels if one.kernel == JIT]
+    assert jit.cpi == pytest.approx(kernel(samples_of(built), JIT).cpi)
+    assert jit.llc_mpki == pytest.approx(kernel(samples_of(built), JIT).llc_mpki)
+
+
+@pytest.mark.parametrize(
+    ("path", "near"),
+    [("model.1.cv1.cnv", CONV), ("cv1.conv", CONV), ("nothing", "hwprof report names the hottest ones")],
+)
+def test_an_unknown_layer_is_refused_with_the_nearest(path: str, near: str, tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path))
+    with pytest.raises(UsageError, match="there is no layer") as caught:
+        one_layer_of(built, path)
+    assert near in (caught.value.remedy or "")
+
+
+def test_parts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    assert command(run, "--layer", "model.1", "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [layer["path"] for layer in found["layers"]] == [CONV, ACT]
+    assert {one["kernel"] for one in found["kernels"]} == {JIT, SILU, BARRIER}
+    assert command(run, "--kernels", "--top", "1", "--format", "json") == 0
+    found = json.loads(capsys.readouterr().out)
+    assert [one["sampled"]["path"] for one in found["layers"]] == [CONV]
+    ((jit, layers),) = [(one["kernel"]["kernel"], one["layers"]) for one in found["kernels"]]
+    assert (jit, [one["layer"] for one in layers]) == (JIT, [CONV, OTHER_CONV])
+
+
+def test_the_command_prints_parts_with_full_names(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.sampled(tmp_path)
+    assert command(run, "--kernels", "--width", "100") == 0
+    assert "TensorIterator" not in capsys.readouterr().out
+    assert command(run, "--kernels", "--full-names", "--width", "100") == 0
+    assert "at::native::silu_kernel(at::TensorIterator&)" in capsys.readouterr().out
+    assert command(run, "--layer", CONV, "--width", "100") == 0
+    assert "\nThreads" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "kind"), [(("--layer", "any"), "OneLayer"), (("--kernels",), "HotKernels"), ((), "Document")]
+)
+def test_every_parts_json_has_its_schema(
+    arguments: tuple[str, ...], kind: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert app.run(["report", *arguments, "--format", "json-schema"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert found["$ref"] == f"#/$defs/{kind}"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (("--layer", "model.7"), 2, "there is no layer 'model.7'"),
+        (("--layer", CONV, "--kernels"), 2, "are two reports"),
+        (("--full-names",), 2, "--full-names goes with"),
+    ],
+)
+def test_bad_usage_is_one_line(
+    arguments: tuple[str, ...], code: int, says: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert command(runs.sampled(tmp_path), *arguments) == code
+    told = capsys.readouterr().err
+    assert says in told and told.count("\n") == 1
+
+
+def test_kernels_of_a_run_without_samples(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = runs.without_pmu(tmp_path)
+    assert command(run, "--kernels") == 1
+    assert "no completed pass took samples" in capsys.readouterr().err
+    assert command(run, "--layer", CONV) == 0
+    assert "not available: no completed pass took samples" in capsys.readouterr().out
+
+
+def test_a_layer_without_samples_has_the_kernels_that_were_counted(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    (run.path / "samples.parquet").unlink()
+    text = printed(builder.build(run), 80, CONV)
+    (row,) = [line for line in section_of(text, "Kernels by instructions") if line.startswith(JIT)]
+    assert row.split()[1:5] == ["jit", "400", "k", "100.0%"]
+    assert text.count(" not available: ") == 1
+
+
+def test_selections_can_be_read_back(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path))
+    for found in (one_layer_of(built, CONV), hot_kernels_of(built, 2)):
+        assert msgspec.json.decode(msgspec.json.encode(found), type=type(found)) == found
