@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hwprof.analysis.nesting import NONE, enclosing, nested
 from hwprof.analysis.samples import Timeline
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=12)
+
+
+WITHIN_NO_TIME = [(0, 0, 10), (0, 5, 0)]
+"""One that takes no time, within another."""
 
 
 def by_hand(rows: list[tuple[int, int, int]]) -> list[int]:
@@ -34,6 +38,7 @@ def by_hand(rows: list[tuple[int, int, int]]) -> list[int]:
 
 
 @given(INTERVALS)
+@example(WITHIN_NO_TIME)
 def test_it_is_the_innermost_that_is_open(drawn: list[tuple[int, int, int]]) -> None:
     rows = sorted(((thread, begin, begin + length) for thread, begin, length in drawn), key=lambda r: (*r[:2], -r[2]))
     threads, begins, ends = (np.array(column, dtype=np.int64) for column in zip(*rows, strict=True))
@@ -43,6 +48,7 @@ def test_it_is_the_innermost_that_is_open(drawn: list[tuple[int, int, int]]) -> 
 
 
 @given(INTERVALS)
+@example(WITHIN_NO_TIME)
 def test_a_timeline_is_the_same_either_way(drawn: list[tuple[int, int, int]]) -> None:
     spans = pl.DataFrame(
         [(begin, begin + length) for _, begin, length in drawn], schema=["begin_ns", "end_ns"], orient="row"

@@ -54,6 +54,11 @@ def test_one_kind_of_core_does_not_vouch_for_another() -> None:
     assert (note.kind, note.subject) == (NoteKind.SUSPECT, "cpu_atom/fp_arith.all/")
 
 
+def test_a_zero_of_the_operating_system_s_is_one() -> None:
+    faults = Event(name="major-faults", meaning="m", kind="software")
+    assert silent_events({"major-faults": Total(faults, None, 0, SILENT_NS)}) == []
+
+
 def test_of_many_names_the_first_are_told() -> None:
     assert enumerated(["a", "b", "c", "d", "e"]) == "a, b, c, d, e"
     assert enumerated(["a", "b", "c", "d", "e", "f"]) == "a, b, c, d and 2 more"

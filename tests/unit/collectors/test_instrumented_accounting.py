@@ -148,6 +148,18 @@ def test_events_that_are_not_by_kernel_are_only_summed() -> None:
     assert rows(by_kernel, "event", "value") == [(1, 3)]
 
 
+def test_facts_of_an_event_are_added_up_by_kernel_too() -> None:
+    """2 loads and 1 store a time, and 3 instructions that weigh nothing in it."""
+    accesses = Event(name="accesses", facts=("loads", "stores"), by_kernel=True, meaning="")
+    by_kernel = count_kernels(sums(log([7], [(0, 0, 5)], [0, 1])), [CountedSpan(0, 0, 0, 1)], EDGES, [accesses])
+    assert by_kernel.value.tolist() == [15]
+
+
+def test_code_of_another_purpose_is_another_kernel() -> None:
+    one, other = (Kernel(domain, "libmkl.so", "gemm") for domain in (Domain.TORCH, Domain.OTHER))
+    assert merged([one, other])[0].tolist() == [0, 1]
+
+
 def test_what_telling_progress_takes_is_in_nobodys_counts() -> None:
     """Between the log's edges 1 and 2 the user was told something: the span from edge 0 to edge 2 begins at 0."""
     made = log([7], [(0, 0, 1), (0, 0, 10), (0, 0, 100), (0, 0, 1000)], [1, 2, 3, 4])

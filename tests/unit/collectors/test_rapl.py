@@ -115,6 +115,20 @@ def test_a_zone_that_goes_away_is_given_up_and_told(tmp_path: Path) -> None:
     assert not log.sample()
 
 
+def test_a_zone_that_was_given_up_is_not_read_again(tmp_path: Path) -> None:
+    asked: list[str] = []
+
+    def read(zone: Zone) -> int:
+        asked.append(zone.name)
+        if asked == ["flickers"]:
+            raise OSError("No such device")
+        return 1
+
+    log = EnergyLog([Zone("flickers", tmp_path, 9), Zone("stays", tmp_path, 9)], read)
+    assert [log.sample() for _ in range(2)] == [True, True]
+    assert asked == ["flickers", "stays", "stays"]
+
+
 def test_no_powercap_on_bare_metal_says_which_module(tmp_path: Path) -> None:
     (tmp_path / "proc").mkdir()
     (tmp_path / "proc/cpuinfo").write_text("processor: 0\nvendor_id: GenuineIntel\nflags: fpu lm\n")
@@ -160,7 +174,7 @@ def test_a_run_of_the_collector(tmp_path: Path) -> None:
     last = dict(series.group_by("name").last().select("name", "value").iter_rows())
     assert last == {"energy/package-0": 2.5, "energy/package-0/core": 0.5}
     assert series["time_ns"].is_sorted()
-    assert fields(collected.detail)["zones"] == ["package-0", "package-0/core"]
+    assert fields(collected.detail) == {"zones": ["package-0", "package-0/core"], "period_ms": 10}
     assert "whole machine" in texts(collected.notes)[0]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -125,6 +126,31 @@ def test_a_read_that_the_kernel_cut_short_is_unknown() -> None:
     world.short.add(ACTIVE)
     readings.reader(FULL)()
     assert {row[2] for row in rows_of(readings, [CountedSpan(0, 0, 0, 1)])} == {MAIN, IDLE}
+
+
+def test_an_edge_that_was_not_read_any_more_has_no_span() -> None:
+    _, readings = a_course()
+    readings.reader(FULL)()
+    columns, cut = readings.difference([CountedSpan(0, 0, 0, 1), CountedSpan(1, 0, 0, 0)])
+    assert (set(columns.span.tolist()), cut) == ({1}, 1)
+
+
+@pytest.mark.parametrize(
+    ("running", "every_core", "expected"),
+    [((60, 39), True, 100), ((60, 38), True, 98), ((60, 0), True, 60), ((60, 0), False, 100)],
+)
+def test_kinds_of_core_that_count_in_turn_have_their_time_in_common(
+    running: tuple[int, int], every_core: bool, expected: int
+) -> None:
+    """A hundredth is what moving from one to another takes; where a kind has no group, nobody knows what was missed."""
+    words = {MAIN: [0, 0, 0], ACTIVE: [0, 0, 0]}  # the main thread's two groups
+    readings = Readings(PythonGroupReads(lambda fd, size: struct.pack("=4Q", 1, *words[fd])))
+    readings.begin_interval((0, 1), (MAIN, ACTIVE), (MAIN,), 1, sizes=(1, 1), turns=(0, 1), every_core=every_core)
+    readings.reader(FULL)()
+    words.update({fd: [100, ran, ran] for fd, ran in zip(words, running, strict=True)})
+    readings.reader(FULL)()
+    rows = rows_of(readings, [CountedSpan(0, 0, 0, 1)])
+    assert [row[4:] for row in rows] == [(ran, 100, expected) for ran in running]
 
 
 def test_nothing_read_nothing_counted() -> None:

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import numpy as np
 import polars as pl
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from collectors.sampler.naming import Named, name, nameless
+from collectors.sampler.naming import Named, _epochs, name, nameless
 from collectors.sampler.records import Mapping
 from collectors.shared.symbols.jit import Known, jit_code
 from collectors.shared.symbols.kallsyms import FIRST_ADDRESS, read_kallsyms
@@ -58,6 +59,32 @@ def test_each_sample_is_named_by_what_was_there_at_its_time() -> None:
 def test_what_was_mapped_before_sampling_began_is_known_by_its_last_file() -> None:
     found = named([(60, BASE, "user")], [mapping(50, "/lib/second.so"), mapping(1, "/lib/first.so")])
     assert names(found.samples, found) == [("second.so", None)]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "until"),
+    [
+        (("/lib/a.so", BASE, 0), ("/lib/b.so", BASE, 0), 50),
+        (("/lib/a.so", BASE, 0), ("/lib/b.so", BASE + SIZE, 0), None),  # beside it
+        (("/lib/a.so", BASE, 0), ("/lib/b.so", BASE - SIZE, 0), None),
+        (("/lib/a.so", BASE, 0), ("/lib/a.so", BASE + 8, 8), None),  # the same bytes at the same places
+        (("/lib/a.so", BASE, 0), ("/lib/a.so", BASE, 8), 50),
+        (("/lib/a.so", BASE, 0), ("/lib/a.so", BASE + 8, 0), 50),
+        (("//anon", BASE, 0), ("//anon", BASE + 8, 0), None),
+    ],
+)
+def test_an_epoch_ends_where_other_code_takes_a_place(
+    first: tuple[str, int, int], second: tuple[str, int, int], until: int | None
+) -> None:
+    ends = [] if until is None else [(until, 1)]
+    assert _epochs([mapping(1, *first), mapping(50, *second)], 10) == [*ends, (None, 2)]
+
+
+@pytest.mark.parametrize(("nameless_samples", "told"), [(1, False), (2, True)])
+def test_a_twentieth_of_the_samples_may_be_without_a_name(nameless_samples: int, told: bool) -> None:
+    known = [jit_code(BASE, 0x10, "kernel")]
+    asked = [(at, BASE + (0x20 if at < nameless_samples else 0), "user") for at in range(20)]
+    assert bool(named(asked, [mapping(0, "//anon")], known).notes()) == told
 
 
 def test_jit_code_the_system_and_the_unknown() -> None:

@@ -13,6 +13,7 @@ from collectors.uncore.traffic import TrafficLog
 from hwprof.collector.contract import PassContext
 from tests.support.reported import fields
 from tests.support.uncore_machines import (
+    DF_FORMATS,
     Kernel,
     amd,
     event,
@@ -98,11 +99,12 @@ def test_available(epyc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(fields(found.detail)["pmus"]) == 12
 
 
-def test_an_ordinary_user_may_not(epyc: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (epyc / "proc/sys/kernel/perf_event_paranoid").write_text("2\n")
+@pytest.mark.parametrize("level", [1, 2])
+def test_an_ordinary_user_may_not(epyc: Path, monkeypatch: pytest.MonkeyPatch, level: int) -> None:
+    (epyc / "proc/sys/kernel/perf_event_paranoid").write_text(f"{level}\n")
     Kernel(refused=lambda event, cpu: errno.EACCES).install(monkeypatch)
     found = UncoreCollector(epyc).availability()
-    assert found.reason == "kernel.perf_event_paranoid is 2: ordinary users may not count what all programs do"
+    assert found.reason == f"kernel.perf_event_paranoid is {level}: ordinary users may not count what all programs do"
     assert found.remedy == "sudo sysctl kernel.perf_event_paranoid=0 (or give hwprof CAP_PERFMON)"
 
 
@@ -146,6 +148,12 @@ def test_a_driver_that_lacks_a_term_of_the_event(tmp_path: Path) -> None:
     plant_pmu(tmp_path, "amd_umc_0", {"event": "config:0-7"}, "0")
     found = UncoreCollector(tmp_path).availability()
     assert found.reason == "the PMU amd_umc_0 has no term 'rdwrmask'"
+
+
+def test_a_unit_that_names_no_processor_is_not_there(epyc: Path) -> None:
+    plant_pmu(epyc, "amd_df", DF_FORMATS, None)
+    plan = make_plan(epyc, {READ: [event("reads", "event=1", "amd_df")]})
+    assert (plan.groups, list(plan.missing)) == ((), [READ])
 
 
 def test_a_sum_without_one_of_its_terms_is_none(epyc: Path) -> None:

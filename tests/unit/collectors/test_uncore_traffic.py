@@ -72,6 +72,22 @@ def test_what_a_counter_missed_is_filled_in_when_it_runs_again() -> None:
     ]
 
 
+@pytest.mark.parametrize(("running_ns", "told"), [(1_000, False), (990, False), (989, True)])
+def test_a_hundredth_of_the_time_may_be_missed_without_a_word(running_ns: int, told: bool) -> None:
+    log = log_of({NEAR: readings([(0, 0), (1_000, running_ns)], 0, 5)})
+    log.sample()
+    log.sample()
+    assert (NoteKind.MULTIPLEXED in {note.kind for note in log.notes()}) == told
+
+
+def test_a_reading_takes_what_most_of_them_take() -> None:
+    log = log_of({NEAR: readings(ALWAYS[:3], 0, 1, 2)}, [0, 3_000, 10_000, 13_000, 20_000, 90_000])
+    assert log.reading_us() is None
+    for _ in range(3):
+        log.sample()
+    assert log.reading_us() == 3
+
+
 def test_a_counter_that_never_ran_makes_no_figure() -> None:
     never = [(1_000, 0), (2_000, 0)]
     log = log_of({NEAR: readings(ALWAYS[:2], 0, 5), FAR: readings(never, 0, 0)})
