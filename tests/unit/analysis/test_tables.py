@@ -11,7 +11,7 @@ from hwprof.analysis import summary
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.iterations import select
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.analysis.layers import layer_table
+from hwprof.analysis.layers import layer_table, sum_where_known
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.operators import coverage, operator_calls, operator_table
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
@@ -213,3 +213,14 @@ def test_self_times_add_up_to_the_outermost_operators(trees: list[list[object]])
     assert found["self_ns"].sum() == end
     assert found["self_ns"].sum() == 4 * len(rows)
     assert found["count"].sum() == len(rows)
+
+
+@pytest.mark.parametrize(
+    ("macs", "timed", "expected"),
+    [([1, 2], ["a", "b"], 3), ([1, None], ["a"], 1), ([1, None], ["a", "b"], None), ([None, None], [], None)],
+)
+def test_a_sum_is_known_where_all_is_that_takes_time(
+    macs: list[int | None], timed: list[str], expected: int | None
+) -> None:
+    leaves = pl.DataFrame({"path": ["a", "b"], "macs": macs}, schema_overrides={"macs": pl.Int64})
+    assert leaves.select(sum_where_known("macs", timed)).item() == expected

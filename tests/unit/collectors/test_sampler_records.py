@@ -175,12 +175,13 @@ def test_after_a_record_without_a_size_nothing_is_guessed(size: int) -> None:
     assert recording.torn_bytes == len(bad) + len(good)
 
 
-@pytest.mark.parametrize("word", [7, 11])
-def test_a_sample_whose_parts_reach_beyond_it_is_left_out(word: int) -> None:
+@pytest.mark.parametrize(("word", "number"), [(7, 2**40), (11, 2**40), (11, 4)])
+def test_a_sample_whose_parts_reach_beyond_it_is_left_out(word: int, number: int) -> None:
     """Word 7 says how many values there are, word 11 how many callers."""
     good = Sample(values=(5,), chain=(CONTEXT_USER, 1, 2)).record(reading=True)
     words = np.frombuffer(good, dtype=np.uint64).copy()
-    words[word] = 2**40
+    assert words[11] == 3
+    words[word] = number
     recording = decode_all(memoryview(good + words.tobytes() + good), reading=True)
     assert recording.samples.values.tolist() == [[5], [5]]
     assert recording.torn_bytes == len(good)

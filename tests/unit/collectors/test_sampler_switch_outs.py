@@ -26,8 +26,10 @@ from collectors.sampler.switch_outs import (
 from collectors.sampler.unwinding import Unwinder
 from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.frames import Frame, open_call_frames
+from collectors.shared.symbols.kallsyms import read_kallsyms
 from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.mappings import Mapping, executable_mappings
+from collectors.shared.symbols.resolver import Resolver
 from hwprof.run.schema import conform
 from tests.support.sampler_records import Sample, record, switch
 
@@ -139,6 +141,19 @@ def test_the_openmp_runtime_waits_at_barriers() -> None:
     assert reason_of(kernel(*FUTEX), waits, []) == Reason("barrier", "gomp_team_barrier_wait_end")
     (nameless,) = user(None, domain=Domain.OPENMP)
     assert reason_of([], nameless, []) == Reason("barrier", "libx.so")
+
+
+def test_what_is_called_like_a_call_of_libc_elsewhere_is_none() -> None:
+    (poll,) = user("poll", domain=Domain.TORCH)
+    assert reason_of([], poll, []) is None
+
+
+def test_a_function_that_called_last_of_all_is_the_one_before_the_address() -> None:
+    """Where it returns to is the next function's first instruction already."""
+    symbols = read_kallsyms(f"{2**63 + 0x100:x} T __x64_sys_read\n{2**63 + 0x110:x} T __x64_sys_poll\n")
+    asked = SwitchOut(1, 5, (2**63 + 0x110,), None, {}, np.empty(0, dtype=np.uint64))
+    found = off_cpu_reasons.explain([asked], [], Resolver([], kernel=lambda: symbols))
+    assert found == [Reason("I/O", "read")]
 
 
 # --- which switch-out a switch belongs to

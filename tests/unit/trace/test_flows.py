@@ -42,5 +42,10 @@ def test_other_threads_and_the_moment_after_do_not_count() -> None:
     assert layer.tolist() == [-1, 0]
 
 
+def test_no_number_is_given_twice() -> None:
+    numbers = FlowNumbers()
+    assert [numbers.take(count).tolist() for count in (3, 0, 2)] == [[1, 2, 3], [], [4, 5]]
+
+
 def test_no_layers_no_flows() -> None:
     assert flows([], [(1, 0, 10)]) == {}

@@ -3,6 +3,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -119,3 +120,15 @@ def test_a_slice_without_length_stays_in_the_parent_that_ends_there() -> None:
 def test_a_slice_that_ends_before_it_begins_has_no_length() -> None:
     begin, end = edges(np.array([9]), np.array([3]))
     assert (begin[0], end[0]) == (36, 37)
+
+
+@pytest.mark.parametrize(
+    ("slices", "fit"),
+    [
+        ([(0, 10), (2, 10), (5, 12), (6, 9)], [True, True, False, True]),  # one ends with the one around it
+        ([(0, 10), (2, 5), (3, 6), (5, 7)], [True, True, False, True]),  # one begins where another ended
+    ],
+)
+def test_beside_an_overlap_slices_may_touch(slices: list[tuple[int, int]], fit: list[bool]) -> None:
+    begin, end = np.array(slices, dtype=np.int64).T
+    assert Lane().admit(begin, end).tolist() == fit

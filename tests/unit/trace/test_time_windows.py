@@ -38,6 +38,15 @@ def test_a_window_holds_about_so_many_rows() -> None:
     assert all(90_000 <= until - since <= 110_000 for since, until in found)
 
 
+def test_a_cut_within_an_interval_moves_to_its_begin_and_one_beside_stays() -> None:
+    """Rows at every nanosecond: cuts would be at each hundred."""
+    layers = [(50, 100), (150, 200), (200, 220), (290, 310), (310, 405), (500, 550)]
+    whole = pl.LazyFrame(layers, schema=["begin_ns", "end_ns"], orient="row")
+    found = windows(frame(list(range(700))), "begin_ns", rows=100, unsplit=whole)
+    assert [since for since, _ in found] == [0, 100, 200, 290, 310, 500, 600]
+    assert found[-1][1] == 700
+
+
 def test_a_small_table_is_one_window_and_an_empty_one_none() -> None:
     assert windows(frame([5, 3, 9]), "begin_ns") == [(3, 10)]
     assert windows(frame([]), "begin_ns") == []
