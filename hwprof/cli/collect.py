@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
     from hwprof.report.files import FilesBeside
     from hwprof.run.directory import RunDirectory
+    from hwprof.session.counters import Counting
     from hwprof.session.fork_server import ForkServer
     from hwprof.session.plan import PassPlan
     from hwprof.workload.spec import WorkloadSpec
@@ -123,37 +124,59 @@ def collect_command(
     A run is kept in a folder of its own: tables (Parquet, CSV), annotated images, and trace.pftrace for
     ui.perfetto.dev (hwprof open).
     """
-    from hwprof.cli.progress import Bars
-    from hwprof.hardware.syntax import parse
-    from hwprof.report.files import FilesBeside
-    from hwprof.session.counters import Counting
-    from hwprof.session.fork_server import ForkServer
-    from hwprof.session.interruption import signals_interrupt
-    from hwprof.session.planner import plan_passes
-
     off = collector_options.switched_off(options)
     theirs = collector_options.chosen(options, _names)
     spec = workload_spec(**options)
     check_model(spec)
-    context = click.get_current_context()
-    server = context.with_resource(ForkServer(spec.model))  # it imports torch while the passes are planned
+    server = _fork_server(spec.model)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
-    counting = Counting(
-        counters=[*_names(counters, "--counters"), *theirs.asked],
-        events=parse(events) if events is not None else None,
-        user_only=user_only,
-    )
-    plans = plan_passes(
-        registry.survey(chosen),
+    plans = _plan(
+        chosen,
         _names(passes, "--passes"),
+        _counting([*_names(counters, "--counters"), *theirs.asked], events, user_only=user_only),
         iterations=iterations,
         warmup=warmup,
         off=off,
-        named=chosen or (),
-        counting=counting,
         options=theirs.options,
         passes_of=theirs.passes_of,
     )
+    failure = _collect(output, spec, plans, server, form, top)
+    if failure is not None:
+        raise failure
+
+
+def _fork_server(model: str) -> ForkServer:
+    """It imports torch while the passes are planned, so it is the first thing that is started; it ends with the
+    command."""
+    from hwprof.session.fork_server import ForkServer
+
+    return click.get_current_context().with_resource(ForkServer(model))
+
+
+def _counting(counters: Sequence[str], events: str | None, *, user_only: bool) -> Counting:
+    from hwprof.hardware.syntax import parse
+    from hwprof.session.counters import Counting
+
+    return Counting(counters=list(counters), events=parse(events) if events is not None else None, user_only=user_only)
+
+
+def _plan(
+    chosen: Sequence[str] | None, passes: Sequence[str], counting: Counting, **further: Any
+) -> Sequence[PassPlan]:
+    """``chosen``: the only collectors that the user wants, if not all; ``further``: see ``plan_passes``."""
+    from hwprof.session.planner import plan_passes
+
+    return plan_passes(registry.survey(chosen), passes, named=chosen or (), counting=counting, **further)
+
+
+def _collect(
+    output: Path, spec: WorkloadSpec, plans: Sequence[PassPlan], server: ForkServer, form: str, top: int
+) -> BaseException | None:
+    """Measures, writes and shows. A failure is returned where there is something to show all the same, else raised."""
+    from hwprof.cli.progress import Bars
+    from hwprof.report.files import FilesBeside
+    from hwprof.session.interruption import signals_interrupt
+
     with signals_interrupt():
         run = _create(output.absolute(), spec)  # wherever a model's code goes
         try:
@@ -170,8 +193,7 @@ def collect_command(
                     raise  # else that one is what is told
         except KeyboardInterrupt as interrupt:
             raise _interrupted(run, interrupt) from interrupt
-    if failure is not None:
-        raise failure
+    return failure
 
 
 def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:

@@ -154,7 +154,7 @@ class ClockSnapshot(msgspec.Struct, frozen=True):
 
 
 class PassRecord(msgspec.Struct, kw_only=True):
-    """One pass: a fresh process that did the workload under a set of collectors."""
+    """One pass: a process that did the workload under a set of collectors."""
 
     name: str
     status: PassStatus = "running"

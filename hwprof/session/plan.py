@@ -33,7 +33,7 @@ class CollectorPlan(msgspec.Struct, frozen=True):
 
 
 class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
-    """One pass: a fresh worker that does ``warmup`` + ``iterations`` iterations."""
+    """One pass: a worker that does ``warmup`` + ``iterations`` iterations."""
 
     name: str
     iterations: int

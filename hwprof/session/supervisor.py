@@ -1,4 +1,4 @@
-"""The parent: starts a fresh worker for each pass, with the external collectors, and keeps what they bring."""
+"""The parent: starts a worker for each pass, with the external collectors, and keeps what they bring."""
 
 from __future__ import annotations
 
