@@ -43,7 +43,8 @@ def energy_table(spans: pl.DataFrame, series: pl.DataFrame, iterations: tuple[in
     name = pl.when(pl.col("kind") == "iteration").then(pl.lit("iteration")).otherwise("path")
     windows = stages.sort("begin_ns").select("iteration", "begin_ns", "end_ns", stage=name)
     idle = spans.filter((pl.col("kind") == "region") & (pl.col("path") == IDLE)).select("begin_ns", "end_ns")
-    readings = series.filter(pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J"))
+    meters = pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J")
+    readings = series.filter(meters).drop_nulls("value")
     rows = [
         row
         for (zone,), meter in readings.sort("time_ns").partition_by("name", as_dict=True, maintain_order=True).items()

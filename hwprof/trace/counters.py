@@ -40,6 +40,8 @@ class RateOfChange:
 
     def add(self, time_ns: Ints, readings: Floats) -> None:
         """Further readings, in order."""
+        if not len(time_ns):
+            return  # of a window in which nothing is known
         time_ns, readings = np.append(self._last[0], time_ns), np.append(self._last[1], readings)
         later = np.diff(time_ns, append=time_ns[-1] + 1) > 0  # of readings at one time, the last
         time_ns, readings = time_ns[later], readings[later]

@@ -45,6 +45,15 @@ def test_a_window_that_the_readings_do_not_cover_is_left_out() -> None:
     assert found["idle_watts"].to_list() == [None]
 
 
+def test_a_reading_without_a_value_is_none() -> None:
+    table = spans([(0, None, 0, "stage", "inference", 115 * MS, 195 * MS)])
+    holed = METER.with_columns(value=pl.when(pl.col("time_ns") != 190 * MS).then("value"))
+    assert energy_table(table, holed, (0,)).equals(
+        energy_table(table, METER.filter(holed["value"].is_not_null()), (0,))
+    )
+    assert energy_table(table, holed, (0,))["joules"].to_list() == pytest.approx([2.4])
+
+
 def test_fast_readings_are_no_better_than_the_meter() -> None:
     fast = series([(at * MS // 10, 0.001 * at) for at in range(2001)])
     found = energy_table(spans([(0, None, 0, "stage", "inference", 0, 100 * MS)]), fast, (0,))

@@ -63,7 +63,9 @@ def test_bytes_are_gigabytes_a_second() -> None:
 
 def test_without_readings_nothing_grows() -> None:
     file, sequence = decoding.sequence()
-    RateOfChange(sequence).finish()
+    rate_of_change = RateOfChange(sequence)
+    rate_of_change.add(np.array([], dtype=np.int64), np.array([]))
+    rate_of_change.finish()
     assert values(file) == []
 
 
