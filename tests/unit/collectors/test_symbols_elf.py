@@ -93,6 +93,11 @@ def test_a_function_within_another_is_told_from_it() -> None:
     ]  # fmt: skip
 
 
+def test_the_last_name_may_lack_its_end() -> None:
+    one = np.zeros(1, dtype=np.uint64)
+    assert SymbolTable(one, one + 8, np.array([4]), b"one\0two").name(0) == "two"
+
+
 def test_a_stripped_file_has_what_is_exported_and_what_mini_debug_info_adds() -> None:
     left = elf([Symbol("hidden", 0x2480, 16, binding=LOCAL), Symbol("alias_of_exported", 0x2400, 16)])
     stripped = elf(dynamic=[Symbol("exported", 0x2400, 16)], debugdata=left)
@@ -242,6 +247,24 @@ def test_a_changed_bit_of_the_cache_is_noticed(large: Path) -> None:
     place.write_bytes(data)
     assert cache.load(place, large.read_bytes()) is None
     assert read(large).starts.tolist() == [0x2400, 0x2408]
+
+
+@pytest.mark.parametrize(
+    ("counts", "offset", "whole"),
+    [((1, 1, 1), 0, True), ((1, 1, 2), 0, False), ((1, 2, 1), 0, False), ((1, 1, 1), 3, False), ((1, 1, 1), 2, True)],
+)
+def test_a_kept_table_whose_columns_do_not_agree_is_none(
+    tmp_path: Path, counts: tuple[int, int, int], offset: int, whole: bool
+) -> None:
+    starts, ends, offsets = (np.full(count, offset, dtype=np.int64) for count in counts)
+    names = np.frombuffer(b"ab\0", dtype=np.uint8)
+    np.savez(tmp_path / "kept.npz", starts=starts, ends=ends, name_offsets=offsets, names=names)
+    assert (cache.load(tmp_path / "kept.npz", b"") is not None) == whole
+
+
+def test_a_cache_folder_that_depends_on_the_working_directory_is_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", "here")
+    assert cache.folder().is_absolute()
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(large: Path) -> None:

@@ -67,6 +67,13 @@ def test_of_ranges_that_overlap_the_last_one_is_right(ranges: list[tuple[int, in
     assert owners == [painted(ranges, address) for address in range(100)]
 
 
+def test_the_operating_systems_half_has_its_first_address() -> None:
+    symbols = read_kallsyms(f"{2**63:x} T first\n")
+    found = Resolver([], kernel=lambda: symbols)
+    assert found.kernel_at(2**63) == Kernel(Domain.KERNEL, "[kernel]", "first")
+    assert found.kernel_at(2**63 - 1) == UNKNOWN
+
+
 def test_ranges_reach_to_the_last_address() -> None:
     made = Ranges.of(np.array([2**64 - 16], np.uint64), np.array([2**64 - 1], np.uint64))
     assert made.find(np.array([2**64 - 17, 2**64 - 16, 2**64 - 2], np.uint64)).tolist() == [NONE, 0, 0]

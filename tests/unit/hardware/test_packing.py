@@ -84,6 +84,8 @@ def test_an_event_of_two_counters_takes_an_even_one_and_the_next() -> None:
     assert Budget(5).holds([*pairs[:2], *plain("x")])
     assert not Budget(5).holds(pairs)
     assert not Budget(6).holds([*pairs, *plain("x")])
+    assert Budget(3).holds([pairs[0], countable("last", only=(2,))])
+    assert not Budget(3).holds([pairs[0], countable("first", only=(0,))]), "1 and 2 are no pair"
 
 
 def test_events_restricted_to_some_counters() -> None:
@@ -146,6 +148,12 @@ def test_metrics_that_share_events_share_a_set() -> None:
     events = plain("a", "b", "c", "d", "e")
     packing = pack(events, [("a", "b"), ("c", "d"), ("b", "c"), ("d", "e")], {"cpu": Budget(4)})
     assert [set(found) for found in names(packing)] == [{"a", "b", "c", "d"}, {"d", "e"}]
+
+
+def test_a_metric_goes_where_it_adds_least() -> None:
+    bundles = [("a", "b", "c"), ("d", "e", "f"), ("f", "x")]
+    packing = pack(plain(*"abcdefx"), bundles, {"cpu": Budget(5)})
+    assert [set(found) for found in names(packing)] == [{"a", "b", "c"}, {"d", "e", "f", "x"}]
 
 
 def test_the_most_wanted_is_counted_first() -> None:

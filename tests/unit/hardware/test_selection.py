@@ -240,6 +240,11 @@ def test_on_hybrids_cache_events_name_the_kind_of_core(alder_lake: Asking) -> No
     assert {code.config & 0xFFFF_FFFF for code in codes.values()} == {0x10002}
 
 
+def test_on_hybrids_software_events_name_no_kind_of_core(alder_lake: Asking) -> None:
+    codes = [event.code for event in alder_lake().events if event.kind == "software"]
+    assert codes and {(code.type, code.config >> 32) for code in codes} == {(1, 0)}
+
+
 def test_an_unknown_processor_has_the_kernels_events(tmp_path: Path) -> None:
     machine = read_machine(tmp_path, "riscv64", has_core_pmu=True)
     found = select(None, machine, tmp_path)
@@ -368,8 +373,10 @@ def test_counts_of_whole_cores_are_called_that_where_threads_share_them(
     changed = msgspec.structs.replace(known.catalogue, event=of_the_core)
     monkeypatch.setattr(catalogue, "catalogue", lambda _: changed)
     asking = Asking(ZEN4, tmp_path)
-    found = asking(first.name)
+    of_a_thread = next(event for event in others if event.scope == "thread" and event.kind == "hardware")
+    found = asking(first.name, of_a_thread.name)
     assert "both of its hardware threads" in hardware(found)[first.name].meaning
+    assert "hardware threads" not in hardware(found)[of_a_thread.name].meaning
     assert first.name in found.notes[0]
     asking.machine = msgspec.structs.replace(asking.machine, physical_cores=asking.machine.logical_processors)
     without_smt = asking(first.name)
