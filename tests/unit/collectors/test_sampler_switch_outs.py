@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import polars as pl
@@ -25,7 +26,7 @@ from collectors.sampler.switch_outs import (
 )
 from collectors.sampler.unwinding import Unwinder
 from collectors.shared.symbols.domains import Domain
-from collectors.shared.symbols.frames import Frame, open_call_frames
+from collectors.shared.symbols.frames import INDEX_ENTRY, CallFrames, Frame, Rows, open_call_frames
 from collectors.shared.symbols.kallsyms import read_kallsyms
 from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.mappings import Mapping, executable_mappings
@@ -220,6 +221,20 @@ def test_frames_that_lead_nowhere_end(found: dict[int, tuple[int, int]]) -> None
     frames = {at: Frame(register, offset, ((IP, -8),), IP) for at, (register, offset) in found.items()}
     registers = {SP: 0x7_0000, BP: 0x7_0080, IP: 5}
     assert len(Known(frames).callers(SwitchOut(1, 1, (), 5, registers, stack))) <= 8
+
+
+def test_a_frame_holds_from_its_instruction_to_the_next_ones() -> None:
+    first, second, third = (Frame(7, offset, (), 16) for offset in (8, 16, 24))
+    told = {0: (110, [(100, first), (105, second)]), 1: (130, [(120, third)])}
+
+    class Told(CallFrames):
+        def _decode(self, offset: int) -> Rows:
+            return told[offset]  # type: ignore[return-value]
+
+    index = np.array([(100, 0), (120, 1)], dtype=INDEX_ENTRY)
+    frames = Told(index, 0, SimpleNamespace(address=0))  # type: ignore[arg-type]
+    expected = {99: None, 100: first, 104: first, 105: second, 109: second, 110: None, 119: None, 120: third, 130: None}
+    assert {address: frames.at(address) for address in expected} == expected
 
 
 def test_libc_tells_the_frames_of_its_functions() -> None:
