@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from typing import Any
 
 import numpy as np
 import polars as pl
@@ -13,102 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, UNOBSERVED, WAITING
-from hwprof.analysis.thread_states import FAR, MOMENTS, Inference, absences, closed, moments
-from hwprof.run.schema import conform, empty
-
-MAIN, WORKER, OTHER = 1, 2, 3
-MS = 1_000_000
-PERIOD = MS
-
-Stretch = tuple[int, str]
-"""(nanoseconds, state): of a thread, one after the other; a state that is no sample's is off a processor."""
-
-
-def spans_of(calls: list[tuple[str, int, int]], iterations: list[tuple[int, int]]) -> pl.DataFrame:
-    """Layers' calls (path, begin, end), and inferences."""
-    rows = [("layer", path, begin, end) for path, begin, end in calls]
-    rows += [("stage", "inference", begin, end) for begin, end in iterations]
-    rows += [("iteration", "", begin, end) for begin, end in iterations]
-
-    def iteration(begin: int) -> int:
-        return max(number for number, (start, _) in enumerate(iterations) if start <= begin)
-
-    made = [
-        {"kind": kind, "path": path, "begin_ns": begin, "end_ns": end, "iteration": iteration(begin), "tid": MAIN}
-        for kind, path, begin, end in rows
-    ]
-    return conform("spans", pl.DataFrame(made))
-
-
-def layers_of(calls: list[tuple[str, int, int]]) -> pl.DataFrame:
-    return pl.DataFrame({"path": sorted({path for path, _, _ in calls}), "leaf": True})
-
-
-def recorded(threads: dict[int, list[Stretch]], period_ns: int = PERIOD, phase: float = 0.5) -> tuple[Any, Any]:
-    """(samples, switches) of threads that begin at 0: a sample every ``period_ns`` of processor time."""
-    samples, switches = [], []
-    for tid, stretches in threads.items():
-        now, cpu_ns, due = 0, 0, int(period_ns * phase)
-        for ns, state in stretches:
-            if state in (BUSY, WAITING):
-                while due <= cpu_ns + ns:
-                    code = "openmp" if state == WAITING else "torch"
-                    samples.append({"tid": tid, "time_ns": now + due - cpu_ns, "cpu_ns": period_ns, "code": code})
-                    due += period_ns
-                cpu_ns += ns
-            elif ns:
-                reason = state if state not in (PREEMPTED, BLOCKED) else None
-                switches.append(
-                    {"tid": tid, "out_ns": now, "in_ns": now + ns, "preempted": state == PREEMPTED, "reason": reason}
-                )
-            now += ns
-    frame = pl.DataFrame(
-        samples, schema={"tid": pl.Int32, "time_ns": pl.Int64, "cpu_ns": pl.Int64, "code": pl.String}
-    ).sort("time_ns")
-    schema = {"tid": pl.Int32, "out_ns": pl.Int64, "in_ns": pl.Int64, "preempted": pl.Boolean, "reason": pl.String}
-    return frame, conform("switches", pl.DataFrame(switches, schema=schema))
-
-
-class Run:
-    """What was found of made-up threads."""
-
-    def __init__(
-        self,
-        threads: dict[int, list[Stretch]],
-        calls: list[tuple[str, int, int]],
-        iterations: list[tuple[int, int]],
-        **how: Any,
-    ) -> None:
-        taken, self.switches = recorded(threads, **how)
-        spans, layers = spans_of(calls, iterations), layers_of(calls)
-        self.inference = Inference.of(spans, layers, range(len(iterations)))
-        rows, places = self.inference.owners, self.inference.timeline.at(taken["time_ns"].to_numpy())
-        inside = taken.with_columns(place=pl.Series(places)).filter(pl.col("place") >= 0)
-        self.sampled = inside.with_columns(
-            rows["path"].gather(inside["place"]).alias("layer"), rows["iteration"].gather(inside["place"])
-        )
-        self.moments = moments(self.sampled, self.switches, self.inference)
-        self.elapsed = self.inference.elapsed()
-        self.path = path_moments(self.moments, MAIN)
-
-    def states(self, tid: int) -> dict[str, float]:
-        """A thread's time by state."""
-        rows = closed(self.moments, self.elapsed, ["iteration"]).filter(pl.col("tid") == tid)
-        return dict(rows.group_by("state").agg(pl.col("ns").sum()).iter_rows())
-
-    def on_path(self) -> dict[tuple[int | None, str | None], float]:
-        """The path's time by thread and what it did there."""
-        rows = closed(self.path, self.elapsed, ["iteration"]).group_by("on", "doing").agg(pl.col("ns").sum())
-        return {(on, doing): ns for on, doing, ns in rows.iter_rows()}
-
-
-def long_layer(threads: dict[int, list[Stretch]], length_ns: int = 100 * MS, **how: Any) -> Run:
-    return Run(threads, [("a", 0, length_ns)], [(0, length_ns)], **how)
-
-
-def near(found: Mapping[Any, float], expected: Mapping[Any, float], slack_ns: float = 2 * MS) -> bool:
-    return all(abs(found.get(key, 0) - expected.get(key, 0)) <= slack_ns for key in found.keys() | expected.keys())
+from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, UNOBSERVED, WAITING
+from hwprof.analysis.thread_states import MOMENTS, Inference, closed, moments
+from hwprof.run.schema import empty
+from tests.support.made_up_threads import (
+    MAIN,
+    MS,
+    OTHER,
+    WORKER,
+    Run,
+    Stretch,
+    layers_of,
+    long_layer,
+    near,
+    spans_of,
+)
 
 
 def test_the_path_follows_the_thread_that_is_waited_for() -> None:
@@ -278,39 +195,6 @@ def test_many_short_calls_add_up() -> None:
     assert path[MAIN, BUSY] == pytest.approx(0.6 * whole, rel=0.02)
     assert path.get((MAIN, BARRIER_LATENCY), 0) < 0.02 * whole
     assert path[WORKER, BUSY] + path.get((MAIN, UNOBSERVED), 0) == pytest.approx(0.4 * whole, rel=0.05)
-
-
-def test_a_thread_is_not_there_before_it_is_heard_of() -> None:
-    types = {"tid": pl.Int32, "time_ns": pl.Int64, "cpu_ns": pl.Int64, "code": pl.String}
-    samples = pl.DataFrame([(1, 70, 10, "torch")], schema=types, orient="row")
-    switches = conform(
-        "switches", pl.DataFrame({"tid": [2, 2], "out_ns": [None, 80], "in_ns": [60, None], "preempted": [None, False]})
-    )
-    calls = [("a", 0, 100)]
-    inference = Inference.of(spans_of(calls, [(0, 100)]), layers_of(calls), [0])
-    sampled = pl.concat([samples, samples.with_columns(tid=pl.lit(2, pl.Int32))]).with_columns(
-        layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32)
-    )
-    rows = closed(moments(sampled, switches, inference), inference.elapsed(), ["iteration"])
-    found = {(tid, state): ns for tid, state, ns in rows.select("tid", "state", "ns").iter_rows()}
-    assert found == {(1, ABSENT): 60, (1, BUSY): 40, (2, BLOCKED): 80, (2, BUSY): 20}
-
-
-def test_an_absence_that_has_lost_an_end_on_the_way_is_none() -> None:
-    """Only the first one may lack its begin, and only the last one its end: it was away before, and is still."""
-    edges = [(None, 5), (10, 20), (None, 30), (40, None), (50, 60), (70, None)]
-    ends = {"out_ns": [out for out, _ in edges], "in_ns": [back for _, back in edges]}
-    switches = conform("switches", pl.DataFrame({"tid": [WORKER] * len(edges), **ends, "preempted": False}))
-    sampled = pl.DataFrame(schema={"tid": pl.Int32, "time_ns": pl.Int64, "cpu_ns": pl.Int64})
-    found = absences(switches, sampled).select("begin_ns", "end_ns", "state").rows()
-    assert found == [(-FAR, 5, BLOCKED), (10, 20, BLOCKED), (50, 60, BLOCKED), (70, FAR, BLOCKED)]
-
-
-def test_a_call_has_its_begin_and_not_its_end() -> None:
-    calls = [("a", 0, 10), ("b", 10, 20)]
-    inference = Inference.of(spans_of(calls, [(0, 20)]), layers_of(calls), [0])
-    first, *others = inference.calls(np.array([0, 9, 10, 19])).tolist()
-    assert others[0] == first < others[1] == others[2]
 
 
 stretches = st.lists(
