@@ -18,11 +18,12 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 import msgspec
 
@@ -207,6 +208,8 @@ def _work(order: Fork, descriptors: Sequence[int]) -> int:
         os.dup2(log, standard)
     os.close(log)
     os.environ.update(order.environment)
+    main_thread: Any = threading.main_thread()
+    main_thread._set_native_id()  # Python up to 3.12 leaves it the server's: spans would have a thread of no process
     return worker.main([order.order_file, *map(str, others)])
 
 

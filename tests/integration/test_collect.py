@@ -66,6 +66,15 @@ def test_the_run_holds_everything(collected: tuple[RunDirectory, str]) -> None:
     assert not list(run.path.rglob("*.part")), "a temporary file was left"
 
 
+def test_stages_and_layers_are_the_main_thread_s(collected: tuple[RunDirectory, str]) -> None:
+    """Each pass's process is a copy of another one, with another number."""
+    run, _ = collected
+    spans = run.scan("spans").filter(pl.col("kind") != "op").select("pass", "pid", "tid").unique().collect()
+    numbers = {(record.name, record.pid, record.main_tid) for record in run.completed_passes()}
+    assert set(spans.rows()) == numbers
+    assert len({pid for _, pid, _ in numbers}) == len(numbers)
+
+
 def test_compiling_the_edge_reader_is_not_taken_for_work_of_the_model(tmp_path: Path) -> None:
     """At first use a compiler runs as a child of the worker; a short run would notice its processor time."""
     require_tool("cc")
