@@ -123,6 +123,9 @@ class ForkServer:
             said = self._socket.recv(_MOST_BYTES)
         except OSError:
             said = b""
+        except BaseException:  # Ctrl-C: its answer would be taken for another's
+            self._leave()
+            raise
         if not said:
             self._leave()
             return None

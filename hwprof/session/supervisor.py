@@ -6,13 +6,15 @@ import signal
 import tempfile
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
+from itertools import zip_longest
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from hwprof.collector.contract import Collected
-from hwprof.errors import is_full_disk
+from hwprof.errors import HwprofError, is_full_disk
 from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory, remove_parts, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
@@ -26,26 +28,18 @@ from hwprof.session.messages import Built, Failed, Finished, Message, Order, Pha
 from hwprof.session.pass_record import PLANNED, PassError, cannot_write, recorded, save_if_possible
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.prediction import prediction
+from hwprof.session.progress import Progress
 from hwprof.session.results import PassResults
 from hwprof.session.worker_process import WorkerProcess
 from hwprof.workload.spec import WorkloadSpec
 
 LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
+SMALL_MODEL: Final = 1 << 28
+"""So many parameters, a gigabyte of them, may be there twice."""
+
 PREDICTED: Final = frozenset(Phase) - {Phase.ADDING_UP, Phase.READING, Phase.HALTING, Phase.KEEPING}
 """The phases in which the user is told how long the pass takes."""
-
-
-class Progress(Protocol):
-    """Who is told what is going on."""
-
-    def phase(self, pass_name: str, text: str, total: int | None) -> None:
-        """Another phase of a pass begins; ``total`` steps are expected where that is known."""
-        ...
-
-    def step(self) -> None:
-        """One step of the phase is done."""
-        ...
 
 
 def _nothing() -> None:
@@ -61,7 +55,7 @@ def carry_out(
     when_measured: Callable[[], None] = _nothing,
 ) -> None:
     """Does every pass in turn and keeps each in ``run``. ``server``: who has the workload's libraries at hand.
-    ``when_measured`` is called when the last pass measures no more, though it may go on to add up for seconds.
+    ``when_measured`` is called when the last pass measures no more; it may go on to add up for seconds.
 
     Raises ``PassError`` at the first pass that fails (at the end, where the run can go on without it; not at all, where
     nobody asked for it: its record tells), and ``KeyboardInterrupt``; the passes done by then are kept.
@@ -88,86 +82,106 @@ def _carry_out(
 ) -> PassError | None:
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
-        for number, plan in enumerate(plans):
-            last = number == len(plans) - 1
-            one = _Pass(run, workload, plan, progress, when_measured if last else _nothing, first=number == 0)
-            try:
-                with recorded(run, plan) as record:
-                    one.carry_out(record, server, weights.fileno())
-            except PassError as error:
-                if not plan.may_fail:
-                    raise
-                failure = failure or (error if plan.asked else None)
-            finally:
+        means = _Means(run, workload, progress, server, weights.fileno())
+        passes = [_Pass(means, plan, first=number == 0) for number, plan in enumerate(plans)]
+        try:
+            for done, following in zip_longest(passes, passes[1:]):
+                try:
+                    with recorded(run, done.plan) as record:
+                        done.carry_out(record, following.prepare if following is not None else when_measured)
+                except PassError as error:
+                    if not done.plan.may_fail:
+                        raise
+                    failure = failure or (error if done.plan.asked else None)
+                finally:
+                    done.end()
+        finally:
+            for one in passes:
                 one.end()
     return failure
+
+
+@dataclass(frozen=True)
+class _Means:
+    """What every pass of a run has."""
+
+    run: RunDirectory
+    workload: WorkloadSpec
+    progress: Progress
+    server: ForkServer | None
+    weights: int
+    """A descriptor that the passes share."""
 
 
 class _Pass:
     """One pass, from the start of its worker until its rows are kept."""
 
-    def __init__(
-        self,
-        run: RunDirectory,
-        workload: WorkloadSpec,
-        plan: PassPlan,
-        progress: Progress,
-        when_measured: Callable[[], None],
-        *,
-        first: bool,
-    ) -> None:
+    def __init__(self, means: _Means, plan: PassPlan, *, first: bool) -> None:
         self.plan = plan
-        self._when_measured = when_measured
-        self._run = run
-        self._progress = progress
-        self._folder = run.path / "raw" / plan.name
-        images = run.path / "images"
-        threads = workload.threads if plan.threads is None else plan.threads
+        self._means = means
+        self._run = means.run
+        self._progress = means.progress
+        self._folder = self._run.path / "raw" / plan.name
+        images = self._run.path / "images"
+        threads = means.workload.threads if plan.threads is None else plan.threads
         self._order = Order(
-            workload=msgspec.structs.replace(workload, threads=threads),
+            workload=msgspec.structs.replace(means.workload, threads=threads),
             plan=plan,
             folder=str(self._folder),
             describe=first,
             save_to=str(images) if first else None,
         )
-        self._worker: WorkerProcess | None = None
+        self._started: tuple[WorkerProcess, Launching] | None = None
+        self._when_measured = _nothing
         self._external: ExternalCollectors | None = None
         self._finished: Finished | None = None
         self._halting = False
         self._predicted = ""
 
+    def prepare(self) -> None:
+        """Starts the worker before its turn, while the one of the pass before still has its model: not where the memory
+        may be too small for two of them."""
+        workload = self._run.manifest.workload
+        if workload is not None and workload.parameters <= SMALL_MODEL:
+            with suppress(OSError, HwprofError):  # in its turn it fails again, and is recorded
+                self._start()
+
     def end(self) -> None:
         """Ends the worker, if there is one still, and takes away what it could not: once, for its number may be given
         to another process."""
-        if self._worker is not None:
-            worker, self._worker = self._worker, None
+        if self._started is not None:
+            (worker, _), self._started = self._started, None
             worker.end()
             remove_parts(self._folder)
             with suppress(OSError):
                 perf_map_of(worker.pid).unlink(missing_ok=True)
 
-    def _start(self, launching: Launching, server: ForkServer | None, weights: int) -> WorkerProcess:
-        """Raises ``OSError``."""
-        if self._order.save_to:
-            Path(self._order.save_to).mkdir(exist_ok=True)
-        self._order.write(self._folder / ORDER_FILE)
-        return WorkerProcess(
-            self._folder / ORDER_FILE,
-            self._folder / LOG_FILE,
-            server=server,
-            launcher=launching.command(),
-            environment=self.plan.environment,
-            # calibration also warms the process up; without a warm-up of its own, a pass keeps that
-            weights=weights if self.plan.warmup else None,
-        )
+    def _start(self) -> tuple[WorkerProcess, Launching]:
+        """Raises ``OSError`` and ``HwprofError``."""
+        if self._started is None:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            if self._order.save_to:
+                Path(self._order.save_to).mkdir(exist_ok=True)
+            self._order.write(self._folder / ORDER_FILE)
+            launching = Launching(self.plan, self._folder)
+            worker = WorkerProcess(
+                self._folder / ORDER_FILE,
+                self._folder / LOG_FILE,
+                server=self._means.server,
+                launcher=launching.command(),
+                environment=self.plan.environment,
+                # calibration also warms the process up; without a warm-up of its own, a pass keeps that
+                weights=self._means.weights if self.plan.warmup else None,
+            )
+            self._started = (worker, launching)
+        return self._started
 
-    def carry_out(self, record: PassRecord, server: ForkServer | None, weights: int) -> None:
-        """All of it. ``weights``: a descriptor that the passes share."""
+    def carry_out(self, record: PassRecord, when_measured: Callable[[], None]) -> None:
+        """All of it. ``when_measured`` is called when it measures no more, and only adds up and writes."""
         self._predicted = prediction(self._run, self.plan)
+        self._when_measured = when_measured
         self._begin(Phase.IMPORTING)
-        self._folder.mkdir(parents=True, exist_ok=True)
-        launching = Launching(self.plan, self._folder)
-        self._worker = worker = self._start(launching, server, weights)
+        worker, launching = self._start()
         self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
         try:
             worker.go_on()
@@ -207,7 +221,7 @@ class _Pass:
             self._external.hear(message)
         if isinstance(message, PhaseBegins):
             self._begin(message.phase, message.total)
-            if message.phase is Phase.ADDING_UP:
+            if message.phase is Phase.ADDING_UP and not self._halting:
                 self._when_measured()
         elif isinstance(message, Step):
             self._progress.step()

@@ -2,9 +2,9 @@
 or forked by the ``fork_server``.
 
 It does the workload under the in-process collectors, writes the pass's tables as Parquet into the pass's folder, and
-tells the supervisor about its progress on the first file descriptor. When it has imported what it needs, it waits for a
-byte on the second: until then those who watch it from outside may not be there. The third is a file for calibrated
-weights, see ``workload.shared_weights``.
+tells the supervisor about its progress on the first file descriptor. When its workload stands, it waits for a byte on
+the second: until then the pass before may be busy, and those who watch it from outside not be there. The third is a
+file for calibrated weights, see ``workload.shared_weights``.
 """
 
 from __future__ import annotations
@@ -109,12 +109,12 @@ class _Worker:
     """One pass while it is carried out. Tables are made when measuring is over: until then the process holds torch, the
     workload, the in-process collectors and the recorder, and no thread that is not theirs."""
 
-    def __init__(self, order: Order, reporter: Reporter, watched: int, weights: int | None) -> None:
-        """Descriptors: ``watched`` has a byte when the worker may go on, ``weights`` is the calibrated ones' file."""
+    def __init__(self, order: Order, reporter: Reporter, turn: int, weights: int | None) -> None:
+        """Descriptors: ``turn`` has a byte when it is this worker's, ``weights`` is the calibrated ones' file."""
         self._order = order
-        self._watched = watched
+        self._turn = turn
         self._weights = weights
-        for descriptor in (watched, weights):
+        for descriptor in (turn, weights):
             if descriptor is not None:
                 os.set_inheritable(descriptor, False)
         self._plan = order.plan
@@ -128,6 +128,7 @@ class _Worker:
     def carry_out(self) -> None:
         """From the import of torch to the written tables."""
         self._prepare()
+        self._wait_for_turn()
         self._record.begin_ns = time.monotonic_ns()
         self._reporter.send(PhaseBegins(Phase.WARMING_UP, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
@@ -149,7 +150,6 @@ class _Worker:
             from hwprof.workload.shared_weights import SharedWeights
 
             factory.preload(self._order.workload.model)
-        self._wait_until_watched()
         factory.set_threads(self._order.workload.threads)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
@@ -162,11 +162,11 @@ class _Worker:
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
 
-    def _wait_until_watched(self) -> None:
+    def _wait_for_turn(self) -> None:
         """Raises ``NobodyListensError`` when nobody is left who could say so."""
-        if not os.read(self._watched, 1):
+        if not os.read(self._turn, 1):
             raise NobodyListensError
-        os.close(self._watched)
+        os.close(self._turn)
 
     def _measure(self) -> None:
         self._reporter.send(PhaseBegins(Phase.STARTING))

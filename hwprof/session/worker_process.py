@@ -75,8 +75,8 @@ class FreshProcess:
 
 
 class WorkerProcess:
-    """The process of one pass. It comes to what is measured only when it is told to ``go_on``: until then those who
-    watch it can begin to."""
+    """The process of one pass. It builds the workload, and comes to what is measured only when it is told to ``go_on``:
+    so it can be started while the pass before is written, and those who watch it from outside be there in time."""
 
     def __init__(
         self,
@@ -118,7 +118,7 @@ class WorkerProcess:
         return self._child.pid
 
     def go_on(self) -> None:
-        """Whoever watches it is there."""
+        """It is its turn."""
         try:
             os.write(self._lets_go, b"\n")
         except BrokenPipeError:

@@ -31,6 +31,7 @@ class Annotations:
     def __init__(self, interned: Interned) -> None:
         self._interned = interned
         self._keys: dict[str, bytes] = {}  # by name: its field
+        self._doubles: dict[bytes, dict[str, bytes]] = {}  # by tag and name: all that stands before a double's bytes
         self._shared: dict[
             int, tuple[SharedAnnotations, bytes]
         ] = {}  # by identity; the mapping is kept, so that it stays one
@@ -45,17 +46,20 @@ class Annotations:
 
     def _fields(self, tag: bytes, entries: Mapping[str, Any]) -> bytes:
         parts: list[bytes] = []
+        doubles = self._doubles.get(tag) or self._doubles.setdefault(tag, {})
         for name, value in entries.items():
-            if value is not None:
+            if type(value) is float:  # most are, and this is where a trace's time goes
+                parts += doubles.get(name) or self._before_double(tag, name), _pack(value)
+            elif value is not None:
                 key = self._keys.get(name) or self._key(name)
-                if type(value) is float:  # most are, and this is where a trace's time goes
-                    encoded = _DOUBLE + _pack(value)
-                elif type(value) is int and 0 <= value < _INT64:
-                    encoded = _INT + varint(value)
-                else:
-                    encoded = self._value(value)
+                plain = type(value) is int and 0 <= value < _INT64
+                encoded = _INT + varint(value) if plain else self._value(value)
                 parts += tag, varint(len(key) + len(encoded)), key, encoded
         return b"".join(parts)
+
+    def _before_double(self, tag: bytes, name: str) -> bytes:
+        key = self._keys.get(name) or self._key(name)
+        return self._doubles[tag].setdefault(name, tag + varint(len(key) + len(_DOUBLE) + 8) + key + _DOUBLE)
 
     def _key(self, name: str) -> bytes:
         number = self._interned.number(Table.ANNOTATION_NAMES, str(name))

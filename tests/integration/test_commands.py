@@ -77,7 +77,7 @@ def test_models_lists_ours_first(tmp_path: Path) -> None:
         (["colect"], "Did you mean 'collect'?"),
         (["collect", "--modl", "x"], "--model"),
         (["report"], "hwprof collect"),
-        (["report", "nowhere"], "not a run directory"),
+        (["report", "nowhere"], "neither such a folder here nor a run of that name"),
         (["open"], "hwprof collect"),
         (["layers", "--model", "yolov77"], "yolov7"),
     ],

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -52,7 +53,13 @@ def start_hwprof(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=_heeds_hangups,
     )
+
+
+def _heeds_hangups() -> None:
+    """Though the tests may have been started with ``nohup``."""
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 def hwprof_here(*arguments: str, cwd: Path | None = None, columns: int = COLUMNS) -> subprocess.CompletedProcess[str]:

@@ -1,0 +1,17 @@
+"""Who is told what a run is doing."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+
+class Progress(Protocol):
+    """Who is told what is going on."""
+
+    def phase(self, pass_name: str, text: str, total: int | None) -> None:
+        """Another phase of a pass begins; ``total`` steps are expected where that is known."""
+        ...
+
+    def step(self) -> None:
+        """One step of the phase is done."""
+        ...
