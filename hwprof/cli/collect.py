@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -10,11 +9,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from hwprof.cli import collector_options
+from hwprof.cli import collector_options, products
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.collector import registry
-from hwprof.errors import FullDiskError, HwprofError, UsageError, is_full_disk
-from hwprof.printable import printable
+from hwprof.errors import HwprofError, UsageError
 from hwprof.run.roles import Role
 
 if TYPE_CHECKING:
@@ -184,10 +182,10 @@ def _collect(
                 failure = _measure(run, spec, plans, bars, server, files)
                 traced = ""
                 if run.completed_passes():
-                    traced, unwritten = _write_products(run, bars, files)
+                    traced, unwritten = products.write(run, bars, files)
                     failure = unwritten or failure
             try:
-                _show(run, form, top, traced)
+                products.show_run(run, form, top, traced)
             except Exception:
                 if failure is None:
                     raise  # else that one is what is told
@@ -235,7 +233,7 @@ def _measure(
     from hwprof.session.supervisor import carry_out
 
     try:
-        carry_out(run, spec, plans, bars, server, when_measured=files.prepare)
+        carry_out(run, spec, plans, bars, server, when_measured=lambda: products.prepare(files))
     except (PassError, KeyboardInterrupt) as error:
         if run.completed_passes() and not isinstance(error, EndedBySignal):
             return error
@@ -243,28 +241,6 @@ def _measure(
             run.remove()
         raise
     return None
-
-
-def _write_products(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, HwprofError | None]:
-    """The files made from the tables: the trace, the document and the CSV tables. What the trace holds is returned, and
-    a failure: the report can be shown all the same."""
-    from polars.exceptions import PolarsError
-
-    from hwprof.trace.writer import write_trace
-
-    contents = ""
-    try:
-        files.begin()
-        bars.phase("", "writing trace.pftrace", None)
-        contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
-        bars.phase("", "writing tables", None)
-        files.wait()
-    except (HwprofError, OSError, PolarsError) as error:
-        if is_full_disk(error):
-            return contents, FullDiskError(str(run.path))
-        failure = error if isinstance(error, HwprofError) else HwprofError(f"cannot write to {run.path}: {error}")
-        return contents, failure
-    return contents, None
 
 
 def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError:
@@ -277,24 +253,5 @@ def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError
         return InterruptionError(interrupt)
     remove_parts(run.path)
     without = "" if (run.path / "trace.pftrace").exists() else ", without a trace"
-    name = _name(run)
+    name = products.name_of(run)
     return InterruptionError(interrupt, f"kept in {name}{without}: hwprof report {name}")
-
-
-def _name(run: RunDirectory) -> str:
-    """Its folder as the user writes it here."""
-    here = Path.cwd()
-    return printable(shlex.quote(str(run.path.relative_to(here) if run.path.is_relative_to(here) else run.path)))
-
-
-def _show(run: RunDirectory, form: str, top: int, traced: str) -> None:
-    """``traced``: what the trace holds; empty where there is none."""
-    from hwprof.cli.report import show
-
-    show(run, form=form, top=top)
-    if form == "text":
-        name = _name(run)
-        images = " images," if any(run.path.glob("images/*")) else ""
-        click.echo(f"\nkept in {name}: tables (Parquet, CSV),{images} trace.pftrace")
-        click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
-        click.echo(f"  hwprof report {name}    this report again")

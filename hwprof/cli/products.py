@@ -1,0 +1,65 @@
+"""What ``hwprof collect`` leaves with a run and shows at the end: the trace, the report, its files."""
+
+from __future__ import annotations
+
+import shlex
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof.printable import printable
+
+if TYPE_CHECKING:
+    from hwprof.cli.progress import Bars
+    from hwprof.report.files import FilesBeside
+    from hwprof.run.directory import RunDirectory
+
+
+def prepare(files: FilesBeside) -> None:
+    """While the last pass adds up: what comes then is imported."""
+    files.prepare()
+    from hwprof.cli.report import show  # noqa: F401
+    from hwprof.trace.writer import write_trace  # noqa: F401
+
+
+def write(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, HwprofError | None]:
+    """The files made from the tables: the trace, the document and the CSV tables. What the trace holds is returned, and
+    a failure: the report can be shown all the same."""
+    from polars.exceptions import PolarsError
+
+    from hwprof.trace.writer import write_trace
+
+    contents = ""
+    try:
+        files.begin()
+        bars.phase("", "writing trace.pftrace", None)
+        contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
+        bars.phase("", "writing tables", None)
+        files.wait()
+    except (HwprofError, OSError, PolarsError) as error:
+        if is_full_disk(error):
+            return contents, FullDiskError(str(run.path))
+        failure = error if isinstance(error, HwprofError) else HwprofError(f"cannot write to {run.path}: {error}")
+        return contents, failure
+    return contents, None
+
+
+def show_run(run: RunDirectory, form: str, top: int, traced: str) -> None:
+    """``traced``: what the trace holds; empty where there is none."""
+    from hwprof.cli.report import show
+
+    show(run, form=form, top=top)
+    if form == "text":
+        name = name_of(run)
+        images = " images," if any(run.path.glob("images/*")) else ""
+        click.echo(f"\nkept in {name}: tables (Parquet, CSV),{images} trace.pftrace")
+        click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
+        click.echo(f"  hwprof report {name}    this report again")
+
+
+def name_of(run: RunDirectory) -> str:
+    """Its folder as the user writes it here."""
+    here = Path.cwd()
+    return printable(shlex.quote(str(run.path.relative_to(here) if run.path.is_relative_to(here) else run.path)))
