@@ -3,7 +3,7 @@
 Importing takes each worker two seconds of processor time; so one process imports, while the passes are still planned,
 and the workers are its copies. Nothing of the workload has run in it: it has no thread of its own (those that a BLAS
 library starts end before the fork), no model and no kernel, so its copy is as fresh as a new interpreter after the same
-imports.
+imports; only the pages of libraries that nothing but the import has touched are not resident in it.
 
 ``python -m hwprof.session.fork_server SOCKET PARENT`` is that process. ``multiprocessing.forkserver`` would bring the
 command's own modules into what is measured, and reap workers before anybody has ended what they left running.

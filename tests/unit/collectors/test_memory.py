@@ -17,6 +17,7 @@ Rss:              123456 kB
 Pss:               65432 kB
 Pss_Dirty:         60000 kB
 Pss_Anon:          50000 kB
+Anonymous:         60000 kB
 SwapPss:               1 kB
 """
 
@@ -52,7 +53,7 @@ def test_series_of_a_process(tmp_path: Path) -> None:
     assert series.schema == TABLES["series"]
     assert series.drop("pass").rows() == [
         (10_000_000_000, "memory/rss", "B", 100.0 * PAGE),
-        (10_000_000_000, "memory/pss", "B", 65432.0 * 1024),
+        (10_000_000_000, "memory/pss", "B", 75432.0 * 1024),
         (10_050_000_000, "memory/rss", "B", 200.0 * PAGE),
         (10_050_000_000, "memory/page-faults", "1/s", pytest.approx(105 / 0.05)),
     ]
@@ -105,8 +106,10 @@ def test_other_text_is_an_error(text: bytes) -> None:
         parse_faults(text)
 
 
-def test_pss() -> None:
-    assert parse_pss_bytes(ROLLUP) == 65432 * 1024
+def test_pss_has_the_anonymous_memory_whole() -> None:
+    """It would be divided by the number of workers that are copies of one process."""
+    assert parse_pss_bytes(ROLLUP) == (65432 - 50000 + 60000) * 1024
+    assert parse_pss_bytes(b"Pss:   65432 kB\nAnonymous:   60000 kB\n") == 65432 * 1024
     assert parse_pss_bytes(b"") is None
 
 
