@@ -28,6 +28,7 @@ from typing import Any, Final, Self
 import msgspec
 
 from hwprof import processes
+from hwprof.session.messages import LOOK_UP_S
 
 READ_LATE: Final = "ONEDNN_"
 """How the variables begin that their library reads when it is first used: a fork can still be given these. Others may
@@ -96,6 +97,11 @@ class ForkServer:
         """Its number."""
         return self._process.pid
 
+    @property
+    def gone(self) -> bool:
+        """Whether it has ended, as far as is known, and all that it had forked with it."""
+        return self._socket is None
+
     def fork(
         self, order_file: Path, log: int, descriptors: Sequence[int], environment: Mapping[str, str]
     ) -> ForkedProcess | None:
@@ -120,6 +126,8 @@ class ForkServer:
             return None
         try:
             socket.send_fds(self._socket, [msgspec.json.encode(what)], descriptors)
+            while not select.select([self._socket], [], [], LOOK_UP_S)[0]:
+                pass  # a library may have set Ctrl-C to restart a read, but not this
             said = self._socket.recv(_MOST_BYTES)
         except OSError:
             said = b""
@@ -164,9 +172,12 @@ class ForkedProcess:
 def main(arguments: Sequence[str]) -> int:
     """Imports, then forks whenever it is told to, as long as the process of that number is there."""
     processes.end_with_parent(int(arguments[1]))
-    from hwprof.workload import factory  # here, for the supervisor shall not have torch
-
+    signal.signal(
+        signal.SIGCHLD, signal.SIG_DFL
+    )  # ignored, as whoever starts hwprof may have it, workers leave no trace
     with suppress(BaseException):  # the worker comes across the same, and says so
+        from hwprof.workload import factory  # here, for the supervisor shall not have torch
+
         factory.preload(arguments[2])
     gc.collect()
     gc.freeze()  # a collection in a copy would write to, and so copy, every page of objects
@@ -217,4 +228,8 @@ def _work(order: Fork, descriptors: Sequence[int]) -> int:
 
 
 if __name__ == "__main__":
-    processes.leave(main(sys.argv[1:]))
+    status = 1
+    try:
+        status = main(sys.argv[1:])
+    finally:
+        processes.leave(status)  # whatever happens: a thread of a library's would keep it, and who waits for an answer

@@ -181,6 +181,8 @@ class _Pass:
         self._predicted = prediction(self._run, self.plan)
         self._when_measured = when_measured
         self._begin(Phase.IMPORTING)
+        if self._started is not None and self._started[0].has_ended():
+            self.end()  # before its turn: another one may do better
         worker, launching = self._start()
         self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
         try:
@@ -252,7 +254,9 @@ class _Pass:
         how = f"with exit code {status} before it was done: the model's code, or a library's, ended the process"
         if status < 0:
             how = f"by {interruption.name_of(-status)}"
-            if -status == signal.SIGKILL:
+            if self._means.server is not None and self._means.server.gone:
+                how += ", with the process that it was a copy of"
+            elif -status == signal.SIGKILL:
                 how += ", as the kernel does when memory runs out"
         log = self._folder / LOG_FILE
         return PassError(f"the worker of pass {self.plan.name} ended {how}", f"see {log}", 1, foreseen=False)

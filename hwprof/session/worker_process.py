@@ -124,6 +124,10 @@ class WorkerProcess:
         except BrokenPipeError:
             return  # it is gone, as whoever listens will find
 
+    def has_ended(self) -> bool:
+        """Whether it is over, well or not."""
+        return self._status is not None or self._child.has_ended()
+
     def interrupt(self) -> None:
         """Tells it to come to an end with what it has."""
         if not self._child.has_ended():
@@ -152,7 +156,9 @@ class WorkerProcess:
         for how in (signal.SIGTERM, signal.SIGKILL):
             if self._child.has_ended():
                 break
-            os.killpg(self.pid, how)
+            for number in (how, signal.SIGCONT):  # one that is stopped would not hear it
+                with suppress(OSError):
+                    os.killpg(self.pid, number)
             _wait_until(self._child.has_ended, KILL_AFTER_S)
         if self._child.has_ended():
             self.wait()

@@ -12,12 +12,14 @@ from pathlib import Path
 
 import pytest
 
+from hwprof.run.directory import RunDirectory
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.messages import Failed, Order, PhaseBegins
 from hwprof.session.plan import PassPlan
 from hwprof.session.worker_process import WorkerProcess
 from hwprof.workload.spec import WorkloadSpec
-from tests.support.processes import alive, parent_of
+from tests.support.command import start_hwprof
+from tests.support.processes import alive, children_of, parent_of
 
 MODEL = "my:model"  # of which nothing is imported beforehand, but torch
 LATE = {"ONEDNN_VERBOSE_TIMESTAMP": "1"}
@@ -33,6 +35,38 @@ worker = WorkerProcess(place / "order.json", place / "worker.log", server=server
 print(server.pid, worker.pid, flush=True)
 time.sleep(60)
 """
+
+
+IGNORES_CHILDREN = """
+import signal, sys
+from pathlib import Path
+from hwprof.session.fork_server import ForkServer
+from hwprof.session.worker_process import WorkerProcess
+signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+place = Path(sys.argv[1])
+with ForkServer("my:model") as server:
+    for _ in range(2):
+        worker = WorkerProcess(place / "none.json", place / "worker.log", server=server, environment={})
+        print(worker.wait())
+        worker.end()
+    print(server.gone)
+"""
+
+IS_INTERRUPTED = """
+import os, signal, sys, threading
+from pathlib import Path
+from hwprof.session.fork_server import ForkServer
+signal.siginterrupt(signal.SIGINT, False)  # as libraries do: what a signal interrupts is restarted
+with ForkServer("my:model") as server:
+    os.kill(server.pid, signal.SIGSTOP)
+    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    try:
+        server.fork(Path("order.json"), 2, (), {})
+    except KeyboardInterrupt:
+        print("interrupted", server.gone)
+"""
+
+SMALL = "import torch\ndef model():\n    return torch.nn.Linear(3, 2)\n"
 
 
 @pytest.fixture(scope="module")
@@ -121,3 +155,47 @@ def test_neither_outlives_who_started_them(place: Path) -> None:
     while any(map(alive, pids)) and time.monotonic() < deadline:
         time.sleep(0.05)
     assert [pid for pid in pids if alive(pid)] == []
+
+
+def test_whoever_ignores_the_end_of_children_has_exit_codes_all_the_same(place: Path) -> None:
+    """It is inherited, by hwprof and by its server."""
+    done = subprocess.run([sys.executable, "-c", IGNORES_CHILDREN, str(place)], capture_output=True, text=True)
+    assert done.stdout.split() == ["1", "1", "False"], done.stderr
+
+
+def test_ctrl_c_ends_the_wait_for_a_server_that_does_not_answer() -> None:
+    done = subprocess.run([sys.executable, "-c", IS_INTERRUPTED], capture_output=True, text=True, timeout=30)
+    assert done.stdout.split() == ["interrupted", "True"], done.stderr
+
+
+def test_a_thread_that_an_import_leaves_keeps_nobody_waiting(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shadow = place / "shadow"
+    shadow.mkdir()
+    (shadow / "torch.py").write_text(
+        "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(shadow), prepend=os.pathsep)
+    with ForkServer(MODEL) as server:
+        worker = started(place, server)
+        worker.go_on()
+        assert worker.wait() == 1
+        worker.end()
+
+
+def test_a_worker_that_is_ended_before_its_turn_is_started_again(tmp_path: Path) -> None:
+    (tmp_path / "small.py").write_text(SMALL)
+    process = start_hwprof(
+        *("collect", "--model", "small:model", "--input-shape", "1,3", "--iterations", "2", "--warmup", "1"),
+        *("--no-instrumented", "--output", str(tmp_path / "results")),
+        cwd=tmp_path,
+    )
+    killed = False
+    while process.poll() is None and not killed:
+        workers = [pid for child in children_of(process.pid) for pid in children_of(child) if alive(pid)]
+        if len(workers) == 2:
+            os.kill(max(workers), signal.SIGKILL)
+            killed = True
+    _, errors = process.communicate(timeout=120)
+    assert killed and process.returncode == 0, errors
+    run = RunDirectory.latest(tmp_path / "results")
+    assert [record.status for record in run.manifest.passes] == ["completed", "completed"]

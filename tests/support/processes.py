@@ -21,3 +21,11 @@ def alive(pid: int) -> bool:
 def parent_of(pid: int) -> int:
     """Who started it."""
     return int(stat_of(pid)[1])
+
+
+def children_of(pid: int) -> list[int]:
+    """Whom its main thread has started, and nobody has taken note of the end of."""
+    try:
+        return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+    except OSError:
+        return []
