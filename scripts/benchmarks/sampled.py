@@ -82,11 +82,11 @@ def measure(model: str, seconds: float) -> Proof:
         perfs = perf_samples.read(data, record.pid, run.path / "raw" / PASS / "sampler" / PERF_MAP)
         spans, layers, kernels = run.read("spans"), run.read("layers"), run.read("kernels")
         kept = select(record.iterations).all
-        known = kernels.select(piece="kernel", start=pl.col("address").cast(pl.UInt64), library="library")
+        known = kernels.select(code_range="kernel", start=pl.col("address").cast(pl.UInt64), library="library")
         types = layers.select(layer="path", type="type")
         ours = (
             sampled(attribute_samples(run.read("samples"), spans, layers), kernels, kept)
-            .join(known, on="piece", how="left")
+            .join(known, on="code_range", how="left")
             .with_columns(pl.col("layer", "module").cast(pl.String))
             .join(types, on="layer", how="left")
         )
