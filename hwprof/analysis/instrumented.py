@@ -18,6 +18,7 @@ from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.metrics import operands_of, values
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import MetricDefinition, PassRecord
+from hwprof.run.schema import UNKNOWN_LIBRARY
 
 SMALL: Final = 0.001
 """Kernels with a smaller share of the instructions are left to the table of all."""
@@ -42,6 +43,9 @@ OPENMP: Final = "openmp"
 
 UNNAMED: Final = "(unnamed)"
 """The kernel that stands for all of a library that has no names."""
+
+UNKNOWN: Final = {"name": UNNAMED, "library": UNKNOWN_LIBRARY, "domain": "other"}
+"""What stands for a kernel that the run does not describe."""
 
 
 def why_not_comparable(instrumented: PassRecord, companion: PassRecord | None) -> str | None:
@@ -174,14 +178,16 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 def _known(names: pl.DataFrame) -> pl.DataFrame:
     """``kernel`` (its number), ``name``, ``library`` and ``domain``, with numbers for texts."""
     known = names.select("kernel", "library", "domain", pl.col("name").fill_null(UNNAMED))
-    texts = {name: _enum([*known[name].unique(), UNNAMED]) for name in ("name", "library", "domain")}
+    texts = {name: _enum([*known[name].unique(), unknown]) for name, unknown in UNKNOWN.items()}
     return known.with_columns(pl.col(name).cast(kind) for name, kind in texts.items())
 
 
 def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
     """Summed by kernel's number, of which there are many rows, and then by name, which are few."""
     numbered = rows.group_by(*owner, "kernel", "event", "provenance").agg(pl.col("value").sum())
-    joined = numbered.join(known, on="kernel", how="left").with_columns(pl.col("name").fill_null(UNNAMED))
+    joined = numbered.join(known, on="kernel", how="left").with_columns(
+        pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items()
+    )
     keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
     return joined.with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
 

@@ -122,7 +122,7 @@ def _typical(leaves: pl.DataFrame) -> pl.DataFrame:
         .agg(layer_ns=LENGTH.sum())
         .sort("layer_ns", "iteration")
         .group_by("path")
-        .agg(pl.col("iteration").gather((pl.len() - 1) // 2).first())
+        .agg(pl.col("iteration").get((pl.len() - 1) // 2))
     )
 
 

@@ -20,9 +20,8 @@ from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.run.details import InstrumentedDetail, SamplingDetail
 from hwprof.run.manifest import PassRecord
-from hwprof.run.schema import empty
+from hwprof.run.schema import UNKNOWN_LIBRARY, empty
 
-UNKNOWN: Final = "[unknown]"
 LEAST_SHARE: Final = 0.01
 """Kernels and operators with less of a layer's processor time are not listed; the run's ``samples.parquet`` has all."""
 
@@ -86,7 +85,7 @@ class SampledPass:
 
     def unknown(self) -> int:
         """How many samples lie in memory of no known file."""
-        nowhere = self.kernels.filter(pl.col("library") == UNKNOWN).select(code_range="kernel")
+        nowhere = self.kernels.filter(pl.col("library") == UNKNOWN_LIBRARY).select(code_range="kernel")
         return self.inside.join(nowhere, on="code_range", how="semi").height + self.inside["code_range"].null_count()
 
     def coverage(self) -> list[dict[str, Any]]:
@@ -130,7 +129,7 @@ class SampledPass:
         frame = pl.concat([of_whole.filter(pl.col("share") >= LEAST_SHARE_OF_WHOLE), listed], how="diagonal")
         frame = frame.with_columns(
             pl.col("name").fill_null(instrumented.UNNAMED),
-            pl.col("library").fill_null(UNKNOWN),
+            pl.col("library").fill_null(UNKNOWN_LIBRARY),
             pl.col("instructions") / number,
         )
         nothing = pl.lit(None, pl.Float64)

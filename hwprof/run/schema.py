@@ -31,6 +31,9 @@ COUNTED_WINDOW: Final = "counted-window"
 PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, COUNTED_WINDOW})
 """The events that stand under ``WHOLE_PROCESS_TID``; not counters, but what counters are held against."""
 
+UNKNOWN_LIBRARY: Final = "[unknown]"
+"""The ``library`` of code that nobody knows the file of."""
+
 TABLES: Final[dict[str, pl.Schema]] = {
     # What happened when. `span` is unique within its pass, -1 never occurs; `parent` is null at the top.
     "spans": pl.Schema(

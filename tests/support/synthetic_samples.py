@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from hwprof.run.details import SamplingDetail, as_json
+from hwprof.run.details import PrimitivesDetail, SamplingDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord
 from hwprof.run.roles import Role
@@ -105,9 +105,13 @@ def add_primitives(run: RunDirectory) -> None:
                 {
                     "pass": "trace", "order": len(rows), "begin_ns": begin_ns + 10 + place * third_ns,
                     "time_ns": third_ns - 20, "primitive": primitive, "implementation": implementation,
-                    "problem": "mb1_ic3oc16",
+                    "problem": "mb1_ic3oc16", "data_types": "src:f32 dst:f32",
+                    "layouts": "src:abcd dst:aBcd16b",
                 }
             )  # fmt: skip
     write_table(run.path / "primitives.parquet", "primitives", pl.DataFrame(rows))
-    run.manifest.passes[1].clocks.append(ClockRecord("onednn", 0, 0.0, 0, 1))
+    trace = run.manifest.passes[1]
+    trace.clocks.append(ClockRecord("onednn", 0, 0.0, 0, 1))
+    detail = as_json(PrimitivesDetail(file="verbose.txt", primitives=len(rows), machine_flags=["avx", "avx512f"]))
+    trace.collectors.append(CollectorRecord(name="onednn_verbose", state="ran", detail=detail))
     run.save_manifest()

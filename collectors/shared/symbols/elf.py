@@ -132,19 +132,20 @@ class Elf:
         if not len(self._sections):
             return []
         names = self._bytes(self._sections[self._elf.get_shstrndx()])
-        return [
-            bytes(names[at : at + _LONGEST_NAME]).split(b"\0", 1)[0].decode() for at in self._sections["name"].tolist()
-        ]
+        starts = self._sections["name"].tolist()
+        found = [bytes(names[at : at + _LONGEST_NAME]).split(b"\0", 1)[0] for at in starts]
+        return [name.decode(errors="replace") for name in found]
 
     def _section(self, name: str) -> np.void | None:
+        """None where the file has none of that name, or not its contents."""
         if name not in self._names:
             return None
         found: np.void = self._sections[self._names.index(name)]
-        return found
+        return found if found["type"] != SHT_NOBITS else None
 
     def _table(self, name: str) -> SymbolTable:
         section = self._section(name)
-        if section is None or section["type"] == SHT_NOBITS:
+        if section is None:
             return NO_SYMBOLS
         found = self._bytes(section)
         rows = np.frombuffer(found, dtype=SYMBOL, count=len(found) // SYMBOL.itemsize)

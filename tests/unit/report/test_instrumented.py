@@ -11,6 +11,7 @@ import pytest
 from rich.console import Console
 
 from hwprof.report.document import builder
+from hwprof.report.document.document import Document
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.json import codec
 from hwprof.report.text import report
@@ -93,8 +94,12 @@ def run(tmp_path: Path) -> RunDirectory:
 
 
 def printed(run: RunDirectory, width: int = 140) -> str:
+    return text_of(builder.build(run), width)
+
+
+def text_of(found: Document, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
-    report.render(builder.build(run), console)
+    report.render(found, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -191,6 +196,25 @@ def test_the_section_names_the_instruction_set_and_the_provenance(run: RunDirect
     assert "\n  time: pass again" in text
     assert "Kernels by instructions, pass engine" in text
     assert max(map(len, printed(run, 80).splitlines())) <= 80
+
+
+def test_simulated_metrics_without_a_column_are_to_be_had(run: RunDirectory) -> None:
+    """Somebody asked for them when the run was made."""
+    found = builder.build(run)
+    known = next(metric for metric in found.metrics if metric.missing is None)
+    simulated = msgspec.structs.replace(known, name="l2_mpki", group="cache", sources=["simulated"])
+    text = text_of(msgspec.structs.replace(found, metrics=[*found.metrics, simulated]), 80)
+    assert "simulated: 1 event (--metrics cache)" in " ".join(text.split())
+
+
+def test_times_are_explained_where_they_are_shown(run: RunDirectory) -> None:
+    seen = set()
+    for width in (40, 60, 80, 140):
+        text = printed(run, width).partition("Layers by instructions")[2]
+        shown = "time ms" in text.split("\n")[1]
+        seen.add(shown)
+        assert ("time: pass again, uninstrumented" in text) is shown, width
+    assert seen == {True, False}
 
 
 def test_json_and_csv_hold_it(run: RunDirectory) -> None:

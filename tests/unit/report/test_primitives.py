@@ -12,9 +12,11 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.report.document import builder
+from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.report.document import builder, one_layer
 from hwprof.report.document.primitives import Primitives
 from hwprof.report.json import codec
+from hwprof.report.text import one_layer as text_of_one_layer
 from hwprof.report.text import primitives, report
 from hwprof.report.text.page import Page
 from hwprof.run.details import PrimitivesDetail, as_json
@@ -153,6 +155,19 @@ def test_snapshot(width: int, tmp_path: Path) -> None:
     assert_snapshot(f"primitives-{width}", "\n".join(lines) + "\n")
 
 
+def test_times_are_explained_where_they_are_shown(tmp_path: Path) -> None:
+    run = reporting(tmp_path, EXECUTED)
+    seen = set()
+    for width in (60, 70, 80, 120):
+        lines = section(run, width)
+        head = next(line for line in lines if line.startswith("layer ")).split("  ")
+        shown = "ms" in [word.strip() for word in head]
+        seen.add(shown)
+        assert ("ms: oneDNN's own" in " ".join(lines)) is shown, width
+        assert "of layer: " in " ".join(lines)
+    assert seen == {True, False}
+
+
 def test_findings_in_words(tmp_path: Path) -> None:
     text = said(reporting(tmp_path, EXECUTED))
     assert "Try: ONEDNN_MAX_CPU_ISA" not in text, "nothing was forbidden"
@@ -176,6 +191,26 @@ def test_where_onednn_did_not_report_there_is_no_section_and_no_file(tmp_path: P
     report.render(found, console)
     assert isinstance(console.file, io.StringIO)
     assert "oneDNN" not in console.file.getvalue()
+
+
+def test_small_layers_without_primitives_have_their_reason_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Findings that matter little have no line of their own, and the table names their types."""
+    run = reporting(tmp_path, [("model.0.conv", "convolution", "jit:avx512_core", BLOCKED, 10, 300)])
+    reason = "im2col and BLAS"
+    assert said(run).count(reason) == 1
+    monkeypatch.setattr(primitives, "SMALL", 1.0)
+    text = said(run)
+    assert "Conv2d without oneDNN" not in text
+    assert re.search(rf"without primitives: .*1 Conv2d.* Conv2d: {reason}", text)
+
+
+def test_what_no_layer_owns_has_a_page_without_primitives(tmp_path: Path) -> None:
+    found = builder.build(reporting(tmp_path, EXECUTED))
+    console = Console(file=io.StringIO(), width=120)
+    text_of_one_layer.show(one_layer.one_layer(found, UNATTRIBUTED), Page(found, console))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert UNATTRIBUTED in text and "oneDNN" not in text
 
 
 def test_every_row_is_in_the_csv_file(tmp_path: Path) -> None:
