@@ -121,11 +121,21 @@ def _told(error: BaseException) -> tuple[str, int]:
         return "hwprof: interrupted", INTERRUPTED
     if isinstance(error, click.ClickException):
         hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""
-        return f"hwprof: {one_line(error.format_message() + hint)}", error.exit_code
+        return f"hwprof: {one_line(_message(error) + hint)}", error.exit_code
     if isinstance(error, HwprofError):
         return f"hwprof: {one_line(str(error))}", error.exit_code
     what = f"{type(error).__name__}: {error} (this is a defect of hwprof; --debug shows where)"
     return f"hwprof: {one_line(what)}", 1
+
+
+def _message(error: click.ClickException) -> str:
+    """As click has it; similar options by how near they are, where click sorts them by the alphabet."""
+    if not isinstance(error, click.NoSuchOption) or not error.possibilities:
+        return error.format_message()
+    from difflib import SequenceMatcher
+
+    nearest = sorted(error.possibilities, key=lambda option: -SequenceMatcher(None, option, error.option_name).ratio())
+    return f"{error.message} Did you mean {' or '.join(nearest)}?"
 
 
 def _traceback(error: BaseException) -> str:

@@ -14,7 +14,10 @@ from hwprof.cli.streams import print_json
 @model_options
 @click.option("--all", "everything", is_flag=True, help="Inner modules as well, not only leaf layers.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
-def layers_command(everything: bool, form: str, **options: Any) -> None:
+@click.option(
+    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+)
+def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> None:
     """Show a model's layers and their MACs, without measuring.
 
     Index, type, parameters, MACs and shapes, of the first input.
@@ -44,4 +47,4 @@ def layers_command(everything: bool, form: str, **options: Any) -> None:
         from hwprof.report.text import static_layers
         from hwprof.report.text.console import make_console
 
-        static_layers.show(shown, record, make_console())
+        static_layers.show(shown, record, make_console(width))

@@ -18,7 +18,7 @@ from hwprof.printable import printable
 def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) -> None:
     """Open a run's trace in the Perfetto UI.
 
-    RUN is a run's folder, or the name of a run in --root; without it, the latest one there is shown.
+    RUN is a run's folder, or the name of a run in --root; without it, the latest one there that has figures.
 
     The trace is served on this machine only, and nothing but the trace. With ui.perfetto.dev (which gets the trace
     from your browser, not over the network) the command ends once the trace is loaded; with --offline on Ctrl-C.

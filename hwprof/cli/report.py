@@ -68,8 +68,8 @@ def report_command(
 ) -> None:
     """Show what a run measured: layers, kernels, threads, …
 
-    RUN is a run's folder, or the name of a run in --root; without it, the latest one there is shown. Works on another
-    machine than the one that measured.
+    RUN is a run's folder, or the name of a run in --root; without it, the latest one there that has figures. Works on
+    another machine than the one that measured.
 
     \b
     Examples:

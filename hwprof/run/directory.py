@@ -109,17 +109,10 @@ class RunDirectory:
     @classmethod
     def latest(cls, root: Path) -> RunDirectory:
         """The newest run below ``root``; raises ``UsageError`` where there is none."""
-        candidates = sorted(
-            (
-                file.parent
-                for file in root.glob(f"*/{MANIFEST_FILE}")
-                if is_regular(file) and not file.parent.is_symlink()
-            ),
-            key=lambda directory: directory.name,
-        )
-        if not candidates:
+        folders = newest_first(root)
+        if not folders:
             raise UsageError(f"no run in {root}/", "make one with: hwprof collect --model yolov7")
-        return cls.open(candidates[-1])
+        return cls.open(folders[0])
 
     def save_manifest(self) -> None:
         """Writes the manifest as it stands now."""
@@ -228,6 +221,14 @@ class RunDirectory:
             staging.replace(link)
         except OSError:
             staging.unlink(missing_ok=True)
+
+
+def newest_first(root: Path) -> list[Path]:
+    """The folders of the runs below ``root``, whatever state these are in."""
+    found = (
+        file.parent for file in root.glob(f"*/{MANIFEST_FILE}") if is_regular(file) and not file.parent.is_symlink()
+    )
+    return sorted(found, key=lambda directory: directory.name, reverse=True)
 
 
 def _unused(path: Path) -> Path:

@@ -16,6 +16,8 @@ SCHEMA_VERSION: Final = 2
 """Of the run directory: the manifest and the tables."""
 
 PassStatus = Literal["running", "completed", "failed", "interrupted"]
+UNFINISHED: Final = "still being measured, or was killed"
+"""What a record says that nobody has closed."""
 CollectorState = Literal["ran", "unavailable", "failed", "off"]
 
 
@@ -177,6 +179,12 @@ class PassRecord(msgspec.Struct, kw_only=True):
     instruction_set: str | None = None  # what the environment held the kernels to; None: the machine's own
     fingerprint: dict[str, str] = {}  # what passes must have in common to be joined: inputs, weights, threads, …
     times_from: str | None = None  # the pass that did the same work uninstrumented: times belong to this one's counts
+
+    @property
+    def why_unfinished(self) -> str | None:
+        """Why it is not completed, where that is known. One that was killed could not write it: its record is that of
+        one that still runs."""
+        return self.reason or (UNFINISHED if self.status == "running" else None)
 
 
 class WorkloadRecord(msgspec.Struct, kw_only=True):

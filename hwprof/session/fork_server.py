@@ -5,8 +5,8 @@ and the workers are its copies. Nothing of the workload has run in it: it has no
 library starts end before the fork), no model and no kernel, so its copy is as fresh as a new interpreter after the same
 imports; only the pages of libraries that nothing but the import has touched are not resident in it.
 
-``python -m hwprof.session.fork_server SOCKET PARENT`` is that process. ``multiprocessing.forkserver`` would bring the
-command's own modules into what is measured, and reap workers before anybody has ended what they left running.
+``python -m hwprof.session.fork_server SOCKET PARENT MODEL`` is that process. ``multiprocessing.forkserver`` would bring
+the command's own modules into what is measured, and reap workers before anybody has ended what they left running.
 """
 
 from __future__ import annotations
@@ -99,7 +99,7 @@ class ForkServer:
 
     @property
     def gone(self) -> bool:
-        """Whether it has ended, as far as is known, and all that it had forked with it."""
+        """Whether it was never there, or has ended, as far as is known, and all that it had forked with it."""
         return self._socket is None
 
     def fork(
@@ -156,6 +156,11 @@ class ForkedProcess:
         self._returncode: int | None = None
         self._pidfd = os.pidfd_open(pid)  # the server takes no note of its end before it is told to
 
+    @property
+    def orphaned(self) -> bool:
+        """Whether its server is gone, and it ended with that."""
+        return self._server.gone
+
     def has_ended(self) -> bool:
         """Without taking note of it."""
         return self._returncode is not None or bool(select.select([self._pidfd], [], [], 0)[0])
@@ -172,9 +177,7 @@ class ForkedProcess:
 def main(arguments: Sequence[str]) -> int:
     """Imports, then forks whenever it is told to, as long as the process of that number is there."""
     processes.end_with_parent(int(arguments[1]))
-    signal.signal(
-        signal.SIGCHLD, signal.SIG_DFL
-    )  # ignored, as whoever starts hwprof may have it, workers leave no trace
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever starts hwprof may ignore it: no exit code would be kept
     with suppress(BaseException):  # the worker comes across the same, and says so
         from hwprof.workload import factory  # here, for the supervisor shall not have torch
 

@@ -193,7 +193,7 @@ class _Pass:
             worker.end()
             collected = external.stop()
         if self._finished is None:
-            raise KeyboardInterrupt if self._halting else self._died(status)
+            raise KeyboardInterrupt if self._halting else self._died(worker, status)
         if self.plan.launcher:
             self._begin(Phase.READING)
         collected += launching.collect_results(worker.pid, self._finished.record.collectors)
@@ -250,11 +250,11 @@ class _Pass:
             remedy = f"see {self._folder / LOG_FILE}"
         raise PassError(message.message, remedy, message.exit_code, foreseen=message.trace is None)
 
-    def _died(self, status: int) -> PassError:
+    def _died(self, worker: WorkerProcess, status: int) -> PassError:
         how = f"with exit code {status} before it was done: the model's code, or a library's, ended the process"
         if status < 0:
             how = f"by {interruption.name_of(-status)}"
-            if self._means.server is not None and self._means.server.gone:
+            if worker.orphaned:
                 how += ", with the process that it was a copy of"
             elif -status == signal.SIGKILL:
                 how += ", as the kernel does when memory runs out"

@@ -27,6 +27,11 @@ class Child(Protocol):
 
     pid: int
 
+    @property
+    def orphaned(self) -> bool:
+        """Whether it ended because the process that it was a copy of is gone."""
+        ...
+
     def has_ended(self) -> bool:
         """Without taking note of it."""
         ...
@@ -38,6 +43,8 @@ class Child(Protocol):
 
 class FreshProcess:
     """A worker in an interpreter of its own."""
+
+    orphaned = False
 
     def __init__(
         self,
@@ -116,6 +123,11 @@ class WorkerProcess:
     def pid(self) -> int:
         """Its number."""
         return self._child.pid
+
+    @property
+    def orphaned(self) -> bool:
+        """Whether it ended because the process that it was a copy of is gone."""
+        return self._child.orphaned
 
     def go_on(self) -> None:
         """It is its turn."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import difflib
 import glob
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,9 @@ from hwprof.printable import as_written, is_text
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+
+NEAR = 3
+"""How many names are told to somebody who misspelt one."""
 
 Image = np.ndarray[Any, np.dtype[np.uint8]]
 """(H, W, 3), blue first, as OpenCV has them."""
@@ -39,7 +44,20 @@ def find_images(source: str | None) -> list[Path]:
         if not images:
             raise UsageError(f"no image matches {source}", "quote the pattern, and give it an image's suffix")
         return images
-    raise UsageError(f"there is no file or folder {source}")
+    raise UsageError(f"there is no file or folder {source}", _instead(path))
+
+
+def _instead(missing: Path) -> str:
+    """What is there that is spelt much like it; else what one can give."""
+    folder = next((parent for parent in missing.parents if parent.is_dir()), None)
+    names: list[str] = []
+    if folder == missing.parent:
+        with suppress(OSError):
+            names = [path.name for path in folder.iterdir() if path.is_dir() or path.suffix.lower() in SUFFIXES]
+    near = difflib.get_close_matches(missing.name, sorted(names), n=NEAR)
+    if near:
+        return f"did you mean {' or '.join(str(missing.with_name(name)) for name in near)}?"
+    return "a file, a folder of images or a quoted pattern; without --source two photographs are taken"
 
 
 def read_image(path: Path) -> Image:

@@ -21,6 +21,9 @@ from hwprof.workload.protocol import Stages
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
 
+NAMED = 3
+"""How many of a module's names are told to somebody who misspelt one."""
+
 
 class ModuleWorkload:
     """``package.module:factory``: a module, a module class, or a callable that returns a module or a pair of a module
@@ -135,11 +138,29 @@ def _find(name: str) -> Any:
     module = found
     for part in attribute.split("."):
         if not hasattr(found, part):
-            near = difflib.get_close_matches(part, [known for known in dir(found) if not known.startswith("_")], n=3)
-            hint = f": did you mean {' or '.join(near)}?" if near else ""
-            raise UsageError(f"{module_name} has no {attribute}{hint}{_hides(module, module_name)}")
+            hidden = _hides(module, module_name)
+            raise UsageError(f"{module_name} has no {attribute}{hidden}", None if hidden else _instead(found, part))
         found = getattr(found, part)
     return found
+
+
+def _instead(owner: Any, missing: str) -> str:
+    """What of a module (or class) could be meant: the nearest names, else what it defines itself that can be called."""
+    things = {name: thing for name, thing in getattr(owner, "__dict__", {}).items() if not name.startswith("_")}
+    usable = [name for name, thing in things.items() if isinstance(thing, nn.Module) or callable(thing)]
+    home = getattr(owner, "__module__", None) or getattr(owner, "__name__", None)
+    own = [name for name in usable if _is_of(things[name], home)]
+    near = difflib.get_close_matches(missing, own, n=NAMED) or difflib.get_close_matches(missing, usable, n=NAMED)
+    if near:
+        return f"did you mean {' or '.join(near)}?"
+    if own:
+        return f"it has {', '.join(own[:NAMED])}{f' and {len(own) - NAMED} more' if len(own) > NAMED else ''}"
+    return "define a function there that returns a torch module"
+
+
+def _is_of(thing: Any, module: str | None) -> bool:
+    """Whether the module defines it, and does not only import it."""
+    return isinstance(thing, nn.Module) or getattr(thing, "__module__", module) == module
 
 
 def _hides(module: Any, module_name: str) -> str:

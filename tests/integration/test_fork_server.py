@@ -132,6 +132,17 @@ def test_without_its_server_a_worker_is_a_fresh_process(tmp_path: Path) -> None:
         assert parent_of(worker.pid) == os.getpid()
         assert isinstance(worker.inbox.next(), Failed)
         assert worker.wait() == 1
+        assert not worker.orphaned  # it failed by itself
+        worker.end()
+
+
+def test_a_copy_ends_with_its_server_and_says_so(place: Path) -> None:
+    with ForkServer(MODEL) as server:
+        worker = started(place, server)
+        assert isinstance(worker.inbox.next(), PhaseBegins)
+        os.kill(server.pid, signal.SIGKILL)
+        assert worker.wait() == -signal.SIGKILL
+        assert worker.orphaned
         worker.end()
 
 

@@ -77,6 +77,12 @@ def test_an_option_s_own_characters_are_not_printed() -> None:
     assert done.returncode == 2 and done.stderr[:-1].isprintable()
 
 
+def test_of_similar_options_the_nearest_comes_first() -> None:
+    done = hwprof_here("collect", "--modle", "yolov8n")
+    assert done.returncode == 2 and done.stderr.count("\n") == 1
+    assert "No such option '--modle'. Did you mean --model or " in done.stderr
+
+
 @pytest.mark.parametrize(
     "arguments", [("collect", "--source", "\udcff"), ("collect", "--output", "a\udcff"), ("report", "\udcff")]
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli.app import run
+from hwprof.errors import UsageError
 from hwprof.glossary import page
 from hwprof.glossary.explain import Explanation, explain
 from hwprof.glossary.terms import terms
@@ -43,6 +44,16 @@ def test_an_event_has_its_meaning() -> None:
 def test_several_words_are_one_term_or_several() -> None:
     assert [found.word for found in explain(["critical", "path"])] == ["critical path"]
     assert [found.word for found in explain(["cpi", "path"])] == ["cpi", "path"]
+    assert [found.word for found in explain(["cpi", "rest", "of", "iteration", "L1D", "miss", "%", "ipc"])] == [
+        "cpi", "rest of iteration", "L1D miss %", "ipc",
+    ]  # fmt: skip
+
+
+def test_every_unknown_word_is_named_with_its_neighbour() -> None:
+    with pytest.raises(UsageError) as failure:
+        explain(["fo", "cip", "cpi", "imbalanse"])
+    assert failure.value.message == "the glossary has no 'fo', 'cip', 'imbalanse'"
+    assert "imbalance (imbalanse)" in (failure.value.remedy or "")
 
 
 @pytest.mark.parametrize("width", [40, 80, 120])

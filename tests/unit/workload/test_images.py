@@ -51,6 +51,20 @@ def test_nothing_to_read_is_a_usage_error(tmp_path: Path, source: str, message: 
         find_images(str(tmp_path / source))
 
 
+def test_a_misspelt_source_is_told_the_nearest_one(tmp_path: Path) -> None:
+    (tmp_path / "photos").mkdir()
+    (tmp_path / "bus.jpg").write_bytes(b"")
+    (tmp_path / "notes.txt").write_text("x")
+    for given, meant in (("fotos", "photos"), ("buss.jpg", "bus.jpg")):
+        with pytest.raises(UsageError) as failure:
+            find_images(str(tmp_path / given))
+        assert failure.value.remedy == f"did you mean {tmp_path / meant}?"
+    for given in ("notes.tx", "nosuch/", "no/such/place.jpg"):
+        with pytest.raises(UsageError) as failure:
+            find_images(str(tmp_path / given))
+        assert failure.value.remedy is not None and "--source" in failure.value.remedy
+
+
 def test_reads_blue_first(tmp_path: Path) -> None:
     import cv2
 

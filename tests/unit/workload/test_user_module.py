@@ -126,7 +126,7 @@ def test_weights_are_loaded(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("users_models:nett", r"users_models has no nett: did you mean net"),
+        ("users_models:nett", r"users_models has no nett\. Try: did you mean net"),
         ("nowhere_at_all:net", r"there is no Python module nowhere_at_all"),
         ("users_models:number", r"neither a torch module nor callable"),
         ("users_models:not_a_model", r"gives int, not a torch module"),
@@ -197,3 +197,19 @@ def test_the_current_folder_comes_last_and_a_hidden_module_says_so(tmp_path: Pat
     with pytest.raises(UsageError, match=r"queue has no net: it is /.*queue\.py, which comes before queue\.py here"):
         build(WorkloadSpec(model="queue:net")).prepare()
     assert sys.path[-1] == str(tmp_path)
+
+
+def test_a_factory_that_is_not_there_comes_with_those_that_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "hwprof_test_factories.py").write_text(
+        "from pathlib import Path\nfrom torch import nn\nnet = nn.ReLU()\nSIZE = 3\ndef build_lstm(): return net\n"
+    )
+    (tmp_path / "hwprof_test_empty.py").write_text("SIZE = 3\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    for name, remedy in (
+        ("hwprof_test_factories:nope", "it has net, build_lstm"),
+        ("hwprof_test_factories:build_lst", "did you mean build_lstm?"),
+        ("hwprof_test_empty:nope", "define a function there that returns a torch module"),
+    ):
+        with pytest.raises(UsageError) as failure:
+            build(WorkloadSpec(model=name, input_shape=(1, 3, 8, 8))).prepare()
+        assert failure.value.remedy == remedy
