@@ -84,6 +84,7 @@ SECTIONS: Final = (
     Section("dram", ("document", "text")),
     Section("primitives"),
     Section("instrumented"),
+    Section("series"),
 )
 
 

@@ -89,7 +89,8 @@ def slices(samples: pl.DataFrame, switches: pl.DataFrame, edges: pl.DataFrame, b
 
 
 def _merged(rows: pl.DataFrame) -> pl.DataFrame:
-    reached = pl.col("end_ns").cum_max().shift(1).over("tid")
+    # a slice that began with its layer may begin after its sample, and ends no earlier
+    reached = pl.max_horizontal("begin_ns", "end_ns").cum_max().shift(1).over("tid")
     placed = rows.with_columns(begin_ns=pl.max_horizontal("begin_ns", reached)).with_columns(
         end_ns=pl.max_horizontal("begin_ns", "end_ns")
     )

@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Final
-
-from hwprof.analysis.series import summary
 from hwprof.report import sections
 from hwprof.report.csv.table import Table
 from hwprof.report.document.document import Document
 from hwprof.run.directory import RunDirectory, atomic
-
-SERIES_FILE: Final = "series.csv"
-"""Every series of the run, a third party's as well: what no section shows by itself."""
 
 
 def csv_files(document: Document) -> dict[str, Table]:
@@ -20,11 +14,7 @@ def csv_files(document: Document) -> dict[str, Table]:
 
 
 def write_csv_files(run: RunDirectory, document: Document) -> None:
-    """Writes them and the series, each atomically. Raises ``OSError`` where the directory cannot be written."""
+    """Writes them, each atomically. Raises ``OSError`` where the directory cannot be written."""
     for name, table in csv_files(document).items():
         with atomic(run.path / name) as part:
             table.write(part)
-    series = summary(run.read("series"))
-    if not series.is_empty():
-        with atomic(run.path / SERIES_FILE) as part, part.open("wb") as file:
-            series.write_csv(file)

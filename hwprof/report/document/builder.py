@@ -9,7 +9,7 @@ import msgspec
 from hwprof.report import sections
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import describe
-from hwprof.report.document.hottest import Hottest, rank
+from hwprof.report.document.hottest import Hottest, rank, refuse_unknown
 from hwprof.report.document.layers import Layers
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
@@ -48,5 +48,11 @@ def ranked(document: Document, top: int | None, sort: str) -> Document:
     """The document with other hottest layers. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one
     that was not measured."""
     layers = document.part(Layers)
-    paths = rank(layers.rows, sort, top, document.metrics, document.events) if layers is not None else []
+    if layers is not None:
+        paths = rank(layers.rows, sort, top, document.metrics, document.events)
+    else:  # nothing was measured: any metric is a key, and there is nothing to sort
+        from hwprof.hardware.metrics import facts
+
+        refuse_unknown(sort, list(facts()))
+        paths = []
     return msgspec.structs.replace(document, hottest=Hottest(sort=sort, top=top, layers=paths))

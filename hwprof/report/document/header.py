@@ -152,7 +152,7 @@ def _pass(record: PassRecord) -> PassInfo:
     return PassInfo(
         name=record.name,
         status=record.status,
-        reason=record.reason,
+        reason=record.why_unfinished,
         seconds=(record.end_ns - record.begin_ns) / 1e9 if known else None,  # type: ignore[operator]
         warmup=len(record.iterations) - len(kept) - len(alone),
         timed=sum(not iteration.layers_counted for iteration in kept),

@@ -14,7 +14,10 @@ if TYPE_CHECKING:
     from hwprof.report.document.layers import Layer
     from hwprof.report.document.metrics import Event, MetricInfo
 
-OWN: Final = ("time", "macs", "bytes", "parameters", "calls", "order")
+ORDER: Final = "order"
+"""That of execution."""
+
+OWN: Final = ("time", "macs", "bytes", "parameters", "calls", ORDER)
 
 
 class Hottest(msgspec.Struct, kw_only=True, frozen=True):
@@ -32,23 +35,28 @@ def rank(
 
     Raises ``UsageError`` for an unknown key, ``HwprofError`` for one that was not measured in this run.
     """
-    known = [*OWN, *(metric.name for metric in metrics), *(event.name for event in events)]
-    if sort not in known:
-        near = difflib.get_close_matches(sort.lower(), known, n=3)
-        hint = f"{', '.join(near)}; " if near else ""
-        others = "or a metric or event of this run: hwprof report --format json names them"
-        raise UsageError(f"cannot sort by {sort!r}", f"{hint}one of {', '.join(OWN)}, {others}")
+    refuse_unknown(sort, [*(metric.name for metric in metrics), *(event.name for event in events)])
     missing = next((metric.missing for metric in metrics if metric.name == sort), None)
     if missing is not None:
         raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)
-    sign = 1 if sort == "order" or _larger_is_better(sort) else -1
+    sign = 1 if sort == ORDER or lowest_first(sort) else -1
     figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
     ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
     rest = [path for figure, _, path in figures if figure is None]
     return ([path for _, _, path in ordered] + rest)[:top]
 
 
-def _larger_is_better(sort: str) -> bool:
+def refuse_unknown(sort: str, names: Sequence[str]) -> None:
+    """Raises ``UsageError`` for what is neither a layer's own figure nor one of these metrics and events."""
+    known = [*OWN, *names]
+    if sort not in known:
+        near = difflib.get_close_matches(sort.lower(), known, n=3)
+        hint = f"{', '.join(near)}; " if near else ""
+        others = "or a metric or event of this run: hwprof report --format json names them"
+        raise UsageError(f"cannot sort by {sort!r}", f"{hint}one of {', '.join(OWN)}, {others}")
+
+
+def lowest_first(sort: str) -> bool:
     """Whether a reader looks for the layers that have least of it."""
     if sort in OWN:
         return False

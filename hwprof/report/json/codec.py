@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -61,10 +62,14 @@ def json_schema() -> dict[str, Any]:
     return schema_of(wire(sections.of_room("document")))
 
 
-def schema_of(kind: type[msgspec.Struct]) -> dict[str, Any]:
-    """The JSON schema of a document or of a part of one."""
+def schema_of(kind: type[msgspec.Struct], title: str = "hwprof report") -> dict[str, Any]:
+    """The JSON schema of a document or of a part of one, the same under every Python: before 3.13 docstrings have the
+    code's indentation in them."""
     schema = msgspec.json.schema(kind)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "hwprof report", **schema}
+    for definition in schema["$defs"].values():
+        if "description" in definition:
+            definition["description"] = inspect.cleandoc(definition["description"])
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def _header_fields() -> tuple[str, ...]:

@@ -7,8 +7,9 @@ from collections.abc import Sequence
 from functools import cache
 from typing import Final
 
-from hwprof.errors import HwprofError, UsageError
-from hwprof.hardware.metrics import facts, vocabulary
+from hwprof.analysis.reasons import Missing
+from hwprof.errors import UsageError
+from hwprof.hardware.metrics import MetricFacts, facts, vocabulary
 from hwprof.report.document.document import Document
 from hwprof.report.document.metrics import MetricInfo
 
@@ -22,6 +23,9 @@ LAST: Final = 20
 
 MISSING: Final = 40
 
+NEAR: Final = 3
+"""How many names stand in the place of one that there is not."""
+
 LAYERS: Final = "layers"
 """The section of metrics that stand in the tables of layers, stages and layer types."""
 
@@ -30,39 +34,65 @@ NOT_BY_HARDWARE: Final = ("instrumented", "simulated")
 
 
 def expand(items: Sequence[str], document: Document) -> list[str]:
-    """The metrics of these names and groups, each once, in the order given; ``all``: every group.
+    """The metrics of these names and groups, each once, in the order given; ``all``: every group of this run.
 
     Of a group, those that were measured; where none was, all of them, so that their reasons are shown. Raises
-    ``UsageError`` for a name that is neither, ``HwprofError`` for one of which this run has nothing.
+    ``UsageError`` for a name that is neither.
     """
     found: dict[str, None] = {}
-    groups = dict.fromkeys(metric.group for metric in document.metrics)
-    names = [metric.name for metric in document.metrics]
+    names = {metric.name for metric in document.metrics}
+    others = [unmeasured(metric) for metric in facts().values() if metric.name not in names]
     for item in items:
-        group = [metric for metric in document.metrics if item in (metric.group, ALL)]
-        measured = [metric.name for metric in group if metric.missing is None]
-        members = measured or [metric.name for metric in group] or [name for name in names if name == item]
-        if not members and any(item in (metric.name, metric.group) for metric in vocabulary()):
-            raise HwprofError(
-                f"{item} was not measured in this run: none of its events was counted",
-                f"hwprof events {item}",
-            )
+        members = _members(item, document.metrics) or _members(item, others)
         if not members:
-            near = difflib.get_close_matches(item, [*groups, *names], n=1)
-            hint = f"{near[0]}; " if near else ""
+            known = [name for metric in (*document.metrics, *others) for name in (metric.group, metric.name)]
+            near = difflib.get_close_matches(item, dict.fromkeys(known), n=NEAR)
+            groups = dict.fromkeys(metric.group for metric in document.metrics)
+            hint = f"{', '.join(near)}; " if near else ""
             raise UsageError(
-                f"there is no metric or group {item!r} in this run",
-                f"{hint}groups: {', '.join(groups)}; metrics: hwprof explain --list",
+                f"there is no metric or group {item!r}",
+                f"{hint}groups of this run: {', '.join(groups)}; metrics: hwprof explain --list",
             )
         found |= dict.fromkeys(members)
     return list(found)
+
+
+def _members(item: str, metrics: Sequence[MetricInfo]) -> list[str]:
+    """Of a group what was measured, else all of it; or the metric of that name."""
+    group = [metric for metric in metrics if item in (metric.group, ALL)]
+    measured = [metric for metric in group if metric.missing is None]
+    one = [metric for metric in metrics if metric.name == item]
+    return [metric.name for metric in measured or group or one]
+
+
+def unmeasured(metric: MetricFacts) -> MetricInfo:
+    """What stands in the place of a metric that the run says nothing of: nobody looked for its events."""
+    reason = "none of its events was counted in this run"
+    return MetricInfo(
+        name=metric.name,
+        title=metric.title,
+        unit=metric.unit,
+        formula="",
+        group=metric.group,
+        meaning=metric.meaning or metric.title,
+        caveat=None,
+        reference=None,
+        digits=metric.digits,
+        core=False,
+        scope="threads",
+        provenance="derived",
+        sources=[],
+        running_share=1.0,
+        same_iterations=True,
+        missing=Missing(reason, f"hwprof events {metric.group}", what=metric.name),
+    )
 
 
 def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[MetricInfo, int]]:
     """The metrics to show, in order, each with its priority. ``wanted``: exactly these, in this order of priority."""
     if wanted is not None:
         by_name = {metric.name: metric for metric in document.metrics}
-        return [(by_name[name], 1 + number) for number, name in enumerate(wanted)]
+        return [(by_name.get(name) or unmeasured(facts()[name]), 1 + number) for number, name in enumerate(wanted)]
     usual = [
         metric
         for metric in document.metrics

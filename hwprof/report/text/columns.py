@@ -92,20 +92,27 @@ def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
     threads = page.part(Threads)
     if threads is not None and any(SPINNING in column.marks for column in shown):
         notes.append(_spinning_note(threads))
-    notes += caveats(present, glyphs) + meanings(_generic_events(present, document), document)
-    hidden = [metric.title for metric in chosen if metric.name not in keys] if page.metrics is not None else []
-    if hidden:
-        notes.append(f"not shown: {figures.some(hidden, NAMES)}. Try: --width 200, or fewer --metrics")
-    return notes
+    page.explained |= keys
+    return notes + caveats(present, glyphs) + meanings(_generic_events(present, document), document)
+
+
+def not_shown(shown: Sequence[Column], page: Page) -> str:
+    """Which of the metrics that were asked for had no room."""
+    keys = {column.key for column in shown}
+    chosen = choice.choose(page.document, page.metrics) if page.metrics is not None else []
+    hidden = [metric.title for metric, _ in chosen if metric.name not in keys]
+    return f"not shown: {figures.some(hidden, NAMES)}. Try: --width 200, or fewer --metrics" if hidden else ""
 
 
 def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyphs) -> list[str]:
     """What the marks at the titles of these (measured) metrics mean."""
     notes = []
-    if any(metric.provenance == "modelled" for metric in metrics):
-        notes.append(
-            f"{glyphs.modelled} modelled: 2 FLOPs per MAC, bytes of tensors; over measured time; {glyphs.dash} unknown"
-        )
+    modelled = [metric.formula for metric in metrics if metric.provenance == "modelled"]
+    if modelled:
+        words = {"macs": "2 FLOPs per MAC", "bytes": "bytes of tensors"}
+        made = ", ".join(what for name, what in words.items() if any(f'"{name}"' in formula for formula in modelled))
+        over = "; over measured time" if any('"time"' in formula for formula in modelled) else ""
+        notes.append(f"{glyphs.modelled} modelled: {made}{over}; {glyphs.dash} unknown")
     if any('"macs"' in metric.formula for metric in metrics):
         notes += _unknown_macs(document, glyphs)
     sources = {source for metric in metrics for source in metric.sources if source in choice.NOT_BY_HARDWARE}

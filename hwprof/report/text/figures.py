@@ -132,24 +132,34 @@ def slower(ratio: float) -> str:
     return f"{abs(change):.1f}% {'slower' if change >= 0 else 'faster'}"
 
 
-def without_shared_prefix(paths: Sequence[str], width: int) -> tuple[str, list[str]]:
-    """The first component that all dotted paths share, and the paths without it, where one is longer than ``width``;
-    else no prefix, and the paths."""
-    heads = {path.partition(".")[0] for path in paths}
-    if len(heads) != 1 or all(len(path) <= width for path in paths) or not all("." in path for path in paths):
-        return "", list(paths)
-    return heads.pop(), [path.partition(".")[2] for path in paths]
-
-
-def shorten(text: str, width: int, ellipsis: str) -> str:
-    """The text in at most ``width`` characters: cut in the middle, where paths say least."""
+def shorten(text: str, width: int, ellipsis: str, head: int | None = None) -> str:
+    """The text in at most ``width`` characters: cut in the middle, where paths say least. ``head``: how many characters
+    stay before the cut; None: a third."""
     if len(text) <= width:
         return text
     if width <= len(ellipsis):
         return text[:width]
     kept = width - len(ellipsis)
-    head = kept // 3
+    if head is None:
+        head = kept // 3
     return text[:head] + ellipsis + text[len(text) - (kept - head) :]
+
+
+def shorten_apart(texts: Sequence[str], width: int, ellipsis: str) -> list[str]:
+    """The texts, each as ``shorten`` cuts it, all at the place that leaves most of them different from one another:
+    rows of one table that read alike say nothing."""
+    cut = [shorten(text, width, ellipsis) for text in texts]
+    kept = width - len(ellipsis)
+    different = len(set(texts))
+    if len(set(cut)) == different or kept <= 1:
+        return cut
+    for head in sorted(range(1, kept), key=lambda place: abs(place - kept // 3)):
+        found = [shorten(text, width, ellipsis, head) for text in texts]
+        if len(set(found)) > len(set(cut)):
+            cut = found
+            if len(set(cut)) == different:
+                break
+    return cut
 
 
 def plural(number: int, noun: str, plural_form: str | None = None) -> str:

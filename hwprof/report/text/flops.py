@@ -41,10 +41,10 @@ def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[
     """Prints it; where the reasons have no room beside the figures, or are all the same, they are returned to stand
     below them."""
     glyphs = page.glyphs
-    header, names = page.names([layer for layer, _ in rows])
+    names = [layer.path for layer, _ in rows]
     why = Column("why", [flops.reason or "" for _, flops in rows], 2, right=False)
     figures_of = [
-        Column(header, names, right=False, least=PATH),
+        Column("layer", names, right=False, least=PATH),
         Column("counted", [figures.amount(flops.counted, glyphs) for _, flops in rows]),
         Column("analytic", [figures.amount(flops.analytic, glyphs) for _, flops in rows]),
         Column("ratio", [figures.decimal(flops.ratio, 2, glyphs) for _, flops in rows]),

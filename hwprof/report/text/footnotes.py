@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwprof.report.document.document import Document
+from hwprof.report.text.grid import Column
 from hwprof.unavailable import explain
 
 MOST: Final = 100
@@ -15,6 +16,12 @@ MOST: Final = 100
 def fitting(*wordings: str) -> str:
     """The first of several wordings that is short enough; the last one where none is."""
     return next((wording for wording in wordings if len(wording) <= MOST), wordings[-1])
+
+
+def of_columns(shown: Sequence[Column], meanings: Mapping[str, str]) -> str:
+    """What columns mean, by their headers: on one line, of those alone that are shown."""
+    headers = {column.header for column in shown}
+    return "; ".join(dict.fromkeys(words for header, words in meanings.items() if header in headers))
 
 
 def unavailable(what: Sequence[str], reason: str, remedy: str | None, document: Document) -> str:

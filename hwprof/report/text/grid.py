@@ -9,7 +9,7 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from hwprof.report.text.figures import Glyphs, shorten
+from hwprof.report.text.figures import Glyphs, shorten, shorten_apart
 
 GAP: Final = 2
 ALWAYS: Final = 0
@@ -67,21 +67,21 @@ def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Te
 
     Rich's own tables lay out every cell by itself, which takes several times as long as all else in a report.
     """
-    header = _line([column.header for column in columns], columns, glyphs)
-    rows = [_line(cells, columns, glyphs) for cells in zip(*(column.cells for column in columns), strict=True)]
+    header = _line([shorten(column.header, column.width, glyphs.ellipsis) for column in columns], columns)
+    cut = [shorten_apart([*map(_on_one_line, column.cells)], column.width, glyphs.ellipsis) for column in columns]
+    rows = [_line(cells, columns) for cells in zip(*cut, strict=True)]
     if 0 < footer_rows < len(rows):
         rows.insert(len(rows) - footer_rows, "")
     width = sum(column.width + GAP for column in columns) - GAP
     return Text.assemble((header, "bold"), "\n", glyphs.rule * width, *(f"\n{row}" for row in rows), no_wrap=True)
 
 
-def _line(cells: Sequence[str], columns: Sequence[Column], glyphs: Glyphs) -> str:
-    """The cells of a row beside one another, cut and filled up to their columns' widths."""
+def _line(cells: Sequence[str], columns: Sequence[Column]) -> str:
+    """The cells of a row beside one another, filled up to their columns' widths."""
     texts = []
     for text, column in zip(cells, columns, strict=True):
-        cut = shorten(_on_one_line(text), column.width, glyphs.ellipsis)
-        blank = " " * (column.width - cell_len(cut))
-        texts.append(blank + cut if column.right else cut + blank)
+        blank = " " * (column.width - cell_len(text))
+        texts.append(blank + text if column.right else text + blank)
     separator = " " * GAP
     return separator.join(texts).rstrip()
 

@@ -12,7 +12,7 @@ from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hot_kernels import HotKernels, KernelLayers, LayerKernels
 from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import figures, kernel_cells
+from hwprof.report.text import figures, footnotes, kernel_cells
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -27,19 +27,24 @@ NAME: Final = 38
 
 INDENT: Final = "  "
 
+WAIT: Final = "wait"
+EFFICIENCY: Final = "efficiency"
+"""Columns of layers."""
+
 
 def show(found: HotKernels, page: Page, *, full_names: bool = False) -> None:
     """Both tables, what is to be known of them, and on demand the kernels' full names."""
     page.console.print(Text(f"run {found.run}, pass {found.sampling.pass_name}"))
-    page.table(
+    shown = page.table(
         of_layers(found.layers, found.sampling, page),
         f"Kernels of the hottest layers: share of the {found.whole}, and of the layer",
     )
-    page.table(
+    shown += page.table(
         _of_kernels(found.kernels, found.sampling, page),
         f"Layers of the hottest kernels: share of the {found.whole}, and of the kernel",
     )
-    page.notes([*kernel_cells.footnotes(found.sampling, page), *_cut(found)])
+    notes = [*kernel_cells.footnotes(found.sampling, page, shown), balance_note(found.sampling, shown)]
+    page.notes([*notes, _cut(found.sampling)])
     if full_names:
         below = [kernel for one in found.layers for kernel in one.kernels[:SHOWN]]
         kernel_cells.full_names([*(one.kernel for one in found.kernels), *below], page)
@@ -64,8 +69,10 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
 
 
 def kernel_columns(kernels: Sequence[SampledKernel], sampling: Sampling, page: Page) -> list[Column]:
-    """A row a kernel of one layer."""
+    """A row a kernel of one layer; nothing where all were met by chance."""
     shown, rest = _largest(kernels, OF_ONE)
+    if not shown:
+        return []
     names = [*(kernel_cells.name(kernel, page.glyphs) for kernel in shown), *rest]
     rows: list[SampledKernel | None] = [*shown, *(None for _ in rest)]
     return _columns("kernel", names, rows, rows, sampling, page)
@@ -128,13 +135,18 @@ def _columns(
     if any(layers):
         wait = [figures.percent(row.wait_share, glyphs) if row else "" for row in layers]
         balance = [figures.percent(row.efficiency, glyphs) if row else "" for row in layers]
-        columns += [Column("wait", wait, 2), Column("efficiency", balance, 4)]
+        columns += [Column(WAIT, wait, 2), Column(EFFICIENCY, balance, 4)]
     return columns
 
 
-def _cut(found: HotKernels) -> list[str]:
-    least = f"{100 * found.sampling.least_share:g}%"
-    return [
-        f"wait: CPU time in OpenMP; efficiency: busy / (threads x time); from {found.sampling.few_for_balance} samples",
-        f"not listed: kernels below {least} of a layer; more of one layer: hwprof report --layer PATH",
-    ]
+def balance_note(sampling: Sampling, shown: Sequence[Column]) -> str:
+    """What the columns of layers mean that tell how well threads share the work."""
+    words = footnotes.of_columns(
+        shown, {WAIT: "wait: CPU time in OpenMP", EFFICIENCY: "efficiency: busy / (threads x time)"}
+    )
+    return f"{words}; from {sampling.few_for_balance} samples" if words else ""
+
+
+def _cut(sampling: Sampling) -> str:
+    least = f"{100 * sampling.least_share:g}%"
+    return f"not listed: kernels below {least} of a layer; more of one layer: hwprof report --layer PATH"

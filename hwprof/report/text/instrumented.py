@@ -11,12 +11,14 @@ from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.metrics import Event, MetricInfo
 from hwprof.report.text import choice, columns, figures, kernel_cells
-from hwprof.report.text.footnotes import unavailable
+from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
 CPI: Final = "cpi"
+TIME: Final = "time ms"
 RATIO: Final = "instruction_ratio"
+SIMULATED: Final = "simulated"
 KERNEL: Final = 30
 """To how many characters a kernel's name may be cut."""
 
@@ -48,7 +50,7 @@ def _layers(found: Pass, page: Page) -> None:
     ranked = sorted((layer for layer in found.layers if _value(layer, event)), key=lambda layer: -_value(layer, event))
     shown = ranked[:top]
     sums = [layer for layer in (found.unattributed, found.whole) if layer is not None and event in layer.counters]
-    header, names = page.names(shown)
+    names = [layer.path for layer in shown]
     every: list[Layer] = [*shown, *sums]
     whole = _value(found.whole, event) if found.whole is not None else 0.0
     names += [page.document.whole if layer is found.whole else layer.path for layer in sums]
@@ -56,12 +58,12 @@ def _layers(found: Pass, page: Page) -> None:
     title = f"Layers by instructions, pass {found.name}"
     if found.instruction_set:
         title += f", restricted to {found.instruction_set}"
-    page.table(
+    visible = page.table(
         [
-            Column(header, names, right=False, least=PATH),
+            Column("layer", names, right=False, least=PATH),
             Column("instr." + glyphs.instrumented, [figures.amount(_value(row, event), glyphs) for row in every]),
             Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
-            Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in every], 3),
+            Column(TIME, [figures.time_with_spread(row.time, glyphs) for row in every], 3),
             *_by_hardware(found, every, page),
             *metric_columns(found, [row.metrics for row in every], page),
             Column(
@@ -71,7 +73,7 @@ def _layers(found: Pass, page: Page) -> None:
         f"{title} ({len(shown)} of {len(ranked)})",
         footer_rows=len(sums),
     )
-    page.notes([*_provenance(found, page), *found.notes])
+    page.notes([*_provenance(found, visible, page), *found.notes])
 
 
 def _by_hardware(found: Pass, every: Sequence[Layer], page: Page) -> list[Column]:
@@ -189,21 +191,33 @@ def _kernel(kernel: InstrumentedKernel | None, page: Page) -> str:
     return f"{100 * kernel.share:.0f}% {_shortened(kernel.kernel, page)}"
 
 
-def _provenance(found: Pass, page: Page) -> list[str]:
+def _provenance(found: Pass, shown: Sequence[Column], page: Page) -> list[str]:
     """Where the figures come from, and what they are not."""
     by_kind: dict[str, list[Event]] = {}
     for event in found.events:
         by_kind.setdefault(event.provenance, []).append(event)
-    words = [f"{kind}: {_named(events)}" for kind, events in by_kind.items()]
+    words = [f"{kind}: {_named(events, _left_out(kind, shown, page))}" for kind, events in by_kind.items()]
     restricted = ""
     if found.instruction_set:
         threads = figures.plural(found.threads or 1, "thread")
         restricted = f"{found.instruction_set}, {threads}: not comparable with the other tables"
-    times = f"time: pass {found.times_from}, uninstrumented" if found.not_comparable is None else found.not_comparable
-    return [f"{page.glyphs.instrumented} {'; '.join(words)}", restricted, times]
+    times = f"time: pass {found.times_from}, uninstrumented"
+    notes = [f"{page.glyphs.instrumented} {'; '.join(words)}", restricted]
+    return [*notes, found.not_comparable or of_columns(shown, {TIME: times})]
 
 
-def _named(events: Sequence[Event]) -> str:
+def _left_out(kind: str, shown: Sequence[Column], page: Page) -> list[str]:
+    """The groups of simulated metrics that have no column here: somebody asked for them when the run was made."""
+    if kind != SIMULATED:
+        return []
+    seen = {column.key for column in shown}
+    metrics = [metric for metric in page.document.metrics if kind in metric.sources and metric.missing is None]
+    return list(dict.fromkeys(metric.group for metric in metrics if metric.name not in seen))
+
+
+def _named(events: Sequence[Event], groups: Sequence[str]) -> str:
+    if groups:
+        return f"{figures.plural(len(events), 'event')} (--metrics {','.join(groups)})"
     if len(events) > FEW:
         return f"{len(events)} events (--format json)"
     return figures.enumerate_words([event.name.rpartition(".")[2] for event in events])

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.document import Document
-from hwprof.report.document.kernels import SampledFigures, SampledKernel, Sampling
+from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
@@ -78,34 +78,51 @@ def misses_column(rows: Sequence[SampledFigures | None], page: Page) -> list[Col
     return [Column("LLC MPKI", cells, 2, key=LLC_MPKI)]
 
 
-def footnotes(sampled: Sampling, page: Page) -> list[str]:
-    """How the figures came about, and how far to trust them."""
+def footnotes(sampled: Sampling, page: Page, shown: Sequence[Column], of: Sequence[SampledLayer] = ()) -> list[str]:
+    """How the figures came about, and how far to trust them. ``shown``: the columns of the tables above; ``of``: the
+    layers that these are about, none: all that was sampled. What is known of all is not said of some layers."""
     frequency = f" at {sampled.frequency_hz:,} Hz" if sampled.frequency_hz else ""
     iterations = figures.plural(sampled.iterations, "iteration")
+    samples = sum(layer.samples for layer in of) if of else sampled.samples
+    interval = f"share: of CPU time, {page.glyphs.plus_minus} half the 95% interval; "
+    return [
+        f"{interval}{figures.plural(samples, 'sample')} ({sampled.event}{frequency}), {iterations}",
+        *(_cpi_notes(sampled, page, shown) if any(column.key == CPI for column in shown) else ()),
+        *_waits(sampled, of, shown, page),
+        _of_layers(sampled, of, page) if of else _unnamed(sampled, page),
+        *_troubles(sampled, "whole pass: " if of else ""),
+    ]
+
+
+def _waits(sampled: Sampling, of: Sequence[SampledLayer], shown: Sequence[Column], page: Page) -> list[str]:
+    """What the word in the place of a CPI means, and how much there is of it; of several layers nobody knows that."""
+    share = (of[0].wait_share if len(of) == 1 else None) if of else sampled.wait_share
+    meaning = f"{WAITS}: OpenMP, waiting for threads or waking them"
+    if share is not None:
+        return [f"{meaning}: {figures.percent(share, page.glyphs)}"]
+    return [meaning] if any(WAITS in column.cells for column in shown) else []
+
+
+def _troubles(sampled: Sampling, whose: str) -> list[str]:
+    """What went wrong in the pass."""
     troubles = [
         (sampled.lost, "lost records"),
         (sampled.throttled, "times throttled by the kernel"),
         (sampled.threads_missed, "threads ended before their first sample"),
     ]
-    return [
-        f"share: of CPU time, {page.glyphs.plus_minus} half the 95% interval; {sampled.samples:,} samples"
-        f" ({sampled.event}{frequency}), {iterations}",
-        *_cpi_notes(sampled, page),
-        f"{WAITS}: OpenMP, waiting for threads or waking them: {figures.percent(sampled.wait_share, page.glyphs)}",
-        _unnamed(sampled, page),
-        *sampled.notes,
-        ", ".join(f"{number:,} {what}" for number, what in troubles if number),
-    ]
+    words = [*sampled.notes, ", ".join(f"{number:,} {what}" for number, what in troubles if number)]
+    return [f"{whose}{text}" for text in words if text]
 
 
-def _cpi_notes(sampled: Sampling, page: Page) -> list[str]:
+def _cpi_notes(sampled: Sampling, page: Page, shown: Sequence[Column]) -> list[str]:
     dash = page.glyphs.dash
     if sampled.cpi_missing is not None:
         missing = sampled.cpi_missing
         return [f"{dash} {unavailable(['CPI'], missing.reason, missing.remedy, page.document)}"]
     few = f"{dash} under {sampled.few_samples} samples"
     if sampled.cpi_provenance == "measured":
-        return [f"CPI, LLC MPKI: counters read with each sample; {few}"]
+        titles = ", ".join(dict.fromkeys(column.header for column in shown if column.key in (CPI, LLC_MPKI)))
+        return [f"{titles}: counters read with each sample; {few}"]
     ghz = f"{sampled.reference_ghz:.4g} GHz" if sampled.reference_ghz else "reference GHz"
     return [
         f"{page.glyphs.instrumented} CPI = sampled CPU time x {ghz} / instrumented instructions; {few}, kernel code"
@@ -118,13 +135,25 @@ def _unnamed(sampled: Sampling, page: Page) -> str:
     parts = []
     if between:
         parts.append(f"unattributed (Python, counter reads): {figures.percent(between, page.glyphs)}")
-    if sampled.named_share is not None and sampled.named_share < 1:
-        parts.append(f"without a name: {figures.percent(1 - sampled.named_share, page.glyphs)}")
+    parts += _nameless(sampled.named_share, page)
     if sampled.unknown:
         parts.append(f"in no file: {figures.plural(sampled.unknown, 'sample')}")
-    if sampled.kernel_sampled is False:
-        parts.append("kernel code not sampled")
-    return "; ".join(parts)
+    return "; ".join([*parts, *_not_sampled(sampled)])
+
+
+def _of_layers(sampled: Sampling, of: Sequence[SampledLayer], page: Page) -> str:
+    """The same of a layer, as far as it was worked out."""
+    return "; ".join([*_nameless(of[0].named_share if len(of) == 1 else None, page), *_not_sampled(sampled)])
+
+
+def _nameless(named_share: float | None, page: Page) -> list[str]:
+    if named_share is None or named_share >= 1:
+        return []
+    return [f"without a name: {figures.percent(1 - named_share, page.glyphs)}"]
+
+
+def _not_sampled(sampled: Sampling) -> list[str]:
+    return ["kernel code not sampled"] if sampled.kernel_sampled is False else []
 
 
 def no_samples(document: Document) -> Unavailable:

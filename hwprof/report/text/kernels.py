@@ -42,8 +42,8 @@ def show(page: Page) -> None:
         Column("mainly in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH),
         *_instrumented_columns(shown, sampled, page),
     ]
-    page.table(columns, f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})")
-    page.notes([*kernel_cells.footnotes(sampled, page), _hint(sampled)])
+    visible = page.table(columns, f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})")
+    page.notes([*kernel_cells.footnotes(sampled, page, visible), _hint(sampled)])
 
 
 def most_of(sampled: Kernels) -> dict[tuple[str, str], SampledKernel]:

@@ -15,7 +15,7 @@ def show(page: Page) -> None:
         return
     rows = part.rows
     glyphs = page.glyphs
-    page.table(
+    shown = page.table(
         [
             Column("type", [row.type for row in rows], right=False, least=12),
             Column("layers", ["" if row.layers is None else str(row.layers) for row in rows]),
@@ -28,3 +28,4 @@ def show(page: Page) -> None:
         ],
         "Time per layer type",
     )
+    page.notes(columns.footnotes([column for column in shown if column.key not in page.explained], page))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from hwprof.report.document.hottest import ORDER, lowest_first
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import choice, columns, figures, kernels
 from hwprof.report.text.figures import plural
@@ -17,7 +18,7 @@ def show(page: Page) -> None:
     rows = page.hottest()
     rest = [layer for layer in page.layers if layer.path not in set(document.hottest.layers)]
     sums = [layer for layer in (page.unattributed, page.whole) if layer is not None]
-    header, names = page.names(rows)
+    names = [layer.path for layer in rows]
     below: list[Layer | None] = [*sums]
     below_names = [document.whole if layer is page.whole else layer.path for layer in sums]
     if rest:
@@ -30,7 +31,7 @@ def show(page: Page) -> None:
     metrics = columns.metric_columns(every, page)
 
     def layer() -> Column:
-        return Column(header, [*names, *below_names], right=False, least=PATH)
+        return Column("layer", [*names, *below_names], right=False, least=PATH)
 
     shown = page.table(
         [
@@ -51,7 +52,7 @@ def show(page: Page) -> None:
                 least=12,
             ),
         ],
-        f"Hottest layers by {document.hottest.sort} ({len(rows)} of {len(page.layers)})",
+        f"{_title(document.hottest.sort)} ({len(rows)} of {len(page.layers)})",
         footer_rows=len(below),
     )
     if page.metrics is not None:
@@ -60,7 +61,15 @@ def show(page: Page) -> None:
             if len(further) < 2:
                 break
             shown += further
-    page.notes([_repetitions(page), *columns.footnotes(shown, page), *kernels.layer_notes(shown, page)])
+    notes = [*columns.footnotes(shown, page), columns.not_shown(shown, page)]
+    page.notes([_repetitions(page), *notes, *kernels.layer_notes(shown, page)])
+
+
+def _title(sort: str) -> str:
+    """Which layers stand at the head."""
+    if sort == ORDER:
+        return "Layers in order of execution"
+    return f"Layers by {sort}, lowest first" if lowest_first(sort) else f"Hottest layers by {sort}"
 
 
 def _repetitions(page: Page) -> str:

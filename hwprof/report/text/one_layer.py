@@ -15,7 +15,7 @@ from hwprof.report.document.kernels import SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import choice, columns, figures, hot_kernels, instrumented, kernel_cells, primitives
-from hwprof.report.text.footnotes import unavailable
+from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -124,7 +124,7 @@ def _layers(found: OneLayer, page: Page) -> None:
     """The leaves, in order of execution."""
     glyphs = page.glyphs
     rows = found.layers
-    page.table(
+    shown = page.table(
         [
             Column("layer", [layer.path for layer in rows], right=False, least=PATH),
             Column("type", [layer.type or "" for layer in rows], 3, right=False, least=9),
@@ -135,6 +135,7 @@ def _layers(found: OneLayer, page: Page) -> None:
         ],
         "Layers, in order of execution",
     )
+    page.notes([*columns.footnotes(shown, page), columns.not_shown(shown, page)])
 
 
 def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
@@ -143,14 +144,21 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
         page.title("Kernels, sampled")
         page.notes(["no samples"])
         return
-    shares = ": share of these layers together" if len(found.layers) > 1 else ""
-    page.table(hot_kernels.kernel_columns(found.kernels, sampling, page), f"Kernels, sampled{shares}")
+    several = ": share of these layers together" if len(found.layers) > 1 else ""
+    kernels = hot_kernels.kernel_columns(found.kernels, sampling, page)
+    shown = page.table(kernels, f"Kernels, sampled{several}") if kernels else []
+    if not kernels:
+        page.title("Kernels, sampled")
+        samples = figures.plural(sum(kernel.samples for kernel in found.kernels), "sample")
+        page.notes([f"{samples} in {figures.plural(len(found.kernels), 'kernel')}, too few to name one"])
     if found.by_layer:
-        page.table(
+        shown += page.table(
             hot_kernels.of_layers(found.by_layer, sampling, page),
             f"Kernels of each layer: share of the {found.whole}, and of the layer",
         )
-    page.notes(kernel_cells.footnotes(sampling, page))
+    if shown:
+        page.notes(kernel_cells.footnotes(sampling, page, shown, found.sampled))
+    page.notes([hot_kernels.balance_note(sampling, shown)])
 
 
 def _by_instructions(found: OneLayer, page: Page) -> None:
@@ -190,7 +198,7 @@ def _threads(found: OneLayer, page: Page) -> None:
         return [figures.milliseconds(getattr(thread, name)) for thread in found.threads]
 
     names = [f"{thread.name or thread.tid} ({thread.role or 'thread'})" for thread in found.threads]
-    page.table(
+    shown = page.table(
         [
             Column("thread", names, right=False, least=12),
             Column("samples", [f"{thread.samples:,}" for thread in found.threads], 1),
@@ -205,7 +213,13 @@ def _threads(found: OneLayer, page: Page) -> None:
     lost = found.critical_paths[0].largest_loss if found.critical_paths else None
     page.notes(
         [
-            "waits: spinning in OpenMP; preempted: the part of off-CPU in which others ran",
+            of_columns(
+                shown,
+                {
+                    "waits ms": "waits: spinning in OpenMP",
+                    "preempted ms": "preempted: the part of off-CPU in which others ran",
+                },
+            ),
             _balance(balance, page) if balance is not None else "",
             f"largest loss of threads x time: {lost}" if balance is not None and lost else "",
         ]
@@ -222,7 +236,7 @@ def _balance(layer: SampledLayer, page: Page) -> str:
 
 
 def _narrowed(found: OneLayer, page: Page) -> Page:
-    """The page for sections that are about a document's hottest layers: these are."""
-    paths: Sequence[str] = [layer.path for layer in found.layers]
+    """The page for sections that are about a document's hottest layers: these are; what no layer owns is none."""
+    paths: Sequence[str] = [layer.path for layer in found.layers if layer.path != UNATTRIBUTED]
     hottest = Hottest(sort="order", top=len(paths), layers=list(paths))
     return Page(msgspec.structs.replace(page.document, hottest=hottest), page.console, page.metrics)

@@ -12,7 +12,6 @@ from rich.text import Text
 from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.part import Part
-from hwprof.report.text import figures
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
 
@@ -36,6 +35,7 @@ class Page:
         self.layers: list[Layer] = found.rows if found is not None else []
         self.unattributed = found.unattributed if found is not None else None
         self.whole = found.whole if found is not None else None
+        self.explained: set[str] = set()  # metrics whose columns stood in a table above, with their footnotes
         self._noted: set[str] = set()
         self.glyphs: Glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
 
@@ -52,11 +52,6 @@ class Page:
         """The layers that the report is about."""
         by_path = {layer.path: layer for layer in self.layers}
         return [by_path[path] for path in self.document.hottest.layers]
-
-    def names(self, layers: Sequence[Layer]) -> tuple[str, list[str]]:
-        """The header of a column of layers' paths, and its cells."""
-        prefix, names = figures.without_shared_prefix([layer.path for layer in layers], PATH)
-        return (f"layer of {prefix}" if prefix else "layer"), names
 
     def table(self, candidates: list[Column], title: str, footer_rows: int = 0) -> list[Column]:
         """Prints the columns that fit below a title, and returns them."""

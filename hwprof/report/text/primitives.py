@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Final
 
 from rich.padding import Padding
@@ -13,6 +13,7 @@ from hwprof.report.document.layers import Layer
 from hwprof.report.document.primitives import REORDER, Bypass, Fallback, Primitive, Primitives, Reorders
 from hwprof.report.text import figures
 from hwprof.report.text.figures import plural
+from hwprof.report.text.footnotes import of_columns
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -23,6 +24,9 @@ SMALL: Final = 0.001
 """Findings of a smaller share of the whole are left out of the text."""
 
 TITLE: Final = "oneDNN primitives"
+
+MS: Final = "ms"
+OF_LAYER: Final = "of layer"
 
 LAYOUTS: Final = 30
 PROBLEM: Final = 30
@@ -44,14 +48,16 @@ def show(page: Page) -> None:
     if not fallbacks and found.executed:
         narrower = f", none narrower than {found.vector_bits} bits" if found.vector_bits else ""
         _item(page, "", f"no reference, plain or generic implementation{narrower}")
+    told: set[str | None] = set()
     for bypass in found.bypasses:
         if bypass.reason is not None and _matters(bypass):
             why = f"why: {bypass.reason}"
             _item(page, "", f"{bypass.type} without oneDNN: {_extent(bypass, page)}", why, _remedy(bypass.remedy))
+            told.add(bypass.type)
     _reorders(found.reorders, page)
     _not_joined(found, page)
     page.console.print()
-    table(found, page)
+    table(found, page, told)
 
 
 def show_hottest(page: Page) -> None:
@@ -70,7 +76,7 @@ def show_hottest(page: Page) -> None:
         _item(page, "warning: ", what, f"why: {fallback.reason}", _remedy(fallback.remedy))
     for bypass in bypasses:
         _item(page, "", f"{bypass.type} without oneDNN", f"why: {bypass.reason}", _remedy(bypass.remedy))
-    table(found, page)
+    table(found, page, {bypass.type for bypass in bypasses})
 
 
 def _matters(found: Fallback | Bypass | Reorders) -> bool:
@@ -125,14 +131,14 @@ def _item(page: Page, mark: str, text: str, *below: str) -> None:
             page.console.print(Padding(Text(line, overflow="fold"), (0, 0, 0, 4)))
 
 
-def table(found: Primitives, page: Page) -> None:
+def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
     """One row for each primitive of the hottest layers that computes, with its layer's reorders summed beside; those of
-    a single layer in rows of their own."""
+    a single layer in rows of their own. ``told``: types of which stands above why they have none."""
     layers, glyphs = page.hottest(), page.glyphs
     executed: dict[str, list[Primitive]] = {layer.path: [] for layer in layers}
     for row in found.by_layer:
         executed.get(row.layer, []).append(row)
-    header, names = page.names(layers)
+    names = [layer.path for layer in layers]
     shown: list[tuple[str, Primitive, str]] = []
     for name, own in zip(names, executed.values(), strict=True):
         computing = [row for row in own if row.primitive != REORDER]
@@ -141,27 +147,42 @@ def table(found: Primitives, page: Page) -> None:
             shown.append(("" if number else name, row, "" if number else figures.percent(moved, glyphs)))
     rows = [row for _, row, _ in shown]
     reorders = [] if len(layers) == 1 else [Column("reorders", [moved for _, _, moved in shown])]
+    visible: list[Column] = []
     if rows:
-        page.rows(
+        visible = page.rows(
             [
-                Column(header, [name for name, _, _ in shown], right=False, least=PATH),
+                Column("layer", [name for name, _, _ in shown], right=False, least=PATH),
                 Column("primitive", [_kind(row) for row in rows], 1, right=False),
                 Column("implementation", [row.implementation for row in rows], right=False),
                 Column("data", [_data_types(row.data_types) for row in rows], 2, right=False),
                 Column("layouts: src wei dst", [_layouts(row) for row in rows], 4, right=False, least=LAYOUTS),
                 Column("problem", [row.problem for row in rows], 6, right=False, least=PROBLEM),
                 Column("runs", [str(row.executions) for row in rows], 5),
-                Column("ms", [figures.milliseconds(row.time_ns) for row in rows], 3),
-                Column("of layer", [figures.percent(row.share, glyphs) for row in rows]),
+                Column(MS, [figures.milliseconds(row.time_ns) for row in rows], 3),
+                Column(OF_LAYER, [figures.percent(row.share, glyphs) for row in rows]),
                 *reorders,
             ]
         )
-    without = _without([layer for layer in layers if not executed[layer.path]])
-    times = [
-        f"ms: oneDNN's own, {_iteration(found)}; of layer: in the same iteration",
-        "all layers: primitives.csv, --format json",
-    ]
-    page.notes([without, *times] if rows else [without] if len(layers) > 1 else [])
+    bare = [layer for layer in layers if not executed[layer.path]]
+    without = [_without(bare), *_reasons({layer.type for layer in bare} - set(told), found)]
+    below = [_times(visible, found), "all layers: primitives.csv, --format json"]
+    page.notes([*without, *below] if rows else without if len(layers) > 1 else [])
+
+
+def _reasons(types: Collection[str | None], found: Primitives) -> list[str]:
+    """Why layers of these types have no row, where that is known; types with one reason share a line."""
+    by_reason: dict[str, list[str]] = {}
+    for bypass in found.bypasses:
+        if bypass.type in types and bypass.reason is not None:
+            by_reason.setdefault(bypass.reason, []).append(bypass.type or "")
+    return [f"{figures.enumerate_words(names)}: {reason}" for reason, names in by_reason.items()]
+
+
+def _times(shown: Sequence[Column], found: Primitives) -> str:
+    """Which times the columns hold."""
+    iteration = _iteration(found)
+    whose = "in the same iteration" if any(one.header == MS for one in shown) else f"oneDNN's own time, {iteration}"
+    return of_columns(shown, {MS: f"{MS}: oneDNN's own, {iteration}", OF_LAYER: f"{OF_LAYER}: {whose}"})
 
 
 def _without(layers: Sequence[Layer]) -> str:

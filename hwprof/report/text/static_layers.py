@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import textwrap
+
 import polars as pl
 from rich.console import Console
 
@@ -10,8 +12,9 @@ from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.run.manifest import WorkloadRecord
 
-LEAST_PATH = 16
-LEAST_SHAPE = 18
+LEAST_PATH = 12
+LEAST_TYPE = 9
+LEAST_SHAPE = 14
 NAMES = 3
 """Types of layers that are named."""
 
@@ -20,23 +23,27 @@ def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> No
     """Prints the rows of the ``layers`` table in the console's width, with totals of parameters and MACs below."""
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
     rows = layers.to_dicts()
-    columns = [
+    others = [
         Column("#", ["" if row["index"] is None else str(row["index"]) for row in rows]),
-        Column("layer", [row["path"] for row in rows], right=False, least=LEAST_PATH),
-        Column("type", [row["type"] for row in rows], right=False),
+        Column("type", [row["type"] for row in rows], right=False, least=LEAST_TYPE),
         Column("parameters", [f"{row['parameters']:,}" if row["parameters"] else "" for row in rows]),
         Column("MACs", [_macs(row["macs"], glyphs) for row in rows]),
         Column("calls", [str(row["calls"]) for row in rows], 4),
         Column("input", [_shapes(row) for row in rows], 1, right=False, least=LEAST_SHAPE),
         Column("output", [row["output_shapes"] or "" for row in rows], 2, right=False, least=LEAST_SHAPE),
     ]
+    paths = Column("layer", [row["path"] for row in rows], right=False)
+    always = sum(other.needed + grid.GAP for other in others if other.priority == grid.ALWAYS)
+    paths.least = max(LEAST_PATH, min(paths.width, console.width - always))  # whole, at the cost of the shapes
+    columns = [others[0], paths, *others[1:]]
     console.print(grid.table(grid.fit(columns, console.width), glyphs))
     leaves = layers.filter(pl.col("leaf"))
-    console.print(
+    total = (
         f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
-        f" {_macs(int(leaves['macs'].sum()), glyphs)} MACs in {leaves.height} leaf layers{_unknown(layers)},"
+        f" {_macs(int(leaves['macs'].sum()), glyphs) or 0} MACs in {leaves.height} leaf layers{_unknown(layers)},"
         f" weights: {workload.weights}"
     )
+    console.print("\n".join(textwrap.wrap(total, console.width, subsequent_indent="  ", break_on_hyphens=False)))
 
 
 def _unknown(layers: pl.DataFrame) -> str:

@@ -10,7 +10,7 @@ from hwprof.report.document.kernels import Kernels, SampledLayer
 from hwprof.report.document.threads import PathPart, Threads, ThreadsLayer, ThreadTimes
 from hwprof.report.text import figures
 from hwprof.report.text.figures import milliseconds, percent
-from hwprof.report.text.footnotes import fitting, unavailable
+from hwprof.report.text.footnotes import fitting, of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -46,7 +46,7 @@ def _threads(threads: Threads, page: Page) -> None:
     def ms(values: Sequence[float]) -> list[str]:
         return [milliseconds(ns) if ns else "0" for ns in values]
 
-    page.table(
+    shown = page.table(
         [
             Column("thread", [_who(one.tid, threads) for one in rows], right=False, least=14),
             Column("name", [f"{one.name or ''} {one.tid}".strip() for one in rows], 3, right=False),
@@ -60,15 +60,23 @@ def _threads(threads: Threads, page: Page) -> None:
         ],
         f"Threads, pass {threads.pass_name}: {milliseconds(threads.elapsed_ns)} ms of inference per iteration",
     )
+    precision = f"to {milliseconds(threads.period_ns)} ms of CPU time"
+    path = f"path: on the critical path, {precision} (hwprof explain critical path)"
     page.notes(
         [
             _efficiency(threads, page),
             _path(threads.critical_path, threads, page),
             _blocked(rows, threads, page),
             _preempted(rows, threads, page),
-            "waiting: spinning in OpenMP; blocked: off-CPU by itself; preempted: off-CPU, others ran",
-            f"path: on the critical path, to {milliseconds(threads.period_ns)} ms of CPU time"
-            " (hwprof explain critical path)",
+            of_columns(
+                shown,
+                {
+                    "waiting": "waiting: spinning in OpenMP",
+                    "blocked": "blocked: off-CPU by itself",
+                    "preempted": "preempted: off-CPU, others ran",
+                },
+            ),
+            of_columns(shown, {"on path ms": path, "path": path}),
         ]
     )
 
@@ -82,7 +90,7 @@ def _layers(threads: Threads, page: Page) -> None:
     if not hottest:
         page.notes([_too_few(threads, page)])
         return
-    header, names = page.names(hottest)
+    names = [layer.path for layer in hottest]
     rows = [known[layer.path] for layer in hottest]
     balance = [sampled.get(row.path) for row in rows]
     glyphs = page.glyphs
@@ -90,9 +98,9 @@ def _layers(threads: Threads, page: Page) -> None:
     def share(name: str) -> list[str]:
         return [_percent(getattr(one, name, None), page) for one in balance]
 
-    page.table(
+    shown = page.table(
         [
-            Column(header, names, right=False, least=PATH),
+            Column("layer", names, right=False, least=PATH),
             Column("ms", [milliseconds(row.elapsed_ns) for row in rows], 1),
             Column("effic.", share("efficiency")),
             Column("imbal.", share("imbalance"), 2),
@@ -103,10 +111,18 @@ def _layers(threads: Threads, page: Page) -> None:
         ],
         f"Threads in the hottest layers ({len(rows)} of {len(page.layers)})",
     )
+    lost = [column.header for column in shown if column.header in ("off-CPU", "largest loss")]
     page.notes(
         [
-            "effic. = busy / (threads x time); imbal. = busiest / mean - 1; wait: CPU time in OpenMP",
-            f"off-CPU, largest loss: of threads x time; {glyphs.dash} below 10%, or too few samples",
+            of_columns(
+                shown,
+                {
+                    "effic.": "effic. = busy / (threads x time)",
+                    "imbal.": "imbal. = busiest / mean - 1",
+                    "wait": "wait: CPU time in OpenMP",
+                },
+            ),
+            f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
             _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
     )

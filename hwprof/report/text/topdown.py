@@ -33,12 +33,12 @@ def show(page: Page) -> None:
         return
     sums = [page.whole] if page.whole is not None else []
     rows = [*layers, *sums]
-    header, names = page.names(layers)
+    names = [layer.path for layer in layers]
     names += [page.document.whole for _ in sums]
     parts = {metric.name: [found[part] for part in levels[metric.name] if part in found] for metric in first}
 
     def candidates_of(lines: int) -> list[Column]:
-        found = [Column(header, _lines(names, [SECOND for _ in rows], lines), right=False, least=PATH)]
+        found = [Column("layer", _lines(names, [SECOND for _ in rows], lines), right=False, least=PATH)]
         for metric in first:
             cells = [_figure(row, metric, page) for row in rows]
             below = [" / ".join(_figure(row, part, page) for part in parts[metric.name]) for row in rows]

@@ -9,6 +9,7 @@ import pytest
 
 from hwprof.cli import app
 from tests.support import synthetic_variants as runs
+from tests.support.command import hwprof_here
 from tests.support.synthetic_run import build
 
 
@@ -50,6 +51,15 @@ def test_the_schema_needs_no_run(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_run_without_a_completed_pass_is_no_error(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert app.run(["report", str(runs.without_passes(tmp_path).path)]) == 0
     assert "out of memory" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("key", ["foo", "Time", "cpii"])
+def test_a_run_without_figures_refuses_the_same_keys(key: str, tmp_path: Path) -> None:
+    whole, none = build(tmp_path / "whole"), runs.without_passes(tmp_path / "none")
+    refused = [hwprof_here("report", str(run.path), "--sort", key) for run in (whole, none)]
+    assert [done.returncode for done in refused] == [2, 2]
+    assert all(f"cannot sort by '{key}'" in done.stderr for done in refused)
+    assert hwprof_here("report", str(none.path), "--sort", "cpi").returncode == 0
 
 
 @pytest.mark.parametrize(

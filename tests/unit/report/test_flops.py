@@ -51,6 +51,19 @@ def test_a_mark_is_explained_once(tmp_path: Path, width: int, reason: str, legen
     assert sum(line.startswith("  ! ") for line in text.splitlines()) == legends
 
 
+@pytest.mark.parametrize("width", [80, 160])
+def test_layers_are_called_what_the_layers_page_is_asked_with(tmp_path: Path, width: int) -> None:
+    """However long: a name without the component that all share is of no use."""
+    document = with_reason(builder.build(zen(tmp_path)), UNKNOWN)
+    rows = [msgspec.structs.replace(row, path=f"model.decoder.blocks.{row.path}") for row in layer_rows(document)]
+    longer = replaced(document, msgspec.structs.replace(part(document, Layers), rows=rows))
+    page, printed = page_of(longer, width)
+    flops.show(page)
+    named = [line.split()[0] for line in printed.getvalue().splitlines() if CONV in line and not line.startswith(" ")]
+    assert named
+    assert [one_layer.one_layer(longer, name).path for name in named] == named
+
+
 def test_a_layers_page_says_the_reason_once(tmp_path: Path) -> None:
     document = with_reason(builder.build(zen(tmp_path)), UNKNOWN)
     page, printed = page_of(document, 120)

@@ -48,6 +48,38 @@ def test_snapshot(name: str, width: int, tmp_path: Path) -> None:
     assert_snapshot(f"{name}-{width}", "\n\n=====\n".join(part.rstrip() for part in parts) + "\n")
 
 
+def test_below_a_layers_kernels_stand_the_layers_own_figures(tmp_path: Path) -> None:
+    """What is known of the whole run alone is not said of a layer."""
+    built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
+    sampled = samples_of(built)
+    conv = next(layer for layer in sampled.layers if layer.path == CONV)
+    assert conv.samples != sampled.samples and conv.wait_share != sampled.wait_share and conv.wait_share is not None
+    for path, wait in ((CONV, f": {conv.wait_share:.1%}"), ("model.1", "")):
+        text = printed(built, 200, path)
+        samples = sum(layer.samples for layer in one_layer_of(built, path).sampled)
+        assert f"{samples} samples (cpu-clock" in text
+        assert f"waits: OpenMP, waiting for threads or waking them{wait}\n" in text
+        assert "unattributed (" not in text and "without a name" not in text
+        assert f"whole pass: only {sampled.samples} samples" in text
+
+
+def test_columns_of_a_modules_layers_are_explained_where_they_are_shown(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path), 3)
+    for width in (50, 60, 80, 120):
+        for text in (printed(built, width, "model.1"), printed(built, width, "")):
+            lines = text.splitlines()
+            head = next(line for line in lines if line.startswith("layer, its kernels"))
+            words = " ".join(text.split())
+            assert ("wait: CPU time in OpenMP" in words) is ("wait" in head.split()), width
+            assert ("efficiency: busy / (threads x time)" in words) is ("efficiency" in head.split()), width
+
+
+def test_of_kernels_met_by_chance_there_is_no_table(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
+    assert max(one.samples for one in samples_of(built).kernels if one.layer == ACT) == 2
+    assert section_of(printed(built, 80, ACT), "Kernels, sampled") == ["  2 samples in 1 kernel, too few to name one"]
+
+
 def test_every_part_fits_every_width(tmp_path: Path) -> None:
     built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
     for width in (40, 60, 80, 100, 120, 200):

@@ -28,7 +28,7 @@ LAYERS = conform(
 
 
 @pytest.mark.parametrize(
-    ("width", "shapes"), [(60, []), (80, ["input", "output"]), (120, ["input", "output"]), (200, ["input", "output"])]
+    ("width", "shapes"), [(60, []), (80, ["input"]), (120, ["input", "output"]), (200, ["input", "output"])]
 )
 def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int, shapes: list[str]) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False, markup=False)
@@ -40,6 +40,41 @@ def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int
     assert any("2,000,000" in line and "5.00 M" in line for line in lines)
     assert [word for word in lines[0].split() if word in ("input", "output")] == shapes
     assert "7.50 M MACs in 3 leaf layers," in " ".join(lines)
+
+
+NESTED = [f"model.{block}.m.0.m.{part}.cv{number}.conv" for block in (6, 8) for part in (0, 1) for number in (1, 2)]
+
+
+@pytest.mark.parametrize("prefix", ["", "encoder.layers.a_name_that_no_terminal_has_room_for."])
+@pytest.mark.parametrize("width", [56, 80, 120])
+def test_every_row_can_be_told_from_every_other(width: int, prefix: str) -> None:
+    layers = pl.concat([LAYERS.head(1).with_columns(path=pl.lit(prefix + path)) for path in NESTED])
+    first, second, *shown = shown_lines(layers, width)
+    rows = [line.split()[1] for line in shown if "Conv2d" in line]
+    assert "layer" in first and set(second) == {"─"}
+    assert any(", 0 MACs in 8 leaf layers," in line for line in shown)
+    assert len(rows) == len(set(rows)) == len(NESTED)
+    if not prefix:
+        assert not any("…" in row for row in rows)
+
+
+@pytest.mark.parametrize("width", [60, 80])
+def test_the_total_goes_on_below_its_beginning(width: int) -> None:
+    lines = shown_lines(LAYERS, width)
+    (begin,) = [number for number, line in enumerate(lines) if line.startswith("made: ")]
+    assert len(lines) > begin + 1
+    assert all(line.startswith("  ") for line in lines[begin + 1 :])
+    assert all(line == line.rstrip() for line in lines)
+
+
+def shown_lines(layers: pl.DataFrame, width: int) -> list[str]:
+    console = Console(width=width, file=io.StringIO(), highlight=False, markup=False)
+    workload = WorkloadRecord(
+        name="made", kind="yolo", weights="random (seed 0)", parameters=3_000_000, threads=1, batch=1
+    )
+    static_layers.show(layers, workload, console)
+    assert isinstance(console.file, io.StringIO)
+    return console.file.getvalue().splitlines()
 
 
 def test_macs_that_are_not_known_are_in_no_sum_and_it_says_so() -> None:

@@ -8,11 +8,12 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import UsageError
 from hwprof.report.document import builder
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
-from hwprof.report.text import choice, report
+from hwprof.report.text import choice, layer_types, report
+from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
 from tests.support.snapshots import assert_snapshot, section
@@ -164,15 +165,28 @@ def test_a_group_is_what_was_measured_of_it_or_else_all_of_it(tmp_path: Path) ->
 
 def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
     built = builder.build(build(tmp_path))
-    with pytest.raises(UsageError, match=r"no metric or group 'cpj' in this run\. Try: .*groups: cpi, "):
+    with pytest.raises(UsageError, match=r"no metric or group 'cpj'\. Try: cpi.*groups of this run: cpi, "):
         choice.expand(["cpj"], built)
 
 
-def test_a_choice_that_the_run_has_nothing_of_is_no_bad_usage(tmp_path: Path) -> None:
-    built = builder.build(build(tmp_path, hardware="amd-zen2"))
-    with pytest.raises(HwprofError, match=r"topdown was not measured in this run.*hwprof events topdown") as caught:
-        choice.expand(["topdown"], built)
-    assert not isinstance(caught.value, UsageError)
+def test_a_chosen_metric_that_nobody_looked_for_is_a_dash_with_its_reason(tmp_path: Path) -> None:
+    built = builder.build(runs.without_pmu(tmp_path), 3)
+    assert choice.expand(["dram_gbytes"], built) == ["dram_gbytes"]
+    wanted = ["cpi", "dram_gbytes", "topdown"]
+    lines = section(print_document(built, 200, metrics=wanted).splitlines(), "Hottest layers")
+    assert cell(lines, "model.0.conv", "DRAM GB/s") == cell(lines, "model.0.conv", "backend %") == "–"
+    notes = [line for line in lines if "none of its events was counted in this run" in line]
+    assert [note.split(". Try: ")[1] for note in notes] == ["hwprof events dram", "hwprof events topdown"]
+
+
+def test_the_title_says_which_layers_stand_first(tmp_path: Path) -> None:
+    built = builder.build(runs.zen(tmp_path), 3)
+    for sort, title in (
+        ("gflops", "Layers by gflops, lowest first (3 of 5)"),
+        ("cpi", "Hottest layers by cpi (3 of 5)"),
+        ("order", "Layers in order of execution (3 of 5)"),
+    ):
+        assert f"\n{title}\n" in print_document(builder.ranked(built, 3, sort), 80)
 
 
 def test_kinds_of_core_stand_at_the_head(tmp_path: Path) -> None:
@@ -248,6 +262,25 @@ def test_multiplexed_columns_are_marked(tmp_path: Path) -> None:
     (note,) = [line for line in text.splitlines() if line.startswith("  † ")]
     assert note.endswith("cycles 50%")
     assert "†" not in render(build(tmp_path / "full"), 120)
+
+
+def test_what_is_modelled_is_told_of_the_columns_that_are_shown(tmp_path: Path) -> None:
+    built = builder.build(runs.with_cache_events(tmp_path), 3)
+    for chosen, words in (
+        (["gflops"], "2 FLOPs per MAC; over measured time"),
+        (["gbytes"], "bytes of tensors; over measured time"),
+        (["intensity"], "2 FLOPs per MAC, bytes of tensors"),
+    ):
+        text = print_document(built, 120, "utf-8", chosen)
+        assert f"modelled: {words}; – unknown" in text
+
+
+def test_layer_types_explain_what_no_table_above_has_explained(tmp_path: Path) -> None:
+    console = Console(file=io.StringIO(), width=120, highlight=False, markup=False, emoji=False)
+    layer_types.show(Page(builder.build(runs.zen(tmp_path), 3), console))
+    assert isinstance(console.file, io.StringIO)
+    text = console.file.getvalue()
+    assert "GFLOP/s°" in text and "° modelled: 2 FLOPs per MAC" in text
 
 
 def test_simulated_figures_are_marked_and_events_explained(tmp_path: Path) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import polars as pl
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hwprof.trace.flows import FlowNumbers
@@ -46,6 +46,7 @@ def off(*found: tuple[int, int, int]) -> pl.DataFrame:
 
 
 @given(rows, stretches, absences)
+@example([(1, 0, 0, "jit_conv")], [0, 1], [(1, 0, 0)])  # a sample as its layer begins, and its thread leaves
 def test_samples_are_kept_and_slices_never_overlap(
     found: list[tuple[int, int, int, str]], bounds: list[int], away: list[tuple[int, int, int]]
 ) -> None:
