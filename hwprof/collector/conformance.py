@@ -21,7 +21,8 @@ import polars as pl
 from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Collector, CountedSpan, Detail, Note, PassContext, counts_at_edges
 from hwprof.collector.declaration import Declaration, OptionType, Place
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, UsageError, described
+from hwprof.printable import one_line
 from hwprof.run import details
 from hwprof.run.details import as_json
 from hwprof.run.manifest import CollectorRecord
@@ -39,17 +40,30 @@ class ConformanceError(HwprofError):
 
 def failures(name: str, options: Mapping[str, Any] | None = None) -> list[str]:
     """What the registered collector does against the contract; nothing where it keeps it. ``options``: further ones to
-    start it with."""
-    declared = registry.declaration(name)
+    start it with.
+
+    Raises ``UsageError`` where none of that name is registered.
+    """
+    try:
+        declared = registry.declaration(name)
+    except UsageError:
+        raise
+    except Exception as error:  # a third party's code may fail in any way
+        return [f"declaration: {_told(error)}"]
     found = []
     for check in (_declaration, _availability, _stop_without_start, _one_pass):
         try:
             check(declared, {**declared.defaults(), **(options or {})})
         except ConformanceError as error:
             found.append(str(error))
-        except Exception as error:
-            found.append(f"{check.__name__.strip('_')}: {type(error).__name__}: {error}")
+        except (Exception, SystemExit) as error:
+            found.append(f"{check.__name__.strip('_')}: {_told(error)}")
     return found
+
+
+def _told(error: Exception | SystemExit) -> str:
+    """In one line; hwprof's own errors say what to do in theirs."""
+    return one_line(str(error) if isinstance(error, HwprofError) else described(error))
 
 
 def _declaration(declared: Declaration, options: dict[str, Any]) -> None:
@@ -198,10 +212,14 @@ class _Work:
 
 
 def main(names: list[str]) -> int:
-    """Prints what each collector does against the contract; 1 where one does."""
+    """Prints what each collector does against the contract; 1 where one does, 2 where there is none of a name."""
     status = 0
     for name in names or registry.names():
-        found = failures(name)
+        try:
+            found = failures(name)
+        except HwprofError as error:
+            print(f"hwprof: {one_line(str(error))}", file=sys.stderr)
+            return error.exit_code
         print(f"{name}: {'conforms' if not found else 'does not conform'}")
         for failure in found:
             print(f"  {failure}")

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 import msgspec
 
@@ -13,6 +14,9 @@ from hwprof.hardware import machine
 from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import MetricFacts, facts, independent
 from hwprof.hardware.selection import kinds_of_core, select
+
+MOST_WORDS: Final = 5
+"""Of a name."""
 
 
 class ExplainedMetric(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,24 +53,53 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def explain(words: Sequence[str]) -> list[Explanation]:
-    """Of each word what there is; several words that make one term together are that term.
+    """Of each word what there is; several words in a row that make one name together are that name.
 
-    Raises ``UsageError`` for a word that is no term, metric, group of metrics or event, with the nearest ones.
+    Raises ``UsageError`` for words that are no term, metric, group of metrics or event, with the nearest ones.
     """
-    together = " ".join(words)
-    if len(words) > 1 and terms.find(together) is not None:
-        words = [together]
-    return [_explained(word) for word in words]
+    asked = [(word, _explained(word)) for word in _grouped(words)]
+    unknown = list(dict.fromkeys(word for word, found in asked if found is None))
+    if unknown:
+        raise UsageError(f"the glossary has no {', '.join(map(repr, unknown))}", _hint(unknown))
+    return [found for _, found in asked if found is not None]
 
 
-def _explained(word: str) -> Explanation:
+def _grouped(words: Sequence[str]) -> Iterator[str]:
+    """The words, with those joined that nobody put into quotes: the longest names first."""
+    begin = 0
+    while begin < len(words):
+        ends = range(min(len(words), begin + MOST_WORDS), begin + 1, -1)
+        end = next((end for end in ends if _is_named(" ".join(words[begin:end]))), begin + 1)
+        yield " ".join(words[begin:end])
+        begin = end
+
+
+def is_known(word: str) -> bool:
+    """Whether there is anything to be said of it."""
+    return _is_named(word) or _event(word) is not None
+
+
+def _is_named(word: str) -> bool:
+    """Whether it is a term, a metric or a group of these: what may have blanks."""
+    term = terms.find(word)
+    return term is not None or bool(_metrics(word, term))
+
+
+def _hint(unknown: Sequence[str]) -> str:
+    """The names that are spelt most like a word; of several words the nearest one each."""
+    near = {word: terms.nearest(word, facts()) for word in unknown}
+    meant = near[unknown[0]] if len(unknown) == 1 else [f"{names[0]} ({word})" for word, names in near.items() if names]
+    question = f"did you mean {', '.join(meant)}? " if meant else ""
+    return f"{question}hwprof explain --list has all words"
+
+
+def _explained(word: str) -> Explanation | None:
+    """None: nobody knows it."""
     term = terms.find(word)
     event = _event(word)
     names = _metrics(word, term)
     if term is None and event is None and not names:
-        near = terms.nearest(word, facts())
-        hint = f"did you mean {', '.join(near)}? " if near else ""
-        raise UsageError(f"the glossary has no {word!r}", f"{hint}hwprof explain --list has all words")
+        return None
     return Explanation(
         word=word,
         processor=_processor(),
@@ -79,16 +112,23 @@ def _explained(word: str) -> Explanation:
 def _metrics(word: str, term: Term | None) -> list[str]:
     """The metric of that name or title, else of the term, else those of the group of that name."""
     spelling = terms.normal(word)
-    own = [
-        name
-        for name, metric in facts().items()
-        if spelling in map(terms.normal, (name, metric.title, metric.title.removesuffix(" %")))
-    ]
+    own = _titled(word) or (_titled(terms.unmarked(word)) if term is None else [])
     if own:
         return own
     if term is not None and term.metric is not None:
         return [term.metric]
     return [name for name, metric in facts().items() if terms.normal(metric.group) == spelling]
+
+
+def _titled(word: str) -> list[str]:
+    """The metrics of that name or title."""
+    spelling = terms.normal(word)
+    return [
+        name
+        for name, metric in facts().items()
+        if spelling
+        in map(terms.normal, (name, metric.title, metric.title.removesuffix(" %"), terms.unmarked(metric.title)))
+    ]
 
 
 def _metric(known: MetricFacts) -> ExplainedMetric:

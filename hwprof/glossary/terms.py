@@ -58,9 +58,14 @@ def by_name() -> dict[str, Term]:
 def find(word: str) -> Term | None:
     """The term of that name: as it is written, else without unit, marks and plural, as in a table's header."""
     names = by_name()
-    bare = _UNIT.sub("", word).rstrip("~°†‡")
+    bare = unmarked(_UNIT.sub("", word))
     spellings = (normal(word), normal(bare), normal(bare).removesuffix("s"))
     return next((names[spelling] for spelling in spellings if spelling in names), None)
+
+
+def unmarked(word: str) -> str:
+    """A table's header without the marks of where its figures come from."""
+    return word.rstrip("~°†‡")
 
 
 def nearest(word: str, others: Iterable[str] = ()) -> list[str]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.collector import registry
+from hwprof.collector import conformance, registry
 from hwprof.errors import HwprofError
 from tests.support.command import hwprof_here
 
@@ -55,6 +55,23 @@ def registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None
     _forget()
     for name in MODULES:
         sys.modules.pop(name, None)
+
+
+@pytest.mark.parametrize("name", BROKEN)
+def test_the_suite_tells_in_a_line_what_is_wrong_with_a_broken_one(
+    name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert conformance.main([name]) == 1
+    head, *failures = capsys.readouterr().out.splitlines()
+    assert head == f"{name}: does not conform"
+    assert failures and all("7" in line and line.startswith("  ") for line in failures)
+
+
+def test_the_suite_refuses_a_name_that_no_collector_has(capsys: pytest.CaptureFixture[str]) -> None:
+    assert conformance.main(["nosuch\x1b[m"]) == 2
+    out, errors = capsys.readouterr()
+    assert out == "" and errors.count("\n") == 1 and errors[:-1].isprintable()
+    assert errors.startswith("hwprof: no collector is called 'nosuch") and "one of " in errors
 
 
 def _forget() -> None:

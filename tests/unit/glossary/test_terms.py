@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import tomllib
+from pathlib import Path
+
 import pytest
 
 from hwprof.analysis import states
+from hwprof.glossary.explain import MOST_WORDS
 from hwprof.glossary.terms import by_name, find, nearest, normal, terms
 from hwprof.hardware.metrics import facts
 
+OFF_CPU = Path(__file__).parents[3] / "collectors" / "sampler" / "off_cpu_reasons.toml"
 LINE = 120
 """Characters of a meaning: one line."""
 
@@ -54,6 +59,14 @@ def test_provenances_are_the_known_ones() -> None:
         ("Winograd", "FLOP check"),
         ("accounted for", "CPU time accounted for"),
         ("mainly in", "kernel"),
+        ("rest of inference", "unattributed"),
+        ("rest of iteration", "rest of iteration"),
+        ("mean ms", "std"),
+        ("padding", "FLOP check"),
+        ("condition", "off-CPU reason"),
+        ("GFLOP/s (counted)~", "GFLOP/s"),
+        ("candidates", "candidates"),
+        ("–", "not available"),
     ],
 )
 def test_a_word_is_found_however_it_is_spelt(word: str, term: str) -> None:
@@ -72,6 +85,20 @@ def test_what_threads_do_is_explained() -> None:
     """The states that tables and traces name."""
     for state in (states.BUSY, states.WAITING, states.PREEMPTED, states.BARRIER, states.BLOCKED):
         assert find(state) is not None, state
+
+
+def test_every_reason_to_be_off_cpu_is_explained() -> None:
+    data = tomllib.loads(OFF_CPU.read_text(encoding="utf-8"))
+    reasons = {*data["domains"].values(), *data["calls"], *data["kernel"]}
+    reasons |= {caller["reason"] for mutual in data["mutual"] for caller in mutual["callers"]}
+    assert "condition" in reasons
+    assert [reason for reason in sorted(reasons) if find(reason) is None] == []
+
+
+def test_no_name_has_more_words_than_are_joined() -> None:
+    names = [name for term in terms() for name in (term.term, *term.names)]
+    names += [metric.title for metric in facts().values()]
+    assert max(len(name.split()) for name in names) <= MOST_WORDS
 
 
 def test_names_have_one_meaning() -> None:
