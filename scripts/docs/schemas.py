@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import json
 
-import msgspec
-
+from hwprof.report.json.codec import schema_of
 from hwprof.run.manifest import SCHEMA_VERSION, Manifest
 from scripts.docs.commands import output
-
-DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
 
 def report() -> str:
@@ -19,8 +16,7 @@ def report() -> str:
 
 def manifest() -> str:
     """Of run.json."""
-    schema = {"$schema": DIALECT, "title": "run.json", **msgspec.json.schema(Manifest)}
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return json.dumps(schema_of(Manifest, "run.json"), indent=1, ensure_ascii=False) + "\n"
 
 
 def versions() -> str:

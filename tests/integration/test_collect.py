@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import json
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import polars as pl
@@ -17,9 +15,9 @@ from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace.kernel_slices import IDLE
 from tests.support import synthetic_run, synthetic_samples
 from tests.support.bounds import TICK_S
-from tests.support.command import hwprof, start_hwprof
+from tests.support.command import hwprof
 from tests.support.perfetto import load
-from tests.support.requirements import missing, require_module, require_tool
+from tests.support.requirements import require_module, require_tool
 
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1", "--no-instrumented")
 EDGE_NS = 1e9 * TICK_S + 500_000
@@ -225,88 +223,6 @@ def test_bad_input_is_one_line_and_leaves_nothing(arguments: list[str], status: 
     assert not results.exists() or list(results.iterdir()) == []
 
 
-def _start(place: Path, *more: str) -> subprocess.Popen[str]:
-    return start_hwprof("collect", *SMALL, "--iterations", "100000", *more, cwd=place)
-
-
-def _wait_for(place: Path, what: str) -> Path:
-    deadline = time.monotonic() + 120
-    while time.monotonic() < deadline:
-        found = sorted(place.glob(f"results/2*/{what}"))
-        if found:
-            return found[0]
-        time.sleep(0.1)
-    raise AssertionError(f"{what} did not appear")
-
-
-def test_ctrl_c_before_a_pass_is_done_leaves_nothing(tmp_path: Path) -> None:
-    process = _start(tmp_path)
-    _wait_for(tmp_path, "raw/measure/perf")
-    process.send_signal(signal.SIGINT)
-    _, errors = process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert errors.strip() == "hwprof: interrupted"
-    assert list((tmp_path / "results").iterdir()) == []
-
-
-def test_ctrl_c_keeps_the_passes_that_are_done(tmp_path: Path) -> None:
-    done = _start(tmp_path, "--iterations", "2", "--passes", "measure,trace")
-    _wait_for(tmp_path, "raw/trace/torch_profiler")  # its worker starts while the pass before is written
-    done.send_signal(signal.SIGINT)
-    printed, _ = done.communicate(timeout=60)
-    assert done.returncode == 130
-    run = RunDirectory.latest(tmp_path / "results")
-    assert [record.status for record in run.manifest.passes] == ["completed", "interrupted"]
-    assert "yolov8n" in printed
-
-
-def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:
-    for moment in ("run.json", "raw/measure/worker.log", "raw/measure/perf", "raw/trace/torch_profiler"):
-        place = tmp_path / moment.replace("/", "-")
-        place.mkdir()
-        process = _start(place, "--iterations", "2" if "trace" in moment else "100000")
-        _wait_for(place, moment)
-        process.kill()
-        process.wait()
-        report = hwprof("report", cwd=place)
-        assert report.returncode == 0, (moment, report.stderr)
-        assert "yolov8n" in report.stdout
-
-
-def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
-    """A third party's collector, registered as its package would register it, that fails at the end."""
-    (tmp_path / "dying.py").write_text(
-        "from hwprof.collector.contract import Availability, Collector\n"
-        "from hwprof.collector.declaration import Declaration, Place\n"
-        "DYING = Declaration(name='dying', summary='nothing', place=Place.IN_PROCESS, implementation='dying:Dying')\n"
-        "class Dying(Collector):\n"
-        "    def availability(self): return Availability()\n"
-        "    def start(self, context): pass\n"
-        "    def stop(self): raise RuntimeError('lost it')\n"
-    )
-    information = tmp_path / "dying-1.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: dying\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[hwprof.collectors]\ndying = dying:DYING\n")
-    done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
-    assert done.returncode == 0, done.stderr
-    (record,) = RunDirectory.latest(tmp_path / "results").manifest.passes
-    states = {collector.name: (collector.state, collector.reason) for collector in record.collectors}
-    assert states["dying"] == ("failed", "RuntimeError: lost it")
-    assert states["perf"][0] == "ran"
-    assert "lost it" in done.stdout
-
-
-def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("import os\ndef dies():\n    os.kill(os.getpid(), 9)\n")
-    done = hwprof("collect", "--model", "mine:dies", "--input-shape", "1,3", cwd=tmp_path)
-    assert done.returncode == 1
-    assert "SIGKILL" in done.stderr
-    assert "worker.log" in done.stderr
-    report = hwprof("report", cwd=tmp_path)
-    assert "SIGKILL" in report.stdout
-
-
 def test_the_measured_process_has_no_table_library_in_it() -> None:
     """Its threads would stand among the workload's; so nothing that runs before measuring is over may import it."""
     code = (
@@ -319,26 +235,6 @@ def test_the_measured_process_has_no_table_library_in_it() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
-
-
-@pytest.mark.parametrize("size", ["64k", "600k", "3m"])
-def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
-    """64k: the first picture does not fit; 600k: nor do the pass's tables; 3m: the operators do not."""
-    results = tmp_path / "results"
-    results.mkdir()
-    mount = [require_tool("mount"), "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(results)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        missing("the right to mount a small file system")
-    try:
-        done = hwprof("collect", *SMALL, cwd=tmp_path)
-        report = hwprof("report", cwd=tmp_path)
-    finally:
-        subprocess.run(["umount", str(results)], check=True)
-    assert done.returncode == 1, (done.stdout, done.stderr)
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
-    assert "no space left" in done.stderr.lower()
-    assert "--output" in done.stderr
-    assert report.returncode in (0, 2), report.stderr  # 2: no run is left
 
 
 SPELLED = {"spans": "kind", "counts": "provenance", "threads": "role", "samples": "domain"}

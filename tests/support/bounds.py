@@ -18,6 +18,8 @@ from pathlib import Path
 from statistics import NormalDist
 from typing import Any, Final
 
+import polars as pl
+
 from hwprof.hardware import machine
 
 CONFIDENCE: Final = 1 - 1e-6
@@ -32,6 +34,19 @@ TICK_S: Final = time.clock_getres(_COARSE)
 """The scheduler's tick: what a thread that runs elsewhere is charged with may be told so much later."""
 STOLEN_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 """What stolen time is told in."""
+
+
+def with_missed(samples: pl.DataFrame, switches: pl.DataFrame) -> pl.DataFrame:
+    """Samples with ``missed_ns``: the processor time before each that no sample stands for. A timer that fires late by
+    more than its period, as while the hypervisor has the processor, is not made up for: it is seen between two samples
+    of a thread that did not leave its processor between them. What is late by less than half a period evens out."""
+    before = pl.col("time_ns").shift(1).over("tid", order_by="time_ns")
+    left = switches.drop_nulls("out_ns").select("tid", "out_ns").sort("out_ns")
+    pairs = samples.with_columns(before_ns=before).sort("time_ns")
+    pairs = pairs.join_asof(left, left_on="time_ns", right_on="out_ns", by="tid", check_sortedness=False)
+    stayed = pl.col("out_ns").is_null() | (pl.col("out_ns") < pl.col("before_ns"))
+    late_ns = pl.col("time_ns") - pl.col("before_ns") - pl.col("cpu_ns")
+    return pairs.with_columns(missed_ns=pl.when(stayed & (late_ns > pl.col("cpu_ns") / 2)).then(late_ns).otherwise(0))
 
 
 def standard_errors(comparisons: int = 1) -> float:

@@ -6,9 +6,11 @@ import errno
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 import pytest
 
+from collectors.perf.plan import Plan, make_plan
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Event, catalogue
 from hwprof.hardware.countable import Countable, Selection
@@ -159,3 +161,16 @@ class Kernel:
         asked = Code(attributes.type, attributes.config, attributes.config1, attributes.config2)
         own = next((event for event in self.events if event.code == asked), None)
         return own or countable("task-clock")  # what finds out whether anything may be counted
+
+
+def made(
+    monkeypatch: pytest.MonkeyPatch,
+    fake: Kernel,
+    chosen: Selection | None = None,
+    *,
+    kernel: bool | None = None,
+    root: Path = Path("/nonexistent"),
+) -> Plan:
+    chosen = selection() if chosen is None else chosen
+    fake.install(monkeypatch, chosen)
+    return make_plan(chosen, machine(fake.cores), kernel=kernel, root=root)
