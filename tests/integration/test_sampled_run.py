@@ -64,13 +64,13 @@ def test_an_iterations_samples_stand_for_its_processor_time(run: RunDirectory) -
     (_, trace) = run.manifest.passes
     # the sampling clock runs on while the hypervisor has the processor, and that is told in ticks
     stolen_ns = (trace.stolen_ns or 0) + 2e9 * STOLEN_TICK_S * bool(trace.stolen_ns)
+    assert samples["missed_ns"].sum() < cpu["value"].sum() / 4, "then the bounds below would show little"
     for iteration, cpu_ns in cpu.select("iteration", "value").iter_rows():
         threads = samples.filter(iteration=iteration)["tid"].n_unique()
         cut_ns = 2 * threads * 1e9 / FREQUENCY_HZ  # the first and the last period of each
         charged_ns = (threads - 1) * 1e9 * TICK_S  # one that runs elsewhere is charged up to a tick later
         off_ns = cut_ns + charged_ns + 1e9 * RESTART_S * restarts.get(iteration, 0)
         missed_ns = samples.filter(iteration=iteration)["missed_ns"].sum()
-        assert missed_ns < 0.03 * cpu_ns, "then nothing would be shown"
         least_ns = cpu_ns - off_ns - missed_ns
         assert least_ns <= sampled[iteration] <= cpu_ns + off_ns + stolen_ns, iteration
     assert samples["tid"].n_unique() >= 2
