@@ -34,9 +34,14 @@ it: a thread that has something else to do is no loss of parallelism."""
 WORTH_NAMING: Final = 0.1
 """Of the threads' time in a layer: less is not told."""
 
+FEW_FOR_BALANCE: Final = 30
+"""With fewer samples that found a layer's threads busy, nobody knows which of them did how much of its work."""
+
 CONTAMINATED: Final = 0.2
 """From which share of waiting on a layer's counters are said to mix it with work: an instruction of a waiting loop
 takes several times the cycles of one of a good kernel, or a part of them."""
+
+IMBALANCE: Final = "imbalance"
 
 UNUSED: Final = "unused threads"
 """Those that were asked for and had no part in a layer."""
@@ -45,13 +50,14 @@ NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
 
 
 def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
-    """One row a layer and thread: ``samples``, ``busy_ns`` and ``wait_ns`` of its processor time. ``sampled`` as
-    ``sampled_kernels.sampled`` makes it."""
+    """One row a layer and thread: ``samples``, ``busy_samples`` of them, ``busy_ns`` and ``wait_ns`` of its processor
+    time. ``sampled`` as ``sampled_kernels.sampled`` makes it."""
     waits = (pl.col("code") == WAITING_DOMAIN).fill_null(False)
     return (
         sampled.group_by("layer", "tid")
         .agg(
             pl.len().cast(pl.Int64).alias("samples"),
+            busy_samples=(~waits).sum().cast(pl.Int64),
             busy_ns=pl.col("cpu_ns").filter(~waits).sum(),
             wait_ns=pl.col("cpu_ns").filter(waits).sum(),
         )
@@ -61,15 +67,17 @@ def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
 
 
 def sharing(threads_by_layer: pl.DataFrame, threads: int) -> pl.DataFrame:
-    """``layer``, ``tid``, ``busy_ns`` and ``threads`` of those that share a layer's work: as many as the workload runs
-    with, or as are found busy in it where the model's own code brings more (a pool); the busiest ones."""
+    """``layer``, ``tid``, ``busy_ns``, ``busy_samples`` and ``threads`` of those that share a layer's work: as many as
+    the workload runs with, or as are found busy in it where the model's own code brings more (a pool); the busiest
+    ones."""
     busy = pl.col("busy_ns")
     working = (busy >= SHARES * busy.max().over("layer")) & (busy > 0)
     rows = threads_by_layer.with_columns(
         threads=pl.max_horizontal(pl.lit(threads, pl.UInt32), working.sum().over("layer").cast(pl.UInt32))
     )
     rank = busy.rank("ordinal", descending=True).over("layer")
-    return rows.filter(rank <= pl.col("threads")).select("layer", "tid", "busy_ns", pl.col("threads").cast(pl.Int64))
+    columns = ("layer", "tid", "busy_ns", "busy_samples", pl.col("threads").cast(pl.Int64))
+    return rows.filter(rank <= pl.col("threads")).select(columns)
 
 
 def parallelism(threads_by_layer: pl.DataFrame, times_ns: pl.DataFrame, threads: int) -> pl.DataFrame:
@@ -79,20 +87,24 @@ def parallelism(threads_by_layer: pl.DataFrame, times_ns: pl.DataFrame, threads:
     ``threads`` how many the workload runs with; of a layer that more of them share (``sharing``) it is these.
     Efficiency is busy time over threads times wall time: 1 where none of them ever waited or slept. Imbalance is the
     busiest thread's busy time over their mean, minus 1: 0 where all did the same, threads - 1 where one did all. Null
-    where no thread was found busy.
+    where fewer than ``FEW_FOR_BALANCE`` samples found them busy: chance alone has two of them on one thread every
+    second time.
     """
     busy = pl.col("busy_ns")
     each = sharing(threads_by_layer, threads)
-    sums = each.group_by("layer").agg(busy.sum(), pl.col("threads").first(), most_ns=busy.max())
-    mean_ns = busy.replace(0, None) / pl.col("threads")
+    sums = each.group_by("layer").agg(
+        pl.col("busy_ns", "busy_samples").sum(), pl.col("threads").first(), most_ns=busy.max()
+    )
+    known = (pl.col("busy_samples") >= FEW_FOR_BALANCE) & (busy > 0)
+    mean_ns = busy / pl.col("threads")
     return (
         times_ns.select("layer", "time_ns")
         .join(sums, on="layer", how="inner")
         .with_columns(
             efficiency=busy / (pl.col("threads") * pl.col("time_ns").replace(0, None)),
-            imbalance=pl.col("most_ns") / mean_ns - 1,
+            imbalance=pl.when(known).then(pl.col("most_ns") / mean_ns - 1),
         )
-        .drop("most_ns", "busy_ns")
+        .drop("most_ns", "busy_ns", "busy_samples")
         .sort("layer")
     )
 
@@ -140,17 +152,22 @@ def contaminated_layers(moments: pl.DataFrame, few: int) -> list[str]:
     return sorted(rows.filter((pl.col("samples") >= few) & (pl.col("ns") >= CONTAMINATED))["layer"])
 
 
-def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, team: Set[int], asked: int) -> str | None:
-    """In words, what a layer loses most of its threads' time to, and how much of it; None where they are at work.
+def largest_loss(
+    states: Iterable[tuple[int, str, float, int]], elapsed_ns: float, team: Set[int], asked: int
+) -> str | None:
+    """In words, what a layer loses most of its threads' time to, and how much of it; None where they are at work, or
+    where the loss might be imbalance and fewer than ``FEW_FOR_BALANCE`` samples tell which thread did how much.
 
-    ``states`` (tid, state, nanoseconds): what each thread did in the layer, as ``thread_states.closed`` makes it;
-    ``elapsed_ns`` its wall time; ``team``: the calling thread and those that wait for one another; ``asked``: how many
-    the workload runs with. The threads are those whose efficiency is told as well (``sharing``): where more than were
-    asked for share the work, it is these; where fewer are there, the time of the others is a loss of its own, and no
-    imbalance among those that are.
+    ``states`` (tid, state, nanoseconds, samples): what each thread did in the layer, as ``thread_states.closed`` makes
+    it; ``elapsed_ns`` its wall time; ``team``: the calling thread and those that wait for one another; ``asked``: how
+    many the workload runs with. The threads are those whose efficiency is told as well (``sharing``): where more than
+    were asked for share the work, it is these; where fewer are there, the time of the others is a loss of its own, and
+    no imbalance among those that are.
     """
-    rows = list(states)
+    found = list(states)
+    rows = [(tid, state, ns) for tid, state, ns, _ in found]
     members = _members(rows, team, asked)
+    known = sum(number for tid, state, _, number in found if tid in members and state == BUSY) >= FEW_FOR_BALANCE
     there = {tid for tid, state, _ in rows if tid in members and state != ABSENT}
     threads = max(asked, len(members))
     whole_ns = threads * elapsed_ns
@@ -165,18 +182,20 @@ def largest_loss(states: Iterable[tuple[int, str, float]], elapsed_ns: float, te
             lost[state] = lost.get(state, 0.0) + ns
     busy_ns, most_ns = math.fsum(busy.values()), max(busy.values(), default=0.0)
     alone = busy_ns and most_ns >= max(SINGLE * busy_ns, MOSTLY * elapsed_ns)
-    if threads > 1 and alone:
+    if threads > 1 and alone and known:
         return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
     waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)
-    imbalance_ns = min(waits_ns, max(0.0, len(there) * most_ns - busy_ns))
+    busiest_ns = most_ns if known else busy_ns  # one may have done all of it
+    imbalance_ns = min(waits_ns, max(0.0, len(there) * busiest_ns - busy_ns))
     losses = {
         **{state: ns for state, ns in sorted(lost.items()) if state not in NOT_A_LOSS},
-        "imbalance": imbalance_ns,
+        IMBALANCE: imbalance_ns,
         BARRIER_LATENCY: waits_ns - imbalance_ns,
         UNUSED: (threads - len(there)) * elapsed_ns if there else 0.0,
     }
     worst, worst_ns = max(losses.items(), key=lambda item: item[1])
-    return f"{worst}: {worst_ns / whole_ns:.0%}" if worst_ns >= WORTH_NAMING * whole_ns else None
+    told = worst_ns >= WORTH_NAMING * whole_ns and (known or worst != IMBALANCE)
+    return f"{worst}: {worst_ns / whole_ns:.0%}" if told else None
 
 
 def _members(states: Iterable[tuple[int, str, float]], team: Set[int], asked: int) -> set[int]:

@@ -27,8 +27,8 @@ LEAST_SHARE: Final = 0.01
 
 LEAST_SHARE_OF_WHOLE: Final = 0.001
 
-FEW_FOR_BALANCE: Final = 30
-"""With fewer samples than that, each thread's part of a layer is known too badly to compare threads."""
+FEW_FOR_SHARES: Final = 30
+"""With fewer samples of a layer than that, no share of its threads' time (waiting, at work) is told."""
 
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high")
 
@@ -100,7 +100,7 @@ class SampledPass:
         off = parallelism.off_cpu(self.switches, self.spans, self.modules, self.iterations)
         off = self._of_those_that_work(off, by_thread)
         sums = off.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
-        enough = pl.col("samples") >= FEW_FOR_BALANCE
+        enough = pl.col("samples") >= FEW_FOR_SHARES
         frame = (
             sampled_kernels.layer_table(self.inside)
             .join(self._balance(by_thread), on="layer", how="left", maintain_order="left")
@@ -108,7 +108,7 @@ class SampledPass:
             .with_columns(
                 pl.col("off_cpu_ns", "preempted_ns").fill_null(0.0),
                 pl.col("cpu_ns") / number,
-                *(pl.when(enough).then(name).alias(name) for name in ("wait_share", "efficiency", "imbalance")),
+                *(pl.when(enough).then(name).alias(name) for name in ("wait_share", "efficiency")),
                 *_if_enough("cpi", "llc_mpki"),
             )
         )
@@ -182,7 +182,8 @@ class SampledPass:
     def _threads(self, by_thread: pl.DataFrame, off: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
         times = ("busy_ns", "wait_ns", "off_cpu_ns", "preempted_ns")
         frame = (
-            by_thread.join(off.drop("times", "waited_ns"), on=["layer", "tid"], how="full", coalesce=True)
+            by_thread.drop("busy_samples")
+            .join(off.drop("times", "waited_ns"), on=["layer", "tid"], how="full", coalesce=True)
             .join(self.known_threads.select("tid", "name", "role"), on="tid", how="left")
             .with_columns(pl.col("samples", *times).fill_null(0))
             .with_columns(pl.col(times) / len(self.iterations))

@@ -15,14 +15,11 @@ import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
 from hwprof.analysis.parallelism import SHARES, contaminated_layers, largest_loss
-from hwprof.analysis.sampled_pass import SampledPass
+from hwprof.analysis.sampled_pass import FEW_FOR_SHARES, SampledPass
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.thread_states import Inference, closed, moments
-
-FEW_FOR_SHARES: Final = 30
-"""Samples of a layer, with fewer of which no share of waiting is told."""
 
 OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, ABSENT)
 """States that have a field of their own; the others are reasons."""
@@ -119,10 +116,10 @@ class ThreadTimes:
         elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
         parts = self._parts(self._path_times("layer"), "layer", self.iterations)
         team = {self.calling_tid, *self._team}
-        states: dict[str, list[tuple[int, str, float]]] = {}
+        states: dict[str, list[tuple[int, str, float, int]]] = {}
         times = self._times("layer").filter(pl.col("layer").is_in(list(counts)))
-        for layer, *state in times.select("layer", "tid", "state", "ns").iter_rows():
-            states.setdefault(layer, []).append((state[0], state[1], state[2]))
+        for layer, tid, state, ns, samples in times.select("layer", "tid", "state", "ns", "samples").iter_rows():
+            states.setdefault(layer, []).append((tid, state, ns, samples))
         found = [
             {
                 "path": layer,

@@ -78,7 +78,7 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     named_share: float | None  # of its processor time: in code that has a name
     threads_sharing: int | None  # its work: as many as the workload runs with, or as were found busy in it if more
     efficiency: float | None  # busy time over these threads x wall time
-    imbalance: float | None  # the busiest thread's busy time over their mean, minus 1
+    imbalance: float | None  # the busiest of these threads' busy time over their mean, minus 1
     off_cpu_ns: float  # off a processor, over the threads that work in the inference; if more share it, over these
     preempted_ns: float
     threads: list[SampledThread]
@@ -127,7 +127,8 @@ class Sampling(Part, kw_only=True, frozen=True):
     instructions_from: str | None  # the pass that counted kernels' instructions
     reference_ghz: float | None
     few_samples: int  # with fewer, a layer or kernel gets no CPI and no MPKI
-    few_for_balance: int  # with fewer, a layer gets no wait share, efficiency and imbalance
+    few_for_shares: int  # with fewer, a layer gets no wait share and no efficiency
+    few_for_balance: int  # with fewer that found the threads busy, a layer gets no imbalance
     least_share: float  # a layer's kernels with a smaller share of its time are not listed
     least_share_of_whole: float
     notes: list[str]
@@ -148,7 +149,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     taken = analysis.sampled
     if taken is None:
         return no_samples(analysis)
-    from hwprof.analysis import sampled_pass
+    from hwprof.analysis import parallelism, sampled_pass
     from hwprof.analysis.samples import FEW_SAMPLES
 
     cpi = taken.kernel_cpi(analysis.instrumented)
@@ -175,7 +176,8 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         instructions_from=cpi.pass_name if cpi is not None else None,
         reference_ghz=cpi.reference_ghz if cpi is not None else None,
         few_samples=FEW_SAMPLES,
-        few_for_balance=sampled_pass.FEW_FOR_BALANCE,
+        few_for_shares=sampled_pass.FEW_FOR_SHARES,
+        few_for_balance=parallelism.FEW_FOR_BALANCE,
         least_share=sampled_pass.LEAST_SHARE,
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,
         notes=_notes(taken),

@@ -144,7 +144,7 @@ def balance_note(sampling: Sampling, shown: Sequence[Column]) -> str:
     words = footnotes.of_columns(
         shown, {WAIT: "wait: CPU time in OpenMP", EFFICIENCY: "efficiency: busy / (threads x time)"}
     )
-    return f"{words}; from {sampling.few_for_balance} samples" if words else ""
+    return f"{words}; from {sampling.few_for_shares} samples" if words else ""
 
 
 def _cut(sampling: Sampling) -> str:

@@ -227,12 +227,12 @@ def _threads(found: OneLayer, page: Page) -> None:
 
 
 def _balance(layer: SampledLayer, page: Page) -> str:
-    if layer.efficiency is None or layer.imbalance is None:
-        return ""
-    return (
-        f"parallel efficiency {figures.percent(layer.efficiency, page.glyphs)} = busy / (threads x time);"
-        f" imbalance {100 * layer.imbalance:.0f}% = busiest / mean - 1"
-    )
+    words = []
+    if layer.efficiency is not None:
+        words.append(f"parallel efficiency {figures.percent(layer.efficiency, page.glyphs)} = busy / (threads x time)")
+    if layer.imbalance is not None:
+        words.append(f"imbalance {100 * layer.imbalance:.0f}% = busiest / mean - 1")
+    return "; ".join(words)
 
 
 def _narrowed(found: OneLayer, page: Page) -> Page:

@@ -114,14 +114,8 @@ def _layers(threads: Threads, page: Page) -> None:
     lost = [column.header for column in shown if column.header in ("off-CPU", "largest loss")]
     page.notes(
         [
-            of_columns(
-                shown,
-                {
-                    "effic.": "effic. = busy / (threads x time)",
-                    "imbal.": "imbal. = busiest / mean - 1",
-                    "wait": "wait: CPU time in OpenMP",
-                },
-            ),
+            of_columns(shown, {"effic.": "effic. = busy / (threads x time)", "wait": "wait: CPU time in OpenMP"}),
+            of_columns(shown, {"imbal.": f"imbal. = busiest / mean - 1{_from_busy(kernels)}"}),
             f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
             _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
@@ -203,6 +197,10 @@ def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Pa
 
 def _percent(share: float | None, page: Page) -> str:
     return page.glyphs.dash if share is None else f"{100 * share:.0f}%"
+
+
+def _from_busy(kernels: Kernels | None) -> str:
+    return f", from {kernels.few_for_balance} busy samples on" if kernels is not None else ""
 
 
 def _too_few(threads: Threads, page: Page) -> str:

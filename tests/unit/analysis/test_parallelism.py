@@ -8,16 +8,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.owners import WHOLE
-from hwprof.analysis.parallelism import contaminated_layers, largest_loss
+from hwprof.analysis.parallelism import FEW_FOR_BALANCE, contaminated_layers, largest_loss
 from hwprof.analysis.states import ABSENT, BARRIER, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
 
 States = dict[tuple[int, str], float]
 
 
 def found(
-    states: States, elapsed_ns: float = 100, threads: int = 2, team: frozenset[int] = frozenset(range(1, 5))
+    states: States,
+    elapsed_ns: float = 100,
+    threads: int = 2,
+    team: frozenset[int] = frozenset(range(1, 5)),
+    samples: int = FEW_FOR_BALANCE,
 ) -> str | None:
-    return largest_loss([(tid, state, ns) for (tid, state), ns in states.items()], elapsed_ns, team, threads)
+    rows = [(tid, state, ns, samples) for (tid, state), ns in states.items()]
+    return largest_loss(rows, elapsed_ns, team, threads)
 
 
 @pytest.mark.parametrize(
@@ -40,6 +45,21 @@ def found(
 )
 def test_the_largest_loss_is_told(states: States, expected: str | None) -> None:
     assert found(states) == expected
+
+
+@pytest.mark.parametrize(
+    ("states", "of_many", "of_few"),
+    [
+        ({(1, BUSY): 100, (2, WAITING): 100}, "single-threaded: 100% on one of 2", None),
+        ({(1, BUSY): 60, (1, WAITING): 40, (2, BUSY): 20, (2, WAITING): 80}, "barrier latency: 40%", None),
+        ({(1, BUSY): 2, (1, WAITING): 98, (2, WAITING): 100}, "barrier latency: 98%", "barrier latency: 98%"),
+        ({(1, BUSY): 2, (1, WAITING): 98, (2, PREEMPTED): 100}, "preempted: 50%", "preempted: 50%"),
+        ({(1, BUSY): 86, (1, WAITING): 14, (2, BUSY): 14, (2, PREEMPTED): 86}, "preempted: 43%", "preempted: 43%"),
+    ],
+)
+def test_few_busy_samples_tell_of_no_imbalance(states: States, of_many: str, of_few: str | None) -> None:
+    """And of what it might be the larger part of; what is larger anyway is told."""
+    assert (found(states), found(states, samples=FEW_FOR_BALANCE // 3)) == (of_many, of_few)
 
 
 def test_one_thread_alone_is_not_called_single_threaded() -> None:

@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.owners import UNATTRIBUTED
-from hwprof.analysis.parallelism import off_cpu, parallelism, threads_by_layer
+from hwprof.analysis.parallelism import FEW_FOR_BALANCE, off_cpu, parallelism, threads_by_layer
 from hwprof.analysis.sampled_kernels import (
     kernel_table,
     kernels_by_layer,
@@ -160,14 +160,30 @@ def test_efficiency_and_imbalance_of_a_layer() -> None:
         (1090, WORKER, WAIT, 5, None, None),
     ]
     threads = threads_by_layer(taken(rows))
-    assert threads.rows() == [("a", MAIN, 1, 30, 0), ("a", WORKER, 3, 10, 25), ("b", MAIN, 1, 40, 0)]
+    assert threads.rows() == [("a", MAIN, 1, 1, 30, 0), ("a", WORKER, 3, 1, 10, 25), ("b", MAIN, 1, 1, 40, 0)]
     times = pl.DataFrame({"layer": ["a", "b", "c"], "time_ns": [40, 40, 40]})
-    found = parallelism(threads, times, 2).select("layer", "efficiency", "imbalance").rows()
+    many = threads.with_columns(pl.col("busy_samples") * FEW_FOR_BALANCE)
+    found = parallelism(many, times, 2).select("layer", "efficiency", "imbalance").rows()
     assert found == [("a", pytest.approx(0.5), pytest.approx(0.5)), ("b", pytest.approx(0.5), pytest.approx(1.0))]
 
 
+@pytest.mark.parametrize(("busy", "known"), [((FEW_FOR_BALANCE, 0), True), ((20, 9), False), ((20, 10), True)])
+def test_samples_of_waiting_tell_nothing_of_the_balance(busy: tuple[int, int], known: bool) -> None:
+    """However many there are; nor do those of threads that have no part in the work."""
+    beside = (100, 1, 1_000)  # a third thread, hardly busy
+    each = [*((number, number, 10_000 * number) for number in busy), beside]
+    names = ["samples", "busy_samples", "busy_ns"]
+    rows = pl.DataFrame(each, schema=names, orient="row").with_columns(
+        pl.col("samples") + 1000, layer=pl.lit("a"), tid=pl.int_range(3)
+    )
+    times = pl.DataFrame({"layer": ["a"], "time_ns": [1_000_000]})
+    row = parallelism(rows, times, 2).row(0, named=True)
+    assert (row["imbalance"] is not None) is known
+    assert row["efficiency"] == pytest.approx(sum(busy) / 200, abs=1e-3), "a share of all of the time"
+
+
 def by_thread(busy: Sequence[int]) -> pl.DataFrame:
-    return pl.DataFrame({"layer": "a", "tid": range(len(busy)), "busy_ns": busy})
+    return pl.DataFrame({"layer": "a", "tid": range(len(busy)), "busy_ns": busy, "busy_samples": FEW_FOR_BALANCE})
 
 
 @pytest.mark.parametrize(
