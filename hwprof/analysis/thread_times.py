@@ -14,12 +14,15 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.parallelism import SHARES, contaminated_layers, largest_loss
+from hwprof.analysis.parallelism import SHARES, WORTH_NAMING, contaminated_layers, largest_loss
 from hwprof.analysis.sampled_pass import FEW_FOR_SHARES, SampledPass
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.thread_states import Inference, closed, moments
+
+ON_CPU: Final = (BUSY, WAITING, UNSAMPLED)
+"""States whose times samples tell; those of the others are exact."""
 
 OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, ABSENT)
 """States that have a field of their own; the others are reasons."""
@@ -83,23 +86,37 @@ class ThreadTimes:
                 }
             )
         order = {CALLING: 0, TEAM: 1, OTHER: 2}
-        return sorted(found, key=lambda one: (order[one["role"]], -one["busy_ns"], one["tid"]))
+        found.sort(key=lambda one: (order[one["role"]], -one["busy_ns"], one["tid"]))
+        sharing = self._sharing(found)
+        return [{**one, "shares_work": one["tid"] in sharing} for one in found]
+
+    def _sharing(self, threads: list[dict[str, Any]]) -> set[int]:
+        """Which of the threads share the inference's work: the calling one and its team, the busiest of them where they
+        are more than the workload runs with; where more than these were found busy (a pool), all that were."""
+        asked = self.taken.threads
+        most_ns = max((one["busy_ns"] for one in threads), default=0.0)
+        busy = [one for one in threads if one["busy_ns"] >= SHARES * most_ns > 0]
+        if asked and len(busy) > asked:
+            return {one["tid"] for one in busy}
+        own = sorted((one for one in threads if one["role"] != OTHER), key=lambda one: -one["busy_ns"])
+        return {one["tid"] for one in own[:asked]}
+
+    @property
+    def those_that_share(self) -> list[dict[str, Any]]:
+        """The rows of ``by_thread`` that share the inference's work."""
+        return [one for one in self.by_thread if one["shares_work"]]
 
     def threads_sharing(self) -> int | None:
         """How many threads share the inference's work: as many as the workload runs with, or as were found busy."""
-        most_ns = max((one["busy_ns"] for one in self.by_thread), default=0.0)
-        busy = sum(one["busy_ns"] >= SHARES * most_ns > 0 for one in self.by_thread)
-        return max(self.taken.threads, busy) if self.taken.threads else None
+        return max(self.taken.threads, len(self.those_that_share)) if self.taken.threads else None
 
     def efficiency(self) -> float | None:
-        """Their busy time over their number x elapsed time: the calling thread and its team, and where others share the
-        work, the busiest of all."""
+        """Busy time of those that share the work over their number x elapsed time."""
         number = self.threads_sharing()
         if not number:
             return None
-        beside = number > (self.taken.threads or 0)
-        members = [one["busy_ns"] for one in self.by_thread if beside or one["role"] != OTHER]
-        return math.fsum(sorted(members)[-number:]) * self.iterations / (number * self.elapsed_ns)
+        busy_ns = math.fsum(one["busy_ns"] for one in self.those_that_share)
+        return busy_ns * self.iterations / (number * self.elapsed_ns)
 
     def period_ns(self) -> float:
         """Processor time between two samples of a thread."""
@@ -110,9 +127,11 @@ class ThreadTimes:
         return self._parts(self._whole_path, None, self.iterations).get(None, [])
 
     def layers(self) -> list[dict[str, Any]]:
-        """The layers that the calling thread was often enough sampled in, longest first, each with its path."""
-        own = self.moments.filter((pl.col("tid") == self.calling_tid) & pl.col("sampled"))
-        counts = dict(own.group_by("layer").agg(pl.len()).filter(pl.col("len") >= FEW_SAMPLES).iter_rows())
+        """The layers that were often enough sampled, in whichever threads, longest first, each with its path. That is
+        empty where the calling thread's own samples are few, unless it was off its processor, which is exact."""
+        own = (pl.col("tid") == self.calling_tid).sum().cast(pl.Int64)
+        sampled = self.moments.filter("sampled").group_by("layer").agg(pl.len(), own=own)
+        counts = dict(sampled.filter(pl.col("len") >= FEW_SAMPLES).select("layer", "own").iter_rows())
         elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
         parts = self._parts(self._path_times("layer"), "layer", self.iterations)
         team = {self.calling_tid, *self._team}
@@ -125,12 +144,17 @@ class ThreadTimes:
                 "path": layer,
                 "elapsed_ns": elapsed[layer] / self.iterations,
                 "samples": samples,
-                "critical_path": parts[layer],
+                "critical_path": parts[layer] if self._is_known(samples, states[layer], elapsed[layer]) else [],
                 "largest_loss": largest_loss(states[layer], elapsed[layer], team, self.taken.threads or 1),
             }
             for layer, samples in counts.items()
         ]
         return sorted(found, key=lambda one: (-one["elapsed_ns"], one["path"]))
+
+    def _is_known(self, samples: int, states: list[tuple[int, str, float, int]], elapsed_ns: float) -> bool:
+        """Whether so many samples of the calling thread tell what it did in a layer, of which the path is made."""
+        on_ns = math.fsum(ns for tid, state, ns, _ in states if tid == self.calling_tid and state in ON_CPU)
+        return samples >= FEW_SAMPLES or on_ns < WORTH_NAMING * elapsed_ns
 
     def by_iteration(self) -> list[dict[str, Any]]:
         """Each iteration's critical path."""

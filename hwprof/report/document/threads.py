@@ -22,11 +22,12 @@ if TYPE_CHECKING:
 
 
 class ThreadTimes(msgspec.Struct, kw_only=True, frozen=True):
-    """A thread through the inference: all of these but the last two add up to its time."""
+    """A thread through the inference: its times, but for the path's, add up to the inference's."""
 
     tid: int
     name: str | None
     role: str  # "calling", "team" (waits for others in the OpenMP runtime), "other"
+    shares_work: bool  # one of those that ``efficiency`` is of
     samples: int
     busy_ns: float
     waiting_ns: float  # in the OpenMP runtime, on a processor
@@ -57,7 +58,7 @@ class ThreadsLayer(msgspec.Struct, kw_only=True, frozen=True):
     path: str
     elapsed_ns: float
     samples: int  # of the calling thread
-    critical_path: list[PathPart]
+    critical_path: list[PathPart]  # empty: these are too few to know
     largest_loss: str | None  # null: it keeps its threads at work
 
 
@@ -81,7 +82,7 @@ class Threads(Part, kw_only=True, frozen=True):
     period_ns: float  # of processor time between samples: no single moment is known better
     contaminated_share: float  # from this share of a layer's processor time in the OpenMP runtime on, its counters are
     contaminated_layers: list[str]  # contaminated by spinning: they say little of its own code; "whole": all
-    few_samples: int  # with fewer of the calling thread, a layer is not listed
+    few_samples: int  # with fewer, of all threads, a layer is not listed
     reasons_missing: Missing | None  # why nobody knows what threads waited for
     threads: list[ThreadTimes]  # the calling thread first
     critical_path: list[PathPart]  # longest first

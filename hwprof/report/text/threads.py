@@ -20,6 +20,8 @@ ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other t
 NOBODYS: Final = (BARRIER_LATENCY, UNOBSERVED)
 """Parts of the path that are no thread's own."""
 
+PATH_OF_LAYER: Final = "critical path"
+
 PARTS: Final = 6
 """Parts of the critical path that are printed."""
 
@@ -67,7 +69,7 @@ def _threads(threads: Threads, page: Page) -> None:
             _efficiency(threads, page),
             _path(threads.critical_path, threads, page),
             _blocked(rows, threads, page),
-            _preempted(rows, threads, page),
+            _preempted(threads, page),
             of_columns(
                 shown,
                 {
@@ -107,7 +109,7 @@ def _layers(threads: Threads, page: Page) -> None:
             Column("wait", share("wait_share"), 3),
             Column("off-CPU", [_off(one, row, threads, page) for one, row in zip(balance, rows, strict=True)], 4),
             Column("largest loss", [row.largest_loss or glyphs.dash for row in rows], right=False),
-            Column("critical path", [_short(row, threads, page) for row in rows], 6, right=False, least=30),
+            Column(PATH_OF_LAYER, [_short(row, threads, page) for row in rows], 6, right=False, least=30),
         ],
         f"Threads in the hottest layers ({len(rows)} of {len(page.layers)})",
     )
@@ -117,6 +119,7 @@ def _layers(threads: Threads, page: Page) -> None:
             of_columns(shown, {"effic.": "effic. = busy / (threads x time)", "wait": "wait: CPU time in OpenMP"}),
             of_columns(shown, {"imbal.": f"imbal. = busiest / mean - 1{_from_busy(kernels)}"}),
             f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
+            of_columns(shown, {PATH_OF_LAYER: _unknown_paths(rows, threads, page)}),
             _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
     )
@@ -166,27 +169,36 @@ def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
     return f"blocked, all threads: {', '.join(words)}" if words else ""
 
 
-def _preempted(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
-    """Where others had the processors, times are not the model's own."""
-    members = [one for one in rows if one.role != "other"]
+def _preempted(threads: Threads, page: Page) -> str:
+    """Where others had the processors, times are not the model's own. Of the threads that efficiency is of."""
+    members = [one for one in threads.threads if one.shares_work]
     share = sum(one.preempted_ns for one in members) / (len(members) * threads.elapsed_ns) if members else 0.0
     if share < CROWDED:
         return ""
+    number = len(members)
+    whose = f"{number} threads' time" if number > 1 else "the calling thread's time"
     return (
-        f"preempted {percent(share, page.glyphs)} of the time, all times are longer by it."
+        f"preempted {percent(share, page.glyphs)} of {whose}, all times are longer by it."
         " Try: idle processors, fewer --threads"
     )
 
 
 def _short(row: ThreadsLayer, threads: Threads, page: Page) -> str:
-    """The two longest parts, without what goes without saying: that a thread was at work."""
+    """The two longest parts, without what goes without saying: that a thread was at work; a dash where none is
+    known."""
     words = []
     for part in row.critical_path[:2]:
         what = part.state if part.state in NOBODYS else _who(part.tid, threads).replace(" thread", "")
         doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
         if part.share >= LEAST:
             words.append(f"{what}{doing} {_percent(part.share, page)}")
-    return ", ".join(words)
+    return ", ".join(words) or page.glyphs.dash
+
+
+def _unknown_paths(rows: Sequence[ThreadsLayer], threads: Threads, page: Page) -> str:
+    if all(row.critical_path for row in rows):
+        return ""
+    return f"{PATH_OF_LAYER}: {page.glyphs.dash} under {threads.few_samples} samples of the calling thread"
 
 
 def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Page) -> str:

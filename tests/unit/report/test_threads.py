@@ -18,7 +18,7 @@ from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layers
-from hwprof.report.document.threads import Threads
+from hwprof.report.document.threads import Threads, ThreadTimes
 from hwprof.report.json import codec
 from hwprof.report.text import layers as layers_view
 from hwprof.report.text import threads as waiting_view
@@ -136,13 +136,42 @@ def test_without_samples_there_is_no_section(tmp_path: Path) -> None:
 def test_without_enough_samples_no_layer_is_judged(tmp_path: Path) -> None:
     run = waits(tmp_path)
     samples = run.read("samples").sort("tid", "time_ns")
-    few = samples.gather_every(7).with_columns(cpu_ns=pl.lit(7 * PERIOD_NS, pl.Int64))
+    few = samples.gather_every(14).with_columns(cpu_ns=pl.lit(14 * PERIOD_NS, pl.Int64))
     write_table(run.path / "samples.parquet", "samples", few)
     built = builder.build(run)
     assert of(built).layers == []
     text = printed(built, 80)
     assert "Threads in the hottest layers" not in text
     assert len([line for line in text.splitlines() if "under 10 samples" in line]) == 1
+
+
+def without_the_calling_thread(run: RunDirectory, *, off: bool) -> RunDirectory:
+    """In ``CONV`` the worker alone is sampled, while the calling thread waits for a lock (``off``) or runs unseen."""
+    calls = run.read("spans").filter((pl.col("pass") == "trace") & (pl.col("path") == CONV))
+    samples, begins = run.read("samples").sort("time_ns"), calls.select("begin_ns", "end_ns").sort("begin_ns")
+    placed = samples.join_asof(begins, left_on="time_ns", right_on="begin_ns", strategy="backward")
+    in_conv = (pl.col("time_ns") < pl.col("end_ns")).fill_null(False)
+    left = placed.filter(~in_conv | (pl.col("tid") != MAIN)).select(samples.columns)
+    write_table(run.path / "samples.parquet", "samples", left)
+    if off:
+        away = run.read("switches").head(1).with_columns(tid=pl.lit(MAIN, pl.Int32), reason=pl.lit("lock"))
+        locked = calls.select(out_ns="begin_ns", in_ns="end_ns").join(away.drop("out_ns", "in_ns"), how="cross")
+        table = pl.concat([run.read("switches"), locked.with_columns(preempted=pl.lit(False))], how="diagonal_relaxed")
+        write_table(run.path / "switches.parquet", "switches", table)
+    return run
+
+
+@pytest.mark.parametrize("off", [True, False])
+def test_a_layer_is_judged_by_the_samples_of_all_its_threads(tmp_path: Path, off: bool) -> None:
+    """As that of a pool, for which the calling thread only waits: exactly known. What it did unseen nobody knows."""
+    built = builder.build(without_the_calling_thread(runs.sampled(tmp_path), off=off))
+    (sampled,) = [layer for layer in part(built, Kernels).layers if layer.path == CONV]
+    assert [thread.samples for thread in sampled.threads if thread.tid == MAIN] in ([], [0])
+    (layer,) = [layer for layer in of(built).layers if layer.path == CONV]
+    assert layer.samples == 0 and sampled.samples >= of(built).few_samples
+    assert {one.tid for one in layer.critical_path} == ({MAIN, WORKER} if off else set())
+    listed = [line for line in printed(built, 120).splitlines() if line.startswith(CONV)]
+    assert len(listed) == 1
 
 
 def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
@@ -156,9 +185,19 @@ def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
 def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
     built = builder.build(waits(tmp_path))
     assert "\n  preempted " not in printed(built, 120)
-    threads = [msgspec.structs.replace(one, preempted_ns=of(built).elapsed_ns / 4) for one in of(built).threads]
-    crowded = replaced(built, msgspec.structs.replace(of(built), threads=threads))
-    assert "\n  preempted 25.0% " in printed(crowded, 120)
+    calling, worker = of(built).threads
+    assert calling.shares_work and worker.shares_work
+    quarter = msgspec.structs.replace(calling, preempted_ns=of(built).elapsed_ns / 4)
+    others = msgspec.structs.replace(worker, preempted_ns=of(built).elapsed_ns / 2)
+
+    def crowded(*threads: ThreadTimes) -> str:
+        return printed(replaced(built, msgspec.structs.replace(of(built), threads=list(threads))), 120)
+
+    assert "\n  preempted 37.5% of 2 threads" in crowded(quarter, others)
+    idle = msgspec.structs.replace(others, shares_work=False)
+    assert "\n  preempted 25.0% of the calling thread" in crowded(quarter, idle)
+    pool = msgspec.structs.replace(others, role="other")
+    assert "\n  preempted 37.5% of 2 threads" in crowded(quarter, pool), "the threads that efficiency is of"
 
 
 def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> None:
