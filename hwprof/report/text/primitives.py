@@ -163,8 +163,9 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
                 *reorders,
             ]
         )
-    bare = [layer for layer in layers if not executed[layer.path]]
-    without = [_without(bare), *_reasons({layer.type for layer in bare} - set(told), found)]
+    called = {path for bypass in found.bypasses for path in bypass.layers}
+    bare = [layer for layer in layers if not executed[layer.path] and layer.path in called]
+    without = [_without(bare, len(layers)), *_reasons({layer.type for layer in bare} - set(told), found)]
     below = [_times(visible, found), "all layers: primitives.csv, --format json"]
     page.notes([*without, *below] if rows else without if len(layers) > 1 else [])
 
@@ -185,13 +186,13 @@ def _times(shown: Sequence[Column], found: Primitives) -> str:
     return of_columns(shown, {MS: f"{MS}: oneDNN's own, {iteration}", OF_LAYER: f"{OF_LAYER}: {whose}"})
 
 
-def _without(layers: Sequence[Layer]) -> str:
-    """How many of these layers have no row, by type."""
+def _without(layers: Sequence[Layer], of: int) -> str:
+    """How many of so many layers were called and have no row, by type."""
     if not layers:
         return ""
     types = Counter(layer.type or "of unknown type" for layer in layers)
     named = figures.enumerate_words([f"{number} {name}" for name, number in types.most_common()])
-    return f"without primitives: {named}"
+    return f"without primitives, of these {plural(of, 'layer')}: {named}"
 
 
 def _kind(row: Primitive) -> str:

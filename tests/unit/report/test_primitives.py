@@ -14,6 +14,7 @@ from rich.console import Console
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document import builder, one_layer
+from hwprof.report.document.document import Document
 from hwprof.report.document.primitives import Primitives
 from hwprof.report.json import codec
 from hwprof.report.text import one_layer as text_of_one_layer
@@ -23,7 +24,7 @@ from hwprof.run.details import PrimitivesDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockRecord, CollectorRecord, IterationRecord
 from hwprof.run.schema import TABLES
-from tests.support.document_parts import csv_frames, part
+from tests.support.document_parts import csv_frames, part, replaced
 from tests.support.requirements import require_module
 from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_run import build
@@ -99,6 +100,13 @@ def section(run: RunDirectory, width: int, encoding: str = "utf-8") -> list[str]
     start = next((number for number, line in enumerate(lines) if line.startswith("oneDNN v3.12.0 primitives")), None)
     assert start is not None, lines
     return lines[start:]
+
+
+def shown_of(document: Document) -> str:
+    console = Console(file=io.StringIO(), width=100, highlight=False, markup=False, emoji=False)
+    primitives.show(Page(document, console))
+    assert isinstance(console.file, io.StringIO)
+    return "".join(f"{line.rstrip()}\n" for line in console.file.getvalue().splitlines())
 
 
 def said(run: RunDirectory) -> str:
@@ -201,7 +209,7 @@ def test_small_layers_without_primitives_have_their_reason_too(tmp_path: Path, m
     monkeypatch.setattr(primitives, "SMALL", 1.0)
     text = said(run)
     assert "Conv2d without oneDNN" not in text
-    assert re.search(rf"without primitives: .*1 Conv2d.* Conv2d: {reason}", text)
+    assert re.search(rf"without primitives, of these 5 layers: .*1 Conv2d.* Conv2d: {reason}", text)
 
 
 def test_what_no_layer_owns_has_a_page_without_primitives(tmp_path: Path) -> None:
@@ -257,6 +265,21 @@ def test_of_a_single_layer_that_bypassed_onednn_the_reason_is_told(tmp_path: Pat
 
 def test_layers_without_a_primitive_are_counted_by_type(tmp_path: Path) -> None:
     assert "2 SiLU and 1 Detect" in said(reporting(tmp_path, EXECUTED))
+
+
+def test_layers_without_a_primitive_are_those_shown_that_were_called(tmp_path: Path) -> None:
+    """As many are named as what the line is of; one that was never called is not among them."""
+    found = builder.build(reporting(tmp_path, EXECUTED))
+    shown = ["model.0.act", "model.0.conv", "model.1.cv1.act"]
+    some = msgspec.structs.replace(found, hottest=msgspec.structs.replace(found.hottest, layers=shown))
+    assert "without primitives, of these 3 layers: 2 SiLU\n" in shown_of(some)
+    primitives_part = part(some, Primitives)
+    left = [
+        msgspec.structs.replace(one, layers=[path for path in one.layers if path != "model.0.act"])
+        for one in primitives_part.bypasses
+    ]
+    without_calls = replaced(some, msgspec.structs.replace(primitives_part, bypasses=left))
+    assert "of these 3 layers: 1 SiLU\n" in shown_of(without_calls)
 
 
 def test_json_round_trips_and_fulfils_its_schema(tmp_path: Path) -> None:
