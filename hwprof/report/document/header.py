@@ -187,7 +187,6 @@ def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
 
 def notes(analysis: RunAnalysis) -> list[str]:
     """What a reader must know to read the figures rightly."""
-    from hwprof.analysis.missing import unavailable_events
     from hwprof.run.passes import MEASURE
 
     run, measured = analysis.run, analysis.main
@@ -203,9 +202,27 @@ def notes(analysis: RunAnalysis) -> list[str]:
         found += _stolen(measured, run.manifest.machine)
     if run.manifest.workload is not None:
         found += run.manifest.workload.notes
-    for record in run.manifest.passes:
+    return list(dict.fromkeys([*found, *_said_by_collectors(run.manifest.passes)]))
+
+
+def _said_by_collectors(passes: list[PassRecord]) -> list[str]:
+    """The collectors' own notes, each once; with its passes where not all that the collector ran in have it."""
+    from hwprof.analysis.missing import unavailable_events
+
+    ran_in: dict[str, list[str]] = {}
+    said: dict[tuple[str, str], list[str]] = {}
+    for record in passes:
         for collector in record.collectors:
+            ran_in.setdefault(collector.name, []).append(record.name)
             listed = bool(unavailable_events([collector]))  # then `not_measured` has it, name by name
-            kept = [note for note in collector.notes if not (listed and note.kind is NoteKind.NOT_AVAILABLE)]
-            found += [f"{collector.name}: {note}" for note in kept]
-    return list(dict.fromkeys(found))
+            for note in collector.notes:
+                if not (listed and note.kind is NoteKind.NOT_AVAILABLE):
+                    said.setdefault((collector.name, str(note)), []).append(record.name)
+    return [
+        f"{name}{'' if set(names) == set(ran_in[name]) else _in_passes(names)}: {text}"
+        for (name, text), names in said.items()
+    ]
+
+
+def _in_passes(names: list[str]) -> str:
+    return f" (pass{'es' if len(names) > 1 else ''} {' and '.join(names)})"

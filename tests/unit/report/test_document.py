@@ -16,7 +16,8 @@ from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.stages import Stages
 from hwprof.report.json import codec
 from hwprof.report.text import columns, topdown
-from hwprof.run.manifest import CoreKind, IterationRecord
+from hwprof.run.manifest import CollectorRecord, CoreKind, IterationRecord
+from hwprof.run.notes import Note, NoteKind
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import layer_rows, part, unattributed
 from tests.support.document_parts import whole as whole_of
@@ -157,6 +158,20 @@ def test_sorting_by_what_was_not_measured_says_why(tmp_path: Path) -> None:
         builder.build(runs.without_pmu(tmp_path), None, "cpi")
     assert caught.value.exit_code == 1
     assert caught.value.remedy == runs.REMEDY
+
+
+def test_notes_of_a_collector_name_the_pass_where_its_passes_differ(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=4)
+    words = {"measure": ["common", "1.4%"], "trace": ["common", "1.3%"]}
+    for record in run.manifest.passes:
+        notes = [Note(NoteKind.OVERHEAD, text) for text in words[record.name]]
+        record.collectors.append(CollectorRecord(name="sampler", state="ran", notes=notes))
+        alone = [Note(NoteKind.METHOD, "in one pass")]
+        if record.name == "trace":
+            record.collectors.append(CollectorRecord(name="other", state="ran", notes=alone))
+    assert builder.build(run).notes == [
+        "sampler: common", "sampler (pass measure): 1.4%", "sampler (pass trace): 1.3%", "other: in one pass"
+    ]  # fmt: skip
 
 
 def test_stolen_time_is_noted_where_it_matters(tmp_path: Path) -> None:
