@@ -26,6 +26,9 @@ COUNTED: Final = "counted_flops"
 HINTS: Final = ("amx_busy", "vnni_share")
 """Metrics that explain a layer's ratio."""
 
+INSTRUMENTED: Final = "instrumented."
+"""How the names of events begin that instrumented code counted."""
+
 SPECULATIVE: Final = "_spec"
 """In the names of Arm's events that count what is not retired, too."""
 
@@ -86,7 +89,10 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
         .join(layers.metrics.select("owner", COUNTED, *hints), on="owner", how="left", maintain_order="left")
         .join(shares.agg(pl.col("running_share").min()), on="owner", how="left", maintain_order="left")
     )
-    speculative = any(SPECULATIVE in event for event in events)
+    how = {
+        "speculative": float(any(SPECULATIVE in event for event in events)),
+        "instrumented": float(bool(events) and all(event.startswith(INSTRUMENTED) for event in events)),
+    }
     by_path: dict[str, list[dict[str, Any]]] = {}
     for call in calls.iter_rows(named=True):
         by_path.setdefault(call["path"], []).append(call)
@@ -95,9 +101,7 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
         if row[COUNTED] is None or not (row[COUNTED] or row["macs"]):
             continue
         known = {name: row[name] for name in (*hints, "running_share") if row[name] is not None}
-        figures = (
-            known | shape_figures(row["type"], by_path.get(row["owner"], [])) | {"speculative": float(speculative)}
-        )
+        figures = known | shape_figures(row["type"], by_path.get(row["owner"], [])) | how
         found[row["owner"]] = check(row[COUNTED], row["macs"] or 0, figures)
     compared = [layer for layer in found.values() if layer.ratio is not None]
     if compared:

@@ -15,7 +15,7 @@ from hwprof.analysis.layers import Figures
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 
 CONV = {"kernel": 3.0, "stride": 1.0, "groups": 1.0, "inside": 0.93, "rounding": 1.0, "elements": 1000.0}
-PLAIN = {"running_share": 1.0, "speculative": 0.0}
+PLAIN = {"running_share": 1.0, "speculative": 0.0, "instrumented": 0.0}
 
 
 def verdict(ratio: float, **figures: float) -> str:
@@ -36,6 +36,8 @@ def verdict(ratio: float, **figures: float) -> str:
         (0.98, CONV | {"running_share": 0.5}, AGREES),
         (0.01, {"amx_busy": 40.0}, "amx"),
         (0.01, {"amx_busy": 0.0}, "uncounted"),
+        (0.0, {"instrumented": 1.0}, "no_floats"),
+        (0.0, {"instrumented": 1.0, "vnni_share": 60.0}, "integer"),
         (0.3, {"vnni_share": 60.0}, "integer"),
         (0.6, {}, "fewer"),
         (1.07, CONV | {"rounding": 1.07}, "rounding"),
@@ -76,7 +78,11 @@ def test_reasons_hold_the_figures() -> None:
 
 
 Known = st.fixed_dictionaries(
-    {"running_share": st.floats(0, 1), "speculative": st.sampled_from([0.0, 1.0])},
+    {
+        "running_share": st.floats(0, 1),
+        "speculative": st.sampled_from([0.0, 1.0]),
+        "instrumented": st.sampled_from([0.0, 1.0]),
+    },
     optional={
         "kernel": st.sampled_from([1.0, 3.0, 5.0]),
         "stride": st.sampled_from([1.0, 2.0]),
@@ -224,6 +230,21 @@ def test_one_event_that_was_multiplexed_is_enough(shares: tuple[float, float], e
     counted = pl.DataFrame({"owner": ["a"], "counted_flops": [float(MACS)]})
     figures = Figures(pl.DataFrame([row()]), running, counted, (), frozenset())
     assert flop_checks(figures, calls("a"), ["f", "g"])["a"].verdict == expected
+
+
+@pytest.mark.parametrize(
+    ("events", "expected"),
+    [
+        (["instrumented.flops-fp32", "instrumented.flops-bf16"], "no_floats"),
+        (["instrumented.flops-fp32", "f"], "uncounted"),
+        (["f"], "uncounted"),
+    ],
+)
+def test_why_nothing_was_counted_depends_on_who_counted(events: list[str], expected: str) -> None:
+    running = pl.DataFrame([{"owner": "a", "event": event, "running_share": 1.0} for event in events])
+    counted = pl.DataFrame({"owner": ["a"], "counted_flops": [0.0]})
+    figures = Figures(pl.DataFrame([row()]), running, counted, (), frozenset())
+    assert flop_checks(figures, calls("a"), events)["a"].verdict == expected
 
 
 def test_without_the_metric_nothing_is_checked() -> None:
