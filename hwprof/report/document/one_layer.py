@@ -28,6 +28,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     run: str
     whole: str
     path: str
+    type: str | None  # of the path itself
     layers: list[Layer]  # the leaves, in order of execution
     calls: float | None  # of the path itself in an iteration; null: nobody timed it as one
     mean_ns: float | None  # by its own calls, in one iteration
@@ -39,9 +40,14 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     threads: list[SampledThread]  # of all together
     critical_paths: list[ThreadsLayer]  # the critical path through those that enough samples tell of
     kernels: list[SampledKernel]  # of all together, ``layer`` is the path asked for
-    by_layer: list[LayerKernels]  # of each leaf, where there are several
+    by_layer: list[LayerKernels]  # of each leaf within a module
     instrumented: dict[str, list[InstrumentedKernel]]  # by pass: what was counted in these layers' kernels
     primitives: list[Primitive]
+
+    @property
+    def leaf(self) -> Layer | None:
+        """The layer, where the path is a leaf's own: of a module's only leaf the figures are not the module's."""
+        return next((layer for layer in self.layers if layer.path == self.path), None)
 
 
 def one_layer(document: Document, path: str) -> OneLayer:
@@ -65,6 +71,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         run=document.run.name,
         whole=document.whole,
         path=path,
+        type=itself.type if itself is not None else None,
         layers=leaves,
         calls=itself.calls if itself is not None else None,
         mean_ns=itself.time.mean_ns if itself is not None and itself.time is not None else None,
@@ -76,7 +83,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         threads=_threads(found),
         critical_paths=[layer for layer in threads.layers if layer.path in paths] if threads else [],
         kernels=_kernels(path, found, by_layer, kernels) if kernels else [],
-        by_layer=by_layer if len(leaves) > 1 else [],
+        by_layer=by_layer if list(paths) != [path] else [],
         instrumented={
             one.name: [kernel for kernel in one.kernels if kernel.layer in paths]
             for one in (instrumented.passes if instrumented else [])
@@ -96,7 +103,7 @@ def _kernels(
 ) -> list[SampledKernel]:
     """The kernels of these layers as those of one that is called ``path``."""
     kernels = [kernel for one in by_layer for kernel in one.kernels]
-    if len(layers) < 2 or not kernels:
+    if [layer.path for layer in layers] == [path] or not kernels:
         return kernels
     whole = kernel_sums.Whole(
         cpu_ns=sum(layer.cpu_ns for layer in layers),

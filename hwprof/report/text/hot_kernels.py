@@ -12,7 +12,7 @@ from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hot_kernels import HotKernels, KernelLayers, LayerKernels
 from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import figures, footnotes, kernel_cells
+from hwprof.report.text import choice, figures, footnotes, kernel_cells
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -43,8 +43,8 @@ def show(found: HotKernels, page: Page, *, full_names: bool = False) -> None:
         _of_kernels(found.kernels, found.sampling, page),
         f"Layers of the hottest kernels: share of the {found.whole}, and of the kernel",
     )
-    notes = [*kernel_cells.footnotes(found.sampling, page, shown), balance_note(found.sampling, shown)]
-    page.notes([*notes, _cut(found.sampling)])
+    notes = kernel_cells.footnotes(found.sampling, page, shown)
+    page.notes([*notes, *layer_notes(found.layers, found.sampling, page, shown), _cut(found.sampling)])
     if full_names:
         below = [kernel for one in found.layers for kernel in one.kernels[:SHOWN]]
         kernel_cells.full_names([*(one.kernel for one in found.kernels), *below], page)
@@ -58,8 +58,7 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
     for one in layers:
         names.append(one.sampled.path)
         rows.append(one.sampled)
-        counted = one.layer is not None and one.layer.metrics.get(kernel_cells.CPI) is not None
-        cycles.append(one.layer if counted else one.sampled)
+        cycles.append(one.layer if _counted(one) else one.sampled)
         shown, rest = _largest(one.kernels, SHOWN)
         names += [INDENT + kernel_cells.name(kernel, page.glyphs) for kernel in shown]
         names += [INDENT + words for words in rest]
@@ -139,7 +138,26 @@ def _columns(
     return columns
 
 
-def balance_note(sampling: Sampling, shown: Sequence[Column]) -> str:
+def layer_notes(layers: Sequence[LayerKernels], sampling: Sampling, page: Page, shown: Sequence[Column]) -> list[str]:
+    """What the figures of layers mean beside those of kernels."""
+    return [_cpi_of_layers(layers, page, shown), _balance(sampling, shown)]
+
+
+def _cpi_of_layers(layers: Sequence[LayerKernels], page: Page, shown: Sequence[Column]) -> str:
+    """Where the rows of layers have the CPI that was counted of them, which is no sum of their kernels'."""
+    metric = next((one for one in page.document.metrics if one.name == kernel_cells.CPI), None)
+    header = next((column.header for column in shown if column.key == kernel_cells.CPI), None)
+    if metric is None or header is None or not any(map(_counted, layers)):
+        return ""
+    how = metric.meaning if choice.is_instrumented(metric) else "counters read at their edges"
+    return footnotes.fitting(f"{header} of layers: {how}", f"{header} of layers: hwprof explain cpi")
+
+
+def _counted(one: LayerKernels) -> bool:
+    return one.layer is not None and one.layer.metrics.get(kernel_cells.CPI) is not None
+
+
+def _balance(sampling: Sampling, shown: Sequence[Column]) -> str:
     """What the columns of layers mean that tell how well threads share the work."""
     words = footnotes.of_columns(
         shown, {WAIT: "wait: CPU time in OpenMP", EFFICIENCY: "efficiency: busy / (threads x time)"}

@@ -124,9 +124,8 @@ def _cpi_notes(sampled: Sampling, page: Page, shown: Sequence[Column]) -> list[s
         titles = ", ".join(dict.fromkeys(column.header for column in shown if column.key in (CPI, LLC_MPKI)))
         return [f"{titles}: counters read with each sample; {few}"]
     ghz = f"{sampled.reference_ghz:.4g} GHz" if sampled.reference_ghz else "reference GHz"
-    return [
-        f"{page.glyphs.instrumented} CPI = sampled CPU time x {ghz} / instrumented instructions; {few}, kernel code"
-    ]
+    title = f"CPI{page.glyphs.instrumented}"
+    return [f"{title} of kernels: CPU time x {ghz} / instrumented instructions; {few}, kernel code"]
 
 
 def _unnamed(sampled: Sampling, page: Page) -> str:

@@ -24,7 +24,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     """Section by section what there is."""
     page.console.print(Text(found.path, style="bold"))
     _facts(found, page)
-    if len(found.layers) > 1:
+    if found.leaf is None:
         _layers(found, page)
     if found.sampling is not None:
         _kernels(found, found.sampling, page)
@@ -43,7 +43,7 @@ def _facts(found: OneLayer, page: Page) -> None:
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     separator = page.glyphs.separator
-    facts = _of_one(found.layers[0], page) if len(found.layers) == 1 else _of_several(found, page)
+    facts = _of_one(found.leaf, page) if found.leaf is not None else _of_module(found, page)
     for name, words in [("run", [found.run]), *facts]:
         if words:
             grid.add_row(Text(name, style="bold"), Text(separator.join(words)))
@@ -76,7 +76,7 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     ]
 
 
-def _of_several(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
+def _of_module(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
     types: dict[str, int] = {}
     for layer in found.layers:
         types[layer.type or "not known"] = types.get(layer.type or "not known", 0) + 1
@@ -85,6 +85,7 @@ def _of_several(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
     model = {"parameters": parameters, "MACs": sum(known)}
     unknown = [] if len(known) == len(found.layers) else [f"MACs of {len(found.layers) - len(known)} not known"]
     return [
+        ("type", [found.type] if found.type else []),
         ("layers", [f"{number} {name}" for name, number in types.items()]),
         (
             "model",
@@ -139,12 +140,12 @@ def _layers(found: OneLayer, page: Page) -> None:
 
 
 def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
-    """Of all together, and of each leaf where there are several."""
+    """Of all together, and of each leaf within a module."""
     if not found.kernels:
         page.title("Kernels, sampled")
         page.notes(["no samples"])
         return
-    several = ": share of these layers together" if len(found.layers) > 1 else ""
+    several = ": share of its layers together" if found.leaf is None else ""
     kernels = hot_kernels.kernel_columns(found.kernels, sampling, page)
     shown = page.table(kernels, f"Kernels, sampled{several}") if kernels else []
     if not kernels:
@@ -158,7 +159,7 @@ def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:
         )
     if shown:
         page.notes(kernel_cells.footnotes(sampling, page, shown, found.sampled))
-    page.notes([hot_kernels.balance_note(sampling, shown)])
+    page.notes(hot_kernels.layer_notes(found.by_layer, sampling, page, shown))
 
 
 def _by_instructions(found: OneLayer, page: Page) -> None:
@@ -166,7 +167,7 @@ def _by_instructions(found: OneLayer, page: Page) -> None:
     missing = kernel_cells.no_samples(page.document)
     part = page.part(Instrumented)
     passes = part.passes if part is not None else []
-    shown = [one for one in passes if found.instrumented.get(one.name) and len(found.layers) == 1]
+    shown = [one for one in passes if found.instrumented.get(one.name) and found.leaf is not None]
     for one in shown:
         instrumented.kernels(one, found.instrumented[one.name], f"Kernels by instructions, pass {one.name}", page)
     page.notes(
@@ -176,7 +177,7 @@ def _by_instructions(found: OneLayer, page: Page) -> None:
 
 def _operators(found: OneLayer, page: Page) -> None:
     """What the framework ran meanwhile, of one leaf."""
-    operators = found.sampled[0].operators if len(found.sampled) == 1 else []
+    operators = found.sampled[0].operators if found.leaf is not None and found.sampled else []
     if not operators:
         return
     page.table(
@@ -209,7 +210,7 @@ def _threads(found: OneLayer, page: Page) -> None:
         ],
         "Threads, per iteration",
     )
-    balance = found.sampled[0] if len(found.sampled) == 1 else None
+    balance = found.sampled[0] if found.leaf is not None and found.sampled else None
     lost = found.critical_paths[0].largest_loss if found.critical_paths else None
     page.notes(
         [

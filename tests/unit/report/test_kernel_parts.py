@@ -14,9 +14,10 @@ from hwprof.cli import app
 from hwprof.errors import UsageError
 from hwprof.report.document import builder
 from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
+from hwprof.report.document.layers import Layers
 from hwprof.report.document.one_layer import one_layer as one_layer_of
 from tests.support import synthetic_variants as runs
-from tests.support.document_parts import layer_rows, part
+from tests.support.document_parts import layer_rows, part, replaced
 from tests.support.sampled_report import (
     ACT,
     BARRIER,
@@ -74,6 +75,25 @@ def test_columns_of_a_modules_layers_are_explained_where_they_are_shown(tmp_path
             assert ("efficiency: busy / (threads x time)" in words) is ("efficiency" in head.split()), width
 
 
+@pytest.mark.parametrize(
+    ("name", "of_kernels", "of_layers"),
+    [("sampled_without_pmu", "CPI~ of kernels", "CPI~ of layers"), ("sampled", "CPI, LLC MPKI", "CPI of layers")],
+)
+def test_each_meaning_of_cpi_in_a_table_has_its_footnote(
+    name: str, of_kernels: str, of_layers: str, tmp_path: Path
+) -> None:
+    """A layer's is not made of its kernels'; where only kernels are shown, theirs is told alone."""
+    built = builder.build(getattr(runs, name)(tmp_path), 3)
+    assert any(layer.metrics.get("cpi") is not None for layer in layer_rows(built))
+
+    def told(path: str) -> list[str]:
+        text = printed(built, 120, path)
+        notes = [line.strip().partition(": ")[0] for line in text[text.index("\nKernels") :].splitlines()]
+        return [note for note in notes if note in (of_kernels, of_layers)]
+
+    assert [told(path) for path in ("", "model.1", CONV)] == [[of_kernels, of_layers]] * 2 + [[of_kernels]]
+
+
 def test_of_kernels_met_by_chance_there_is_no_table(tmp_path: Path) -> None:
     built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
     assert max(one.samples for one in samples_of(built).kernels if one.layer == ACT) == 2
@@ -124,6 +144,25 @@ def test_a_modules_time_is_that_of_its_own_calls(tmp_path: Path) -> None:
     assert "in its leaf layers" in text
     whole = one_layer_of(built, "model")
     assert (whole.mean_ns, whole.share) == (None, None)
+
+
+def test_a_module_with_one_layer_is_not_that_layer(tmp_path: Path) -> None:
+    """It may do more beside it: its type, time and share are its own."""
+    built = builder.build(runs.sampled_without_pmu(tmp_path))
+    layers = part(built, Layers)
+    alone = replaced(built, msgspec.structs.replace(layers, rows=[one for one in layers.rows if one.path != ACT]))
+    found, module = one_layer_of(alone, "model.1"), next(one for one in layers.modules if one.path == "model.1")
+    assert [one.path for one in found.layers] == [CONV]
+    assert (found.leaf, found.type, found.share) == (None, "Block", module.share)
+    assert found.share != found.leaves_share == found.layers[0].share
+    assert {one.layer for one in found.kernels} == {"model.1"}
+    assert [one.sampled.path for one in found.by_layer] == [CONV]
+    text = printed(alone, 120, "model.1")
+    assert section_of(text, "Layers, in order of execution")
+    facts = {name: words for name, _, words in (line.partition("  ") for line in text.splitlines()[1:6])}
+    assert facts["type"].strip() == "Block" and facts["layers"].strip() == "1 Conv2d"
+    itself = one_layer_of(alone, CONV)
+    assert itself.leaf == found.layers[0] and not itself.by_layer
 
 
 def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path: Path) -> None:
