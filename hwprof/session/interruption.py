@@ -10,11 +10,12 @@ from types import FrameType
 from typing import Final, NoReturn
 
 from hwprof.errors import HwprofError
+from hwprof.interrupts import Interrupt
 
 ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
-class EndedBySignal(KeyboardInterrupt):
+class EndedBySignal(Interrupt):
     """As Ctrl-C, but nobody waits: what is done is kept, and nothing more is begun."""
 
     def __init__(self, number: int) -> None:

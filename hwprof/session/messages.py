@@ -87,6 +87,7 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     tables: list[str]
     results: list[str]
     interrupted: str | None = None  # how far it came, where it was told to stop
+    notes: list[str] = []  # on the workload
 
 
 Message: TypeAlias = PhaseBegins | Step | Built | Failed | Finished

@@ -21,7 +21,7 @@ from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.tables import scan_table
 from hwprof.session import interruption
 from hwprof.session.external import ExternalCollectors
-from hwprof.session.failure import failure
+from hwprof.session.failure import alone
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.launcher import Launching
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
@@ -272,10 +272,8 @@ class _Pass:
         self._begin(Phase.KEEPING)
         results = PassResults(finished.record, lambda: scan_table(self._folder / "spans.parquet", "spans").collect())
         for planned, result in collected:
-            try:
+            with alone(planned, finished.record.collectors):
                 results.keep(planned, result)
-            except (Exception, SystemExit) as error:  # whatever a collector does wrong costs its own data only
-                finished.record.collectors.append(failure(planned, error))
         rows = results.tables()
         for table in finished.tables:
             part = self._folder / f"{table}.parquet"
@@ -290,5 +288,6 @@ class _Pass:
             if name.name not in ("name", "status", "reason", *PLANNED):
                 setattr(record, name.name, getattr(finished.record, name.name))
         record.collectors += [*failed, *self.plan.left_out]
-        if self._run.manifest.workload is not None and finished.results:
-            self._run.manifest.workload.results = finished.results
+        if (workload := self._run.manifest.workload) is not None:
+            workload.results = finished.results or workload.results
+            workload.notes += finished.notes

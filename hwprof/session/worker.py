@@ -21,9 +21,10 @@ from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from hwprof import processes
+from hwprof import interrupts, processes
 from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk
 from hwprof.hardware import machine
+from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import messages
 from hwprof.session.in_process import RunningCollectors
@@ -64,6 +65,7 @@ class Reporter:
 
 def main(arguments: Sequence[str]) -> int:
     """Carries out the order; every failure reaches the supervisor as one message."""
+    interrupts.tell_apart()
     processes.end_with_parent()  # one that is gone already leaves the second descriptor at its end
     reporter = Reporter(int(arguments[1]))
     with suppress(OSError):
@@ -71,7 +73,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         weights = int(arguments[3]) if len(arguments) > 3 else None
         _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2]), weights).carry_out()
-    except (NobodyListensError, KeyboardInterrupt):
+    except (NobodyListensError, Interrupt):
         return 1
     except HwprofError as error:
         reporter.send(Failed(error.message, error.remedy, error.exit_code, None))
@@ -96,6 +98,8 @@ def _trace() -> str:
 def _one_line(error: BaseException) -> str:
     if isinstance(error, SystemExit):
         return f"the model's code ended the process ({described(error)})"
+    if isinstance(error, KeyboardInterrupt):
+        return f"the model's code raised {described(error)}"
     if isinstance(error, OSError) and error.strerror:
         return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
     return described(error)
@@ -250,14 +254,18 @@ class _Worker:
 
         tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
         self._need_its_collector()
+        notes: list[str] = []
         if self._order.describe:
-            from hwprof.workload.layer_tables import layer_tables
+            from hwprof.session.description import describe
 
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
-            tables["layers"], tables["layer_calls"] = layer_tables(self._workload)
+            described_by_tables, notes = describe(self._workload)
+            tables |= described_by_tables
         for name, frame in tables.items():
             write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)
-        self._reporter.send(Finished(self._record, list(tables), self._workload.results(), self._interrupted))
+        self._reporter.send(
+            Finished(self._record, list(tables), self._workload.results(), self._interrupted, notes=notes)
+        )
 
 
 def _versions() -> dict[str, str]:

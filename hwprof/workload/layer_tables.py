@@ -6,19 +6,22 @@ import contextlib
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 import torch
 from torch import nn
 from torch.utils import flop_counter
 
-from hwprof.run.schema import TABLES, conform
+from hwprof.run.schema import TABLES, conform, empty
 from hwprof.workload.layer_hooks import is_leaf, layers
 from hwprof.workload.protocol import Workload
 from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, tensors_in
 from hwprof.workload.uncounted import Uncounted
+
+OF_A_CALL: Final = ("macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes")
+"""The columns of ``layers`` that only a call of the model tells."""
 
 
 def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -36,8 +39,16 @@ def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.Da
         with contextlib.suppress(Exception), ShapeFlops() as counted:
             return _tables(workload.modules, forwards, lambda: (counted.total, counted.uncounted))
     flops, counted_operators = _counting_flops()
-    with flops, Uncounted(counted_operators) as unknown:
+    with torch.inference_mode(), flops, Uncounted(counted_operators) as unknown:  # as measured: it may be stateful
         return _tables(workload.modules, forwards, lambda: (flops.get_total_flops(), unknown.calls))
+
+
+def tables_without_call(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The same tables where the model cannot be called for them: its modules in their own order, with nulls for all
+    that a call would tell, and no calls."""
+    facts = [_Facts(path, module) for prefix, root in workload.modules.items() for path, module in layers(prefix, root)]
+    rows = conform("layers", pl.DataFrame([fact.row(order) for order, fact in enumerate(facts)]))
+    return rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in OF_A_CALL), empty("layer_calls")
 
 
 def _tables(

@@ -46,8 +46,14 @@ class Uncounted(_DispatchMode):  # type: ignore[misc]
         args: Sequence[Any] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
+        named = dict(kwargs or {})
+        if getattr(func, "_overloadpacket", None) not in self._counted:
+            with self:  # under inference_mode an operator made of others comes whole, and only these are counted
+                made: Any = func.decompose(*args, **named) if hasattr(func, "decompose") else NotImplemented
+            if made is not NotImplemented:
+                return made
         self.calls += has_unknown_products(func, self._counted)
-        return func(*args, **(kwargs or {}))
+        return func(*args, **named)
 
 
 def has_unknown_products(func: Callable[..., Any], counted: Container[Any]) -> bool:

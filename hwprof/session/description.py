@@ -1,0 +1,28 @@
+"""What the worker says of the model beside what it measured: it calls the model once more, and that may fail."""
+
+from __future__ import annotations
+
+import traceback
+
+import polars as pl
+
+from hwprof.errors import described
+from hwprof.interrupts import Interrupt
+from hwprof.workload.layer_tables import layer_tables, tables_without_call
+from hwprof.workload.protocol import Workload
+
+
+def describe(workload: Workload) -> tuple[dict[str, pl.DataFrame], list[str]]:
+    """The tables ``layers`` and ``layer_calls``, and notes on what they lack. Whatever the model's code does in that
+    call (it may count its calls, or know only the mode that it was measured in) costs MACs, bytes and shapes, and
+    nothing that was measured."""
+    notes = []
+    try:
+        layers, calls = layer_tables(workload)
+    except Interrupt:
+        raise
+    except BaseException as error:
+        traceback.print_exc()
+        notes.append(f"MACs, bytes and shapes not available: one more call of the model fails: {described(error)}")
+        layers, calls = tables_without_call(workload)
+    return {"layers": layers, "layer_calls": calls}, notes
