@@ -7,11 +7,15 @@ import sys
 
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
+    from hwprof import interrupts, processes
+    from hwprof.cli import streams
     from hwprof.cli.app import run
-    from hwprof.cli.streams import prepare
 
-    prepare()
-    sys.exit(run(sys.argv[1:]))
+    interrupts.tell_apart()
+    streams.prepare()
+    status = run(sys.argv[1:])
+    streams.settle()
+    processes.leave(status)  # a thread of a collector's may never end
 
 
 if __name__ == "__main__":

@@ -18,10 +18,12 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
+from hwprof import interrupts, processes
 from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Collector, CountedSpan, Detail, Note, PassContext, counts_at_edges
 from hwprof.collector.declaration import Declaration, OptionType, Place
 from hwprof.errors import HwprofError, UsageError, described
+from hwprof.interrupts import Interrupt
 from hwprof.printable import one_line
 from hwprof.run import details
 from hwprof.run.details import as_json
@@ -56,12 +58,14 @@ def failures(name: str, options: Mapping[str, Any] | None = None) -> list[str]:
             check(declared, {**declared.defaults(), **(options or {})})
         except ConformanceError as error:
             found.append(str(error))
-        except (Exception, SystemExit) as error:
+        except Interrupt:
+            raise
+        except BaseException as error:
             found.append(f"{check.__name__.strip('_')}: {_told(error)}")
     return found
 
 
-def _told(error: Exception | SystemExit) -> str:
+def _told(error: BaseException) -> str:
     """In one line; hwprof's own errors say what to do in theirs."""
     return one_line(str(error) if isinstance(error, HwprofError) else described(error))
 
@@ -228,4 +232,5 @@ def main(names: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    interrupts.tell_apart()
+    processes.leave(main(sys.argv[1:]))  # a thread of the collector's may never end

@@ -8,10 +8,12 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from hwprof.collector.declaration import Declaration, Place
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError, UsageError, described
+from hwprof.interrupts import Interrupt
+from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # the command line lists collectors without their code
     from hwprof.collector.contract import Availability, Collector
@@ -37,11 +39,15 @@ def _is_name(name: str) -> bool:
 
 @contextmanager
 def _going_on() -> Iterator[None]:
-    """A third party's code fails like any other where it ends the process."""
+    """A third party's code fails like any other where it ends the process, or raises what is no ``Exception``."""
     try:
         yield
+    except (Exception, Interrupt):
+        raise
     except SystemExit as error:
         raise HwprofError(f"its code calls sys.exit({error.code!r})") from error
+    except BaseException as error:
+        raise HwprofError(f"its code raises {described(error)}") from error
 
 
 @cache
@@ -111,6 +117,23 @@ class Surveyed:
         return HwprofError(f"{self.name} does not work here: {reason}", remedy)
 
 
+def _availability(collector: Collector) -> Availability:
+    """What it says, if it is something that a manifest and a diagnosis can hold; raises an error where it is not."""
+    import msgspec
+
+    from hwprof.collector.contract import Availability, Note
+    from hwprof.run.details import as_json
+
+    said: object = collector.availability()
+    if not isinstance(said, Availability):
+        raise HwprofError(f"availability() returns {type(said).__name__}, no Availability")
+    plain = {"why": said.unavailable, "notes": list(said.notes), "lacks": said.lacks, "detail": as_json(said.detail)}
+    kinds = {"why": Unavailable | None, "notes": list[Note], "lacks": str | None, "detail": dict[str, Any]}
+    for name, kind in kinds.items():
+        msgspec.json.decode(msgspec.json.encode(plain[name]), type=kind)
+    return said
+
+
 def survey(chosen: Iterable[str] | None = None) -> list[Surveyed]:
     """Every collector (or the chosen ones) with its availability, preferred ones first and fallbacks last; a broken one
     is unavailable, with its error."""
@@ -123,11 +146,11 @@ def survey(chosen: Iterable[str] | None = None) -> list[Surveyed]:
             declared = declaration(name)
             collector = create(name)
             with _going_on():
-                found.append(Surveyed(declared, collector, collector.availability()))
+                found.append(Surveyed(declared, collector, _availability(collector)))
         except UsageError:
             raise
         except HwprofError as error:
             found.append(Surveyed(declared, None, Availability.no(f"it is broken: {error.message}", error.remedy)))
         except Exception as error:  # a third party's collector may fail in any way; the rest goes on without it
-            found.append(Surveyed(declared, None, Availability.no(f"it is broken: {type(error).__name__}: {error}")))
+            found.append(Surveyed(declared, None, Availability.no(f"it is broken: {described(error)}")))
     return sorted(found, key=lambda one: (not one.declaration.preferred, one.declaration.fallback))

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import suppress
 from pathlib import Path
 
 from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Collector, PassContext
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.failure import failure
+from hwprof.session.failure import alone
 from hwprof.session.messages import Message, Phase, PhaseBegins, Step
 from hwprof.session.plan import CollectorPlan, PassPlan
 
@@ -22,13 +21,11 @@ class ExternalCollectors:
         self._running: list[tuple[CollectorPlan, Collector]] = []
         for planned in plan.external:
             raw = folder / planned.name
-            try:
+            with alone(planned, self.records):
                 raw.mkdir(exist_ok=True)
                 collector = registry.create(planned.name)
                 collector.start(PassContext(plan.name, pid, pid, raw, planned.options))
                 self._running.append((planned, collector))
-            except (Exception, SystemExit) as error:
-                self.records.append(failure(planned, error))
 
     def hear(self, message: Message) -> None:
         """They hear how far the worker is."""
@@ -41,20 +38,18 @@ class ExternalCollectors:
 
     def _tell(self, say: Callable[[Collector], None]) -> None:
         for planned, collector in list(self._running):
-            try:
+            failed = len(self.records)
+            with alone(planned, self.records):
                 say(collector)
-            except (Exception, SystemExit) as error:
-                self.records.append(failure(planned, error))
+            if len(self.records) > failed:
                 self._running.remove((planned, collector))
-                with suppress(Exception, SystemExit):  # it gives back what it has; its data is lost already
+                with alone(planned, []):  # it gives back what it has; its data is lost already
                     collector.stop()
 
     def stop(self) -> list[tuple[CollectorPlan, Collected]]:
         """Stops all; what each handed over."""
         collected = []
         for planned, collector in self._running:
-            try:
+            with alone(planned, self.records):
                 collected.append((planned, collector.stop()))
-            except (Exception, SystemExit) as error:
-                self.records.append(failure(planned, error))
         return collected

@@ -11,7 +11,7 @@ from pathlib import Path
 from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Collector, PassContext, counts_at_edges
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.failure import failure
+from hwprof.session.failure import alone
 from hwprof.session.messages import Order
 from hwprof.session.plan import CollectorPlan
 
@@ -63,8 +63,9 @@ class RunningCollectors:
     @contextmanager
     def guard(self, name: str) -> Iterator[None]:
         """What goes wrong inside costs this collector's data only."""
-        try:
-            yield
-        except (Exception, SystemExit) as error:  # whatever a collector does wrong costs its own data only
-            traceback.print_exc()
-            self.records.append(failure(self.plans.get(name, CollectorPlan(name)), error))
+        with alone(self.plans.get(name, CollectorPlan(name)), self.records):
+            try:
+                yield
+            except BaseException:
+                traceback.print_exc()
+                raise

@@ -10,7 +10,7 @@ from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Collector
 from hwprof.errors import HwprofError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.session.failure import failure
+from hwprof.session.failure import alone
 from hwprof.session.plan import CollectorPlan, PassPlan
 
 
@@ -45,12 +45,11 @@ class Launching:
         if mine is None or mine.state != "ran":
             return []
         records.remove(mine)
-        try:
+        found: list[tuple[CollectorPlan, Collected]] = []
+        with alone(planned, self.records):
             collected = collector.collect_results(raw, pid)
-        except (Exception, SystemExit) as error:  # whatever a collector does wrong costs its own data only
-            self.records.append(failure(planned, error))
-            return []
-        collected.notes[:0] = mine.notes
-        if collected.detail is None and mine.detail:
-            records.append(msgspec.structs.replace(mine, notes=[]))
-        return [(planned, collected)]
+            collected.notes[:0] = mine.notes
+            if collected.detail is None and mine.detail:
+                records.append(msgspec.structs.replace(mine, notes=[]))
+            found.append((planned, collected))
+        return found

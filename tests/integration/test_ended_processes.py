@@ -156,6 +156,39 @@ def test_a_worker_that_dies_is_noticed_though_its_child_lives(place: Path) -> No
     assert "ended by signal 40" in done.stderr
 
 
+THIRD_PARTY = """
+import threading, time
+from hwprof.collector.contract import Availability, Collected, Collector
+from hwprof.collector.declaration import Declaration, Place
+STAYING = Declaration(name="staying", summary="", place=Place.EXTERNAL, implementation="theirs:Staying")
+RAISING = Declaration(name="raising", summary="", place=Place.IN_PROCESS, implementation="theirs:Raising")
+class Staying(Collector):
+    def availability(self): return Availability()
+    def start(self, context): threading.Thread(target=time.sleep, args=(1000,)).start()
+    def stop(self): return Collected()
+class Raising(Collector):
+    def availability(self): return Availability()
+    def start(self, context): pass
+    def stop(self): raise KeyboardInterrupt
+"""
+
+
+def test_what_a_collector_leaves_running_or_raises_holds_nobody_up(place: Path) -> None:
+    (place / "theirs.py").write_text(THIRD_PARTY)
+    information = place / "theirs-1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: theirs\nVersion: 1\n")
+    names = "[hwprof.collectors]\nstaying = theirs:STAYING\nraising = theirs:RAISING\n"
+    (information / "entry_points.txt").write_text(names)
+    here = {"PYTHONPATH": os.pathsep.join([str(place), os.environ.get("PYTHONPATH", "")])}
+    options = (*QUICK, "--passes", "measure", "--collectors", "staying,raising")
+    done = hwprof("collect", "--model", "mine:moving", *options, cwd=place, timeout_s=50, environment=here)
+    assert done.returncode == 0, done.stderr
+    (record,) = RunDirectory.latest(place / "results").manifest.passes
+    states = {collector.name: (collector.state, collector.reason) for collector in record.collectors}
+    assert states == {"staying": ("ran", None), "raising": ("failed", "KeyboardInterrupt")}
+
+
 def test_a_model_that_goes_elsewhere_loses_nothing(place: Path) -> None:
     done = hwprof("collect", "--model", "mine:moving", *QUICK, cwd=place)
     assert done.returncode == 0, done.stderr

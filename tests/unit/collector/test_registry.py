@@ -6,12 +6,16 @@ import sys
 from collections.abc import Iterator
 from importlib.metadata import EntryPoint
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from hwprof.collector import conformance, registry
+from hwprof.collector.contract import Availability
 from hwprof.errors import HwprofError
+from hwprof.interrupts import Interrupt
 from tests.support.command import hwprof_here
+from tests.support.fake_collectors import Bystander
 
 DECLARATION = """
 from hwprof.collector.declaration import Declaration, Place
@@ -99,3 +103,38 @@ def test_a_name_that_is_none_is_told_by_doctor_alone() -> None:
     assert done.returncode == 0
     assert "is no name" in done.stdout and "my_collector" in done.stdout
     assert "\x1b" not in done.stdout
+
+
+class Unsure(Bystander):
+    """Says something of its availability that is none."""
+
+    def __init__(self, said: Any) -> None:
+        self._said = said
+
+    def availability(self) -> Availability:
+        if isinstance(self._said, BaseException):
+            raise self._said
+        said: Availability = self._said
+        return said
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        None, KeyboardInterrupt(), GeneratorExit(), Availability(notes=("abc",)),  # type: ignore[arg-type]
+        Availability.no("\udcff"), Availability.no(None), RuntimeError("\udcff"),  # type: ignore[arg-type]
+    ],
+)  # fmt: skip
+def test_one_that_cannot_say_whether_it_works_is_broken(said: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "create", lambda name: Unsure(said))
+    (found,) = registry.survey(["perf"])
+    assert found.collector is None
+    assert found.availability.unavailable is not None
+    assert found.availability.unavailable.reason.startswith("it is broken: ")
+    found.availability.unavailable.reason.encode()
+
+
+def test_ctrl_c_while_collectors_are_asked_ends_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "create", lambda name: Unsure(Interrupt()))
+    with pytest.raises(Interrupt):
+        registry.survey(["perf"])

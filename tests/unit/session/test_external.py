@@ -13,9 +13,11 @@ from hwprof.collector import registry
 from hwprof.collector.contract import Availability, Collected, PassContext
 from hwprof.collector.declaration import Option, Place
 from hwprof.errors import HwprofError, UsageError
+from hwprof.interrupts import Interrupt
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.roles import Role
 from hwprof.session.external import ExternalCollectors
+from hwprof.session.interruption import EndedBySignal
 from hwprof.session.messages import Phase, PhaseBegins, Step
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.planner import plan_passes
@@ -29,9 +31,10 @@ class Watcher(Bystander):
     passes = frozenset({"trace"})
     heard: list[str]
 
-    def __init__(self, fails_at: str | None = None) -> None:
+    def __init__(self, fails_at: str | None = None, error: BaseException | None = None) -> None:
         self.heard = []
         self._fails_at = fails_at
+        self._error = error or HwprofError(f"fails at {fails_at}", "repair it")
 
     def check_options(self, options: dict[str, Any]) -> None:
         if options.get("frequency") == 13:
@@ -53,13 +56,13 @@ class Watcher(Bystander):
         self._hear("ends")
 
     def stop(self) -> Collected:
-        self.heard.append("stop")
+        self._hear("stop")
         return Collected(notes=[Note(NoteKind.SCOPE, "watched")])
 
     def _hear(self, what: str) -> None:
         self.heard.append(what)
         if what == self._fails_at:
-            raise HwprofError(f"fails at {what}", "repair it")
+            raise self._error
 
 
 def plans(availability: Availability | None = None, **more: Any) -> dict[str, PassPlan]:
@@ -217,3 +220,34 @@ def test_one_that_ends_the_process_fails_like_any_other(
     watched.hear(Step())
     assert [(record.state, record.reason) for record in watched.records] == [("failed", "SystemExit: 7")]
     assert watched.stop() == []
+
+
+class Panic(BaseException):
+    """As extensions written in Rust raise it."""
+
+
+@pytest.mark.parametrize("moment", ["start", "begins", "stop"])
+@pytest.mark.parametrize("error", [Panic("lost"), KeyboardInterrupt(), GeneratorExit(), SystemExit(1)])
+def test_whatever_it_raises_costs_its_own_data_only(
+    moment: str, error: BaseException, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = running(Watcher(moment, error), tmp_path, monkeypatch)
+    watched.hear(PhaseBegins(Phase.WARMING_UP))
+    assert watched.stop() == []
+    (record,) = watched.records
+    assert (record.state, (record.reason or "").partition(":")[0]) == ("failed", type(error).__name__)
+
+
+@pytest.mark.parametrize("interrupt", [Interrupt(), EndedBySignal(15)])
+def test_the_user_s_interruption_is_nobody_s_failure(
+    interrupt: Interrupt, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watched = running(Watcher("stop", interrupt), tmp_path, monkeypatch)
+    with pytest.raises(type(interrupt)):
+        watched.stop()
+    assert watched.records == []
+
+
+def test_a_reason_that_is_no_text_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    watched = running(Watcher("start", HwprofError("\udcff", 5)), tmp_path, monkeypatch)  # type: ignore[arg-type]
+    assert [(record.reason, record.remedy) for record in watched.records] == [("?", "5")]
