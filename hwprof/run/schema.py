@@ -190,7 +190,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "parameters": pl.Int64,  # of the module and everything below it
             "macs": pl.Int64,  # one iteration, analytic (products only), with everything below it; null: not known
             "bytes": pl.Int64,  # one iteration, analytic: inputs + outputs + parameters, each once a call; leaves only
-            "calls": pl.Int32,  # one iteration
+            "calls": pl.Int32,  # one iteration; null: not known, as its shapes
             "input_shapes": pl.String,  # of the first call
             "output_shapes": pl.String,
             "more_shapes": pl.Int32,  # how many other input shapes the iteration has
@@ -219,9 +219,29 @@ TABLES: Final[dict[str, pl.Schema]] = {
     ),
 }
 
+NULLABLE: Final[dict[str, frozenset[str]]] = {
+    "spans": frozenset({"parent", "input_shapes", "call"}),
+    "kernels": frozenset({"name", "full_name", "address"}),
+    "samples": frozenset({"stack", "cycles", "instructions", "llc_misses"}),
+    "stacks": frozenset({"parent"}),
+    "switches": frozenset({"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function"}),
+    "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
+    "layers": frozenset({"index", "macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}),
+    "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
+}
+"""The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
+
 KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}
 """Of the tables that several collectors of a pass may fill with the same: what a row is known by; the first one of them
 counts."""
+
+
+def require_values(table: str, frame: pl.DataFrame) -> None:
+    """Raises ``polars.exceptions.SchemaError`` for rows, as ``conform`` makes them, that lack what whoever reads the
+    table relies on."""
+    lacking = [name for name in set(TABLES[table]) - NULLABLE.get(table, frozenset()) if frame[name].has_nulls()]
+    if lacking:
+        raise pl.exceptions.SchemaError(f"rows of {table} without {', '.join(sorted(lacking))}")
 
 
 def empty(table: str) -> pl.DataFrame:

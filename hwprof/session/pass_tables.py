@@ -43,8 +43,8 @@ def gather(
 
 def _count(collector: Collector, result: Collected, record: PassRecord, recorder: SpanRecorder) -> None:
     """What a counter's edges come to is added to its result."""
-    if not counts_at_edges(collector):
-        return
+    if not counts_at_edges(collector) or not isinstance(result, Collected):
+        return  # what is no result, ``keep`` says
     result.notes += uncounted_notes(record.name, record.iterations, collector.event_sets())
     if recorder.calling_threads() > 1:
         text = "layers that overlap in time share their counts"

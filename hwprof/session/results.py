@@ -3,14 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any, Final
 
+import msgspec
 import polars as pl
 
 from hwprof.collector.contract import Collected
+from hwprof.errors import HwprofError
+from hwprof.run import details
 from hwprof.run.details import as_json
-from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.run.schema import conform
+from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.notes import Note
+from hwprof.run.schema import TABLES, conform, require_values
 from hwprof.session.plan import CollectorPlan
+
+MOST_NESTED: Final = 100
+"""Levels of a detail: many thousands would be written, and never read again."""
+
+
+class Said(msgspec.Struct):
+    """What a manifest keeps of what a collector hands over."""
+
+    notes: list[Note]
+    events: list[EventInfo]
+    metrics: list[MetricDefinition]
+    clocks: list[ClockRecord]
+    detail: dict[str, Any]
+
+
+def checked(collected: Collected) -> Said:
+    """It, as the manifest's reader will have it: structs do not look at what they are made with, and one that is wrong
+    would make the whole manifest unreadable. Raises ``HwprofError``, ``ValueError`` and ``TypeError``."""
+    kept: object = collected
+    if not isinstance(kept, Collected):
+        raise HwprofError(f"stop() returns {type(kept).__name__}, no Collected")
+    detail = as_json(collected.detail)
+    if _is_nested(detail, MOST_NESTED):
+        raise HwprofError(f"its detail is nested more than {MOST_NESTED} levels deep")
+    details.check(detail)
+    said = Said(collected.notes, collected.events, collected.metrics, collected.clocks, detail)
+    return msgspec.json.decode(msgspec.json.encode(said), type=Said)
+
+
+def _is_nested(value: Any, levels: int) -> bool:
+    """Whether there are more levels than that in plain data."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+    return levels < 0 or any(_is_nested(one, levels - 1) for one in inner)
 
 
 class PassResults:
@@ -27,24 +65,25 @@ class PassResults:
         self._parts: dict[str, list[pl.DataFrame]] = {}
 
     def keep(self, planned: CollectorPlan, collected: Collected) -> None:
-        """Keeps all of it. Raises ``polars.exceptions.PolarsError`` and ``KeyError`` for rows that fit no table: then
-        nothing of it is kept."""
+        """Keeps all of it. Raises ``polars.exceptions.PolarsError`` and ``HwprofError`` for rows that fit no table, and
+        ``ValueError`` or ``TypeError`` for what a manifest cannot hold: then nothing of it is kept."""
+        said = checked(collected)
         rows = {
             table: self._conforming(table, frame) for table, frame in collected.tables.items() if not frame.is_empty()
         }
         for table, frame in rows.items():
             self.add(table, frame)
-        self._record.events += collected.events
-        self._record.metrics += collected.metrics
-        self._record.clocks += collected.clocks
+        self._record.events += said.events
+        self._record.metrics += said.metrics
+        self._record.clocks += said.clocks
         self._record.collectors.append(
             CollectorRecord(
                 name=planned.name,
                 state="ran",
                 role=planned.role,
                 options=planned.options,
-                notes=collected.notes,
-                detail=as_json(collected.detail),
+                notes=said.notes,
+                detail=said.detail,
             )
         )
 
@@ -60,8 +99,12 @@ class PassResults:
         }
 
     def _conforming(self, table: str, frame: pl.DataFrame) -> pl.DataFrame:
+        if table not in TABLES:
+            raise HwprofError(f"there is no table {table}")
         placed = self._placed(frame) if table == "spans" else frame
-        return conform(table, placed.with_columns(pl.lit(self._record.name).alias("pass")))
+        conforming = conform(table, placed.with_columns(pl.lit(self._record.name).alias("pass")))
+        require_values(table, conforming)
+        return conforming
 
     def _placed(self, frame: pl.DataFrame) -> pl.DataFrame:
         spans = self._spans()

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import polars as pl
@@ -10,10 +12,13 @@ import pytest
 
 from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Detail, PassContext
+from hwprof.run.details import SamplingDetail
 from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.roles import Role
+from hwprof.run.schema import NULLABLE, TABLES
 from hwprof.session.external import ExternalCollectors
+from hwprof.session.failure import alone
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.launcher import Launching
 from hwprof.session.plan import CollectorPlan, PassPlan
@@ -116,3 +121,54 @@ def test_rows_that_fit_no_table_cost_their_collector_everything_and_nobody_else_
     with pytest.raises(pl.exceptions.SchemaError):
         results.keep(PLANNED, wrong)
     assert (record.collectors, record.events, results.tables()) == ([], [], {})
+
+
+def _wrong(**changed: Any) -> Collected:
+    return replace(everything(), **changed)
+
+
+NESTED: Any = []
+for _ in range(5000):
+    NESTED = [NESTED]
+
+
+class Loose(Detail, kw_only=True, tag="loose"):
+    of_any_kind: Any
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        None,
+        "abc",
+        _wrong(notes=["abc", None, 5]),
+        _wrong(notes=[Note("text", "scope")]),  # type: ignore[arg-type]
+        _wrong(notes=None),
+        _wrong(notes=[Note(NoteKind.SCOPE, "\udcff")]),
+        _wrong(events=["x"]),
+        _wrong(metrics=["y"]),
+        _wrong(clocks=[None]),
+        _wrong(clocks=[ClockRecord("mine", 1.5, 0.0, 0, 0)]),  # type: ignore[arg-type]
+        _wrong(clocks=[ClockRecord("mine", 1, float("nan"), 0, 0)]),
+        _wrong(detail=Loose(of_any_kind="\udcff")),
+        _wrong(detail=Loose(of_any_kind=object())),
+        _wrong(detail=Loose(of_any_kind=NESTED)),
+        _wrong(detail=SamplingDetail(event="cycles", frequency_hz="often", kernel=True)),  # type: ignore[arg-type]
+        _wrong(tables=["series"]),
+        _wrong(tables={"../series": pl.DataFrame({"time_ns": [1]})}),
+        _wrong(tables={"samples": pl.DataFrame({"time_ns": [1, 2]})}),
+        _wrong(tables={"series": pl.DataFrame({"time_ns": [1], "name": [None], "unit": ["1"], "value": [2.0]})}),
+    ],
+)
+def test_what_its_reader_would_refuse_costs_its_collector_everything_and_nobody_else_anything(wrong: Any) -> None:
+    record, records = PassRecord(name="trace"), list[CollectorRecord]()
+    results = PassResults(record, lambda: SPANS)
+    with alone(PLANNED, records):
+        results.keep(PLANNED, wrong)
+    assert [failed.state for failed in records] == ["failed"]
+    assert msgspec.json.decode(msgspec.json.encode(records), type=list[CollectorRecord]) == records
+    assert (record, results.tables()) == (PassRecord(name="trace"), {})
+
+
+def test_columns_that_may_be_null_are_columns() -> None:
+    assert all(columns < set(TABLES[table]) for table, columns in NULLABLE.items())
