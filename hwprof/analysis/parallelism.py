@@ -199,16 +199,12 @@ def largest_loss(
 
 
 def _members(states: Iterable[tuple[int, str, float]], team: Set[int], asked: int) -> set[int]:
-    """The threads whose time a layer has: those that share its work where these are more than were asked for; else the
-    team, its busiest where it is larger, and with those that share the work where it is smaller (workers that were
-    never seen to wait)."""
+    """The threads whose time a layer has: those that share its work, also where they are more than were asked for, or
+    no team (a pool, for which the calling thread only waits); where they are fewer, with the busiest of the team."""
     busy: dict[int, float] = {}
     for tid, state, ns in states:
         busy[tid] = busy.get(tid, 0.0) + (ns if state == BUSY else 0.0)
     ranked = sorted(busy, key=lambda tid: (-busy[tid], tid))
     share = [tid for tid in ranked if busy[tid] >= SHARES * busy[ranked[0]] > 0]
-    if len(share) > asked:
-        return set(share)
-    own = [tid for tid in ranked if tid in team]
-    others = [tid for tid in share if tid not in team]
-    return set([*own, *others][:asked])
+    idle = [tid for tid in ranked if tid in team and tid not in share]
+    return {*share, *idle[: max(0, asked - len(share))]}

@@ -96,6 +96,12 @@ def test_a_pool_of_the_models_own_is_judged_by_its_threads() -> None:
     assert found(states | {(3, BUSY): 60, (3, BLOCKED): 40}, threads=1, team=frozenset({1})) == "blocked: 20%"
 
 
+def test_a_pool_of_as_many_threads_as_were_asked_for_is_judged_by_its_own() -> None:
+    """That the calling thread waits for it is no loss of the two that do the work."""
+    states: States = {(1, "lock"): 100, (2, BUSY): 60, (2, PREEMPTED): 40, (3, BUSY): 70, (3, PREEMPTED): 30}
+    assert found(states, threads=2, team=frozenset({1})) == "preempted: 35%"
+
+
 def test_no_more_is_lost_than_there_is() -> None:
     """A team of four, of which two were asked for."""
     states: States = {(1, BUSY): 60, (2, BUSY): 4, **{(tid, WAITING): 100 - 60 * (tid == 1) for tid in range(1, 5)}}
