@@ -1,6 +1,6 @@
 """Derived metrics: their definitions, and their evaluation.
 
-A definition's formula is checked when it is read, once; it is an expression of polars from then on.
+A definition's formula is checked when it is read, once (``formulas``); it is an expression of polars from then on.
 
 What follows from hardware counters depends on the processor, so those definitions come with the pass, made on the
 machine that measured. What needs none is the same everywhere (``hardware.metrics.independent``).
@@ -16,7 +16,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from functools import cache
 from pathlib import Path
 from typing import Final
 
@@ -24,6 +23,7 @@ import msgspec
 import polars as pl
 
 from hwprof.analysis import uncore
+from hwprof.analysis.formulas import expression
 from hwprof.errors import HwprofError
 from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, independent, vocabulary
 from hwprof.hardware.metrics import operands as named_operands
@@ -207,17 +207,9 @@ def compiled(metric: MetricDefinition) -> pl.Expr:
     """The metric's formula. Raises ``HwprofError`` for one that is none: it is kept in ``run.json``, and may say
     anything."""
     try:
-        return _expression(metric.formula)
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
+        return expression(metric.formula)
+    except (ValueError, pl.exceptions.PolarsError, pl.exceptions.PanicException) as error:
         raise HwprofError(f"the formula of the metric {metric.name} in run.json is damaged: {error}") from error
-
-
-@cache
-def _expression(formula: str) -> pl.Expr:
-    """Of numbers, checked once: it is made of its operands and of nothing else."""
-    value = pl.sql_expr(formula).cast(pl.Float64)
-    pl.LazyFrame(schema=dict.fromkeys(named_operands(formula), pl.Float64)).select(value).collect_schema()
-    return value
 
 
 def _replace(definition: MetricDefinition, name: str, operands: dict[str, str]) -> MetricDefinition:

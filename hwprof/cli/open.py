@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Final
 
 import click
 
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError
 from hwprof.printable import printable
+
+AGAIN: Final = "remove it: it is made again from the tables"
 
 
 @click.command("open")
@@ -31,7 +34,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
       hwprof open --offline                            with the bundled UI, without the network
       hwprof open --no-browser                         only print the address
     """
-    from hwprof.run.regular_files import is_regular
+    from hwprof.run.regular_files import is_regular, lies_in
     from hwprof.trace.initial_view import parameters
     from hwprof.trace.viewer import serve
     from hwprof.trace.writer import TRACE_FILE, write_trace
@@ -39,7 +42,9 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
     directory = open_run(run, root)
     trace = directory.path / TRACE_FILE
     if trace.exists() and not is_regular(trace):
-        raise HwprofError(f"{trace} is no regular file", "remove it: it is made again from the tables")
+        raise HwprofError(f"{trace} is no regular file", AGAIN)
+    if trace.exists() and not lies_in(trace, directory.path):  # a run from elsewhere may name any file of this machine
+        raise HwprofError(f"{trace} is a link to a file elsewhere, which is not shown", AGAIN)
     if not trace.exists():
         click.echo(f"writing {printable(str(trace))}", err=True)
         write_trace(directory, trace)

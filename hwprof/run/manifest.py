@@ -79,9 +79,9 @@ class EventInfo(msgspec.Struct, frozen=True):
 
 
 class MetricDefinition(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric as it is computed on that machine. ``formula`` is an SQL expression over operands: an event's name (its
-    count over all threads), ``event@main``, ``event@workers``, ``time``, ``counted-time``, ``threads``, ``macs``,
-    ``bytes``."""
+    """A metric as it is computed on that machine. ``formula`` is arithmetic over quoted operands, see
+    ``analysis.formulas``: an event's name (its count over all threads), ``event@main``, ``event@workers``, ``time``,
+    ``counted-time``, ``threads``, ``macs``, ``bytes``."""
 
     name: str
     title: str

@@ -22,6 +22,11 @@ def is_regular(path: Path) -> bool:
         return False
 
 
+def lies_in(path: Path, folder: Path) -> bool:
+    """Whether the links at ``path``, if any, lead to what is below the folder, which may be reached by links itself."""
+    return path.resolve().is_relative_to(folder.resolve())
+
+
 def read_regular(path: Path, at_most: int) -> bytes:
     """The file's bytes; raises ``OSError`` where it is no regular file or is larger than ``at_most`` bytes."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer blocks no one

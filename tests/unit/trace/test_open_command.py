@@ -65,3 +65,24 @@ def test_a_pipe_in_the_place_of_the_trace_is_refused_at_once(
     assert run_command(["open", str(run.path)]) == 1
     assert "is no regular file" in capfd.readouterr().err
     assert served == []
+
+
+def test_a_trace_that_links_out_of_its_run_is_not_served(
+    tmp_path: Path, served: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = synthetic_run.build(tmp_path / "runs")
+    (tmp_path / "private").write_text("a password")
+    (run.path / "trace.pftrace").symlink_to(tmp_path / "private")
+    assert run_command(["open", str(run.path)]) == 1
+    errors = capfd.readouterr().err
+    assert len(errors.splitlines()) == 1 and "link" in errors
+    assert served == []
+
+
+def test_runs_reached_by_links_and_links_within_a_run_are_served(tmp_path: Path, served: list[dict[str, Any]]) -> None:
+    run = synthetic_run.build(tmp_path / "runs")
+    (run.path / "kept.pftrace").write_bytes(b"")
+    (run.path / "trace.pftrace").symlink_to("kept.pftrace")
+    (tmp_path / "linked").symlink_to(run.path)
+    assert run_command(["open", str(tmp_path / "linked")]) == 0
+    assert len(served) == 1
