@@ -10,6 +10,9 @@ from hwprof.unavailable import explain
 LONGEST: Final = 300
 """Characters of somebody else's message: some put a whole tensor, or file, into it."""
 
+LONGEST_READ: Final = 100 * LONGEST
+"""Of which its first line is taken."""
+
 
 class HwprofError(Exception):
     """A failure that the user is told about in one line: what went wrong and what to do next.
@@ -45,15 +48,29 @@ class FullDiskError(HwprofError):
 
 
 def first_line(error: BaseException) -> str:
-    """Somebody else's exception in one short line that any output can show: its message's first line, or its type."""
-    lines = _text(error).strip().splitlines() or [type(error).__name__]
-    return lines[0] if len(lines[0]) <= LONGEST else lines[0][: LONGEST - 1] + "…"
+    """Somebody else's exception in one short line that any output can show: its message's first line, with what follows
+    where that only announces it, or its type."""
+    lines = [line.strip() for line in _text(error)[:LONGEST_READ].splitlines() if line.strip()]
+    if not lines:
+        return type(error).__name__
+    line, *further = lines
+    while line.endswith(":") and further:
+        line = f"{line} {further.pop(0)}"
+    return line if len(line) <= LONGEST else line[: LONGEST - 1] + "…"
 
 
 def described(error: BaseException) -> str:
     """``ValueError: bad width``."""
     kind, text = type(error).__name__, first_line(error)
     return kind if kind == text else f"{kind}: {text}"
+
+
+def of_system(error: OSError) -> str | None:
+    """What the operating system says in one line, ``Permission denied: /data/run``; None where it says nothing: that
+    error is not the system's."""
+    if not error.strerror:
+        return None
+    return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
 
 
 def is_full_disk(error: BaseException) -> bool:

@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Final, TypeVar
 
 import click
@@ -98,7 +99,11 @@ def workload_spec(
 
 def check_model(spec: WorkloadSpec) -> None:
     """Refuses a model that does not exist, and options that it would not heed, before anything slow begins; raises
-    ``UsageError``, and ``HwprofError`` where torch or ultralytics is not installed."""
+    ``UsageError``, and ``HwprofError`` where torch or ultralytics is not installed or there is no current folder."""
+    try:
+        Path.cwd()
+    except OSError as error:  # neither a model's code nor torch's own libraries are found then
+        raise HwprofError("the current folder is not there any more", "cd to one that is") from error
     own = ":" in spec.model
     theirs = _OF_PIPELINES if own else _OF_OWN_MODELS
     unheeded = ", ".join(f"--{name.replace('_', '-')}" for name in theirs if given(name))

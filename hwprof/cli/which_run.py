@@ -46,15 +46,16 @@ def open_run(run: Path | None, root: Path) -> RunDirectory:
     """
     from hwprof.run.directory import RunDirectory
     from hwprof.run.manifest import MANIFEST_FILE
+    from hwprof.run.regular_files import may_exist
 
     if run is None:
         return _latest(root)
     is_name = len(run.parts) == 1
     places = [run, root / run] if is_name else [run]
     for place in places:
-        if (place / MANIFEST_FILE).exists():
+        if may_exist(place / MANIFEST_FILE):
             return RunDirectory.open(place)
-    if is_name and not run.exists():
+    if is_name and not may_exist(run):
         message = f"no run {run}: there is neither such a folder here nor a run of that name in {root}/"
         raise UsageError(message, _newest_names(root))
     return RunDirectory.open(run)  # says what is wrong with it

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
@@ -18,6 +18,8 @@ SCHEMA_VERSION: Final = 2
 PassStatus = Literal["running", "completed", "failed", "interrupted"]
 UNFINISHED: Final = "still being measured, or was killed"
 """What a record says that nobody has closed."""
+Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
+"""A number of things that tables keep in 32 bits."""
 CollectorState = Literal["ran", "unavailable", "failed", "off"]
 
 
@@ -129,9 +131,9 @@ class IterationRecord(msgspec.Struct, frozen=True):
     are the measured cost of counting.
     """
 
-    index: int
+    index: Amount
     warmup: bool
-    event_set: int | None  # None: no counter collector ran
+    event_set: Amount | None  # None: no counter collector ran
     layers_counted: bool
     alone_for: str | None = None  # the one collector that looked, when the others had stopped; marked as warm-up
 
@@ -175,7 +177,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
     clocks: list[ClockRecord] = []
     kept: bool = False  # interrupted, and what was counted by then is in the tables
     environment: dict[str, str] = {}  # what the worker's was given beside the user's
-    threads: int | None = None  # where the pass used another number than the workload's record says
+    threads: Amount | None = None  # where the pass used another number than the workload's record says
     instruction_set: str | None = None  # what the environment held the kernels to; None: the machine's own
     fingerprint: dict[str, str] = {}  # what passes must have in common to be joined: inputs, weights, threads, …
     times_from: str | None = None  # the pass that did the same work uninstrumented: times belong to this one's counts
@@ -196,7 +198,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
     parameters: int
     parameters_unfused: int | None = None
     fused: bool = False
-    threads: int
+    threads: Amount
     batch: int
     input_shapes: list[str] = []
     sources: list[str] = []
@@ -242,10 +244,22 @@ def decode_version(data: bytes) -> Written:
 
 def decode(data: bytes) -> Manifest:
     """The manifest from JSON, of this version or of an older one; raises ``msgspec.DecodeError`` or
-    ``msgspec.ValidationError``."""
+    ``msgspec.ValidationError``, which are both a ``ValueError``."""
     raw = msgspec.json.decode(data)
+    _check_numbers(raw)
     manifest = msgspec.convert(upgrade.upgraded(raw), Manifest, strict=True)
     for record in manifest.passes:
         for collector in record.collectors:
             details.check(collector.detail)
     return manifest
+
+
+def _check_numbers(raw: Any) -> None:
+    """JSON bounds no number, and Python keeps any; what is made of them does not."""
+    waiting = [raw]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (dict, list)):
+            waiting.extend(one.values() if isinstance(one, dict) else one)
+        elif isinstance(one, int) and not -(1 << 63) <= one < 1 << 64:
+            raise msgspec.ValidationError("it holds a number of more than 64 bits")

@@ -1,4 +1,4 @@
-"""Files of a run are regular files: what can block a reader, or never ends, is refused before it is read."""
+"""Files of a run, and images, are regular files: what can block a reader, or never ends, is refused before it is read."""
 
 from __future__ import annotations
 
@@ -22,6 +22,14 @@ def is_regular(path: Path) -> bool:
         return False
 
 
+def may_exist(path: Path) -> bool:
+    """Whether something is there; also where nobody may look, so that reading it says why it cannot be read."""
+    try:
+        return path.exists()
+    except OSError:
+        return True
+
+
 def lies_in(path: Path, folder: Path) -> bool:
     """Whether the links at ``path``, if any, lead to what is below the folder, which may be reached by links itself."""
     return path.resolve().is_relative_to(folder.resolve())
@@ -36,4 +44,4 @@ def read_regular(path: Path, at_most: int) -> bytes:
             raise NotRegularError("it is no regular file")
         if status.st_size > at_most:
             raise NotRegularError(f"it has {status.st_size} bytes, more than the {at_most} that are read")
-        return file.read(at_most)
+        return file.read(status.st_size)

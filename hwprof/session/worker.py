@@ -22,7 +22,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from hwprof import interrupts, processes
-from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk
+from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, of_system
 from hwprof.hardware import machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
@@ -100,9 +100,7 @@ def _one_line(error: BaseException) -> str:
         return f"the model's code ended the process ({described(error)})"
     if isinstance(error, KeyboardInterrupt):
         return f"the model's code raised {described(error)}"
-    if isinstance(error, OSError) and error.strerror:
-        return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
-    return described(error)
+    return (of_system(error) if isinstance(error, OSError) else None) or described(error)
 
 
 class Halted(BaseException):

@@ -6,6 +6,7 @@ import importlib
 import pickle
 import warnings
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -66,13 +67,19 @@ def read_state(path: Path) -> StateDict:
 def _stored(path: Path) -> StateDict:
     """The tensors as the file has them. A few bytes of it can describe a tensor that no memory holds, so nothing may be
     copied before its shape is known to be the model's."""
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:  # in a folder where nobody may look
+        raise HwprofError(f"cannot read {path}: {error.strerror}") from error
+    if not there:
         raise UsageError(f"there is no weights file {path}")
     try:
         content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)
         state = _find_state(content)
-    except (HwprofError, MemoryError):
+    except HwprofError:
         raise
+    except MemoryError as error:  # a few bytes can claim any length
+        raise HwprofError(f"{path} holds, or claims to hold, more than fits into memory") from error
     except Exception as error:  # a file that is none, is damaged or malicious can raise anything
         raise HwprofError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}") from error
     if not state:
@@ -103,12 +110,10 @@ def _read_safetensors(path: Path) -> Any:
 
 def _read_pickle(path: Path) -> Any:
     """What ``torch.save`` wrote, without running code from the file: tensors only, or else inert placeholders."""
-    try:
-        return torch.load(path, map_location="cpu", weights_only=True)
-    except pickle.UnpicklingError:  # it names classes
-        pass
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that the classes' source changed: they are not used
+        warnings.simplefilter("ignore")  # of old protocols, and that the classes' source changed: they are not used
+        with suppress(pickle.UnpicklingError):  # it names classes
+            return torch.load(path, map_location="cpu", weights_only=True)
         return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
 
 

@@ -12,12 +12,16 @@ import numpy as np
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import as_written, is_text
+from hwprof.run.regular_files import read_regular
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 
 NEAR = 3
 """How many names are told to somebody who misspelt one."""
+
+LARGEST_FILE = 1 << 30
+"""In bytes; OpenCV decodes no picture of more than a gigapixel."""
 
 Image = np.ndarray[Any, np.dtype[np.uint8]]
 """(H, W, 3), blue first, as OpenCV has them."""
@@ -64,7 +68,7 @@ def read_image(path: Path) -> Image:
     """The decoded image; raises ``HwprofError`` where it is missing or broken."""
     cv2 = require_cv2()
     try:
-        data = np.fromfile(path, dtype=np.uint8)
+        data = np.frombuffer(read_regular(path, LARGEST_FILE), dtype=np.uint8)
     except OSError as error:
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
     try:

@@ -16,6 +16,11 @@ class WithoutTextError(Exception):
     ("error", "line"),
     [
         (ValueError("bad\nsecond"), "ValueError: bad"),
+        (
+            RuntimeError("Errors in loading:\n\n\tone of:\n * (a)\nmore"),
+            "RuntimeError: Errors in loading: one of: * (a)",
+        ),
+        (ValueError("ends so:\n"), "ValueError: ends so:"),
         (ValueError(" \n"), "ValueError"),
         (WithoutTextError("x"), "WithoutTextError"),
         (ValueError("a \udc80 b"), "ValueError: a ? b"),

@@ -7,6 +7,7 @@ and code, and the list of sections. What cannot be read, or does not hold a whol
 from __future__ import annotations
 
 import hashlib
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 FILE: Final = "document.json"
 LARGEST_DOCUMENT: Final = 256 << 20  # bytes
+
+_HUGE: Final = re.compile(rb"[:,\[]\s*-?\d{20}")
+"""A number of more than 64 bits, of which nobody can make a text; no document of hwprof's has one."""
 
 PACKAGE: Final = Path(__file__).parents[2]
 MAKERS: Final = (
@@ -60,7 +64,7 @@ def load(run: RunDirectory) -> Document | None:
     """The kept document; None where there is none that holds today."""
     try:
         kept = msgspec.json.decode(read_regular(run.path / FILE, LARGEST_DOCUMENT), type=Kept)
-        if kept.fingerprint != fingerprint(run):
+        if kept.fingerprint != fingerprint(run) or _HUGE.search(bytes(kept.document)):
             return None
         document = decode(bytes(kept.document))
     except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
@@ -72,9 +76,9 @@ def load(run: RunDirectory) -> Document | None:
 
 
 def keep(run: RunDirectory, document: Document) -> bool:
-    """Writes it, atomically; false where the directory cannot be written."""
-    data = msgspec.json.encode(Kept(fingerprint(run), msgspec.Raw(encode(document))))
+    """Writes it, atomically; false where the directory cannot be written, or not all that it follows from be read."""
     try:
+        data = msgspec.json.encode(Kept(fingerprint(run), msgspec.Raw(encode(document))))
         with atomic(run.path / FILE) as part:
             part.write_bytes(data)
     except OSError:

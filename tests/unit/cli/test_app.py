@@ -35,6 +35,15 @@ def test_a_message_is_one_printable_line(error: Exception, monkeypatch: pytest.M
     assert line.endswith("\n") and line[:-1].isprintable()
 
 
+@pytest.mark.parametrize(
+    "error", [PermissionError(13, "Permission denied", "/data/run"), OSError(5, "Input/output error"), MemoryError()]
+)
+def test_what_the_system_refuses_is_no_defect(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = fails_with(error, monkeypatch)
+    assert "defect" not in line and len(line.splitlines()) == 1
+    assert getattr(error, "filename", None) is None or "/data/run" in line
+
+
 def test_a_long_message_keeps_its_beginning_and_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     line = fails_with(HwprofError("begins " + "x" * 1_000_000, "something else"), monkeypatch)
     assert len(line) < 520

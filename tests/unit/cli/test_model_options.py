@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from hwprof.cli import model_options
+from hwprof.errors import HwprofError
+from hwprof.workload.spec import WorkloadSpec
 from tests.support.command import hwprof_here
 
 
@@ -76,3 +80,12 @@ def test_counts_of_iterations_and_rows_are_bounded(tmp_path: Path, option: str, 
     done = hwprof_here("collect", "--model", "torch.nn:Identity", option, number, cwd=tmp_path)
     assert done.returncode == 2
     assert option in done.stderr
+
+
+def test_a_current_folder_that_is_gone_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    def gone() -> Path:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+
+    monkeypatch.setattr(Path, "cwd", gone)
+    with pytest.raises(HwprofError, match="current folder"):
+        model_options.check_model(WorkloadSpec(model="yolov8n"))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import importlib
+import os
 from pathlib import Path
 
 import click
@@ -10,7 +12,7 @@ import pytest
 
 from hwprof.cli import app
 from hwprof.cli.which_run import open_run
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from tests.support.command import hwprof_here
@@ -119,3 +121,18 @@ def test_a_report_by_the_runs_name(tmp_path: Path, capsys: pytest.CaptureFixture
     run = build(tmp_path)
     assert app.run(["report", run.path.name, "--root", str(tmp_path), "--width", "100"]) == 0
     assert run.path.name in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("given", ["closed", "elsewhere/closed"])
+def test_a_run_where_nobody_may_look_is_told_in_one_line(
+    given: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs the tests may be root, who may look everywhere."""
+
+    def refuse(path: object, *_: object, **__: object) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "exists", refuse)
+    monkeypatch.setattr("hwprof.run.regular_files.os.open", refuse)
+    with pytest.raises(HwprofError, match=r"cannot read .*Permission denied"):
+        open_run(Path(given), tmp_path)

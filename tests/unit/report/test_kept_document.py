@@ -18,6 +18,7 @@ from hwprof.report.json import kept
 from hwprof.report.json.codec import decode, encode
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
+from tests.support.command import hwprof_here
 from tests.support.synthetic_run import build as make
 
 
@@ -99,6 +100,12 @@ def _of_other_types(data: bytes) -> bytes:
     return msgspec.json.encode(found)
 
 
+def _with_a_huge_number(data: bytes) -> bytes:
+    found = data.replace(b'"calls":', b'"calls":1' + b"0" * 400, 1)
+    assert found != data
+    return found
+
+
 def _with_more(data: bytes) -> bytes:
     found = msgspec.json.decode(data)
     found["document"]["made_up"] = {}
@@ -107,7 +114,16 @@ def _with_more(data: bytes) -> bytes:
 
 @pytest.mark.parametrize(
     "damage",
-    [_cut, _without_a_section, _of_other_types, _with_more, lambda _: b"", lambda _: b"[" * 100_000, lambda _: b"\xff"],
+    [
+        _cut,
+        _without_a_section,
+        _of_other_types,
+        _with_more,
+        _with_a_huge_number,
+        lambda _: b"",
+        lambda _: b"[" * 100_000,
+        lambda _: b"\xff",
+    ],
 )
 def test_a_damaged_or_hostile_file_is_made_anew(run: RunDirectory, damage: Callable[[bytes], bytes]) -> None:
     kept.keep(run, build(run))
@@ -128,6 +144,13 @@ def test_a_run_that_cannot_be_written_is_reported_all_the_same(
     assert app.run(["report", str(run.path)]) == 0
     assert "Hottest layers" in capsys.readouterr().out
     assert not (run.path / kept.FILE).exists()
+
+
+def test_a_link_to_nowhere_among_the_tables_costs_no_report(run: RunDirectory) -> None:
+    kept.keep(run, build(run))
+    (run.path / "mine.parquet").symlink_to("nowhere")
+    done = hwprof_here("report", str(run.path))
+    assert done.returncode == 0 and "Hottest layers" in done.stdout
 
 
 def test_a_run_that_was_moved_names_its_new_place(run: RunDirectory, tmp_path: Path) -> None:

@@ -70,3 +70,26 @@ def test_a_formula_that_is_none_is_damage(tmp_path: Path, formula: str) -> None:
     done = hwprof_here("report", str(run.path))
     assert done.returncode == 1
     assert "formula of the metric cpi in run.json is damaged" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("place", "number"),
+    [
+        (("passes", 0, "end_ns"), 10**400),
+        (("workload", "options", "made up"), [{"x": -(10**30)}]),
+        (("workload", "threads"), 10**18),
+        (("workload", "threads"), -1),
+        (("passes", 0, "iterations", 0, "event_set"), 10**18),
+    ],
+)
+def test_a_number_that_no_table_holds_is_damage(tmp_path: Path, place: tuple[str | int, ...], number: object) -> None:
+    run = build(tmp_path)
+    file = run.path / "run.json"
+    manifest = json.loads(file.read_text())
+    found = manifest
+    for key in place[:-1]:
+        found = found[key]
+    found[place[-1]] = number
+    file.write_text(json.dumps(manifest))
+    with pytest.raises(HwprofError, match=r"run\.json is damaged"):
+        RunDirectory.open(run.path)

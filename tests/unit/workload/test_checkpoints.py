@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import os
 import sys
 from collections.abc import Iterator
@@ -289,3 +290,35 @@ def test_an_implicit_layer_of_other_channels_is_not_folded(tmp_path: Path) -> No
     torch.save(state, tmp_path / "odd.pt")
     with pytest.raises(HwprofError, match=r"2 unexpected \(0\.ia\.0\.implicit, 0\.im\.0\.implicit\)"):
         load_weights(nn.Sequential(_Head()), tmp_path / "odd.pt")
+
+
+def test_a_file_that_claims_more_than_memory_holds_is_told_in_one_line(tmp_path: Path) -> None:
+    """BINUNICODE8 with a length of 1 TiB."""
+    (tmp_path / "bomb.pt").write_bytes(b"\x80\x04\x8e" + (1 << 40).to_bytes(8, "little") + b"x.")
+    with pytest.raises(HwprofError, match=r"bomb\.pt .*memory") as caught:
+        read_state(tmp_path / "bomb.pt")
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_where_nobody_may_look_are_told_in_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(path: Path) -> bool:
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), str(path))
+
+    monkeypatch.setattr(Path, "is_file", refuse)
+    with pytest.raises(HwprofError, match=r"cannot read .*w\.pt: Permission denied"):
+        read_state(tmp_path / "w.pt")
+
+
+@pytest.mark.filterwarnings("error")
+def test_what_torch_thinks_of_a_file_s_protocol_is_not_shown(tmp_path: Path) -> None:
+    torch.save(_filled().state_dict(), tmp_path / "w.pt", pickle_protocol=4, _use_new_zipfile_serialization=False)
+    assert read_state(tmp_path / "w.pt")
+
+
+def test_weights_that_cannot_be_copied_are_told_with_the_reason(tmp_path: Path) -> None:
+    state = _filled().state_dict()
+    state["0.weight"] = state["0.weight"].to_sparse()
+    torch.save(state, tmp_path / "sparse.pt")
+    with pytest.raises(HwprofError, match=r"do not fit the model: .*0\.weight") as caught:
+        load_weights(_net(), tmp_path / "sparse.pt")
+    assert "\n" not in str(caught.value)

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import importlib
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import libraries
 from hwprof.workload.images import find_images, read_image
+from tests.support.odd_files import device, fifo
 
 
 def test_a_folder_gives_its_images_by_name(pictures: Path) -> None:
@@ -86,6 +88,15 @@ def test_a_broken_image_is_told_in_one_line(tmp_path: Path, content: bytes) -> N
 def test_an_image_that_went_away(tmp_path: Path) -> None:
     with pytest.raises(HwprofError, match=r"cannot read .*No such file"):
         read_image(tmp_path / "gone.jpg")
+
+
+@pytest.mark.parametrize("stand_in", [fifo, device])
+def test_what_is_no_file_is_refused_and_not_waited_for(tmp_path: Path, stand_in: Callable[[Path], None]) -> None:
+    file = tmp_path / "camera.jpg"
+    file.touch()
+    stand_in(file)
+    with pytest.raises(HwprofError, match=r"cannot read .*camera\.jpg: it is no regular file"):
+        read_image(file)
 
 
 def test_missing_system_libraries_have_their_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
