@@ -27,6 +27,13 @@ def end_with_parent(parent: int | None = None) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def end_copy(original: int) -> None:
+    """Ends this process where it is a copy of the one with this number: a model's code that forks comes back in both,
+    and what follows is for one of them to do."""
+    if os.getpid() != original:
+        os._exit(0)
+
+
 def leave(status: int) -> NoReturn:
     """Ends this process here and now: a library's exit handlers must not undo or delay what is written."""
     sys.stdout.flush()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from typing import Any
 
 import click
 
+from hwprof import processes
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.streams import print_json
 
@@ -35,9 +37,11 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     from hwprof.workload import factory
     from hwprof.workload.layer_tables import layer_tables
 
+    original = os.getpid()
     workload = factory.build(spec)
     record = workload.prepare(values=False)
     table, _ = layer_tables(workload, first_only=True)
+    processes.end_copy(original)
     shown = table if everything else table.filter(pl.col("leaf"))
     if form == "csv":
         click.echo(shown.write_csv(), nl=False)

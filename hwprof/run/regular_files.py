@@ -1,4 +1,4 @@
-"""Files of a run, and images, are regular files: what can block a reader, or never ends, is refused before it is read."""
+"""Files of a run, and images, are regular files: what can block a reader, or never ends, is refused unread."""
 
 from __future__ import annotations
 

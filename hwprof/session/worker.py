@@ -125,7 +125,8 @@ class _Worker:
         self._collectors = RunningCollectors()
         self._interrupted: str | None = None  # how far it came
         self._cpu_ns: dict[int, int] = {}  # the process's CPU time of each measured iteration
-        self._record = PassRecord(name=order.plan.name, pid=os.getpid(), main_tid=os.getpid())
+        self._pid = os.getpid()
+        self._record = PassRecord(name=order.plan.name, pid=self._pid, main_tid=self._pid)
 
     def carry_out(self) -> None:
         """From the import of torch to the written tables."""
@@ -157,7 +158,9 @@ class _Worker:
         with self._recorder.region("prepare"):
             shared = SharedWeights(self._weights) if self._weights is not None else None
             self._workload = factory.build(self._order.workload, shared)
-            self._reporter.send(Built(self._workload.prepare(), _versions()))
+            built = self._workload.prepare()
+            processes.end_copy(self._pid)
+            self._reporter.send(Built(built, _versions()))
             self._record.fingerprint = fingerprint(self._workload)
             if shared is not None:
                 shared.confirm(self._record.fingerprint["weights"])
@@ -217,8 +220,7 @@ class _Worker:
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             cpu_ns = time.process_time_ns()
             self._workload.iterate(self._recorder.stage, save_to)
-            if os.getpid() != self._record.pid:
-                os._exit(0)  # the model's code has forked, and this is the other one
+            processes.end_copy(self._pid)
             return time.process_time_ns() - cpu_ns
 
     def _iterate_once_more(self, collector: str) -> None:
@@ -258,6 +260,7 @@ class _Worker:
 
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
             described_by_tables, notes = describe(self._workload)
+            processes.end_copy(self._pid)
             tables |= described_by_tables
         for name, frame in tables.items():
             write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)

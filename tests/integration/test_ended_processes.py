@@ -62,6 +62,12 @@ def starting():
             child = subprocess.Popen(["sleep", "60"], close_fds=False)
             (HERE / "child").write_text(str(child.pid))
     return Does(start)
+def forking_at_once():
+    \"\"\"And coming back in both.\"\"\"
+    child = os.fork()
+    if child:
+        (HERE / "child").write_text(str(child))
+    return torch.nn.Linear(3, 2)
 def forking_and_dying():
     def fork(call):
         if call == 2:
@@ -143,11 +149,17 @@ def test_the_passes_that_are_done_are_kept_and_said_where(place: Path) -> None:
     assert not perf_map_of(worker).exists()
 
 
-@pytest.mark.parametrize("model", ["forking", "starting"])
+@pytest.mark.parametrize("model", ["forking", "forking_at_once", "starting"])
 def test_what_the_model_leaves_running_holds_nobody_up(place: Path, model: str) -> None:
     done = hwprof("collect", "--model", f"mine:{model}", *QUICK, "--passes", "measure", cwd=place, timeout_s=50)
     assert done.returncode == 0, done.stderr
     assert _wait_until_gone(_pid_in(place / "child"))
+
+
+def test_a_copy_that_the_model_makes_of_layers_prints_nothing(place: Path) -> None:
+    done = hwprof("layers", "--model", "mine:forking_at_once", "--input-shape", "1,3", "--format", "csv", cwd=place)
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == 2
 
 
 def test_a_worker_that_dies_is_noticed_though_its_child_lives(place: Path) -> None:
