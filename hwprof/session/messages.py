@@ -122,7 +122,7 @@ class Inbox:
         self._descriptor = descriptor
         self._has_ended = has_ended
         self._lines: deque[bytes] = deque()
-        self._rest = b""
+        self._rest: list[bytes] = []  # of a line that has not come whole
 
     def next(self) -> Message | None:
         """The next message, however long it takes; None when the worker is gone. After an exception (Ctrl-C) it goes on
@@ -136,8 +136,12 @@ class Inbox:
             data = os.read(self._descriptor, 1 << 16)
             if not data:
                 return None
-            *whole, self._rest = (self._rest + data).split(b"\n")
-            self._lines.extend(whole)
+            first, *others = data.split(b"\n")
+            self._rest.append(first)
+            if others:
+                whole = [b"".join(self._rest), *others[:-1]]
+                self._rest = [others[-1]]
+                self._lines.extend(whole)
         return decode(self._lines.popleft())
 
     def _readable(self, within_s: float) -> bool:

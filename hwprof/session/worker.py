@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from typing import Final
 
 from hwprof import interrupts, processes
 from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, of_system
@@ -31,6 +32,9 @@ from hwprof.session.in_process import RunningCollectors
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.recorder import SpanRecorder
+
+LONGEST_TRACE: Final = 1 << 16
+"""Characters of a traceback that the supervisor is told."""
 
 
 class NobodyListensError(BrokenPipeError):
@@ -92,7 +96,11 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _trace() -> str:
-    return traceback.format_exc().encode(errors="replace").decode()
+    """Without its middle where it is too long: its end is the error, which may hold a whole tensor."""
+    text = traceback.format_exc().encode(errors="replace").decode()
+    if len(text) <= LONGEST_TRACE:
+        return text
+    return f"{text[: LONGEST_TRACE // 2]}\n… {len(text) - LONGEST_TRACE} characters …\n{text[-LONGEST_TRACE // 2 :]}"
 
 
 def _one_line(error: BaseException) -> str:

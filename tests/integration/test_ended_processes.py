@@ -84,7 +84,7 @@ def leaving(): os._exit(0)
 def odd():
     raise Odd
 def long():
-    raise Long("x" * 5000 + "\\nsecond line \\udc80")
+    raise Long("x" * 30_000_000 + "\\nsecond line \\udc80")
 """
 
 
@@ -226,6 +226,8 @@ def test_a_model_that_ends_the_process_is_told_in_one_line(place: Path, model: s
     assert len(done.stderr.strip().splitlines()) == 1
     assert len(done.stderr) < 600
     assert "worker.log" in done.stderr
+    (log,) = (place / "results").glob("2*/raw/*/worker.log")
+    assert log.stat().st_size < 1_000_000
 
 
 def test_a_terminal_that_is_gone_fails_nobody(place: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import select
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.session.messages import Inbox, Message, Phase, PhaseBegins, Step, encode
+from hwprof.session.messages import Failed, Inbox, Message, Phase, PhaseBegins, Step, encode
 
 
 @pytest.fixture
@@ -42,6 +43,23 @@ def test_messages_come_whole_and_in_order_however_the_pipe_cuts_them(pieces: lis
     finally:
         os.close(read_end)
     assert found == sent
+
+
+def test_a_message_that_comes_in_many_pieces_is_put_together_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 MiB in pieces of 4 KiB: copying what is there at every piece would take minutes."""
+    message = Failed("x" * (64 << 20), None, 1, None)
+    data, place = memoryview(encode(message)), 0
+
+    def read(*_: int) -> bytes:
+        nonlocal place
+        place += 1 << 12
+        return bytes(data[place - (1 << 12) : place])
+
+    monkeypatch.setattr(os, "read", read)
+    monkeypatch.setattr(Inbox, "_readable", lambda *_: True)
+    begin = time.process_time()
+    assert Inbox(0).next() == message
+    assert time.process_time() - begin < 10
 
 
 def test_half_a_message_of_a_worker_that_died_is_none(pipe: tuple[int, int]) -> None:
