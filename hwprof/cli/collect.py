@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 MOST: Final = 1_000_000
 """Iterations of a pass, or rows of a table, that somebody can mean."""
 
+LONGEST_LABEL: Final = 128
+"""Bytes of a model's name in its run's; file systems take 255 for all of it."""
+
 
 def _names(text: str, what: str) -> list[str]:
     names = [name.strip().replace("-", "_") for name in text.split(",") if name.strip()]
@@ -206,7 +209,7 @@ def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
     from hwprof.run.manifest import Manifest
 
     now = datetime.now().astimezone()
-    label = re.sub(r"[^\w.]+", "-", spec.model).strip("-.")
+    label = re.sub(r"[^\w.]+", "-", spec.model).encode()[:LONGEST_LABEL].decode(errors="ignore").strip("-.")
     manifest = Manifest(
         hwprof_version=__version__,
         name=f"{now:%Y%m%d-%H%M%S}-{label}",

@@ -144,4 +144,4 @@ def _preload() -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    processes.leave(main(sys.argv[1:]))  # PYTHONINSPECT would have it go on

@@ -30,6 +30,15 @@ def test_they_are_the_same_as_without_a_process(tmp_path: Path) -> None:
     assert documents[0] == documents[1]
 
 
+def test_an_interpreter_that_is_told_to_stay_ends_all_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = build(tmp_path)
+    monkeypatch.setenv("PYTHONINSPECT", "1")
+    with FilesBeside(run) as files:
+        files.begin()
+        files.wait()
+    assert (run.path / FILE).exists()
+
+
 def test_its_failure_is_this_process_s_in_one_line(tmp_path: Path) -> None:
     run = build(tmp_path)
     (run.path / "spans.parquet").write_bytes(b"PAR1 and nothing more")

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hwprof.printable import printable
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import PassInfo
@@ -31,7 +32,7 @@ def show(page: Page) -> None:
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")
     for name, value in _facts(document, glyphs):
-        facts.add_row(Text(name, style="bold"), Text(value))
+        facts.add_row(Text(name, style="bold"), Text(printable(value)))  # names of files may hold line ends
     console.print(facts)
     if document.not_measured:
         _title(console, "Not available")

@@ -256,6 +256,16 @@ def test_markup_in_reasons_is_text(tmp_path: Path) -> None:
     assert "[QEMU/KVM: -cpu host,pmu=on]" in " ".join(render(runs.without_pmu(tmp_path), 300).split())
 
 
+def test_names_from_outside_begin_no_line_in_the_head(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    assert run.manifest.workload is not None
+    run.manifest.workload.sources = ["/photos/a\nrun  forged.jpg"]
+    run.manifest.workload.results = ["a\nrun  forged.jpg: 12 boxes"]
+    lines = render(run, 120).splitlines()
+    assert not [line for line in lines if line.startswith("run  forged")]
+    assert len([line for line in lines if "a?run  forged.jpg" in line]) == 2
+
+
 def test_multiplexed_columns_are_marked(tmp_path: Path) -> None:
     text = render(runs.multiplexed(tmp_path), 120)
     assert "CPI†" in text and "GHz†" in text and "CPUs†" not in text
