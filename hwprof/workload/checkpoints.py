@@ -43,10 +43,16 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
     missing = [key for key in own if key not in state and not key.endswith(_COUNTERS)]
     unexpected = [key for key in state if key not in own and not key.endswith(_COUNTERS)]
     misfit = [key for key in own if key in state and own[key].shape != state[key].shape]
-    if missing or unexpected or misfit:
+    unlike = [key for key in own if key in state and _kind(own[key]) != _kind(state[key])]
+    if missing or unexpected or misfit or unlike:
         problems = [
             f"{len(keys)} {what} ({', '.join(keys[:_SHOWN])}{', …' if len(keys) > _SHOWN else ''})"
-            for what, keys in (("missing", missing), ("unexpected", unexpected), ("of another shape", misfit))
+            for what, keys in (
+                ("missing", missing),
+                ("unexpected", unexpected),
+                ("of another shape", misfit),
+                ("sparse, complex or without data", unlike),
+            )
             if keys
         ]
         raise HwprofError(
@@ -87,6 +93,11 @@ def _stored(path: Path) -> StateDict:
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return state
+
+
+def _kind(value: torch.Tensor) -> tuple[object, ...]:
+    """What must be the same for a value to be copied whole."""
+    return value.is_complex(), value.layout, value.is_meta
 
 
 def _single(value: torch.Tensor) -> torch.Tensor:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -315,10 +315,18 @@ def test_what_torch_thinks_of_a_file_s_protocol_is_not_shown(tmp_path: Path) -> 
     assert read_state(tmp_path / "w.pt")
 
 
-def test_weights_that_cannot_be_copied_are_told_with_the_reason(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "change",
+    [torch.Tensor.to_sparse, lambda value: value.to(torch.complex64), lambda value: value.to("meta")],
+    ids=["sparse", "complex", "without data"],
+)
+@pytest.mark.filterwarnings("error")
+def test_weights_that_cannot_be_copied_whole_are_named(
+    tmp_path: Path, change: Callable[[torch.Tensor], torch.Tensor]
+) -> None:
     state = _filled().state_dict()
-    state["0.weight"] = state["0.weight"].to_sparse()
-    torch.save(state, tmp_path / "sparse.pt")
-    with pytest.raises(HwprofError, match=r"do not fit the model: .*0\.weight") as caught:
-        load_weights(_net(), tmp_path / "sparse.pt")
+    state["0.weight"] = change(state["0.weight"])
+    torch.save(state, tmp_path / "odd.pt")
+    with pytest.raises(HwprofError, match=r"do not fit the model: 1 [^;]*\(0\.weight\)") as caught:
+        load_weights(_net(), tmp_path / "odd.pt")
     assert "\n" not in str(caught.value)
