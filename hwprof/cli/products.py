@@ -52,11 +52,20 @@ def show_run(run: RunDirectory, form: str, top: int, traced: str) -> None:
 
     show(run, form=form, top=top)
     if form == "text":
-        name = name_of(run)
-        images = " images," if any(run.path.glob("images/*")) else ""
-        click.echo(f"\nkept in {name}: tables (Parquet, CSV),{images} trace.pftrace")
-        click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
+        from hwprof.trace.writer import TRACE_FILE
+
+        name, trace = name_of(run), run.path / TRACE_FILE
+        click.echo(f"\nkept in {name}: {', '.join([*_kept(run), *([TRACE_FILE] if trace.exists() else [])])}")
+        if trace.exists():
+            click.echo(f"  hwprof open {name}      the trace in ui.perfetto.dev{f': {traced}' if traced else ''}")
         click.echo(f"  hwprof report {name}    this report again")
+
+
+def _kept(run: RunDirectory) -> list[str]:
+    """What is there of it beside the trace: on a full disk not all could be written."""
+    forms = [form for form, files in (("Parquet", "*.parquet"), ("CSV", "*.csv")) if any(run.path.glob(files))]
+    tables = [f"tables ({', '.join(forms)})"] if forms else []
+    return [*tables, *(["images"] if any(run.path.glob("images/*")) else [])]
 
 
 def name_of(run: RunDirectory) -> str:

@@ -18,7 +18,7 @@ PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
 
 
 class PassError(HwprofError):
-    """A worker gave up or died. ``foreseen``: it said why in words meant for the user."""
+    """A worker gave up or died. ``foreseen``: no log says more than the message."""
 
     def __init__(self, message: str, remedy: str | None, exit_code: int, *, foreseen: bool) -> None:
         super().__init__(message, remedy)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import tempfile
 from collections.abc import Callable, Sequence
@@ -90,6 +91,9 @@ def _carry_out(
                     with recorded(run, done.plan) as record:
                         done.carry_out(record, following.prepare if following is not None else when_measured)
                 except PassError as error:
+                    if is_full_disk(error):
+                        done.give_room()
+                        save_if_possible(run)  # else the record would say that the pass is running
                     if not done.plan.may_fail:
                         raise
                     failure = failure or (error if done.plan.asked else None)
@@ -155,6 +159,15 @@ class _Pass:
             remove_parts(self._folder)
             with suppress(OSError):
                 perf_map_of(worker.pid).unlink(missing_ok=True)
+
+    def give_room(self) -> None:
+        """Takes away what a pass that failed has written, but for its order and its log: nobody reads it."""
+        self.end()
+        for left in self._folder.rglob("*"):
+            if left.name not in (ORDER_FILE, LOG_FILE) and left.is_file() and not left.is_symlink():
+                with suppress(OSError):
+                    os.truncate(left, 0)  # a collector that failed may have it open, and so keep the room it takes
+                    left.unlink()
 
     def _start(self) -> tuple[WorkerProcess, Launching]:
         """Raises ``OSError`` and ``HwprofError``."""
@@ -259,7 +272,9 @@ class _Pass:
             elif -status == signal.SIGKILL:
                 how += ", as the kernel does when memory runs out"
         log = self._folder / LOG_FILE
-        return PassError(f"the worker of pass {self.plan.name} ended {how}", f"see {log}", 1, foreseen=False)
+        says_more = log.exists() and log.stat().st_size > 0
+        remedy = f"see {log}" if says_more else None
+        return PassError(f"the worker of pass {self.plan.name} ended {how}", remedy, 1, foreseen=not says_more)
 
     def _keep(
         self,

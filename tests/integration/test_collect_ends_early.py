@@ -95,7 +95,7 @@ def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
 
 
 def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> None:
-    (tmp_path / "mine.py").write_text("import os\ndef dies():\n    os.kill(os.getpid(), 9)\n")
+    (tmp_path / "mine.py").write_text("import os\ndef dies():\n    os.write(1, b'oh')\n    os.kill(os.getpid(), 9)\n")
     done = hwprof("collect", "--model", "mine:dies", "--input-shape", "1,3", cwd=tmp_path)
     assert done.returncode == 1
     assert "SIGKILL" in done.stderr

@@ -16,7 +16,7 @@ from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
 from tests.support.command import hwprof, start_hwprof
 from tests.support.processes import alive
-from tests.support.requirements import require_module, require_tool
+from tests.support.requirements import missing, require_module, require_tool
 
 QUICK = ("--input-shape", "1,3", "--iterations", "2", "--warmup", "1", "--no-instrumented")
 MODELS = """
@@ -81,6 +81,8 @@ def moving():
 def exiting(): sys.exit(3)
 def exiting_later(): return Does(lambda call: sys.exit("enough") if call > 2 else None)
 def leaving(): os._exit(0)
+def killed(): os.kill(os.getpid(), 9)
+def pressing(): raise KeyboardInterrupt
 def odd():
     raise Odd
 def long():
@@ -214,7 +216,6 @@ def test_a_model_that_goes_elsewhere_loses_nothing(place: Path) -> None:
     [
         ("exiting", "the model's code ended the process (SystemExit: 3)"),
         ("exiting_later", "the model's code ended the process (SystemExit: enough)"),
-        ("leaving", "ended with exit code 0 before it was done: the model's code, or a library's, ended the process"),
         ("odd", "hwprof: Odd"),
         ("long", "hwprof: Long: xxx"),
     ],
@@ -228,6 +229,39 @@ def test_a_model_that_ends_the_process_is_told_in_one_line(place: Path, model: s
     assert "worker.log" in done.stderr
     (log,) = (place / "results").glob("2*/raw/*/worker.log")
     assert log.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize(
+    ("model", "left", "says"),
+    [("leaving", 0, "exit code 0"), ("killed", 0, "SIGKILL"), ("pressing", 1, "raised KeyboardInterrupt")],
+)
+def test_a_run_without_a_figure_stays_where_its_log_says_more(place: Path, model: str, left: int, says: str) -> None:
+    done = hwprof("collect", "--model", f"mine:{model}", *QUICK, cwd=place)
+    assert done.returncode == 1 and says in done.stderr
+    runs = [folder for folder in (place / "results").iterdir() if folder.name != "latest"]
+    assert len(runs) == left
+    assert (place / "results" / "latest").is_symlink() == bool(left)
+    assert ("worker.log" in done.stderr) == bool(left)
+    assert all((folder / "raw" / "measure" / "worker.log").stat().st_size for folder in runs)
+
+
+@pytest.mark.parametrize("size", ["90k", "110k"])
+def test_a_pass_that_found_no_room_is_not_told_as_running_and_what_is_named_is_there(place: Path, size: str) -> None:
+    results = place / "results"
+    results.mkdir()
+    mount = [require_tool("mount"), "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(results)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        missing("the right to mount a small file system")
+    try:
+        done = hwprof("collect", "--model", "mine:moving", *QUICK, "--passes", "measure,trace", cwd=place)
+        run = RunDirectory.latest(results)
+        there = {file.name for file in run.path.iterdir()}
+    finally:
+        subprocess.run(["umount", str(results)], check=True)
+    assert done.returncode == 1 and "no space left" in done.stderr
+    assert [record.status for record in run.manifest.passes if record.status != "failed"] == ["completed"]
+    assert ("trace.pftrace" in done.stdout) == ("trace.pftrace" in there)
+    assert ("CSV" in done.stdout) == any(name.endswith(".csv") for name in there)
 
 
 def test_a_terminal_that_is_gone_fails_nobody(place: Path) -> None:
