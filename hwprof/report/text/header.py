@@ -11,7 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from hwprof.printable import printable
+from hwprof.printable import one_line, printable
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import PassInfo
@@ -53,7 +53,8 @@ def _title(console: Console, text: str) -> None:
 
 
 def _item(console: Console, text: str, indent: int = 2) -> None:
-    console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, indent)))
+    """Of bounded length: a third party's may have megabytes."""
+    console.print(Padding(Text(one_line(text), overflow="fold"), (0, 0, 0, indent)))
 
 
 def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:

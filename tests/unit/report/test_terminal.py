@@ -15,6 +15,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.text import choice, layer_types, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory
+from hwprof.run.notes import Note, NoteKind
 from tests.support import synthetic_variants as runs
 from tests.support.snapshots import assert_snapshot, section
 from tests.support.synthetic_run import build
@@ -250,6 +251,15 @@ def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
     text = " ".join(print_document(built, 120).split())
     assert "event-4, event-5 and 24 more (passes measure and trace)" in text and "event-6," not in text
     assert built.not_measured[0].what == ", ".join(names)
+
+
+def test_a_note_of_a_megabyte_is_cut(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    before = len(render(run, 120))
+    run.manifest.passes[0].collectors[0].notes = [Note(NoteKind.SCOPE, "begins " + "n" * 1_000_000 + "\n ends")]
+    after = render(run, 120)
+    assert before < len(after) < before + 1000
+    assert "begins" in after and " ends" in after
 
 
 def test_markup_in_reasons_is_text(tmp_path: Path) -> None:
