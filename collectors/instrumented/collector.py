@@ -47,7 +47,6 @@ class InstrumentedCollector(Collector):
         self._uninstrumented: UninstrumentedThreads | None = None
         self._first_edge = 0
         self._progress: list[int] = []  # the log's intervals in which progress was reported
-        self._layer_begun = False
         self._tables: Tables | None = None
         self._caches: CacheModel | None = None
         self._cpu_ns = 0
@@ -165,26 +164,21 @@ class InstrumentedCollector(Collector):
         """Logs what every instrumented thread has executed since the last edge, as do all readers."""
         return self._started().edge
 
-    leave_reader = full_reader
+    enter_reader = gap_reader = full_reader
 
-    def enter_reader(self) -> Callable[[], None]:
-        """Progress is reported first (the layer before is counted), between two edges of its own, so that this is
-        in nobody's counts."""
+    def leave_reader(self) -> Callable[[], None]:
+        """Progress is reported behind it, before another edge of its own, so that this is in nobody's counts."""
         assert self._context is not None, "a reader before start"
         edge, step = self._started().edge, self._context.step
         progress, control = self._progress, self._started().memory.control
 
-        def enter() -> None:
-            if self._layer_begun:
-                edge()
-                step()
-                progress.append(control.edges)
-            self._layer_begun = True
+        def leave() -> None:
+            edge()
+            step()
+            progress.append(control.edges)
             edge()
 
-        return enter
-
-    gap_reader = enter_reader
+        return leave
 
     def counts(self, spans: Sequence[CountedSpan]) -> pl.DataFrame:
         """The rows of the spans, without ``pass``: a row for each instrumented thread and event."""

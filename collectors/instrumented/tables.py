@@ -69,9 +69,8 @@ class Tables:
 
     @cached_property
     def _edges(self) -> Integers:
-        """For each edge of the spans its number in the log, which also has those around progress."""
-        before_progress = np.array(self.progress, dtype=np.int64) - 1
-        return np.setdiff1d(np.arange(self.first_edge, self.log.edges), before_progress)
+        """For each edge of the spans its number in the log, which also has those that end progress."""
+        return np.setdiff1d(np.arange(self.first_edge, self.log.edges), np.array(self.progress, dtype=np.int64))
 
     @cached_property
     def _tallies(self) -> list[Tally]:

@@ -1,7 +1,8 @@
-"""Who owns what: the time and the counts of every leaf layer in every iteration, and what no layer owns.
+"""Who owns what: the time and the counts of every module in every iteration, and what no module owns.
 
 In eager inference one leaf layer runs at a time, so what all threads of the process did between a leaf's enter and exit
-belongs to that leaf. The rest of the inference is the row ``UNATTRIBUTED``: nothing is dropped, and the rows of an
+belongs to that leaf. What a module around leaves does itself, between the modules that it calls, is its own code, a row
+beside the leaves'. The rest of the inference is the row ``UNATTRIBUTED``: nothing is dropped, and the rows of an
 iteration add up to the whole to the last count.
 """
 
@@ -13,7 +14,8 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.iterations import Iterations, countable, select
-from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED, WHOLE
+from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
+from hwprof.analysis.timeline import Timeline
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
 
@@ -42,7 +44,8 @@ TIMES_SCHEMA: Final = pl.Schema(
 
 @dataclass(frozen=True)
 class Attribution:
-    """What each owner (a leaf layer's path, ``UNATTRIBUTED``, ``WHOLE``) took in each iteration after warm-up.
+    """What each owner (a leaf layer's path, ``owners.own`` of another module, ``UNATTRIBUTED``, ``WHOLE``) took in each
+    iteration after warm-up.
 
     ``times``: all iterations. ``counts``: those that counted layers and whose event set holds the event; ``value``,
     ``main`` (the thread that called) and ``workers`` are sums over calls and threads as counted; ``scaled`` is value ×
@@ -61,25 +64,23 @@ def attribute(spans: pl.DataFrame, counts: pl.DataFrame, layers: pl.DataFrame, r
     iterations = select(record.iterations)
     kept = spans.join(iterations.frame, on="iteration", how="inner")
     wholes, whole = whole_spans(kept)
-    leaves = leaf_spans(kept, layers)
-    inside = within(leaves, wholes)
-    span_times = pl.concat([_timed(leaves, "path"), _timed(wholes, WHOLE)])
-    times = span_times.group_by("owner", "iteration", "layers_counted").agg(
-        calls=pl.len().cast(pl.Int64), time_ns=pl.col("time_ns").sum()
-    )
-    inside_times = _timed(inside, "path").group_by("iteration").agg(pl.col("time_ns").sum())
-    usable = countable(record, iterations)
-    leaf_counts = owned_counts(_owned(leaves, "path"), counts, usable)
-    whole_counts = owned_counts(_owned(wholes, WHOLE), counts, usable)
-    inside_counts = owned_counts(_owned(inside, "path"), counts, usable)
+    wholes = wholes.with_columns(owner=pl.lit(WHOLE), leaf=pl.lit(None, pl.Boolean))
+    modules = owning_spans(kept, layers)
+    timed = _with_times(pl.concat([wholes, modules.select(wholes.columns)]))
+    usable, own = countable(record, iterations), own_counts(counts, modules)
+    module_counts = owned_counts(_callers(modules), own, usable)
+    whole_counts = owned_counts(_callers(wholes), counts, usable)
+    inside_counts = owned_counts(_callers(within(modules, wholes)), own, usable)
     return Attribution(
-        pl.concat([times.select(TIMES_SCHEMA.names()), _time_left(times, inside_times)]).sort("owner", "iteration"),
-        pl.concat([leaf_counts, whole_counts, _counts_left(whole_counts, inside_counts)]).sort(
+        pl.concat([_times(timed, "time_ns"), _times(timed.filter(owner=WHOLE), "own_ns", UNATTRIBUTED)]).sort(
+            "owner", "iteration"
+        ),
+        pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)]).sort(
             "owner", "iteration", "event"
         ),
         iterations,
         whole,
-        overlaps(leaves),
+        overlaps(modules.filter("leaf")),
     )
 
 
@@ -87,6 +88,21 @@ def leaf_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """The spans of leaf layers; a path is a leaf if the layer table says so."""
     leaves = layers.filter("leaf").select("path").unique()
     return spans.filter(pl.col("kind") == "layer").join(leaves, on="path", how="semi")
+
+
+def owning_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """The spans of modules, with ``owner`` and ``leaf``. Runs of older versions did not watch the model itself, and
+    counted at the edges of leaves only: of them these only."""
+    known = layers.unique("path", keep="first").select("path", "leaf")
+    if ROOT not in known["path"]:
+        known = known.filter("leaf")
+    spans = spans.filter(pl.col("kind") == "layer").join(known, on="path", how="inner", maintain_order="left")
+    return spans.with_columns(owner=owner_of(pl.col("path"), pl.col("leaf")))
+
+
+def owner_of(path: pl.Expr, leaf: pl.Expr) -> pl.Expr:
+    """A leaf's path, and of another module the owner of its own code."""
+    return pl.when(leaf).then(path).otherwise(pl.when(path == ROOT).then(pl.lit(ROOT_NAME)).otherwise(path) + OWN)
 
 
 def whole_spans(spans: pl.DataFrame) -> tuple[pl.DataFrame, str]:
@@ -108,6 +124,17 @@ def overlaps(leaves: pl.DataFrame) -> int:
     """How many leaf calls begin before an earlier one has ended (threads, nested leaves)."""
     ordered = leaves.sort("begin_ns")
     return int(ordered.select((pl.col("begin_ns") < pl.col("end_ns").cum_max().shift(1)).sum()).item() or 0)
+
+
+def own_counts(counts: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
+    """The counts of the modules' spans, without those of the modules that each called; ``modules`` as ``owning_spans``
+    makes them. What was not counted of both is left as it is."""
+    rows = counts.join(modules.select("span"), on="span", how="semi")
+    calls = modules.select("span", caller="parent").drop_nulls()
+    key = ["span", "tid", "event"]
+    below = rows.join(calls, on="span", how="inner").with_columns(span="caller").drop("caller")
+    below = below.join(rows.select(key), on=key, how="semi")
+    return pl.concat([rows, below.with_columns(-pl.col("value", "enabled_ns", "running_ns"))])
 
 
 def owned_counts(owners: pl.DataFrame, counts: pl.DataFrame, usable: pl.DataFrame | None) -> pl.DataFrame:
@@ -160,30 +187,31 @@ def _sum_or_null(column: str, rows: pl.Expr) -> pl.Expr:
     return pl.when((values.len() > 0) & (values.null_count() == 0)).then(values.sum())
 
 
-def _timed(spans: pl.DataFrame, owner: str) -> pl.DataFrame:
-    return spans.select(_owner(owner), "iteration", "layers_counted", time_ns=pl.col("end_ns") - pl.col("begin_ns"))
+def _with_times(spans: pl.DataFrame) -> pl.DataFrame:
+    """The spans with ``own_ns``, in which none of the others ran, and the ``time_ns`` of their owners: of what is no
+    leaf, nor the whole, only its own."""
+    own_ns = Timeline.of(spans).durations(spans.height)
+    spans = spans.with_columns(pl.Series("own_ns", own_ns, dtype=pl.Int64))
+    inner = pl.col("leaf").eq_missing(False)
+    return spans.with_columns(time_ns=pl.when(inner).then("own_ns").otherwise(pl.col("end_ns") - pl.col("begin_ns")))
 
 
-def _owned(spans: pl.DataFrame, owner: str) -> pl.DataFrame:
-    return spans.filter("layers_counted").select("span", _owner(owner), caller="tid")
-
-
-def _owner(owner: str) -> pl.Expr:
-    return (pl.lit(WHOLE) if owner == WHOLE else pl.col(owner)).alias("owner")
-
-
-def _time_left(times: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
-    """The whole's time minus its leaves': Python between the layers, functional operators, reading the counters."""
-    return (
-        times.filter(pl.col("owner") == WHOLE)
-        .join(inside, on="iteration", how="left", suffix="_inside")
-        .with_columns(owner=pl.lit(UNATTRIBUTED), time_ns=pl.col("time_ns") - pl.col("time_ns_inside").fill_null(0))
-        .select(TIMES_SCHEMA.names())
+def _times(spans: pl.DataFrame, time: str, owner: str | None = None) -> pl.DataFrame:
+    """In ``TIMES_SCHEMA``; ``owner``: whose all of it is."""
+    if owner is not None:
+        spans = spans.with_columns(owner=pl.lit(owner))
+    sums = spans.group_by("owner", "iteration", "layers_counted").agg(
+        calls=pl.len().cast(pl.Int64), time_ns=pl.col(time).sum()
     )
+    return sums.select(TIMES_SCHEMA.names())
+
+
+def _callers(spans: pl.DataFrame) -> pl.DataFrame:
+    return spans.filter("layers_counted").select("span", "owner", caller="tid")
 
 
 def _counts_left(whole: pl.DataFrame, inside: pl.DataFrame) -> pl.DataFrame:
-    """The whole's counts minus its leaves'; a scaled value that is not known of one leaf is not known of the rest."""
+    """The whole's counts minus its modules'; a scaled value that is not known of one is not known of the rest."""
     sums = inside.group_by("iteration", "event").agg(
         pl.col(name).sum() if name in COUNTED else pl.when(pl.col(name).null_count() == 0).then(pl.col(name).sum())
         for name in AMOUNTS

@@ -8,7 +8,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import Attribution, owned_counts
-from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED
+from hwprof.analysis.owners import INFERENCE, is_leaf, is_rest
 from hwprof.run.schema import PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
 TASK_CLOCK: Final = "task-clock"
@@ -85,10 +85,10 @@ def cpu_time(
 
 
 def _task_clock(attribution: Attribution, *, layers: bool) -> pl.DataFrame:
-    """Iteration and the CPU time of all leaf layers, or of what no layer owns."""
+    """Iteration and the CPU time of all leaf layers, or of what is between them."""
     rows = attribution.counts.filter(pl.col("event") == TASK_CLOCK)
-    owner = ~pl.col("owner").is_in([UNATTRIBUTED, "whole"]) if layers else pl.col("owner") == UNATTRIBUTED
-    return rows.filter(owner).group_by("iteration").agg(pl.col("scaled").sum())
+    owner = pl.col("owner")
+    return rows.filter(is_leaf(owner) if layers else is_rest(owner)).group_by("iteration").agg(pl.col("scaled").sum())
 
 
 def _threads(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:

@@ -17,7 +17,7 @@ import polars as pl
 
 from hwprof.analysis.convolutions import convolution
 from hwprof.analysis.layers import Figures
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.owners import OWN, UNATTRIBUTED, WHOLE
 from hwprof.data_files import read_toml
 
 COUNTED: Final = "counted_flops"
@@ -101,10 +101,11 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
         if row[COUNTED] is None or not (row[COUNTED] or row["macs"]):
             continue
         known = {name: row[name] for name in (*hints, "running_share") if row[name] is not None}
-        figures = known | shape_figures(row["type"], by_path.get(row["owner"], [])) | how
+        of_kind = how | {"own": float(row["owner"].endswith(OWN))}
+        figures = known | shape_figures(row["type"], by_path.get(row["owner"], [])) | of_kind
         found[row["owner"]] = check(row[COUNTED], row["macs"] or 0, figures)
     compared = [layer for layer in found.values() if layer.ratio is not None]
-    if compared:
+    if compared and not layers.irregular:
         counted, analytic = sum(layer.counted for layer in compared), sum(layer.analytic for layer in compared)
         agrees = _within(counted / analytic, rules().agreement)
         found[WHOLE] = FlopCheck(

@@ -13,10 +13,10 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import Attribution, leaf_spans, owned_counts, whole_spans, within
+from hwprof.analysis.attribution import Attribution, owned_counts, owning_spans, whole_spans, within
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.metrics import operands_of, values
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.owners import UNATTRIBUTED, is_leaf
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
@@ -95,7 +95,7 @@ def whole_layers(counted: Attribution, timed: Attribution) -> Attribution:
     ]
     whole = calls[0].join(calls[1], on=["owner", "calls"], how="semi")
     last = counted.iterations.counted[-1:]
-    mine = pl.col("iteration").is_in(list(last)) & ~pl.col("owner").is_in([UNATTRIBUTED, WHOLE])
+    mine = pl.col("iteration").is_in(list(last)) & is_leaf(pl.col("owner"))
     return replace(counted, counts=counted.counts.filter(mine).join(whole, on="owner", how="semi"))
 
 
@@ -128,7 +128,7 @@ def kernels(
     """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
 
     ``rows``: the pass's ``kernel_counts``; ``names``: its ``kernels``. ``done``: only these layers and their
-    sum, where others were cut short. ``layer`` is a leaf's path, ``UNATTRIBUTED``, or null: the whole (the inference).
+    sum, where others were cut short. ``layer`` is an owner of ``attribution``, or null: the whole (the inference).
     ``share`` is of the layer's count of that event, without the OpenMP runtime's, which are mostly waiting and have no
     share. Largest first.
     """
@@ -136,11 +136,10 @@ def kernels(
     kept = spans.join(iterations, on="iteration", how="semi")
     wholes, _ = whole_spans(kept)
     keys = ["kernel", "library", "domain", "event", "provenance"]
-    leaves = leaf_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers).select("span", layer="path")
-    owners = _enum([*leaves["layer"].unique(), UNATTRIBUTED])
-    leaves = leaves.with_columns(pl.col("layer").cast(owners))
+    modules = owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers)
+    owners = _enum([*modules["owner"].unique(), UNATTRIBUTED])
     rows, names = _numbered(rows), _known(names)
-    inside = _named(rows.join(leaves, on="span", how="inner"), names, ["layer"])
+    inside = _named(_own(rows, modules.with_columns(layer=pl.col("owner").cast(owners))), names, ["layer"])
     if done is not None:
         inside = inside.filter(pl.col("layer").cast(pl.String).is_in(list(done)))
         whole = inside.group_by(keys).agg(pl.col("value").sum())
@@ -173,6 +172,14 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
     """The columns of ``kernel_counts`` that are needed, with numbers for texts."""
     texts = {name: _enum(rows[name].unique()) for name in ("event", "provenance")}
     return rows.select("span", "kernel", "value", *(pl.col(name).cast(kind) for name, kind in texts.items()))
+
+
+def _own(rows: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
+    """The rows of modules, each with its ``layer``; what the modules did that it called is subtracted."""
+    rows = rows.join(modules.select("span", "layer", "parent"), on="span", how="inner").drop("span")
+    callers = modules.filter(~pl.col("leaf")).select("layer", parent="span")
+    below = rows.drop("layer").join(callers, on="parent", how="inner").with_columns(-pl.col("value"))
+    return pl.concat([rows.drop("parent"), below.select(rows.drop("parent").columns)])
 
 
 def _known(names: pl.DataFrame) -> pl.DataFrame:

@@ -12,7 +12,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.instrumented import UNNAMED
-from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.analysis.owners import is_rest
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, whole
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.statistics import wilson
@@ -31,7 +31,7 @@ def kernel_cpi(
     rows of ``instrumented.kernels`` with that event. Cycles are those of the reference frequency. The interval is the
     samples' alone, 95%. Null: fewer than ``FEW_SAMPLES`` samples.
     """
-    leaf = pl.col("layer").is_not_null() & (pl.col("layer") != UNATTRIBUTED)
+    leaf = pl.col("layer").is_not_null() & ~is_rest(pl.col("layer").cast(pl.String))
     counted = instructions.filter(leaf & (pl.col("domain") != WAITING_DOMAIN)).select(
         "layer", "library", "domain", name="kernel", instructions="value"
     )

@@ -1,4 +1,4 @@
-"""The leaf layers summed by type: how much time all convolutions take, all activations, …"""
+"""The layers summed by type: how much time all convolutions take, all activations, the own code of blocks, …"""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from dataclasses import replace
 import polars as pl
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.layers import Figures, figures, sum_where_known, timed_owners, with_known_work
+from hwprof.analysis.attribution import Attribution, owner_of
+from hwprof.analysis.layers import Figures, figures, irregular_layers, owner_table, sum_where_known, timed_owners
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.manifest import MetricDefinition
 
@@ -26,26 +26,24 @@ def layer_type_table(
     Medians are taken of the type's sum in each iteration. MACs and bytes of a type are null where those of some of its
     layers are not known: what they take time for would count as slowness of the others.
     """
-    leaves = with_known_work(layers.filter("leaf").unique("path", keep="first"))
     timed = timed_owners(attribution)
-    some_without = ((pl.col("macs") == 0) & pl.col("path").is_in(timed)).any() & (pl.col("macs") > 0).any()
+    owners = owner_table(layers, timed).with_columns(group=owner_of(pl.col("type"), pl.col("leaf")))
+    some_without = ((pl.col("macs") == 0) & pl.col("owner").is_in(timed)).any() & (pl.col("macs") > 0).any()
     known = {
         "macs": pl.when(~some_without).then(sum_where_known("macs", timed)),
         "bytes": sum_where_known("bytes", timed),
+        "parameters": pl.when(pl.col("leaf").all()).then(pl.col("parameters").sum()),
     }
-    described = leaves.group_by(owner="type").agg(
-        pl.len().alias("layers"), pl.col("parameters", "calls").sum(), **known
-    )
+    described = owners.group_by("group").agg(pl.len().alias("layers"), pl.col("calls").sum(), **known)
+    described = described.rename({"group": "owner"})
     described = pl.concat([described, pl.DataFrame({"owner": [UNATTRIBUTED]})], how="diagonal_relaxed")
-    groups = pl.concat(
-        [
-            leaves.select(owner="path", group="type"),
-            pl.DataFrame({"owner": [UNATTRIBUTED], "group": [UNATTRIBUTED]}),
-        ]
-    )
+    unattributed = pl.DataFrame({"owner": [UNATTRIBUTED], "group": [UNATTRIBUTED]})
+    groups = pl.concat([owners.select("owner", "group"), unattributed])
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
-    found = figures(described, times, counts, attribution, definitions, threads, further)
+    irregular = owners.filter(pl.col("owner").is_in(irregular_layers(attribution)))
+    uneven = irregular["group"].unique().to_list()
+    found = figures(described, times, counts, attribution, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED
     rows = found.rows.sort(rest, "time_total_ns", "owner", descending=[False, True, False], nulls_last=True)
     return replace(found, rows=rows)

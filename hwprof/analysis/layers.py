@@ -8,12 +8,10 @@ from dataclasses import dataclass
 import polars as pl
 
 from hwprof.analysis import metrics, summary
-from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.attribution import Attribution, owner_of
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import PROCESS_EVENTS
-
-STATIC = ("macs", "bytes", "parameters")
 
 
 @dataclass(frozen=True)
@@ -30,6 +28,7 @@ class Figures:
     metrics: pl.DataFrame
     operands: tuple[str, ...]  # those that hold a value for at least one owner
     across_iterations: frozenset[str]  # the metrics that are made of different iterations' medians
+    irregular: tuple[str, ...] = ()  # the layers that some iterations call more often than others, or not at all
 
 
 def layer_table(
@@ -39,19 +38,37 @@ def layer_table(
     threads: int | None,
     further: pl.DataFrame | None = None,
 ) -> Figures:
-    """One row a leaf layer in execution order, then ``UNATTRIBUTED`` and ``WHOLE``.
+    """One row a leaf layer, or a module's own code, in execution order, then ``UNATTRIBUTED`` and ``WHOLE``.
 
     A leaf that was never called keeps its row, without times. ``further``: operands by owner that come from
     elsewhere, as ``uncore.operands`` and ``summary.as_operands`` make them.
     """
-    leaves = with_known_work(layers.filter("leaf").unique("path", keep="first").sort("order", maintain_order=True))
-    totals = _totals(leaves, timed_owners(attribution))
+    timed = timed_owners(attribution)
+    owners = owner_table(layers, timed)
+    totals = _totals(owners, timed)
     if layers.filter(~pl.col("leaf") & (pl.col("calls") > 0))[
         "macs"
     ].has_nulls():  # products beside those of its leaves
         totals = totals.with_columns(macs=pl.lit(None, pl.Int64))
-    described = pl.concat([leaves.with_columns(owner="path"), totals], how="diagonal_relaxed")
-    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, further)
+    described = pl.concat([owners, totals], how="diagonal_relaxed")
+    calls = call_numbers(attribution)
+    uneven = calls.filter(pl.col("fewest") != pl.col("most"))["owner"].to_list()
+    if irregular_layers(attribution):
+        uneven.append(WHOLE)
+    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, further, uneven)
+
+
+def owner_table(layers: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
+    """The table ``layers`` in execution order with ``owner``: leaves, and the modules that are in ``timed`` with their
+    own code, of which only the MACs are known."""
+    rows = layers.unique("path", keep="first").sort("order", maintain_order=True)
+    rows = with_known_work(rows.with_columns(owner=owner_of(pl.col("path"), pl.col("leaf"))))
+    rows = rows.filter(pl.col("leaf") | pl.col("owner").is_in(timed))
+    others = ("parameters", "input_shapes", "output_shapes", "more_shapes")
+    return rows.with_columns(
+        *(pl.when("leaf").then(name).alias(name) for name in others),
+        macs=pl.when("leaf").then("macs").otherwise("own_macs"),
+    )
 
 
 def with_known_work(leaves: pl.DataFrame) -> pl.DataFrame:
@@ -67,7 +84,7 @@ def with_known_work(leaves: pl.DataFrame) -> pl.DataFrame:
 def sum_where_known(name: str, timed: list[str]) -> pl.Expr:
     """The sum over layers; null where it is not known of one that takes time."""
     value = pl.col(name)
-    unknown = (value.is_null() & pl.col("path").is_in(timed)).any()
+    unknown = (value.is_null() & pl.col("owner").is_in(timed)).any()
     return pl.when((value.count() > 0) & ~unknown).then(value.sum())
 
 
@@ -75,6 +92,24 @@ def timed_owners(attribution: Attribution) -> list[str]:
     """Those that times are reported of."""
     timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
     return attribution.times.filter(timed)["owner"].unique(maintain_order=True).to_list()
+
+
+def call_numbers(attribution: Attribution) -> pl.DataFrame:
+    """Of each layer, and each module's own code: the ``fewest`` and the ``most`` calls in an iteration that calls it,
+    and whether ``every`` iteration does."""
+    whole = attribution.times.filter(owner=WHOLE)["iteration"].n_unique()
+    return (
+        attribution.times.filter(~pl.col("owner").is_in([WHOLE, UNATTRIBUTED]))
+        .group_by("owner")
+        .agg(fewest=pl.col("calls").min(), most=pl.col("calls").max(), every=pl.col("iteration").n_unique() == whole)
+        .sort("owner")
+    )
+
+
+def irregular_layers(attribution: Attribution) -> tuple[str, ...]:
+    """The layers that some iterations call more often than others, or not at all: the iterations' work differs."""
+    differing = (pl.col("fewest") != pl.col("most")) | ~pl.col("every")
+    return tuple(call_numbers(attribution).filter(differing & is_leaf(pl.col("owner")))["owner"])
 
 
 def figures(
@@ -85,15 +120,21 @@ def figures(
     definitions: Sequence[MetricDefinition],
     threads: int | None,
     further: pl.DataFrame | None = None,
+    uneven: Sequence[str] = (),
 ) -> Figures:
-    """Sums up times and counts for the owners in ``described`` (owner, macs, bytes, …), in its order."""
+    """Sums up times and counts for the owners in ``described`` (owner, macs, bytes, …), in its order. ``uneven``: those
+    of them whose work differs from iteration to iteration: neither the MACs of the one nor the counts of another belong
+    to the median of their times."""
+    described = described.with_columns(
+        pl.when(~pl.col("owner").is_in(list(uneven))).then(name).alias(name) for name in ("macs", "bytes")
+    )
     iterations = attribution.iterations
     timed = summary.times(times, iterations.timed)
     counted = summary.counts(counts)
     static = described.select("owner", "macs", "bytes", pl.lit(threads, dtype=pl.Float64).alias("threads"))
     if further is not None:
         static = static.join(further, on="owner", how="left", maintain_order="left")
-    operands = summary.operands(timed, times, counts, static, iterations.counted)
+    operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     whole = total_time_ns(attribution)
     rows = described.join(timed, on="owner", how="left", maintain_order="left").with_columns(
@@ -105,6 +146,7 @@ def figures(
         evaluated.frame,
         operands.available,
         evaluated.across_iterations,
+        irregular_layers(attribution),
     )
 
 
@@ -130,9 +172,12 @@ def total_time_ns(attribution: Attribution) -> int:
     return int(attribution.times.filter(timed & (pl.col("owner") == WHOLE))["time_ns"].sum())
 
 
-def _totals(leaves: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
-    """What is known of the rest and of the whole; sums over no known figure are null, not 0."""
-    sums = leaves.select(sum_where_known(name, timed).alias(name) for name in STATIC)
+def _totals(owners: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
+    """What is known of the rest and of the whole; sums over no known figure are null, not 0. Bytes and parameters are
+    the leaves'."""
+    macs = owners.select(sum_where_known("macs", timed))
+    sums = owners.filter("leaf").select(sum_where_known(name, timed).alias(name) for name in ("bytes", "parameters"))
+    sums = pl.concat([macs, sums], how="horizontal")
     return pl.concat(
         [
             pl.DataFrame({"owner": [UNATTRIBUTED]}),

@@ -8,7 +8,7 @@ import polars as pl
 
 from hwprof.analysis import statistics
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.owners import WHOLE, is_leaf
 
 FEWEST: Final = 2
 """Iterations on each side, with fewer of which nobody knows how much they differ by themselves."""
@@ -44,7 +44,7 @@ def of_whole(ratios: pl.DataFrame) -> dict[str, Any] | None:
 def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:
     """The layers' quartiles (25 %, 50 %, 75 %) of a table of ratios by owner; None of fewer than two layers,
     which have no spread."""
-    layers = ratios.filter(~pl.col("owner").is_in([UNATTRIBUTED, "whole"]))["ratio"].drop_nulls()
+    layers = ratios.filter(is_leaf(pl.col("owner")))["ratio"].drop_nulls()
     if layers.len() < 2:
         return None
     low, middle, high = (layers.quantile(part, "linear") for part in (0.25, 0.5, 0.75))

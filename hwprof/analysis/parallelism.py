@@ -14,8 +14,9 @@ import polars as pl
 
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
-from hwprof.analysis.samples import Timeline, inference_spans
+from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
+from hwprof.analysis.timeline import Timeline
 
 SINGLE: Final = 0.9
 """From which share of a layer's work on, done by one of several threads, it counts as single-threaded."""

@@ -16,6 +16,7 @@ from hwprof.analysis.instrumented_counts import Counted, further_operands, instr
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import Figures
+from hwprof.analysis.owners import INFERENCE
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -146,6 +147,7 @@ class RunAnalysis:
             definitions,
             threads,
             further_operands(dram.stages, of_stages),
+            [INFERENCE] if by_layer.irregular else [],
         )
         return FigureTables(
             with_counters(by_layer, of_layers), with_counters(by_type, of_types), with_counters(by_stage, of_stages)

@@ -22,12 +22,13 @@ def stage_table(
     definitions: Sequence[MetricDefinition],
     threads: int | None,
     further: pl.DataFrame | None = None,
+    uneven: Sequence[str] = (),
 ) -> Figures:
     """One row a stage in order of its first begin, then ``UNATTRIBUTED``: the time of iterations outside of any stage.
 
     Rows hold ``inside`` (the enclosing stage's name, else null), ``calls``, ``total_ns``, ``call_{mean,std,…}_ns`` over
     single calls of the timed iterations, and ``share`` of the iterations' time; nested stages are parts of their
-    enclosing one: the shares of those with ``inside`` null add up to 1.
+    enclosing one: the shares of those with ``inside`` null add up to 1. ``uneven``: as in ``layers.figures``.
     """
     kept = spans.join(iterations.frame, on="iteration", how="inner")
     stages = kept.filter(pl.col("kind") == "stage")
@@ -61,7 +62,7 @@ def stage_table(
     )
     if further is not None:
         static = static.join(further, on="owner", how="left", maintain_order="left")
-    return _figures(rows, static, stages, counted, iterations, definitions)
+    return _figures(rows, static, stages, counted, iterations, definitions, uneven)
 
 
 def _owners(stages: pl.DataFrame) -> pl.DataFrame:
@@ -83,13 +84,14 @@ def _figures(
     counted: pl.DataFrame | None,
     iterations: Iterations,
     definitions: Sequence[MetricDefinition],
+    uneven: Sequence[str],
 ) -> Figures:
     per_iteration = stages.group_by("iteration", "layers_counted", owner="path").agg(
         calls=pl.len().cast(pl.Int64), time_ns=pl.col("time_ns").sum()
     )
     values = pl.DataFrame(schema=COUNTS_SCHEMA) if counted is None else counted
     operands = summary.operands(
-        summary.times(per_iteration, iterations.timed), per_iteration, values, static, iterations.counted
+        summary.times(per_iteration, iterations.timed), per_iteration, values, static, iterations.counted, uneven
     )
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     return Figures(rows, summary.counts(values), evaluated.frame, operands.available, evaluated.across_iterations)

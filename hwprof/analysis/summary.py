@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import polars as pl
 
-from hwprof.analysis import statistics
+from hwprof.analysis import statistics, uncore
 from hwprof.analysis.metrics import Operands
-from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.analysis.owners import is_rest
 from hwprof.run.schema import COUNTED_WINDOW
 
 
@@ -90,12 +91,14 @@ def operands(
     counts: pl.DataFrame,
     static: pl.DataFrame,
     counted: tuple[int, ...],
+    uneven: Sequence[str] = (),
 ) -> Operands:
     """What formulas are made of, per iteration, for the owners in ``static`` (which has macs, bytes, threads, …).
 
     ``time_summary``: as ``times`` makes it of the timed iterations; ``times`` and ``counts``: as attributed;
     ``counted``: the iterations whose times belong to the counts. ``counted-time`` (ns) is the time between the
-    readings; where there is no such window, the owner's own in that iteration.
+    readings; where there is no such window, the owner's own in that iteration. ``uneven``: the owners of whom figures
+    of different iterations do not belong together.
     """
     seconds = times.filter(pl.col("iteration").is_in(list(counted))).select(
         "owner", "iteration", pl.col("time_ns").cast(pl.Float64).alias("counted-time")
@@ -103,12 +106,15 @@ def operands(
     frame = seconds.join(by_name(counts), on=["owner", "iteration"], how="full", coalesce=True)
     if COUNTED_WINDOW in frame.columns:
         # A layer's window reaches back over the gap before it, in which the main thread's time is no layer's. So what
-        # no layer owns has CPU time (reading the workers among it), and no wall time that it could be divided by.
-        window = pl.when(pl.col("owner") != UNATTRIBUTED).then(pl.coalesce(COUNTED_WINDOW, "counted-time"))
+        # is left between layers has CPU time (reading the workers among it), and no wall time to divide it by.
+        window = pl.when(~is_rest(pl.col("owner"))).then(pl.coalesce(COUNTED_WINDOW, "counted-time"))
         frame = frame.with_columns(window.alias("counted-time"))
     known = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left")
     known = known.with_columns(pl.all().exclude("owner").cast(pl.Float64))
-    medians = frame.drop("iteration").group_by("owner").agg(pl.all().median())
+    even = ~pl.col("owner").is_in(list(uneven))
+    rates = [name for name in known.columns if name in ("owner", "time", "threads") or name.startswith(uncore.PREFIX)]
+    known = known.with_columns(pl.when(even).then(pl.col(name)).alias(name) for name in set(known.columns) - {*rates})
+    medians = frame.drop("iteration").filter(even).group_by("owner").agg(pl.all().median())
     return Operands(
         known.join(medians, on="owner", how="left", maintain_order="left"),
         known.join(frame, on="owner", how="inner", maintain_order="left"),

@@ -16,8 +16,9 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
-from hwprof.analysis.samples import Timeline, inference_spans
+from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
+from hwprof.analysis.timeline import Timeline
 
 Numbers = NDArray[np.int64]
 

@@ -51,4 +51,4 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
         from hwprof.report.text import static_layers
         from hwprof.report.text.console import make_console
 
-        static_layers.show(shown, record, make_console(width))
+        static_layers.show(table, record, make_console(width), inner=everything)

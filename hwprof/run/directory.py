@@ -7,6 +7,7 @@ manifest says that the pass is completed: a directory cut short at any moment re
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import shutil
 import tempfile
@@ -28,6 +29,9 @@ LATEST = "latest"
 SHAPES: Final = ("input_shapes", "output_shapes")
 LARGEST_MANIFEST: Final = 256 << 20
 """In bytes; a run of a large model keeps about one."""
+
+LITTLE_ROOM_BYTES: Final = 1 << 16
+"""With less than that left, a device is full."""
 
 
 @contextmanager
@@ -144,7 +148,7 @@ class RunDirectory:
         rows_of_all = pl.concat(parts)
         if table in KEYS:
             rows_of_all = rows_of_all.unique(subset=KEYS[table], keep="first", maintain_order=True)
-        with atomic(target) as part:
+        with atomic(target) as part, _full_disk_told(part):
             rows_of_all.sink_parquet(by_name(part), compression="zstd")
 
     def scan(self, table: str) -> pl.LazyFrame:
@@ -255,5 +259,20 @@ def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:
     from hwprof.run.schema import conform
     from hwprof.run.tables import by_name
 
-    with atomic(path) as part:
+    with atomic(path) as part, _full_disk_told(part):
         conform(table, frame).write_parquet(by_name(part), compression="zstd")
+
+
+@contextmanager
+def _full_disk_told(part: Path) -> Iterator[None]:
+    """Polars tells of a device that became full in the midst of a file's last bytes as of a damaged file: it is told as
+    what it is, while the part still takes the room."""
+    from polars.exceptions import PolarsError
+
+    try:
+        yield
+    except PolarsError as error:
+        room = os.statvfs(part.parent)
+        if room.f_bavail * room.f_frsize < LITTLE_ROOM_BYTES:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(part)) from error
+        raise

@@ -189,6 +189,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "depth": pl.Int32,
             "parameters": pl.Int64,  # of the module and everything below it
             "macs": pl.Int64,  # one iteration, analytic (products only), with everything below it; null: not known
+            "own_macs": pl.Int64,  # of these, those of no module below it; null: not known
             "bytes": pl.Int64,  # one iteration, analytic: inputs + outputs + parameters, each once a call; leaves only
             "calls": pl.Int32,  # one iteration; null: not known, as its shapes
             "input_shapes": pl.String,  # of the first call
@@ -226,10 +227,15 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "stacks": frozenset({"parent"}),
     "switches": frozenset({"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function"}),
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
-    "layers": frozenset({"index", "macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}),
+    "layers": frozenset(
+        {"index", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}
+    ),
     "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
 }
 """The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
+
+LATER: Final[dict[str, frozenset[str]]] = {"layers": frozenset({"own_macs"})}
+"""Columns that runs of older versions lack: null there."""
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}
 """Of the tables that several collectors of a pass may fill with the same: what a row is known by; the first one of them

@@ -11,7 +11,7 @@ import polars as pl
 
 from hwprof.errors import HwprofError
 from hwprof.run.regular_files import is_regular
-from hwprof.run.schema import TABLES
+from hwprof.run.schema import LATER, TABLES
 
 
 def by_name(path: Path) -> str:
@@ -31,12 +31,14 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
         found = frame.collect_schema()
     except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception
         raise _damaged(path, _first_line(error)) from error
+    later = {name: TABLES[table][name] for name in LATER.get(table, ()) if name not in found}
     for name, kind in TABLES[table].items():
-        if name not in found:
+        if name not in found and name not in later:
             raise _damaged(path, f"it has no column {name}")
-        if found[name] != kind:
+        if name in found and found[name] != kind:
             raise _damaged(path, f"its column {name} is {found[name]}, not {kind}")
-    return frame.select(list(TABLES[table]))
+    filled = frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in later.items())
+    return filled.select(list(TABLES[table]))
 
 
 @contextmanager

@@ -21,7 +21,8 @@ if TYPE_CHECKING:  # the process that is measured has no threads of a table libr
     from hwprof.run.schema import SpanKind
 
 GAP_NS: Final = 20_000
-"""A layer that begins this soon after the last full reading keeps the workers' values of that reading.
+"""A layer that begins (or a module around layers that ends) this soon after the last full reading keeps the workers'
+values of that reading.
 
 Reading a worker that spins on another processor interrupts it (about 2 µs, and 20 µs in a virtual machine), so the
 workers are read once between two adjacent layers, not twice. What a worker can do in the gap is bounded by its length.
@@ -61,8 +62,8 @@ class SpanRecorder:
         self._edge_ns.append(self._last_full_ns)
         return len(self._edge_ns) - 1
 
-    def _edge_functions(self) -> tuple[Callable[[], int], Callable[[], int]]:
-        """What a counted leaf calls when it is entered and left; both return the edge's number."""
+    def _edge_functions(self, *, leaf: bool) -> tuple[Callable[[], int], Callable[[], int]]:
+        """What a counted module calls when it is entered and left; both return the edge's number."""
         clock, edge_ns, stamp = self._clock, self._edge_ns, self._edge_ns.append
         read_all = _together([counter.enter_reader() for counter in self._counters])
         read_at_end = _together([counter.leave_reader() for counter in self._counters])
@@ -84,7 +85,14 @@ class SpanRecorder:
             stamp(now)
             return len(edge_ns) - 1
 
-        return enter, leave
+        def leave_inner() -> int:
+            if clock() - self._last_full_ns >= GAP_NS:
+                return self._full_edge()
+            stamp(self._last_full_ns)
+            gap()
+            return len(edge_ns) - 1
+
+        return enter, leave if leaf else leave_inner
 
     # Layers
 
@@ -106,11 +114,11 @@ class SpanRecorder:
 
         return forward_timed
 
-    def counted(self, path: int, forward: Forward) -> Forward:
+    def counted(self, path: int, forward: Forward, *, leaf: bool = True) -> Forward:
         """``forward``, with begin, end and the counters at both recorded at each call; the reading is not timed, so the
-        counts hold two looks at the clock."""
+        counts hold two looks at the clock. Where other modules are called in it, it is no ``leaf``."""
         clock, append, ident = self._clock, self._append_layer(), threading.get_ident
-        enter, leave = self._edge_functions()
+        enter, leave = self._edge_functions(leaf=leaf)
 
         def forward_counted(*args: Any, **kwargs: Any) -> Any:
             begin_edge = enter()
@@ -123,11 +131,11 @@ class SpanRecorder:
 
         return forward_counted
 
-    def counted_alone(self, path: int, forward: Forward) -> Forward:
+    def counted_alone(self, path: int, forward: Forward, *, leaf: bool = True) -> Forward:
         """As ``counted``, but nothing else happens between the readings: the counts are the call's to the last
         instruction, and the time includes the reading."""
         clock, append, ident = self._clock, self._append_layer(), threading.get_ident
-        enter, leave = self._edge_functions()
+        enter, leave = self._edge_functions(leaf=leaf)
 
         def forward_counted_alone(*args: Any, **kwargs: Any) -> Any:
             begin = clock()

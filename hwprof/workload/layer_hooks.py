@@ -1,4 +1,4 @@
-"""Watches a model's modules: every call becomes a span, leaf calls with counters at both edges.
+"""Watches a model's modules: every call becomes a span with counters at both edges.
 
 A module's ``forward`` is replaced in the instance, which costs a tenth of what forward hooks cost, and also sees
 callers that use ``module.forward(x)``.
@@ -9,9 +9,12 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 import torch
+
+HOLDERS: Final = frozenset({"LinearPackedParams"})
+"""Types of modules that hold a quantised layer's weights, and that nobody calls."""
 
 Forward = Callable[..., Any]
 
@@ -27,11 +30,11 @@ class LayerRecorder(Protocol):
         """Records begin and end."""
         ...
 
-    def counted(self, path: int, forward: Forward) -> Forward:
+    def counted(self, path: int, forward: Forward, *, leaf: bool) -> Forward:
         """Records begin, end and counters; the time excludes their reading."""
         ...
 
-    def counted_alone(self, path: int, forward: Forward) -> Forward:
+    def counted_alone(self, path: int, forward: Forward, *, leaf: bool) -> Forward:
         """Records begin, end and counters; the counts exclude the looks at the clock."""
         ...
 
@@ -68,12 +71,12 @@ class LayerHooks:
             watched.module.__dict__["forward"] = watched.timed
 
     def count(self) -> None:
-        """Leaf layers are timed and counted, inner ones timed."""
+        """Modules are timed and counted."""
         counted = self._recorder.counted_alone if self.counts_alone else self._recorder.counted
         for watched in self._watched:
-            if watched.leaf and watched.counted is None:
-                watched.counted = counted(watched.number, watched.forward)
-            watched.module.__dict__["forward"] = watched.counted or watched.timed
+            if watched.counted is None:
+                watched.counted = counted(watched.number, watched.forward, leaf=watched.leaf)
+            watched.module.__dict__["forward"] = watched.counted
 
     @property
     def leaves(self) -> frozenset[str]:
@@ -99,16 +102,17 @@ class LayerHooks:
 
 
 def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:
-    """The modules below ``root`` with their dotted paths; the root itself where it has none below it. What is compiled
-    as a whole is one layer."""
-    below = list(_below(prefix, root, {root}))
-    return below or [(f"{prefix}{type(root).__name__}", root)]
+    """The ``root`` and the modules below it with their dotted paths; its own is that of ``prefix``, and its type's name
+    where it has none below it. What is compiled as a whole is one layer."""
+    below = [] if is_leaf(root) else list(_below(prefix, root, {root}))
+    return [(prefix.removesuffix("."), root), *below] if below else [(f"{prefix}{type(root).__name__}", root)]
 
 
 def is_leaf(module: torch.nn.Module) -> bool:
-    """Whether nothing of it is called as a module: it has none in it, or is compiled as a whole (``torch.compile``,
-    TorchScript), so that Python does not see what is in it; looking would change what is executed."""
-    return _is_compiled(module) or next(module.children(), None) is None
+    """Whether nothing of it is called as a module: it has none in it but holders of its weights, or is compiled as a
+    whole (``torch.compile``, TorchScript), so that Python does not see what is in it; looking would change what is
+    executed."""
+    return _is_compiled(module) or all(type(child).__name__ in HOLDERS for child in module.children())
 
 
 def _is_compiled(module: torch.nn.Module) -> bool:
@@ -120,13 +124,12 @@ def _is_compiled(module: torch.nn.Module) -> bool:
 
 def _below(prefix: str, module: torch.nn.Module, seen: set[torch.nn.Module]) -> Iterator[tuple[str, torch.nn.Module]]:
     """In the order of ``named_modules``, each module once."""
-    if _is_compiled(module):
-        return
     for name, child in module.named_children():
         if child not in seen:
             seen.add(child)
             yield f"{prefix}{name}", child
-            yield from _below(f"{prefix}{name}.", child, seen)
+            if not is_leaf(child):
+                yield from _below(f"{prefix}{name}.", child, seen)
 
 
 def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watched:

@@ -20,7 +20,7 @@ from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, tensors_in
 from hwprof.workload.uncounted import Uncounted
 
-OF_A_CALL: Final = ("macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes")
+OF_A_CALL: Final = ("macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes")
 """The columns of ``layers`` that only a call of the model tells."""
 
 
@@ -81,6 +81,7 @@ class _Facts:
     first_call: int = -1
     calls: int = 0
     flops: int | None = 0
+    own_flops: int | None = 0  # of no module below it
     bytes: int = 0
     input_shapes: list[str] = field(default_factory=list)  # distinct, the first call's first
     output_shapes: str | None = None
@@ -99,7 +100,8 @@ class _Facts:
             "leaf": self.leaf,
             "depth": self.path.count("."),
             "parameters": sum(parameter.numel() for parameter in self.module.parameters()),
-            "macs": None if self.flops is None else self.flops // 2,
+            "macs": _macs(self.flops),
+            "own_macs": _macs(self.own_flops),
             "bytes": self.bytes if self.leaf else None,
             "calls": self.calls,
             "input_shapes": self.input_shapes[0] if self.input_shapes else None,
@@ -123,6 +125,7 @@ class _CallRecorder:
         self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
         self._calls = 0
+        self._within: list[_Done] = []  # by the modules below each of the open calls
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
         self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
         for fact in facts:
@@ -152,10 +155,13 @@ class _CallRecorder:
     def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
             call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
-            before, uncounted_before = self._flops()
+            before = _Done(*self._flops())
+            self._within.append(_Done(0, 0))
             output = forward(*arguments, **keywords)
-            after, uncounted = self._flops()
-            self._end(fact, call, list(tensors_in(output)), after - before if uncounted == uncounted_before else None)
+            done, below = _Done(*self._flops()) - before, self._within.pop()
+            if self._within:
+                self._within[-1] += done
+            self._end(fact, call, list(tensors_in(output)), done, done - below)
             return output
 
         return recorded
@@ -175,17 +181,44 @@ class _CallRecorder:
             self._rows[position].append(call)
         return call
 
-    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], flops: int | None) -> None:
-        """``flops``: None where they are not known."""
-        size = call["bytes"] + _bytes(outputs)
+    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], done: _Done, own: _Done) -> None:
+        size, times = call["bytes"] + _bytes(outputs), len(self._positions)
         call |= {
             "output_shapes": shapes_text(outputs),
-            "macs": None if flops is None else flops // 2,
+            "macs": _macs(done.known),
             "bytes": size if fact.leaf else None,
         }
-        fact.flops = None if flops is None or fact.flops is None else fact.flops + len(self._positions) * flops
-        fact.bytes += len(self._positions) * size
+        fact.flops = _sum(fact.flops, done.known, times)
+        fact.own_flops = _sum(fact.own_flops, own.known, times)
+        fact.bytes += times * size
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
+
+
+@dataclass(frozen=True)
+class _Done:
+    """What a piece of a forward did."""
+
+    flops: int
+    uncounted: int  # calls of operators that have others
+
+    def __add__(self, other: _Done) -> _Done:
+        return _Done(self.flops + other.flops, self.uncounted + other.uncounted)
+
+    def __sub__(self, other: _Done) -> _Done:
+        return _Done(self.flops - other.flops, self.uncounted - other.uncounted)
+
+    @property
+    def known(self) -> int | None:
+        """The FLOPs; None where there were others."""
+        return self.flops if not self.uncounted else None
+
+
+def _sum(before: int | None, flops: int | None, times: int) -> int | None:
+    return None if before is None or flops is None else before + times * flops
+
+
+def _macs(flops: int | None) -> int | None:
+    return None if flops is None else flops // 2
 
 
 def _bytes(tensors: list[torch.Tensor]) -> int:

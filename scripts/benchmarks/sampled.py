@@ -34,7 +34,8 @@ import polars as pl
 from collectors.shared.symbols.jit import PERF_MAP
 from hwprof.analysis.iterations import select
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, sampled
-from hwprof.analysis.samples import NONE, Timeline, attribute_samples, inference_spans
+from hwprof.analysis.samples import attribute_samples, inference_spans
+from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.run.directory import RunDirectory
 from scripts.benchmarks import perf_samples
 from scripts.benchmarks.tables import Part, Table, write

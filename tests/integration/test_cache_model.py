@@ -185,7 +185,7 @@ def test_through_the_command_line(tmp_path: Path) -> None:
     counts = pl.read_parquet(run / "counts.parquet").filter(pl.col("event").str.starts_with("cache-model."))
     assert set(counts["provenance"]) == {"simulated"}
     layers = counts.join(spans, on="span").filter(pl.col("event") == "cache-model.l1d-bytes")
-    assert set(layers["path"]) == {"0", "1"}
+    assert set(layers["path"]) == {"", "0", "1"}
     assert all(value > 4 * 3 * 64 * 64 for value in layers["value"])
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from hwprof.analysis.owners import own
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace.kernel_slices import IDLE
@@ -83,11 +84,16 @@ def test_compiling_the_edge_reader_is_not_taken_for_work_of_the_model(tmp_path: 
     assert not [note for note in json.loads(done.stdout)["notes"] if "child processes" in note]
 
 
-def test_every_leaf_layer_has_a_row_with_its_time(collected: tuple[RunDirectory, str]) -> None:
+def test_every_layer_and_every_modules_own_code_has_a_row_with_its_time(collected: tuple[RunDirectory, str]) -> None:
     run, _ = collected
-    leaves = run.read("layers").filter(pl.col("leaf"))
+    modules = run.read("layers")
+    leaves, blocks = modules.filter("leaf"), modules.filter(~pl.col("leaf") & (pl.col("calls") > 0))
     rows = pl.read_csv(run.path / "layers.csv")
-    assert sorted(rows["path"].to_list()) == sorted([*leaves["path"], "unattributed", "whole"])
+    owners = [*leaves["path"], *(own(path) for path in blocks["path"]), "unattributed", "whole"]
+    assert sorted(rows["path"].to_list()) == sorted(owners)
+    assert rows.filter(pl.col("path") != "whole")["share_ratio"].sum() == pytest.approx(1)
+    (little,) = rows.filter(path="unattributed")["share_ratio"]
+    assert little < 0.05, "what lies outside of every module"
     spans = run.read("spans").filter((pl.col("pass") == "measure") & (pl.col("kind") == "layer"))
     assert set(leaves.filter(pl.col("calls") > 0)["path"]) <= set(spans["path"])
 

@@ -97,6 +97,7 @@ def passes(folder: Path) -> tuple[RunDirectory, dict[str, PassRecord]]:
 def by_layer(run: RunDirectory, event: str) -> dict[str, int]:
     """Of the pass's leaf layers, over all threads."""
     layers = run.scan("spans").filter((pl.col("pass") == "instrumented") & (pl.col("kind") == "layer"))
+    layers = layers.join(run.scan("layers").filter("leaf"), on="path", how="semi")
     counts = run.scan("counts").filter((pl.col("pass") == "instrumented") & (pl.col("event") == event))
     sums = counts.join(layers.select("span", "path"), on="span").group_by("path").agg(pl.col("value").sum())
     return dict(sums.collect().iter_rows())
@@ -132,7 +133,9 @@ def test_kernels_have_one_row_a_name_and_add_up(tmp_path: Path) -> None:
     flops = counts.filter(event="instrumented.flops-fp32").group_by("span").agg(pl.col("value").sum())
     layers = run.scan("spans").filter((pl.col("pass") == "instrumented") & (pl.col("kind") == "layer")).collect()
     summed = dict(flops.join(layers, on="span").select("path", "value").iter_rows())
+    around = summed.pop("")
     assert summed == by_layer(run, "instrumented.flops-fp32")
+    assert around >= sum(summed.values()), "the model's own count has its layers' in it"
 
 
 @pytest.mark.parametrize("threads", ["1", "8"])

@@ -54,6 +54,7 @@ def layers() -> pl.DataFrame:
                 "depth": module.path.count("."),
                 "parameters": module.parameters,
                 "macs": module.macs,
+                "own_macs": module.macs if is_leaf(module.path) else 0,
                 "bytes": 4 * (module.parameters + 1_000_000) if is_leaf(module.path) else None,
                 "calls": 1,
                 "input_shapes": module.shapes[0],

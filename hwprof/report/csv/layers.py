@@ -1,4 +1,4 @@
-"""``layers.csv``: the leaf layers, what no layer owns, and the whole."""
+"""``layers.csv``: the leaf layers, modules' own code, what no module owns, and the whole."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from hwprof.report.document.flops import FlopCheck
 from hwprof.report.document.layers import Layers
 
 COLUMNS: Final = (
-    "order", "index", "path", "type", "input_shapes", "output_shapes", "more_shapes", "parameters", "macs", "bytes",
-    "calls", "share",
+    "order", "index", "path", "own", "type", "input_shapes", "output_shapes", "more_shapes", "parameters", "macs",
+    "bytes", "calls", "share",
 )  # fmt: skip
 FLOPS: Final = tuple(name for name in fields_of(FlopCheck) if name != "expected")
 

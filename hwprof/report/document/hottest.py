@@ -31,7 +31,8 @@ class Hottest(msgspec.Struct, kw_only=True, frozen=True):
 def rank(
     layers: Sequence[Layer], sort: str, top: int | None, metrics: Sequence[MetricInfo], events: Sequence[Event]
 ) -> list[str]:
-    """The paths of the ``top`` layers by ``sort``: time, a static figure, a metric or an event; those without last.
+    """The paths of the ``top`` layers by ``sort``: time, a static figure, a metric or an event; those without last. Of
+    layers that were never called, while others were, there is nothing to rank.
 
     Raises ``UsageError`` for an unknown key, ``HwprofError`` for one that was not measured in this run.
     """
@@ -42,7 +43,8 @@ def rank(
     sign = 1 if sort == ORDER or lowest_first(sort) else -1
     figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
     ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
-    rest = [path for figure, _, path in figures if figure is None]
+    called = {layer.path for layer in layers if layer.calls is not None} or {layer.path for layer in layers}
+    rest = [path for figure, _, path in figures if figure is None and path in called]
     return ([path for _, _, path in ordered] + rest)[:top]
 
 

@@ -25,11 +25,12 @@ COLUMNS: Final = (
 
 
 class Layer(Figures, kw_only=True, frozen=True):
-    """A leaf layer; its figures are sums over the calls of one iteration."""
+    """A leaf layer, or (``own``) what a module around others does itself; sums over the calls of one iteration."""
 
     order: int | None
     index: int | None
     path: str
+    own: bool = False
     type: str | None
     input_shapes: str | None
     output_shapes: str | None
@@ -55,12 +56,14 @@ class Module(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Layers(Part, kw_only=True, frozen=True):
-    """The layers in order of execution; with ``unattributed`` they add up to ``whole``."""
+    """The layers, and the own code of the modules around them, in order of execution; with ``unattributed`` they add up
+    to ``whole``."""
 
     rows: list[Layer]
     unattributed: Layer | None
     whole: Layer | None
     modules: list[Module]  # those around the layers, by their own spans
+    irregular: list[str]  # layers that some iterations call more often than others, or not at all
 
 
 PART: Final = Layers
@@ -100,6 +103,7 @@ def of_figures(
     rows = {
         row["owner"]: Layer(
             path=row["owner"],
+            own=row["leaf"] is False,
             **{name: row[name] for name in COLUMNS},
             calls=row["calls_per_iteration"],
             time=figures.times(row, "time", "iterations"),
@@ -111,7 +115,13 @@ def of_figures(
         for row in found.rows.iter_rows(named=True)
     }
     unattributed, whole = rows.pop(UNATTRIBUTED, None), rows.pop(WHOLE, None)
-    return Layers(rows=list(rows.values()), unattributed=unattributed, whole=whole, modules=[])
+    return Layers(
+        rows=list(rows.values()),
+        unattributed=unattributed,
+        whole=whole,
+        modules=[],
+        irregular=list(found.irregular),
+    )
 
 
 def _ratios(table: pl.DataFrame | None) -> dict[str, float]:

@@ -9,6 +9,7 @@ from typing import Final
 import msgspec
 
 from hwprof.analysis import kernel_sums
+from hwprof.analysis.owners import own
 from hwprof.errors import UsageError
 from hwprof.report.document.document import Document
 from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
@@ -55,7 +56,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
     (``UNATTRIBUTED``). Raises ``UsageError`` for a path that is none of these."""
     layers = document.part(Layers)
     every = [*layers.rows, *([layers.unattributed] if layers.unattributed is not None else [])] if layers else []
-    leaves = [layer for layer in every if layer.path == path or layer.path.startswith(f"{path}.")]
+    leaves = [layer for layer in every if layer.path in (path, own(path)) or layer.path.startswith(f"{path}.")]
     if not leaves:
         raise UsageError(f"there is no layer {path!r} in this run", _nearest([layer.path for layer in every], path))
     paths = dict.fromkeys(layer.path for layer in leaves)
@@ -63,8 +64,8 @@ def one_layer(document: Document, path: str) -> OneLayer:
     primitives, instrumented = document.part(Primitives), document.part(Instrumented)
     found = [layer for layer in kernels.layers if layer.path in paths] if kernels else []
     by_layer = kernels_by_layer(kernels, {layer.path: layer for layer in leaves}, list(paths)) if kernels else []
-    means = [layer.time.mean_ns for layer in leaves if layer.time is not None]
-    shares = [layer.share for layer in leaves if layer.share is not None]
+    means = [layer.time.mean_ns for layer in leaves if layer.time is not None and not layer.own]
+    shares = [layer.share for layer in leaves if layer.share is not None and not layer.own]
     timed: list[Layer | Module] = [*leaves, *(layers.modules if layers else [])]
     itself = next((one for one in timed if one.path == path), None)
     return OneLayer(

@@ -133,6 +133,9 @@ def _unknown_macs(document: Document, glyphs: Glyphs) -> list[str]:
     layers = document.part(Layers)
     if layers is None or layers.whole is None or layers.whole.macs is not None:
         return []
+    if layers.irregular:
+        called = figures.some([*layers.irregular], 2)
+        return [f"{glyphs.dash} the {document.whole}: iterations differ in work, not each calls {called} alike"]
     types = sorted({row.type or "" for row in layers.rows if row.macs is None and row.time is not None})
     of = figures.some(types, NAMES) if types else "operators outside of leaf layers"
     return [f"{glyphs.dash} MACs not known of {of}, so neither of the {document.whole}"]

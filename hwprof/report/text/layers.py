@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
+from typing import Final
+
 from hwprof.report.document.hottest import ORDER, lowest_first
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import choice, columns, figures, kernels
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
+
+TYPES: Final = 4
+"""Of layers that were not called, so many types are named."""
 
 
 def show(page: Page) -> None:
@@ -16,7 +23,8 @@ def show(page: Page) -> None:
         return
     document, glyphs = page.document, page.glyphs
     rows = page.hottest()
-    rest = [layer for layer in page.layers if layer.path not in set(document.hottest.layers)]
+    hottest = set(document.hottest.layers)
+    rest = [layer for layer in page.layers if layer.path not in hottest and layer.time is not None]
     sums = [layer for layer in (page.unattributed, page.whole) if layer is not None]
     names = [layer.path for layer in rows]
     below: list[Layer | None] = [*sums]
@@ -52,7 +60,7 @@ def show(page: Page) -> None:
                 least=12,
             ),
         ],
-        f"{_title(document.hottest.sort)} ({len(rows)} of {len(page.layers)})",
+        f"{_title(document.hottest.sort)} ({len(rows)} of {len(rows) + len(rest)})",
         footer_rows=len(below),
     )
     if page.metrics is not None:
@@ -62,7 +70,20 @@ def show(page: Page) -> None:
                 break
             shown += further
     notes = [*columns.footnotes(shown, page), columns.not_shown(shown, page)]
-    page.notes([_repetitions(page), *notes, *kernels.layer_notes(shown, page)])
+    page.notes([_repetitions(page), _own_code(rows), _not_called(page), *notes, *kernels.layer_notes(shown, page)])
+
+
+def _own_code(rows: Sequence[Layer]) -> str:
+    """What a row is that is no leaf."""
+    return "(own): what a module does itself, between the modules that it calls" if any(row.own for row in rows) else ""
+
+
+def _not_called(page: Page) -> str:
+    """The layers that there is nothing to rank of, while others were called."""
+    types = Counter(layer.type or "" for layer in page.layers if layer.time is None)
+    if not types or types.total() == len(page.layers):
+        return ""
+    return f"not called: {figures.some([f'{number} {name}' for name, number in types.most_common()], TYPES)}"
 
 
 def _title(sort: str) -> str:

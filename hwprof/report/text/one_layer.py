@@ -57,8 +57,12 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     time = [f"{figures.time_with_spread(layer.time, glyphs)} ms", *_share(layer.share, page)] if layer.time else []
     calls = f"{figures.calls(layer.calls, glyphs)} {'call' if layer.calls == 1 else 'calls'} per iteration"
     if layer.path == UNATTRIBUTED:
-        what = ["outside of leaf layers: Python, operators outside of modules, counter reads"]
+        what = ["outside of the model's modules: Python, operators, counter reads"]
         return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
+    if layer.own:
+        what = [f"a {layer.type}'s own code, between the modules that it calls", calls]
+        model = [f"{figures.amount(layer.macs, glyphs)} MACs"] if layer.macs else []
+        return [("what", what), ("model", model), ("time", time), ("metrics", _metrics(layer, page))]
     return [
         ("type", [layer.type or "not known", calls if layer.calls else "never called"]),
         ("shapes", [f"{layer.input_shapes or '?'} to {layer.output_shapes or '?'}", *more]),

@@ -7,6 +7,7 @@ import textwrap
 import polars as pl
 from rich.console import Console
 
+from hwprof.analysis.owners import ROOT_NAME
 from hwprof.report.text import figures, grid
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column
@@ -19,10 +20,12 @@ NAMES = 3
 """Types of layers that are named."""
 
 
-def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> None:
-    """Prints the rows of the ``layers`` table in the console's width, with totals of parameters and MACs below."""
+def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console, *, inner: bool = False) -> None:
+    """Prints the table ``layers`` in the console's width, with totals of parameters and MACs below: leaves, and with
+    ``inner`` the modules around them."""
+    shown = layers if inner else layers.filter("leaf")
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
-    rows = layers.to_dicts()
+    rows = shown.to_dicts()
     others = [
         Column("#", ["" if row["index"] is None else str(row["index"]) for row in rows]),
         Column("type", [row["type"] for row in rows], right=False, least=LEAST_TYPE),
@@ -32,15 +35,17 @@ def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> No
         Column("input", [_shapes(row) for row in rows], 1, right=False, least=LEAST_SHAPE),
         Column("output", [row["output_shapes"] or "" for row in rows], 2, right=False, least=LEAST_SHAPE),
     ]
-    paths = Column("layer", [row["path"] for row in rows], right=False)
+    paths = Column("layer", [row["path"] or ROOT_NAME for row in rows], right=False)
     always = sum(other.needed + grid.GAP for other in others if other.priority == grid.ALWAYS)
     paths.least = max(LEAST_PATH, min(paths.width, console.width - always))  # whole, at the cost of the shapes
     columns = [others[0], paths, *others[1:]]
     console.print(grid.table(grid.fit(columns, console.width), glyphs))
     leaves = layers.filter(pl.col("leaf"))
+    own = pl.when("leaf").then("macs").otherwise("own_macs")  # of functions that a block calls: in no leaf
+    macs = layers.select(own.sum()).item()
     total = (
         f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
-        f" {_macs(int(leaves['macs'].sum()), glyphs) or 0} MACs in {leaves.height} leaf layers{_unknown(layers)},"
+        f" {_macs(macs, glyphs) or 0} MACs, {leaves.height} leaf layers{_unknown(layers)},"
         f" weights: {workload.weights}"
     )
     console.print("\n".join(textwrap.wrap(total, console.width, subsequent_indent="  ", break_on_hyphens=False)))
@@ -48,8 +53,8 @@ def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console) -> No
 
 def _unknown(layers: pl.DataFrame) -> str:
     """Whose MACs are in no sum."""
-    unknown = layers.filter(pl.col("macs").is_null())
-    types = unknown.filter("leaf")["type"].unique().sort().to_list() or ["operators outside of them"]
+    unknown = layers.filter(pl.when("leaf").then("macs").otherwise("own_macs").is_null())
+    types = unknown["type"].unique().sort().to_list()
     return f" (not known of {figures.some(types, NAMES)})" if unknown.height else ""
 
 

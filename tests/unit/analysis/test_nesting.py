@@ -8,7 +8,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hwprof.analysis.nesting import NONE, enclosing, nested
-from hwprof.analysis.samples import Timeline
+from hwprof.analysis.timeline import Timeline
 
 INTERVALS = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 12), st.integers(0, 12)), min_size=1, max_size=12)
 

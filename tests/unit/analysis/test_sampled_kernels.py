@@ -22,8 +22,9 @@ from hwprof.analysis.sampled_kernels import (
     sampled,
     whole,
 )
-from hwprof.analysis.samples import Timeline, attribute_samples
+from hwprof.analysis.samples import attribute_samples
 from hwprof.analysis.statistics import wilson
+from hwprof.analysis.timeline import Timeline
 from hwprof.run.schema import TABLES, conform
 from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
 from tests.support.small_tables import MAIN, WORKER, Example

@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.owners import UNATTRIBUTED
-from hwprof.analysis.samples import NONE, OWNERS, Timeline, attribute_samples, coverage
+from hwprof.analysis.samples import OWNERS, attribute_samples, coverage
+from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.run.schema import TABLES
 from tests.support.small_tables import MAIN, WORKER, Example, spans
 

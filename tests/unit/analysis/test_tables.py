@@ -222,5 +222,5 @@ def test_self_times_add_up_to_the_outermost_operators(trees: list[list[object]])
 def test_a_sum_is_known_where_all_is_that_takes_time(
     macs: list[int | None], timed: list[str], expected: int | None
 ) -> None:
-    leaves = pl.DataFrame({"path": ["a", "b"], "macs": macs}, schema_overrides={"macs": pl.Int64})
+    leaves = pl.DataFrame({"owner": ["a", "b"], "macs": macs}, schema_overrides={"macs": pl.Int64})
     assert leaves.select(sum_where_known("macs", timed)).item() == expected

@@ -85,8 +85,8 @@ def test_what_torch_composes_has_the_same_macs_as_outside_of_inference_mode() ->
 def test_one_that_fails_then_has_its_layers_without_figures(error: BaseException) -> None:
     tables, (note,) = describe(Once(Failing(error), torch.zeros(1, 3)))
     assert type(error).__name__ in note
-    assert tables["layers"].select("path", "leaf", "parameters").rows() == [("inner", True, 8)]
-    assert all(tables["layers"][name].to_list() == [None] for name in OF_A_CALL)
+    assert tables["layers"].select("path", "leaf", "parameters").rows() == [("", False, 8), ("inner", True, 8)]
+    assert all(tables["layers"][name].to_list() == [None, None] for name in OF_A_CALL)
     assert tables["layer_calls"].is_empty()
 
 

@@ -93,6 +93,31 @@ def test_leaves_read_all_threads_and_only_the_main_one_after_a_gap_that_is_short
     assert {span.iteration for span in spans} == {3}
 
 
+def test_a_module_around_layers_is_read_at_its_edges_unless_a_layer_just_was() -> None:
+    clock = Clock()
+    readings = Readings()
+    recorder = SpanRecorder(clock)
+    recorder.count_with([readings])
+
+    def work(ns: int) -> Callable[[], None]:
+        def done() -> None:
+            clock.now += ns
+
+        return done
+
+    leaf = recorder.counted(recorder.path_number("a.b"), work(2 * GAP_NS))
+
+    for afterwards_ns, leaves in ((0, "gap"), (2 * GAP_NS, "full")):
+        readings.calls.clear()
+        steps = (leaf, work(afterwards_ns))
+        around = recorder.counted(recorder.path_number("a"), lambda steps=steps: [step() for step in steps], leaf=False)
+        with recorder.iteration(0, warmup=False, event_set=0):
+            around()
+        assert readings.calls == ["set 0", "full", "gap", "gap", "leave", leaves, "full"]
+    spans = recorder.counted_spans()[:3]
+    assert [(span.begin_edge, span.end_edge) for span in spans] == [(0, 5), (1, 4), (2, 3)]
+
+
 def test_the_reading_is_outside_of_the_layer_s_time() -> None:
     clock = Clock()
     readings = Readings()

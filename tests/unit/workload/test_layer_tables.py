@@ -92,6 +92,7 @@ def test_has_the_tables_columns_and_every_module_in_execution_order(workload: Wo
     table = layer_tables(workload)[0]
     assert table.schema == TABLES["layers"]
     assert table["path"].to_list() == [
+        "",
         "net",
         "net.model.0",
         "net.model.1",
@@ -102,8 +103,8 @@ def test_has_the_tables_columns_and_every_module_in_execution_order(workload: Wo
         "net.spare",
         "net.spare.0",
     ]
-    assert table["order"].to_list() == list(range(9))
-    assert table["calls"].to_list() == [2, 2, 2, 2, 4, 4, 0, 0, 0]
+    assert table["order"].to_list() == list(range(10))
+    assert table["calls"].to_list() == [2, 2, 2, 2, 2, 4, 4, 0, 0, 0]
 
 
 def test_a_convolutions_arithmetic(workload: Workload) -> None:
@@ -111,7 +112,7 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
     pixels = 1 * 6 * 10 + 2 * 4 * 4
     parameters = 4 * 3 * 3 * 3 + 4
     assert row == {
-        "order": 1,
+        "order": 2,
         "index": 0,
         "path": "net.model.0",
         "type": "Conv2d",
@@ -119,6 +120,7 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "depth": 2,
         "parameters": parameters,
         "macs": pixels * 4 * 3 * 9,
+        "own_macs": pixels * 4 * 3 * 9,
         "bytes": 4 * (pixels * 3 + pixels * 4 + 2 * parameters),
         "calls": 2,
         "input_shapes": "1x3x6x10",
@@ -168,8 +170,39 @@ def test_products_that_torch_does_not_count_are_not_known_and_none_are_0(name: s
 
 def test_products_beside_those_of_leaves_make_the_modules_around_unknown() -> None:
     layers, _ = layer_tables(Calls(nn.Sequential(nn.Sequential(Attention()), nn.Linear(4, 4)), [(torch.zeros(4, 8),)]))
-    found = dict(layers.select("path", "macs").iter_rows())
-    assert found == {"0": None, "0.0": None, "0.0.project": 4 * 8 * 8, "1": 4 * 4 * 4}
+    found = {path: (macs, own) for path, macs, own in layers.select("path", "macs", "own_macs").iter_rows()}
+    project, last = 4 * 8 * 8, 4 * 4 * 4
+    assert found == {
+        "": (None, 0),
+        "0": (None, 0),
+        "0.0": (None, None),
+        "0.0.project": (project, project),
+        "1": (last, last),
+    }
+
+
+class Functional(nn.Module):
+    """Products beside those of its leaves, which torch counts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(16, 8))
+        self.project = nn.Linear(8, 8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return nn.functional.linear(self.project(x), self.weight)
+
+
+def test_products_of_functions_are_their_modules_own() -> None:
+    layers, _ = layer_tables(Calls(nn.Sequential(Functional(), nn.ReLU()), [(torch.zeros(4, 8),)]))
+    found = {path: (macs, own) for path, macs, own in layers.select("path", "macs", "own_macs").iter_rows()}
+    project, own = 4 * 8 * 8, 4 * 8 * 16
+    assert found == {
+        "": (project + own, 0),
+        "0": (project + own, own),
+        "0.project": (project, project),
+        "1": (0, 0),
+    }
 
 
 def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
@@ -211,7 +244,8 @@ def test_each_call_has_its_own_shapes_and_macs_in_the_iteration_s_order() -> Non
     shared, other = torch.zeros(3, 4), torch.zeros(1, 4)
     layers, calls = layer_tables(Calls(nn.Sequential(nn.Linear(4, 2)), [(shared,), (other,), (shared,)]))
     assert calls.schema == TABLES["layer_calls"]
-    assert calls.select("path", "call", "macs").rows() == [("0", 0, 24), ("0", 1, 8), ("0", 2, 24)]
+    calls = calls.filter(path="0")
+    assert calls.select("call", "macs").rows() == [(0, 24), (1, 8), (2, 24)]
     assert calls["input_shapes"].n_unique() == 2
     row = _row(layers, "0")
     assert (calls["macs"].sum(), calls["bytes"].sum()) == (row["macs"], row["bytes"])

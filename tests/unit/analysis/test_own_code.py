@@ -1,0 +1,249 @@
+"""The own code of modules around layers: time, counts, samples and kernels, exact and nothing twice."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis import instrumented
+from hwprof.analysis.attribution import attribute
+from hwprof.analysis.layer_types import layer_type_table
+from hwprof.analysis.layers import irregular_layers, layer_table
+from hwprof.analysis.owners import OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE, own
+from hwprof.analysis.samples import attribute_samples, coverage
+from hwprof.hardware.metrics import independent
+from hwprof.run.schema import TABLES
+from tests.support.small_tables import MAIN, WORKER, counts, layers, record, spans
+
+MODULES = layers(
+    [
+        (ROOT, "Net", False),
+        ("block", "Block", False),
+        ("block.conv", "Conv2d", True),
+        ("block.act", "ReLU", True),
+        ("head", "Linear", True),
+    ]
+)
+LEAVES = MODULES.filter("leaf")["path"].to_list()
+
+
+@dataclass
+class Tree:
+    """Spans of one iteration with the counts of both threads, written as calls are made."""
+
+    spans: list[tuple[int, int | None, int, str, str, int, int]] = field(default_factory=list)
+    counts: list[tuple[int, int, int, str, int]] = field(default_factory=list)
+    now: int = 0
+    done: tuple[int, int] = (0, 0)
+
+    def work(self, time: int, main: int = 0, worker: int = 0) -> None:
+        """Something is done by whoever is open."""
+        self.now += time
+        self.done = (self.done[0] + main, self.done[1] + worker)
+
+    def call(self, kind: str, path: str, parent: int | None, *inside: object) -> int:
+        """``inside``: triples for ``work``, and functions that call further modules."""
+        number, begin, before = len(self.spans), self.now, self.done
+        self.spans.append((number, parent, 0, kind, path, begin, begin))
+        for step in inside:
+            if callable(step):
+                step(number)
+            else:
+                self.work(*step)  # type: ignore[misc]
+        self.spans[number] = (number, parent, 0, kind, path, begin, self.now)
+        amounts = [after - first for after, first in zip(self.done, before, strict=True)]
+        self.counts += [(0, number, tid, "cycles", amount) for tid, amount in zip((MAIN, WORKER), amounts, strict=True)]
+        return number
+
+
+def example() -> Tree:
+    """Each step does (ns, cycles of the main thread, of the worker)."""
+    tree = Tree()
+    conv = ("block.conv", (50, 500, 400))
+    act = ("block.act", (20, 200, 100))
+
+    def block(parent: int) -> None:
+        tree.call(
+            "layer", "block", parent, (3, 30, 1),
+            lambda number: tree.call("layer", conv[0], number, conv[1]), (7, 70, 2),
+            lambda number: tree.call("layer", act[0], number, act[1]), (1, 10, 0),
+        )  # fmt: skip
+
+    def model(parent: int) -> None:
+        tree.call(
+            "layer", ROOT, parent, (2, 20, 0), block, (4, 40, 0),
+            lambda number: tree.call("layer", "head", number, (30, 300, 250)),
+        )  # fmt: skip
+
+    tree.call("stage", "inference", None, (5, 50, 5), model, (6, 60, 6))
+    return tree
+
+
+@pytest.fixture
+def tree() -> Tree:
+    return example()
+
+
+RECORD = record([(0, False, 0, True)], [["cycles"]])
+
+
+def test_every_modules_own_is_what_it_does_between_the_modules_that_it_calls(tree: Tree) -> None:
+    found = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
+    assert dict(found.times.select("owner", "time_ns").iter_rows()) == {
+        "block.conv": 50,
+        "block.act": 20,
+        "head": 30,
+        own("block"): 3 + 7 + 1,
+        own(ROOT): 2 + 4,
+        UNATTRIBUTED: 5 + 6,
+        WHOLE: 128,
+    }
+    assert {row[0]: row[1:] for row in found.counts.select("owner", "main", "workers").iter_rows()} == {
+        "block.conv": (500, 400),
+        "block.act": (200, 100),
+        "head": (300, 250),
+        own("block"): (110, 3),
+        own(ROOT): (60, 0),
+        UNATTRIBUTED: (110, 11),
+        WHOLE: (1280, 764),
+    }
+
+
+WORK = st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9))
+CALLS: st.SearchStrategy[list[object]] = st.deferred(
+    lambda: st.lists(st.one_of(WORK, st.tuples(st.sampled_from(["block", *LEAVES]), CALLS)), max_size=4)
+)
+
+
+@given(CALLS)
+def test_owners_are_the_whole_to_the_last_nanosecond_and_count(steps: list[object]) -> None:
+    """However modules call one another, even themselves."""
+    tree = Tree()
+
+    def steps_of(given_steps: list[object]) -> list[object]:
+        return [call_of(*step) if isinstance(step[0], str) else step for step in given_steps]  # type: ignore[index,misc]
+
+    def call_of(path: str, inside: list[object]) -> object:
+        return lambda parent: tree.call("layer", path, parent, *([(1, 1, 1)] if path in LEAVES else steps_of(inside)))
+
+    tree.call("stage", "inference", None, (1, 0, 0), lambda stage: tree.call("layer", ROOT, stage, *steps_of(steps)))
+    found = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
+    parts = found.times.filter(pl.col("owner") != WHOLE)
+    assert parts["time_ns"].min() is not None and (parts["time_ns"] >= 0).all()
+    assert parts["time_ns"].sum() == tree.now
+    sums = found.counts.filter(pl.col("owner") != WHOLE).select(pl.col("value", "main", "workers").sum()).row(0)
+    assert sums == (sum(tree.done), *tree.done)
+
+
+def test_a_module_that_waits_for_layers_on_other_threads_has_none_of_their_time() -> None:
+    rows = spans(
+        [
+            (0, None, 0, "stage", "inference", 0, 100),
+            (1, 0, 0, "layer", ROOT, 0, 100),
+            (2, None, 0, "layer", "head", 10, 60),
+            (3, None, 0, "layer", "block.conv", 20, 90),
+        ]
+    ).with_columns(tid=pl.Series([MAIN, MAIN, WORKER, WORKER + 1], dtype=pl.Int32))
+    found = attribute(rows, counts([]), MODULES, RECORD)
+    times = dict(found.times.select("owner", "time_ns").iter_rows())
+    assert (times[own(ROOT)], times[UNATTRIBUTED]) == (10 + 10, 0)
+    assert found.overlapping_calls == 1
+
+
+def test_runs_that_did_not_watch_the_model_itself_have_leaves_only(tree: Tree) -> None:
+    older = MODULES.filter(pl.col("path") != ROOT)
+    found = attribute(spans(tree.spans), counts(tree.counts), older, RECORD)
+    assert set(found.times["owner"]) == {*LEAVES, UNATTRIBUTED, WHOLE}
+    assert found.times.filter(owner=UNATTRIBUTED)["time_ns"].to_list() == [28]
+
+
+def test_own_code_is_a_row_with_its_products_and_of_its_type(tree: Tree) -> None:
+    known = MODULES.with_columns(
+        own_macs=pl.when(pl.col("path") == "block").then(700).when("leaf").then("macs").otherwise(0).cast(pl.Int64),
+        macs=pl.when("leaf").then("macs").otherwise(9_999).cast(pl.Int64),
+    )
+    attribution = attribute(spans(tree.spans), counts(tree.counts), known, RECORD)
+    rows = layer_table(known, attribution, independent(), 2).rows
+    assert rows["owner"].to_list() == [own(ROOT), own("block"), *LEAVES, UNATTRIBUTED, WHOLE]
+    assert dict(rows.select("owner", "macs").iter_rows()) == {
+        own(ROOT): 0, own("block"): 700, **dict.fromkeys(LEAVES, 1000), UNATTRIBUTED: None, WHOLE: 3_700,
+    }  # fmt: skip
+    assert rows.filter(~pl.col("owner").is_in([WHOLE]))["share"].sum() == pytest.approx(1)
+    types = layer_type_table(known, attribution, independent(), 2).rows
+    assert dict(types.select("owner", "time_total_ns").iter_rows()) == {
+        "Conv2d": 50, "ReLU": 20, "Linear": 30, f"Block{OWN}": 11, f"Net{OWN}": 6, UNATTRIBUTED: 11,
+    }  # fmt: skip
+
+
+def test_samples_between_layers_are_the_innermost_modules(tree: Tree) -> None:
+    times = [2, 6, 30, 61, 125]  # outside, the model, the convolution, the block after it, outside again
+    taken = pl.DataFrame({"time_ns": times, "tid": [MAIN] * 5, "cpu_ns": [10] * 5})
+    found = attribute_samples(taken, spans(tree.spans), MODULES)
+    assert found["layer"].cast(pl.String).to_list() == [
+        UNATTRIBUTED, own(ROOT), "block.conv", own("block"), UNATTRIBUTED,
+    ]  # fmt: skip
+    assert dict(coverage(found).select("where", "samples").iter_rows()) == {
+        "layer": 1, "own code": 2, UNATTRIBUTED: 2,
+    }  # fmt: skip
+
+
+def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> None:
+    rows = [
+        {
+            "pass": "engine", "iteration": 0, "span": span, "tid": tid, "kernel": number, "event": "e.instructions",
+            "value": value // (4 if number else 1), "provenance": "instrumented",
+        }
+        for _, span, tid, _, value in tree.counts
+        for number in range(2)
+    ]  # fmt: skip
+    names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
+    table = pl.DataFrame(rows, schema=TABLES["kernel_counts"])
+    attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
+    found = instrumented.kernels(spans(tree.spans), table, names, MODULES, attribution)
+    gemm = dict(found.filter(kernel="gemm").select("layer", "value").iter_rows())
+    assert gemm == {
+        None: 2044, "block.conv": 900, "block.act": 300, "head": 550, own("block"): 113, own(ROOT): 60,
+        UNATTRIBUTED: 121,
+    }  # fmt: skip
+
+
+def test_a_root_without_a_name_is_called_the_root() -> None:
+    assert own(ROOT) == f"{ROOT_NAME}{OWN}"
+
+
+def varying() -> tuple[pl.DataFrame, pl.DataFrame]:
+    """Three iterations; only the second calls ``head``."""
+    rows: list[tuple[int, int | None, int, str, str, int, int]] = []
+    amounts = []
+    for index in range(3):
+        at, first = 1000 * index, 4 * index
+        rows += [
+            (first, None, index, "stage", "inference", at, at + 100),
+            (first + 1, first, index, "layer", ROOT, at, at + 90),
+            (first + 2, first + 1, index, "layer", "block.conv", at + 5, at + 40),
+        ]
+        called = index == 1
+        if called:
+            rows.append((first + 3, first + 1, index, "layer", "head", at + 41, at + 80))
+        amounts += [(index, first + span, MAIN, "cycles", 500) for span in range(3 + called)]
+    return spans(rows), counts(amounts)
+
+
+def test_where_iterations_differ_in_work_the_whole_has_no_figures_across_them() -> None:
+    """MACs of the one and the time of the other would make a rate that no processor has."""
+    turns = record([(index, False, 0, True) for index in range(3)], [["cycles"]])
+    known = MODULES.with_columns(own_macs=pl.when("leaf").then("macs").otherwise(0).cast(pl.Int64))
+    attribution = attribute(*varying(), known, turns)
+    assert irregular_layers(attribution) == ("head",)
+    table = layer_table(known, attribution, independent(), 2)
+    macs = dict(table.rows.select("owner", "macs").iter_rows())
+    rates = dict(table.metrics.select("owner", "gflops").iter_rows())
+    assert (macs[WHOLE], rates[WHOLE]) == (None, None)
+    assert macs["head"] == 1000 and rates["head"] > 0
+    types = layer_type_table(known, attribution, independent(), 2)
+    found = dict(types.metrics.select("owner", "gflops").iter_rows())
+    assert found["Linear"] is None and found["Conv2d"] > 0
