@@ -23,9 +23,12 @@ from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import UNKNOWN_LIBRARY, empty
 
 LEAST_SHARE: Final = 0.01
-"""Kernels and operators with less of a layer's processor time are not listed; the run's ``samples.parquet`` has all."""
+"""Kernels and operators with less of a layer's processor time are not listed, unless the kernel is one of the whole's;
+the run's ``samples.parquet`` has all."""
 
 LEAST_SHARE_OF_WHOLE: Final = 0.001
+"""Kernels with less of the inference's processor time are not listed. Those that are, are listed in every layer that
+they were met in: a large layer may hold most of a kernel that is a small part of it."""
 
 FEW_FOR_SHARES: Final = 30
 """With fewer samples of a layer than that, no share of its threads' time (waiting, at work) is told."""
@@ -121,13 +124,15 @@ class SampledPass:
         ]
 
     def kernel_rows(self, cpi: pl.DataFrame | None) -> list[dict[str, Any]]:
-        """The kernels of the whole (``layer`` is null) and of each layer, most processor time first, small ones left
-        out. ``cpi``: as ``kernel_cpi`` makes it; its CPI counts where none was measured."""
+        """The kernels of the whole (``layer`` is null), small ones left out, and of each layer, those left out that are
+        small in it and in the whole; most processor time first. ``cpi``: as ``kernel_cpi`` makes it; its CPI counts
+        where none was measured."""
         number = len(self.iterations)
         of_whole = sampled_kernels.kernel_table(self.inside, self.kernels)
-        listed = self.by_layer.filter(pl.col("share") >= LEAST_SHARE)
-        frame = pl.concat([of_whole.filter(pl.col("share") >= LEAST_SHARE_OF_WHOLE), listed], how="diagonal")
-        frame = frame.with_columns(
+        of_whole = of_whole.filter(pl.col("share") >= LEAST_SHARE_OF_WHOLE)
+        known = pl.col("kernel").is_in(of_whole["kernel"].implode(), nulls_equal=True)
+        listed = self.by_layer.filter((pl.col("share") >= LEAST_SHARE) | known)
+        frame = pl.concat([of_whole, listed], how="diagonal").with_columns(
             pl.col("name").fill_null(instrumented.UNNAMED),
             pl.col("library").fill_null(UNKNOWN_LIBRARY),
             pl.col("instructions") / number,

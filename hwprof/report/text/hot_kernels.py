@@ -99,15 +99,23 @@ def _of_kernels(kernels: Sequence[KernelLayers], sampling: Sampling, page: Page)
             kernel_cells.share(one.kernel, glyphs),
             *(figures.percent(row.share_of_kernel, glyphs) for row in shown),
         ]
-        rest = (one.kernel.layers or 0) - sum(row.layer != UNATTRIBUTED for row in shown)
-        if rest > 0:
-            names.append(f"{INDENT}{figures.plural(rest, 'other layer')}")
+        rest = one.layers[len(shown) :]
+        if rest:
+            names.append(f"{INDENT}{_others(rest)}")
             rows.append(None)
             shares.append("")
     libraries = [row.library if row is not None and row.layer is None else "" for row in rows]
     own = {"share": shares, "library": libraries}
     columns = _columns("kernel, its layers", names, rows, rows, sampling, page)
     return [replace(one, cells=own.get(one.header, one.cells)) for one in columns]
+
+
+def _others(rest: Sequence[SampledKernel]) -> str:
+    """The layers of a kernel that have no row, and their samples."""
+    layers = sum(row.layer != UNATTRIBUTED for row in rest)
+    words = [figures.plural(layers, "other layer")] if layers else []
+    words += [UNATTRIBUTED] if layers < len(rest) else []
+    return f"{' and '.join(words)}, {figures.plural(sum(row.samples for row in rest), 'sample')}"
 
 
 def _columns(
@@ -166,5 +174,5 @@ def _balance(sampling: Sampling, shown: Sequence[Column]) -> str:
 
 
 def _cut(sampling: Sampling) -> str:
-    least = f"{100 * sampling.least_share:g}%"
-    return f"not listed: kernels below {least} of a layer; more of one layer: hwprof report --layer PATH"
+    least, of_whole = (f"{100 * share:g}%" for share in (sampling.least_share, sampling.least_share_of_whole))
+    return f"not listed: below {least} of a layer and {of_whole} of all; of one layer: hwprof report --layer PATH"

@@ -38,7 +38,7 @@ def show(page: Page) -> None:
         *kernel_cells.cpi_column(shown, sampled, page),
         *kernel_cells.misses_column(shown, page),
         *_instructions(shown, sampled, page),
-        Column("layers", [str(kernel.layers or "") for kernel in shown], 5),
+        Column("layers", [figures.calls(kernel.layers, glyphs) for kernel in shown], 5),
         Column("mainly in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH),
         *_instrumented_columns(shown, sampled, page),
     ]
@@ -104,7 +104,7 @@ def _key(kernel: SampledKernel | InstrumentedKernel) -> tuple[str, str]:
 
 def _mostly(kernel: SampledKernel | None, page: Page) -> str:
     if kernel is None or kernel.layer is None or kernel.share_of_kernel is None:
-        return ""
+        return page.glyphs.dash
     return f"{100 * kernel.share_of_kernel:3.0f}% {kernel.layer}"
 
 

@@ -11,9 +11,11 @@ import pytest
 from hwprof.report.document import builder
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.json import codec
-from hwprof.run.directory import write_table
+from hwprof.report.text import hot_kernels
+from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
 from hwprof.run.roles import Role
+from tests.support import synthetic_samples
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import csv_frames
 from tests.support.sampled_report import (
@@ -143,6 +145,45 @@ def test_a_sampler_that_failed_says_why_there_are_no_kernels(
     run.save_manifest()
     assert command(run, "--kernels") == 1
     assert "perf_event_paranoid is 3. Try: lower it" in capsys.readouterr().err
+
+
+def with_a_small_kernel_in_a_large_layer(root: Path) -> RunDirectory:
+    """Three samples of the worker in ``SILU`` are less than 1% of ``CONV``, and most of that kernel."""
+    run = runs.sampled(root)
+    samples = run.read("samples")
+    spans = run.read("spans").filter((pl.col("pass") == "trace") & pl.col("path").is_in([CONV, ACT]))
+    begun = {path: spans.filter(pl.col("path") == path)["begin_ns"].to_list()[-1] for path in (CONV, ACT)}
+    silu = samples.filter(pl.col("kernel") == synthetic_samples.TORCH).head(1)
+    others = samples.filter(pl.col("kernel") != synthetic_samples.TORCH)
+
+    def moved(rows: pl.DataFrame, path: str, times: int) -> pl.DataFrame:
+        return pl.concat([rows.with_columns(time_ns=pl.lit(begun[path] + at, pl.Int64)) for at in range(times)])
+
+    many = moved(others.filter(pl.col("kernel") == synthetic_samples.JIT).head(1), CONV, 400)
+    frame = pl.concat([others, many, moved(silu, CONV, 3), moved(silu, ACT, 1)])
+    write_table(run.path / "samples.parquet", "samples", frame.sort("time_ns"))
+    return run
+
+
+def test_a_kernel_that_is_listed_has_all_of_its_layers(tmp_path: Path) -> None:
+    """Also those of which it is a very small part."""
+    built = builder.build(with_a_small_kernel_in_a_large_layer(tmp_path))
+    sampled = samples_of(built)
+    assert (kernel(sampled, SILU, CONV).share or 0) < sampled.least_share
+    assert kernel(sampled, SILU, CONV).share_of_kernel == 3 / 4
+    (row,) = [line for line in section_of(printed(built, 120), "Hot kernels") if line.startswith(SILU)]
+    assert row.endswith(f"75% {CONV}")
+    frame = csv_frames(built)["kernels_sampled.csv"]
+    whole = dict(frame.filter(pl.col("layer").is_null()).select("kernel", "samples").iter_rows())
+    layers = frame.filter(pl.col("layer").is_not_null()).group_by("kernel").agg(pl.col("samples").sum())
+    assert {name: whole[name] for name in whole} == dict(layers.iter_rows())
+
+
+def test_layers_of_a_kernel_beyond_the_shown_ones_are_summed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(hot_kernels, "SHOWN", 1)
+    text = printed(builder.build(with_a_small_kernel_in_a_large_layer(tmp_path)), 120, "")
+    lines = section_of(text, "Layers of the hottest kernels")
+    assert lines[lines.index(next(line for line in lines if line.startswith(SILU))) + 2] == "  1 other layer, 1 sample"
 
 
 def test_few_samples_are_told_with_what_brings_more(tmp_path: Path) -> None:
