@@ -23,7 +23,7 @@ def explain_command(words: tuple[str, ...], everything: bool, form: str, width: 
     Examples:
       hwprof explain cpi
       hwprof explain critical path
-      hwprof explain llc_mpki longest_lat_cache.miss
+      hwprof explain llc_mpki instructions
       hwprof explain --list
     """
     import msgspec
@@ -33,6 +33,7 @@ def explain_command(words: tuple[str, ...], everything: bool, form: str, width: 
     from hwprof.glossary.terms import terms
     from hwprof.report.text.console import make_console
 
+    unknown: UsageError | None = None
     if everything == bool(words):
         raise UsageError("which word?", "hwprof explain WORD..., or hwprof explain --list")
     columns = make_console(width).width
@@ -43,9 +44,12 @@ def explain_command(words: tuple[str, ...], everything: bool, form: str, width: 
     elif everything:
         click.echo(_json(msgspec.json.encode(terms())) if form == "json" else page.word_list(columns))
     else:
-        found = explain(words)
+        found, unknown = explain(words)
         entries = [page.entry(one, columns) for one in found]
-        click.echo(_json(msgspec.json.encode(found)) if form == "json" else "\n\n".join(entries))
+        if found or unknown is None:
+            click.echo(_json(msgspec.json.encode(found)) if form == "json" else "\n\n".join(entries))
+    if unknown is not None:
+        raise unknown
 
 
 def _json(encoded: bytes) -> str:

@@ -11,8 +11,8 @@ from hwprof.errors import UsageError
 from hwprof.glossary import terms
 from hwprof.glossary.terms import Term
 from hwprof.hardware import machine
-from hwprof.hardware.catalogue import GENERIC, catalogue
-from hwprof.hardware.metrics import MetricFacts, facts, independent
+from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, catalogue, microarchitectures
+from hwprof.hardware.metrics import MODELLED_OPERANDS, MetricFacts, facts, independent, operands
 from hwprof.hardware.selection import kinds_of_core, select
 
 MOST_WORDS: Final = 5
@@ -27,19 +27,21 @@ class ExplainedMetric(msgspec.Struct, frozen=True, kw_only=True):
     unit: str
     meaning: str
     formula: str | None
+    modelled: bool = False  # made of the model's shapes: its title has the mark
     caveat: str | None = None
     source: str | None = None
     missing: str | None = None
 
 
 class ExplainedEvent(msgspec.Struct, frozen=True, kw_only=True):
-    """A hardware or software event of this machine's processor."""
+    """A hardware or software event of this machine's processor, or of the ``others`` (their names)."""
 
     name: str
     meaning: str
     unit: str
     caveat: str | None = None
     source: str | None = None
+    others: tuple[str, ...] = ()  # processors that have it, where this one does not
 
 
 class Explanation(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,16 +54,13 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     event: ExplainedEvent | None
 
 
-def explain(words: Sequence[str]) -> list[Explanation]:
-    """Of each word what there is; several words in a row that make one name together are that name.
-
-    Raises ``UsageError`` for words that are no term, metric, group of metrics or event, with the nearest ones.
-    """
+def explain(words: Sequence[str]) -> tuple[list[Explanation], UsageError | None]:
+    """Of each word what there is; several words in a row that make one name together are that name. Beside it the error
+    that names the words that are no term, metric, group of metrics or event, with the nearest ones."""
     asked = [(word, _explained(word)) for word in _grouped(words)]
     unknown = list(dict.fromkeys(word for word, found in asked if found is None))
-    if unknown:
-        raise UsageError(f"the glossary has no {', '.join(map(repr, unknown))}", _hint(unknown))
-    return [found for _, found in asked if found is not None]
+    error = UsageError(f"nothing is known of {', '.join(map(repr, unknown))}", _hint(unknown)) if unknown else None
+    return [found for _, found in asked if found is not None], error
 
 
 def _grouped(words: Sequence[str]) -> Iterator[str]:
@@ -86,11 +85,13 @@ def _is_named(word: str) -> bool:
 
 
 def _hint(unknown: Sequence[str]) -> str:
-    """The names that are spelt most like a word; of several words the nearest one each."""
-    near = {word: terms.nearest(word, facts()) for word in unknown}
+    """The names that are spelt most like a word, else what it has of known words; of several words the first one
+    each."""
+    names = [*facts(), *_events()]
+    near = {word: terms.nearest(word, names) or list(filter(_is_named, word.split())) for word in unknown}
     meant = near[unknown[0]] if len(unknown) == 1 else [f"{names[0]} ({word})" for word, names in near.items() if names]
     question = f"did you mean {', '.join(meant)}? " if meant else ""
-    return f"{question}hwprof explain --list has all words"
+    return f"{question}hwprof explain --list has all words, hwprof events this processor's events"
 
 
 def _explained(word: str) -> Explanation | None:
@@ -110,13 +111,16 @@ def _explained(word: str) -> Explanation | None:
 
 
 def _metrics(word: str, term: Term | None) -> list[str]:
-    """The metric of that name or title, else of the term, else those of the group of that name."""
+    """The metric of that name, else of the term, else of that title, else those of the group of that name."""
     spelling = terms.normal(word)
+    named = [name for name in facts() if terms.normal(name) == spelling]
+    if named:
+        return named
+    if term is not None and term.metric is not None:
+        return [term.metric]
     own = _titled(word) or (_titled(terms.unmarked(word)) if term is None else [])
     if own:
         return own
-    if term is not None and term.metric is not None:
-        return [term.metric]
     return [name for name, metric in facts().items() if terms.normal(metric.group) == spelling]
 
 
@@ -149,6 +153,7 @@ def _metric(known: MetricFacts) -> ExplainedMetric:
         unit=known.unit,
         meaning=found.meaning,
         formula=found.formula.replace('"', "") or None,
+        modelled=bool(MODELLED_OPERANDS & set(operands(found.formula))),
         caveat=found.caveat,
         source=found.source,
         missing=missing,
@@ -156,15 +161,33 @@ def _metric(known: MetricFacts) -> ExplainedMetric:
 
 
 def _event(word: str) -> ExplainedEvent | None:
-    """The event of that very name, of this processor's file or of the kernel's."""
+    """The event of that very name: of this processor's file or of the kernel's, else of other processors'."""
+    found = _events().get(word)
+    others: list[str] = []
+    if found is None:
+        having = [(one.processor.name, event) for one in microarchitectures() if (event := _named(one, word))]
+        others = list(dict.fromkeys(name for name, _ in having))
+        found = having[0][1] if having else None
+    if found is None:
+        return None
+    return ExplainedEvent(
+        name=found.name,
+        meaning=found.meaning,
+        unit=found.unit,
+        caveat=found.caveat,
+        source=found.source,
+        others=tuple(others),
+    )
+
+
+def _events() -> dict[str, Event]:
+    """The kernel's events and those of this machine's processor, by name and alias."""
     kinds = [kind.known.catalogue for kind in kinds_of_core(machine.describe(), on_paper=True) if kind.known]
-    for file in (*kinds, catalogue(GENERIC)):
-        found = file.named().get(word)
-        if found is not None:
-            return ExplainedEvent(
-                name=found.name, meaning=found.meaning, unit=found.unit, caveat=found.caveat, source=found.source
-            )
-    return None
+    return {name: event for file in (catalogue(GENERIC), *reversed(kinds)) for name, event in file.named().items()}
+
+
+def _named(processor: Microarchitecture, word: str) -> Event | None:
+    return processor.catalogue.named().get(word)
 
 
 def _processor() -> str:

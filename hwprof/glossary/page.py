@@ -25,13 +25,13 @@ def entry(found: Explanation, width: int) -> str:
     for metric in found.metrics:
         if lines:
             lines.append("")
-        lines += _head(f"metric {metric.name}", f"{metric.title}, {metric.unit}: {metric.meaning}", width)
+        lines += _head(f"metric {metric.name}", f"{_title(metric)}: {metric.meaning}", width)
         lines += _lines(_metric_fields(metric, found.processor), width)
     if found.event is not None:
         if lines:
             lines.append("")
         lines += _head(f"event {found.event.name}", found.event.meaning, width)
-        lines += _lines(_event_fields(found.event), width)
+        lines += _lines(_event_fields(found.event, found.processor), width)
     return "\n".join(lines)
 
 
@@ -106,8 +106,20 @@ def _metric_fields(metric: ExplainedMetric, processor: str) -> list[tuple[str, s
     return [(label, text) for label, text in fields if text]
 
 
-def _event_fields(event: ExplainedEvent) -> list[tuple[str, str]]:
-    fields = [("unit", event.unit if event.unit != "1" else None), ("note", event.caveat), ("source", event.source)]
+def _title(metric: ExplainedMetric) -> str:
+    """As the report heads its column, with the unit where the title does not say it."""
+    title = f"{metric.title}{'°' if metric.modelled else ''}"
+    return title if metric.unit in metric.title else f"{title}, {metric.unit}"
+
+
+def _event_fields(event: ExplainedEvent, processor: str) -> list[tuple[str, str]]:
+    fields = [
+        ("unit", event.unit if event.unit != "1" else None),
+        ("note", event.caveat),
+        ("source", event.source),
+        ("processor", f"not this one ({processor}), but {', '.join(event.others)}" if event.others else None),
+        ("here", "hwprof events: what this processor counts" if event.others else None),
+    ]
     return [(label, text) for label, text in fields if text]
 
 

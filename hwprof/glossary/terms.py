@@ -6,11 +6,15 @@ import difflib
 import re
 from collections.abc import Iterable
 from functools import cache
+from typing import Final
 
 import msgspec
 
 from hwprof.data_files import read_toml
 from hwprof.errors import HwprofError
+
+LIKENESS: Final = 0.7
+"""Of two spellings (difflib's ratio) from which on one may be meant for the other: below it are mere chance matches."""
 
 _UNIT = re.compile(r"\s+(ms|W|GB/s|%)$")
 
@@ -65,13 +69,13 @@ def find(word: str) -> Term | None:
 
 def unmarked(word: str) -> str:
     """A table's header without the marks of where its figures come from."""
-    return word.rstrip("~°†‡")
+    return word.rstrip("~°†‡*+^") or word
 
 
 def nearest(word: str, others: Iterable[str] = ()) -> list[str]:
     """Names that are spelt much like that one, at most three: terms, and ``others``."""
     spellings = {name: term.term for name, term in by_name().items()} | {normal(name): name for name in others}
-    near = difflib.get_close_matches(normal(word), spellings, n=6)
+    near = difflib.get_close_matches(normal(word), spellings, n=6, cutoff=LIKENESS)
     return list(dict.fromkeys(spellings[spelling] for spelling in near))[:3]
 
 

@@ -130,7 +130,9 @@ class Sampling(Part, kw_only=True, frozen=True):
     few_for_shares: int  # with fewer, a layer gets no wait share and no efficiency
     few_for_balance: int  # with fewer that found the threads busy, a layer gets no imbalance
     least_share: float  # a layer's kernels with a smaller share of its time are not listed, but for the whole's
-    least_share_of_whole: float  # kernels with a smaller one are not listed; others are, in every layer they were met in
+    least_share_of_whole: (
+        float  # kernels with a smaller one are not listed; others are, in every layer they were met in
+    )
     notes: list[str]
 
 

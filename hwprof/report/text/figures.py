@@ -9,6 +9,9 @@ from typing import Final, NamedTuple
 from hwprof.report.document.figures import Times
 
 SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+LEAST: Final = 1e-4
+"""Figures that are smaller than that are not worth their digits."""
+
 BAR: Final = 8
 """Characters of a share's bar in a table."""
 
@@ -32,7 +35,7 @@ class Glyphs(NamedTuple):
 
 
 UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "█▓▒░·", "─")
-ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "!", "~", "^", ", ", "#x=.'", "-")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "#x=.'", "-")
 
 
 def milliseconds(ns: float) -> str:
@@ -87,11 +90,16 @@ def percent(share: float | None, glyphs: Glyphs) -> str:
 
 
 def decimal(value: float | None, digits: int, glyphs: Glyphs) -> str:
-    """A figure with a fixed number of decimals; very small ones keep one digit that is not 0."""
+    """A figure with a fixed number of decimals; what is not 0 never reads as 0: very small ones keep one digit, and
+    those below ``LEAST`` are said to be below it."""
     if value is None:
         return glyphs.dash
     text = f"{value:,.{digits}f}"
-    return f"{value:.1g}" if digits and value and not text.strip("-0.,") and abs(value) >= 1e-4 else text
+    if value == 0 or text.strip("-0.,"):
+        return text
+    if abs(value) < LEAST:
+        return f"<{LEAST:g}" if value > 0 else f">-{LEAST:g}"
+    return f"{value:.1g}"
 
 
 def bar(share: float | None, width: int, glyphs: Glyphs) -> str:

@@ -44,10 +44,16 @@ def test_amount(value: float | None, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "digits", "text"),
-    [(0.0, 2, "0.00"), (0.004, 2, "0.004"), (1.005, 1, "1.0"), (None, 2, "–"), (1234.5, 0, "1,234")],
-)
+    [(0.0, 2, "0.00"), (0.004, 2, "0.004"), (1.005, 1, "1.0"), (None, 2, "–"), (1234.5, 0, "1,234"),
+     (0.0246, 0, "0.02"), (3e-9, 1, "<0.0001"), (-3e-9, 2, ">-0.0001"), (-0.004, 2, "-0.004")],
+)  # fmt: skip
 def test_decimal(value: float | None, digits: int, text: str) -> None:
     assert figures.decimal(value, digits, UNICODE) == text
+
+
+@given(st.floats(-1e6, 1e6), st.integers(0, 3))
+def test_only_nothing_reads_as_nothing(value: float, digits: int) -> None:
+    assert (not figures.decimal(value, digits, UNICODE).strip("-0.")) == (value == 0)
 
 
 def times(repetitions: int) -> Times:
