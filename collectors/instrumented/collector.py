@@ -123,6 +123,7 @@ class InstrumentedCollector(Collector):
         if engine is None or context is None or self_test is None or uninstrumented is None:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
+        uninstrumented.end()  # before anything is imported
         engine.uninstrument()
         from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log

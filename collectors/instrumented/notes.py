@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
@@ -16,6 +18,10 @@ from collectors.shared.counting.threads import thread_name
 from hwprof.collector.contract import Note, NoteKind, PassContext
 from hwprof.errors import HwprofError
 from hwprof.processes import perf_map_of
+
+JIT_PROFILE: Final = "ONEDNN_JIT_PROFILE"
+JIT_NAMES: Final = "2"
+"""The variable, and its value with which oneDNN writes the names of the code that it makes to perf's file of them."""
 
 UNINSTRUMENTED_SHARE: Final = 0.002
 """Processor time of threads that were not instrumented that is worth a note."""
@@ -39,9 +45,7 @@ def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads
     """What the user should know. ``cpu_ns``: the process's CPU time while it was instrumented."""
     scope = "user code on the calling thread and its OpenMP pool; the kernel's code is not in them"
     found = [Note(NoteKind.SCOPE, scope, "counts")]
-    if not perf_map_of(os.getpid()).exists():
-        text = "no names: ONEDNN_JIT_PROFILE=2 was not set, or oneDNN was not used"
-        found.append(Note(NoteKind.INCOMPLETE, text, "JIT kernels"))
+    found += jit_notes(os.environ, perf_map_of(os.getpid()))
     worked = uninstrumented.worked({int(context.tid) for context in log.contexts})
     total_ns = sum(worked.values())
     if total_ns > UNINSTRUMENTED_SHARE * cpu_ns:
@@ -53,6 +57,17 @@ def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads
         text = f"too many threads: {refused} basic blocks of those beyond the limit were not counted"
         found.append(Note(NoteKind.INCOMPLETE, text))
     return found
+
+
+def jit_notes(environment: Mapping[str, str], names: Path) -> list[Note]:
+    """Why code that was made at run time has no names, where nothing wrote the file of ``names``."""
+    if names.exists():
+        return []
+    if environment.get(JIT_PROFILE) != JIT_NAMES:
+        return [Note(NoteKind.INCOMPLETE, f"no names: {JIT_PROFILE}={JIT_NAMES} is not set", "JIT kernels")]
+    if not os.access(names.parent, os.W_OK):
+        return [Note(NoteKind.INCOMPLETE, f"no names: {names.parent} cannot be written", "JIT kernels")]
+    return [Note(NoteKind.SCOPE, "none of oneDNN's; those of others have no names", "JIT kernels")]
 
 
 def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> EngineDetail:

@@ -21,24 +21,31 @@ def thread_ids() -> set[int]:
 
 
 class UninstrumentedThreads:
-    """Watches every thread but the ones that the engine brought."""
+    """Watches every thread but the ones that the engine brought, from now on until ``end``."""
 
     def __init__(self, own: Collection[int]) -> None:
         self._own = set(own)
+        self._spent_ns: dict[int, int] = {}
+        self._names: dict[int, str | None] = {}
+        self._ended_ns = 0
         self._process_ns, self._began_ns = _times()
 
-    def worked(self, instrumented: Collection[int]) -> dict[str, int]:
-        """By thread (name and number) the CPU time in nanoseconds since the beginning, without the instrumented ones;
-        what nobody who is still there has used is that of threads that have ended."""
+    def end(self) -> None:
+        """What comes later is not the model's: making tables brings threads of its own."""
         process_ns, now_ns = _times()
-        spent = {tid: time_ns - self._began_ns.get(tid, 0) for tid, time_ns in now_ns.items()}
-        ended_ns = process_ns - self._process_ns - sum(spent.values())
+        self._spent_ns = {tid: time_ns - self._began_ns.get(tid, 0) for tid, time_ns in now_ns.items()}
+        self._names = {tid: thread_name(tid) for tid in now_ns}
+        self._ended_ns = process_ns - self._process_ns - sum(self._spent_ns.values())
+
+    def worked(self, instrumented: Collection[int]) -> dict[str, int]:
+        """By thread (name and number) the CPU time in nanoseconds until ``end``, without the instrumented ones; what
+        nobody who was still there had used is that of threads that have ended."""
         others = {
-            f"{thread_name(tid) or 'a thread'} ({tid})": spent_ns
-            for tid, spent_ns in spent.items()
+            f"{self._names[tid] or 'a thread'} ({tid})": spent_ns
+            for tid, spent_ns in self._spent_ns.items()
             if tid not in instrumented and tid not in self._own
         }
-        return {**others, ENDED: max(ended_ns, 0)}
+        return {**others, ENDED: max(self._ended_ns, 0)}
 
 
 def _times() -> tuple[int, dict[int, int]]:

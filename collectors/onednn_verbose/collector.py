@@ -141,7 +141,7 @@ def notes_of(report: Verbose) -> list[Note]:
         text = f"oneDNN {report.version or ''} gives no times: its primitives cannot be joined to layers"
         notes.append(Note(NoteKind.INCOMPLETE, text))
     if not report.primitives and not report.not_understood:
-        text = "PyTorch did the work itself, the report says of which types why (JIT kernels are of iterations before)"
+        text = "what ran instead stands in hwprof report --kernels"
         notes.append(Note(NoteKind.SCOPE, text, "the reported iterations executed no primitive of oneDNN"))
     return notes
 

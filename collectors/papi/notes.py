@@ -24,7 +24,7 @@ def plan_notes(plan: Plan) -> list[Note]:
         notes.append(Note(NoteKind.SCOPE, text, "PAPI", "--counters perf counts every thread"))
     if not plan.kernel:
         notes.append(user_code_only("events", kernel_allowed=plan.kernel_allowed))
-    notes += not_counted(plan.dropped)
+    notes += not_counted(plan.dropped, plan.metrics)
     if len(plan.sets) > 1:
         text = f"no counters for all events at once: they are counted in {len(plan.sets)} sets in turn"
         notes.append(Note(NoteKind.METHOD, text, "PAPI"))

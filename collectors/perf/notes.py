@@ -26,7 +26,7 @@ def plan_notes(plan: Plan) -> list[Note]:
     notes = list(plan.notes)
     if not plan.opening.kernel:
         notes.append(user_code_only("hardware events", kernel_allowed=plan.opening.kernel_allowed))
-    return notes + not_counted(plan.dropped)
+    return notes + not_counted(plan.dropped, plan.metrics)
 
 
 def plan_detail(plan: Plan) -> PerfDetail:

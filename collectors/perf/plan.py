@@ -17,7 +17,7 @@ from hwprof.hardware.machine import ROOT
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.packing import Budget, EventSet, Part, pack
 from hwprof.hardware.resolution import no_pmu
-from hwprof.run.manifest import CoreKind, Machine
+from hwprof.run.manifest import CoreKind, Machine, MetricDefinition
 from hwprof.unavailable import Unavailable
 
 
@@ -30,6 +30,7 @@ class Plan:
     budgets: dict[str | None, Budget]  # the counters of each kind of core that is used
     dropped: dict[str, Unavailable] = field(default_factory=dict)
     notes: list[Note] = field(default_factory=list)
+    metrics: tuple[MetricDefinition, ...] = ()  # that were asked for, whether their events are counted or not
 
     def events(self) -> list[Countable]:
         """Every counted event once."""
@@ -68,6 +69,7 @@ def make_plan(
         _budgets(used, machine),
         dict(selection.dropped),
         [Note(NoteKind.METHOD, note) for note in selection.notes],
+        selection.metrics,
     )
     failures = {event.name: why for event in selection.events if (why := trial.failure(event)) is not None}
     plan.dropped.update(failures)

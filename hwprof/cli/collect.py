@@ -96,6 +96,9 @@ def _counters_help() -> str:
     show_default=True,
     help="What is printed at the end.",
 )
+@click.option(
+    "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
+)
 def collect_command(
     iterations: int,
     warmup: int,
@@ -107,6 +110,7 @@ def collect_command(
     output: Path,
     top: int,
     form: str,
+    width: int | None,
     **options: Any,
 ) -> None:
     """Measure a model layer by layer, and print the report.
@@ -141,7 +145,7 @@ def collect_command(
         options=theirs.options,
         passes_of=theirs.passes_of,
     )
-    failure = _collect(output, spec, plans, server, form, top)
+    failure = _collect(output, spec, plans, server, products.Shown(form, top, width))
     if failure is not None:
         raise failure
 
@@ -171,7 +175,7 @@ def _plan(
 
 
 def _collect(
-    output: Path, spec: WorkloadSpec, plans: Sequence[PassPlan], server: ForkServer, form: str, top: int
+    output: Path, spec: WorkloadSpec, plans: Sequence[PassPlan], server: ForkServer, shown: products.Shown
 ) -> BaseException | None:
     """Measures, writes and shows. A failure is returned where there is something to show all the same, else raised."""
     from hwprof.cli.progress import Bars
@@ -188,7 +192,7 @@ def _collect(
                     traced, unwritten = products.write(run, bars, files)
                     failure = unwritten or failure
             try:
-                products.show_run(run, form, top, traced)
+                products.show_run(run, shown, traced)
             except Exception:
                 if failure is None:
                     raise  # else that one is what is told

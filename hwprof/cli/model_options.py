@@ -6,7 +6,7 @@ import math
 import os
 from collections.abc import Callable
 from importlib.util import find_spec
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
 import click
@@ -19,6 +19,10 @@ Function = TypeVar("Function", bound=Callable[..., Any])
 
 SEEDS: Final = range(-(1 << 63), 1 << 64)
 """What torch takes."""
+
+PYTHON: Final = ".py"
+CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors")
+"""How files end that somebody may give in the place of a model's name."""
 
 THREADS_A_PROCESSOR: Final = 4
 MOST_ELEMENTS: Final = 1 << 40
@@ -104,6 +108,7 @@ def check_model(spec: WorkloadSpec) -> None:
         Path.cwd()
     except OSError as error:  # neither a model's code nor torch's own libraries are found then
         raise HwprofError("the current folder is not there any more", "cd to one that is") from error
+    _check_spelling(spec.model)
     own = ":" in spec.model
     theirs = _OF_PIPELINES if own else _OF_OWN_MODELS
     unheeded = ", ".join(f"--{name.replace('_', '-')}" for name in theirs if given(name))
@@ -111,13 +116,44 @@ def check_model(spec: WorkloadSpec) -> None:
         raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape")
     if unheeded:
         raise UsageError(f"{unheeded}: only for models of your own", "--imgsz and --batch for YOLO pipelines")
-    if not own:
-        from hwprof.workload.model_registry import find_model
-
-        find_model(spec.model)
     for library in ("torch",) if own else ("torch", "ultralytics"):
         if find_spec(library) is None:
             raise HwprofError(f"{library} is not installed", f'pip install "hwprof[{"torch" if own else "yolo"}]"')
+
+
+def _check_spelling(model: str) -> None:
+    """Raises ``UsageError`` for a model that there is not, with what is meant most likely."""
+    module, colon, factory = model.partition(":")
+    if colon:
+        if module.endswith(PYTHON):
+            meant = module.removesuffix(PYTHON).removeprefix("./").replace("/", ".")
+            raise UsageError(f"{module} is a file, not a module", f"did you mean {meant}:{factory}?")
+        return
+    from hwprof.workload.model_registry import find_model, known_models
+
+    try:
+        find_model(model)
+    except UsageError:
+        name = PurePath(model)
+        known = {one.casefold(): one for one in known_models()}
+        if name.suffix in CHECKPOINTS:
+            named = known.get(name.stem.casefold(), "NAME")
+            raise UsageError(f"{model} is a checkpoint", f"--model {named} --weights {model}") from None
+        if model.casefold() in known:
+            raise UsageError(f"there is no model {model}", f"did you mean {known[model.casefold()]}?") from None
+        if _is_module(model.removesuffix(PYTHON)):
+            meant = f"--model {model.removesuffix(PYTHON).replace('/', '.')}:FACTORY"
+            raise UsageError(f"{model} is no YOLO model, and a model of yours needs its factory", meant) from None
+        raise
+
+
+def _is_module(name: str) -> bool:
+    """Whether Python would find a module of that name, here or among what is installed; imports nothing."""
+    place = Path(name.replace(".", "/"))
+    if place.with_suffix(PYTHON).is_file() or (place / "__init__.py").is_file():
+        return True
+    outermost = name.partition(".")[0]
+    return outermost.isidentifier() and find_spec(outermost) is not None
 
 
 def _shape(text: str | None) -> tuple[int, ...] | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
@@ -15,6 +15,14 @@ if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
     from hwprof.report.files import FilesBeside
     from hwprof.run.directory import RunDirectory
+
+
+class Shown(NamedTuple):
+    """How the report is shown at the end."""
+
+    form: str  # "text" or "json"
+    top: int  # rows of the hottest layers
+    width: int | None  # columns of the text; None: the terminal's
 
 
 def prepare(files: FilesBeside) -> None:
@@ -46,12 +54,12 @@ def write(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, Hwpro
     return contents, None
 
 
-def show_run(run: RunDirectory, form: str, top: int, traced: str) -> None:
+def show_run(run: RunDirectory, shown: Shown, traced: str) -> None:
     """``traced``: what the trace holds; empty where there is none."""
     from hwprof.cli.report import show
 
-    show(run, form=form, top=top)
-    if form == "text":
+    show(run, form=shown.form, top=shown.top, width=shown.width)
+    if shown.form == "text":
         from hwprof.trace.writer import TRACE_FILE
 
         name, trace = name_of(run), run.path / TRACE_FILE

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Iterable, Sequence
 from functools import cache
 from typing import Final, Literal, TypeAlias
 
@@ -101,6 +101,16 @@ def vocabulary() -> tuple[MetricFacts, ...]:
 def independent() -> tuple[MetricDefinition, ...]:
     """The metrics that are the same on every machine, in order of presentation."""
     return tuple(metric.defined(metric.formula) for metric in _file().metric if metric.formula is not None)
+
+
+def lost_with(names: Collection[str], metrics: Iterable[MetricDefinition]) -> list[str]:
+    """What is lost where these events and metrics (by name) are not to be had: the titles of the ``metrics`` that are
+    made of them, of the metrics among them, and the names of the events that nothing is made of."""
+    made_of = {metric: {name.partition("@")[0] for name in operands(metric.formula)} & set(names) for metric in metrics}
+    titles = [metric.title for metric, events in made_of.items() if events]
+    used = set().union(*made_of.values())
+    others = [facts()[name].title if name in facts() else name for name in names if name not in used]
+    return list(dict.fromkeys([*titles, *others]))
 
 
 def csv_unit(unit: str) -> str:

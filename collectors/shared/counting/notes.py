@@ -11,6 +11,8 @@ from collectors.shared.counting.threads import MORE_DESCRIPTORS
 from hwprof.collector.contract import Note, NoteKind
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.catalogue import Event
+from hwprof.hardware.metrics import lost_with
+from hwprof.run.manifest import MetricDefinition
 from hwprof.unavailable import Unavailable
 
 NAMES_SHOWN: Final = 4
@@ -31,12 +33,13 @@ def user_code_only(events: str, *, kernel_allowed: bool) -> Note:
     return Note(NoteKind.SCOPE, why, events, permission.LOWER_PARANOID)
 
 
-def not_counted(dropped: Mapping[str, Unavailable]) -> list[Note]:
-    """A note for each reason why events are not counted."""
+def not_counted(dropped: Mapping[str, Unavailable], metrics: Sequence[MetricDefinition]) -> list[Note]:
+    """A note for each reason why events are not counted: the ``metrics`` that are lost with them, and the events that
+    none is made of."""
     names: dict[Unavailable, list[str]] = {}
     for name, why_not in dropped.items():
         names.setdefault(why_not, []).append(name)
-    return [Note.not_available(enumerated(those), why_not) for why_not, those in names.items()]
+    return [Note.not_available(enumerated(lost_with(those, metrics)), why_not) for why_not, those in names.items()]
 
 
 def enumerated(names: Sequence[str]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -14,11 +15,12 @@ from hwprof.run.manifest import (
     CollectorRecord,
     CoreKind,
     Machine,
+    MetricDefinition,
     PassRecord,
     PassStatus,
     WorkloadRecord,
 )
-from hwprof.run.notes import NoteKind
+from hwprof.run.notes import Note, NoteKind
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -62,7 +64,8 @@ class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
 class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
     """A source that gave nothing, or less than it could."""
 
-    what: str
+    what: str  # the source, or all events of it that could not be had
+    lost: list[str]  # the source, or the metrics (by title) that are made of these events, and events of no metric
     state: str
     reason: str
     remedy: str | None
@@ -118,7 +121,7 @@ def describe(analysis: RunAnalysis) -> dict[str, Any]:
         "cores": [_cores(kind) for kind in manifest.machine.cores],
         "workload": manifest.workload,
         "passes": [_pass(record) for record in manifest.passes],
-        "not_measured": not_measured(manifest.passes),
+        "not_measured": not_measured(manifest.passes, infos, analysis.definitions),
     }
 
 
@@ -164,23 +167,31 @@ def _pass(record: PassRecord) -> PassInfo:
     )
 
 
-def not_measured(passes: list[PassRecord]) -> list[NotMeasured]:
-    """What each collector says it could not do; the same word of several events and passes once."""
+def not_measured(
+    passes: list[PassRecord], infos: Sequence[MetricInfo] = (), definitions: Sequence[MetricDefinition] = ()
+) -> list[NotMeasured]:
+    """What each collector says it could not do; the same word of several events and passes once. ``infos`` and
+    ``definitions``: the report's metrics, of which some may be there all the same, from another source."""
     from hwprof.analysis.missing import unavailable_events
+    from hwprof.hardware.metrics import lost_with
 
     found: dict[tuple[str, str, str, str | None], list[str]] = {}
+    lost: dict[str, list[str]] = {}
+    known = {info.title for info in infos if info.missing is None}
     for record in passes:
         for collector in record.collectors:
             events: dict[Unavailable, list[str]] = {}
             for event, why in unavailable_events([collector]).items():
                 events.setdefault(why, []).append(event)
             for why, names in events.items():
+                titles = [title for title in lost_with(names, [*record.metrics, *definitions]) if title not in known]
+                lost.setdefault(", ".join(names), titles or names)
                 found.setdefault((", ".join(names), collector.state, why.reason, why.remedy), []).append(record.name)
             if collector.unavailable is not None:
                 key = (collector.name, collector.state, collector.unavailable.reason, collector.unavailable.remedy)
                 found.setdefault(key, []).append(record.name)
     return [
-        NotMeasured(what=what, state=state, reason=reason, remedy=remedy, passes=names)
+        NotMeasured(what=what, lost=lost.get(what, [what]), state=state, reason=reason, remedy=remedy, passes=names)
         for (what, state, reason, remedy), names in found.items()
     ]
 
@@ -209,6 +220,7 @@ def _said_by_collectors(passes: list[PassRecord]) -> list[str]:
     """The collectors' own notes, each once; with its passes where not all that the collector ran in have it."""
     from hwprof.analysis.missing import unavailable_events
 
+    told = not_measured(passes)
     ran_in: dict[str, list[str]] = {}
     said: dict[tuple[str, str], list[str]] = {}
     for record in passes:
@@ -217,7 +229,7 @@ def _said_by_collectors(passes: list[PassRecord]) -> list[str]:
             listed = bool(unavailable_events([collector]))  # then `not_measured` has it, name by name
             for note in collector.notes:
                 if not (listed and note.kind is NoteKind.NOT_AVAILABLE):
-                    said.setdefault((collector.name, str(note)), []).append(record.name)
+                    said.setdefault((collector.name, str(_shortened(note, told))), []).append(record.name)
     return [
         f"{name}{'' if set(names) == set(ran_in[name]) else _in_passes(names)}: {text}"
         for (name, text), names in said.items()
@@ -226,3 +238,11 @@ def _said_by_collectors(passes: list[PassRecord]) -> list[str]:
 
 def _in_passes(names: list[str]) -> str:
     return f" (pass{'es' if len(names) > 1 else ''} {' and '.join(names)})"
+
+
+def _shortened(note: Note, told: Sequence[NotMeasured]) -> Note:
+    """The note without a reason and its remedy at its end that stand above the notes already."""
+    for gap in told:
+        if gap.remedy == note.remedy and note.text.endswith(f": {gap.reason}"):
+            return msgspec.structs.replace(note, text=note.text.removesuffix(f": {gap.reason}"), remedy=None)
+    return note

@@ -12,6 +12,9 @@ SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LEAST: Final = 1e-4
 """Figures that are smaller than that are not worth their digits."""
 
+NEAR: Final = 0.1
+"""To 1: ratios of which the third decimal is of interest."""
+
 BAR: Final = 8
 """Characters of a share's bar in a table."""
 
@@ -30,12 +33,13 @@ class Glyphs(NamedTuple):
     instrumented: str
     different_iterations: str
     separator: str
+    times: str  # of a ratio
     slots: str  # parts of a stacked bar
     rule: str  # below a table's header
 
 
-UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "█▓▒░·", "─")
-ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "#x=.'", "-")
+UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "×", "█▓▒░·", "─")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-")
 
 
 def milliseconds(ns: float) -> str:
@@ -132,12 +136,10 @@ def slot_glyph(place: int, glyphs: Glyphs) -> str:
     return glyphs.slots[place % len(glyphs.slots)]
 
 
-def slower(ratio: float) -> str:
-    """A ratio of times in words: ``1.3% slower``."""
-    if ratio >= 2:
-        return f"{ratio:.1f} times slower"
-    change = 100 * (ratio - 1)
-    return f"{abs(change):.1f}% {'slower' if change >= 0 else 'faster'}"
+def times_as_long(ratio: float, glyphs: Glyphs) -> str:
+    """A ratio of times, with more digits where it is near 1: ``×1.013``, ``×2.49``, ``×11.1``."""
+    decimals = 3 if abs(ratio - 1) < NEAR else 2 if ratio < 9.995 else 1
+    return f"{glyphs.times}{ratio:,.{decimals}f}"
 
 
 def shorten(text: str, width: int, ellipsis: str, head: int | None = None) -> str:

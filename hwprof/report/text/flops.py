@@ -32,7 +32,7 @@ def show(page: Page) -> None:
     reasons = _table(page, differing[:top], title) if differing else []
     if not differing:
         page.title(title)
-    sums = _sums(page, [flops for _, flops in checked])
+    sums = _sums(page, checked)
     marks = _marks([flops for _, flops in differing[:top]])
     page.notes([*reasons, *sums, *marks, *_more(len(differing), top), *_reliability(page)])
 
@@ -66,10 +66,10 @@ def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[
     ]
 
 
-def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
-    """On all layers: those that could be compared, and the others."""
-    compared = [flops for flops in checks if flops.ratio is not None]
-    without = [flops for flops in checks if flops.verdict == NO_MACS]
+def _sums(page: Page, checks: list[tuple[Layer, FlopCheck]]) -> list[str]:
+    """On all layers: those that could be compared, those that have no products, and those whose nobody knows."""
+    compared = [flops for _, flops in checks if flops.ratio is not None]
+    without = [(layer, flops) for layer, flops in checks if flops.verdict == NO_MACS]
     lines = []
     total = page.whole.flops if page.whole is not None else None
     if total is not None and total.ratio is not None:
@@ -79,9 +79,11 @@ def _sums(page: Page, checks: list[FlopCheck]) -> list[str]:
             f" {figures.amount(total.analytic, page.glyphs)} analytic, ratio {total.ratio:.3f};"
             f" {agreeing} of {len(compared)} agree"
         )
-    if without:
-        counted = figures.amount(sum(flops.counted for flops in without), page.glyphs)
-        lines.append(f"no MACs known: {plural(len(without), 'layer')}, {counted} counted")
+    for words, known in (("without MACs", True), ("MACs not known", False)):
+        flops_of = [flops for layer, flops in without if (layer.macs is not None) == known]
+        if flops_of:
+            counted = figures.amount(sum(flops.counted for flops in flops_of), page.glyphs)
+            lines.append(f"{words}: {plural(len(flops_of), 'layer')}, {counted} counted")
     return lines
 
 

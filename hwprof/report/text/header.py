@@ -17,7 +17,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.header import PassInfo
 from hwprof.report.document.overhead import Effect, Overhead
 from hwprof.report.text import figures
-from hwprof.report.text.figures import Glyphs, plural, slower
+from hwprof.report.text.figures import Glyphs, plural
 from hwprof.report.text.page import Page
 from hwprof.unavailable import explain
 
@@ -40,7 +40,7 @@ def show(page: Page) -> None:
         passes = figures.enumerate_words(gap.passes)
         state = f"; {gap.state}" if gap.state not in ("ran", "unavailable") else ""
         where = f"{'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}"
-        _item(console, f"{figures.some(gap.what.split(', '), NAMES)} ({where}): {explain(gap.reason, gap.remedy)}")
+        _item(console, f"{figures.some(gap.lost, NAMES)} ({where}): {explain(gap.reason, gap.remedy)}")
     if document.notes:
         _title(console, "Notes")
     for note in document.notes:
@@ -66,7 +66,7 @@ def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     facts.append(("software", glyphs.separator.join([f"hwprof {document.run.hwprof_version}", *versions])))
     for number, record in enumerate(document.passes):
         facts.append(("" if number else "passes", _pass(record)))
-    effects = _effects(document)
+    effects = _effects(document, glyphs)
     facts += [("" if number else "overhead", text) for number, text in enumerate(effects)]
     cpu_time = document.part(CpuTime)
     if cpu_time is not None:
@@ -141,29 +141,30 @@ def _pass(record: PassInfo) -> str:
     return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
 
 
-def _effects(document: Document) -> list[str]:
+def _effects(document: Document, glyphs: Glyphs) -> list[str]:
     effect = document.part(Overhead)
     if effect is None:
         return []
     found = []
     if effect.counting is not None:
-        found.append(f"counter reads at layer edges: {document.whole} {_slower(effect.counting)}")
+        found.append(f"counter reads at layer edges: {document.whole} {_ratio(effect.counting, glyphs)}")
     if effect.trace is not None:
-        found.append(f"pass trace: {document.whole} {_slower(effect.trace, f' than in {document.figures_from}')}")
+        of = f" of its time in {document.figures_from}"
+        found.append(f"pass trace: {document.whole} {_ratio(effect.trace, glyphs, of)}")
     return found
 
 
-def _slower(effect: Effect, than: str = "") -> str:
+def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
     iterations = f"({effect.observed_iterations} vs {effect.base_iterations} iterations)"
     if not effect.distinguishable:
         return f"slowdown not distinguishable from noise {iterations}"
     layers = ""
     if effect.layers_median is not None and effect.layers_p25 is not None and effect.layers_p75 is not None:
         low, middle, high = (
-            f"{100 * (part - 1):+.1f}%" for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
+            figures.times_as_long(part, glyphs) for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
         )
         layers = f"; layers {middle} (quartiles {low}, {high})"
-    return f"{slower(effect.ratio)}{than} {iterations}{layers}"
+    return f"{figures.times_as_long(effect.ratio, glyphs)}{of} {iterations}{layers}"
 
 
 def _cpu_time(found: CpuTime, glyphs: Glyphs) -> str:

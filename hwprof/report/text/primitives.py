@@ -44,7 +44,7 @@ def show(page: Page) -> None:
     for fallback in fallbacks:
         what = f"{fallback.primitive} by {fallback.implementation}, {fallback.kind}"
         why = f"why: {fallback.reason}"
-        _item(page, "warning: ", f"{what}: {_extent(fallback, page)}", why, _remedy(fallback.remedy))
+        _item(page, "warning: ", f"{what}: {_extent(fallback, found, page)}", why, _remedy(fallback.remedy))
     if not fallbacks and found.executed:
         narrower = f", none narrower than {found.vector_bits} bits" if found.vector_bits else ""
         _item(page, "", f"no reference, plain or generic implementation{narrower}")
@@ -52,9 +52,11 @@ def show(page: Page) -> None:
     for bypass in found.bypasses:
         if bypass.reason is not None and _matters(bypass):
             why = f"why: {bypass.reason}"
-            _item(page, "", f"{bypass.type} without oneDNN: {_extent(bypass, page)}", why, _remedy(bypass.remedy))
+            _item(
+                page, "", f"{bypass.type} without oneDNN: {_extent(bypass, found, page)}", why, _remedy(bypass.remedy)
+            )
             told.add(bypass.type)
-    _reorders(found.reorders, page)
+    _reorders(found, page)
     _not_joined(found, page)
     page.console.print()
     table(found, page, told)
@@ -83,29 +85,32 @@ def _matters(found: Fallback | Bypass | Reorders) -> bool:
     return found.share is None or found.share >= SMALL
 
 
-def _extent(found: Fallback | Bypass, page: Page) -> str:
+def _extent(one: Fallback | Bypass, found: Primitives, page: Page) -> str:
     """How much it is, and in which layers most."""
-    layers = found.layers
+    layers = one.layers
     more = f" and {len(layers) - NAMES} more" if len(layers) > NAMES else ""
     names = f"{', '.join(layers[:NAMES])}{more}"
-    return f"{_of_whole(found.time_ns, found.share, page)} in {plural(len(layers), 'layer')} ({names})"
+    return f"{_of_whole(one.time_ns, one.share, found, page)} in {plural(len(layers), 'layer')} ({names})"
 
 
-def _of_whole(time_ns: int, share: float | None, page: Page) -> str:
-    part = "" if share is None else f", {figures.percent(share, page.glyphs)} of the {page.document.whole},"
-    return f"{figures.milliseconds(time_ns)} ms{part}"
+def _of_whole(time_ns: int, share: float | None, found: Primitives, page: Page) -> str:
+    """Of one iteration, and of which pass: reporting makes the whole longer than another pass has it."""
+    whole = f"{page.document.whole} in pass {found.pass_name}"
+    part = "" if share is None else f", {figures.percent(share, page.glyphs)} of the {whole},"
+    return f"{figures.milliseconds(time_ns)} ms per iteration{part}"
 
 
-def _reorders(found: Sequence[Reorders], page: Page) -> None:
+def _reorders(found: Primitives, page: Page) -> None:
     """The time that went into changing layouts, by tensor."""
-    if not found:
+    rows = found.reorders
+    if not rows:
         return
-    share = None if any(row.share is None for row in found) else sum(row.share or 0.0 for row in found)
-    whole = _of_whole(sum(row.time_ns for row in found), share, page)
-    parts = [f"{row.tensor or 'other tensors'} {figures.milliseconds(row.time_ns)} ms" for row in found]
-    executions = plural(sum(row.executions for row in found), "time")
+    share = None if any(row.share is None for row in rows) else sum(row.share or 0.0 for row in rows)
+    whole = _of_whole(sum(row.time_ns for row in rows), share, found, page)
+    parts = [f"{row.tensor or 'other tensors'} {figures.milliseconds(row.time_ns)} ms" for row in rows]
+    executions = plural(sum(row.executions for row in rows), "time")
     by_remedy: dict[str, list[str]] = {}
-    for row in found:
+    for row in rows:
         if row.remedy is not None and row.tensor is not None and _matters(row):
             by_remedy.setdefault(row.remedy, []).append(row.tensor)
     remedies = [f"Try ({figures.enumerate_words(names)}): {remedy}" for remedy, names in by_remedy.items()]

@@ -142,6 +142,6 @@ def test_rows_of_a_report_are_bounded() -> None:
     assert hwprof_here("report", "--top", "9" * 30).returncode == 2
 
 
-@pytest.mark.parametrize("command", [("report",), ("events",), ("explain", "cpi")])
+@pytest.mark.parametrize("command", [("report",), ("events",), ("explain", "cpi"), ("collect",)])
 def test_a_width_is_bounded(command: tuple[str, ...]) -> None:
     assert hwprof_here(*command, "--width", "1001").returncode == 2

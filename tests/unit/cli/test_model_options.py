@@ -34,6 +34,29 @@ def test_an_option_that_nobody_heeds_is_a_usage_error(tmp_path: Path, arguments:
 
 
 @pytest.mark.parametrize(
+    ("model", "meant"),
+    [
+        ("mine", "--model mine:FACTORY"),
+        ("mine.py", "--model mine:FACTORY"),
+        ("package.mine", "--model package.mine:FACTORY"),
+        ("mine.py:resnet", "did you mean mine:resnet?"),
+        ("./package/mine.py:resnet", "did you mean package.mine:resnet?"),
+        ("YOLOv7", "did you mean yolov7?"),
+        ("yolov7.pt", "--model yolov7 --weights yolov7.pt"),
+        ("weights/best.pt", "--model NAME --weights weights/best.pt"),
+        ("yours", "hwprof models lists them"),
+    ],
+)
+def test_what_was_meant_by_a_model_that_there_is_not(tmp_path: Path, model: str, meant: str) -> None:
+    (tmp_path / "package").mkdir()
+    for file in (tmp_path / "mine.py", tmp_path / "package" / "mine.py"):
+        file.write_text("")
+    done = hwprof_here("layers", "--model", model, "--input-shape", "1,3,2,2", cwd=tmp_path)
+    assert done.returncode == 2
+    assert f"Try: {meant}" in done.stderr
+
+
+@pytest.mark.parametrize(
     ("model", "missing", "extra"),
     [("a.b:c", "torch", "torch"), ("yolov8n", "torch", "yolo"), ("yolov8n", "ultralytics", "yolo")],
 )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from collectors.shared.counting.notes import SILENT_NS, Total, enumerated, silent_events
+from collectors.shared.counting.notes import SILENT_NS, Total, enumerated, not_counted, silent_events
 from hwprof.hardware.catalogue import Event, Microarchitecture, microarchitectures
-from hwprof.hardware.metrics import operands, vocabulary
+from hwprof.hardware.metrics import facts, operands, vocabulary
 from hwprof.run.notes import NoteKind
+from hwprof.unavailable import Unavailable
 from tests.support.reported import texts
 
 RIGHTLY_ZERO = ("double", "half", "bf", "remote_cache", "smt_contention", "topdown-bad-spec")
@@ -57,6 +58,14 @@ def test_one_kind_of_core_does_not_vouch_for_another() -> None:
 def test_a_zero_of_the_operating_system_s_is_one() -> None:
     faults = Event(name="major-faults", meaning="m", kind="software")
     assert silent_events({"major-faults": Total(faults, None, 0, SILENT_NS)}) == []
+
+
+def test_metrics_that_are_lost_are_named_and_events_of_none() -> None:
+    why = Unavailable("no PMU", "give it one")
+    cpi = facts()["cpi"].defined('"cycles" / "instructions"')
+    workers = facts()["worker_share"].defined('"loads@workers" / "loads"')
+    (note,) = not_counted(dict.fromkeys(["cycles", "my_event", "loads", "ipc"], why), [cpi, workers])
+    assert (note.subject, note.text, note.remedy) == ("CPI, worker %, my_event, IPC", why.reason, why.remedy)
 
 
 def test_of_many_names_the_first_are_told() -> None:

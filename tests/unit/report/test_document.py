@@ -18,6 +18,7 @@ from hwprof.report.json import codec
 from hwprof.report.text import columns, topdown
 from hwprof.run.manifest import CollectorRecord, CoreKind, IterationRecord
 from hwprof.run.notes import Note, NoteKind
+from hwprof.run.roles import Role
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import layer_rows, part, unattributed
 from tests.support.document_parts import whole as whole_of
@@ -96,7 +97,22 @@ def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_pa
     assert (cpi.missing.what, cpi.missing.reason, cpi.missing.remedy) == ("cycles", runs.REASON, runs.REMEDY)
     gap = built.not_measured[0]
     assert (gap.what, gap.reason, gap.passes) == ("cycles, instructions", runs.REASON, ["measure", "trace"])
+    assert gap.lost == ["CPI", "IPC", "GHz", "MPKI", "br MPKI", "worker ins %"], "what is made of them"
     assert not any("not counted" in note for note in built.notes)
+
+
+def test_a_reason_that_stands_above_the_notes_is_not_repeated_in_them(tmp_path: Path) -> None:
+    run = runs.without_pmu(tmp_path)
+    said = "no cycles can be sampled here"
+    notes = [
+        Note(NoteKind.METHOD, f"{said}: {runs.REASON}", remedy=runs.REMEDY),
+        Note(NoteKind.METHOD, f"{said}: another reason", remedy=runs.REMEDY),
+    ]
+    sampler = CollectorRecord(name="sampler", role=Role.SAMPLER, state="ran", notes=notes)
+    run.manifest.passes[1].collectors.append(sampler)
+    run.save_manifest()
+    found = [note for note in builder.build(run).notes if note.startswith("sampler: ")]
+    assert found == [f"sampler: {said}", f"sampler: {notes[1]}"]
 
 
 def test_multiplexed_values_are_scaled_and_say_so(tmp_path: Path) -> None:

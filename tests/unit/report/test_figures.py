@@ -75,9 +75,12 @@ def test_spread_has_the_medians_decimals_and_one_value_has_none() -> None:
     assert figures.time_with_spread(None, UNICODE) == "–"
 
 
-@pytest.mark.parametrize(("ratio", "text"), [(1.013, "1.3% slower"), (0.98, "2.0% faster"), (2.5, "2.5 times slower")])
-def test_slower(ratio: float, text: str) -> None:
-    assert figures.slower(ratio) == text
+@pytest.mark.parametrize(
+    ("ratio", "text"), [(1.013, "×1.013"), (0.98, "×0.980"), (2.494, "×2.49"), (1.5, "×1.50"), (11.13, "×11.1")]
+)
+def test_times_as_long(ratio: float, text: str) -> None:
+    assert figures.times_as_long(ratio, UNICODE) == text
+    assert figures.times_as_long(ratio, ASCII) == text.replace("×", "x")
 
 
 @given(st.floats(-1, 2), st.integers(1, 20))

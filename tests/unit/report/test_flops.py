@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
@@ -69,6 +70,23 @@ def test_a_layers_page_says_the_reason_once(tmp_path: Path) -> None:
     page, printed = page_of(document, 120)
     text_of_one_layer.show(one_layer.one_layer(document, CONV), page)
     assert printed.getvalue().count("no known reason") == 1
+
+
+def test_layers_that_have_no_macs_are_not_those_whose_are_not_known(tmp_path: Path) -> None:
+    document = builder.build(zen(tmp_path))
+    without = [row for row in layer_rows(document) if row.flops is not None and row.flops.ratio is None]
+    assert len(without) == 2
+    rows = [
+        msgspec.structs.replace(row, macs=None) if row.path == without[0].path else row for row in layer_rows(document)
+    ]
+    for changed, numbers in (
+        (layer_rows(document), {"without MACs": 2}),
+        (rows, {"without MACs": 1, "MACs not known": 1}),
+    ):
+        page, printed = page_of(replaced(document, msgspec.structs.replace(part(document, Layers), rows=changed)), 160)
+        flops.show(page)
+        found = re.findall(r"  (without MACs|MACs not known): (\d+) layer", printed.getvalue())
+        assert {words: int(number) for words, number in found} == numbers
 
 
 def test_a_rate_that_is_not_known_of_the_whole_says_whose_products_are_missing(tmp_path: Path) -> None:

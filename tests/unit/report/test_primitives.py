@@ -287,3 +287,7 @@ def test_json_round_trips_and_fulfils_its_schema(tmp_path: Path) -> None:
     data = codec.encode(found)
     assert codec.decode(data) == found
     require_module("jsonschema").Draft202012Validator(codec.json_schema()).validate(msgspec.json.decode(data))
+
+
+def test_times_say_of_what_they_are(tmp_path: Path) -> None:
+    assert "ms per iteration, 4.8% of the inference in pass trace" in said(reporting(tmp_path, EXECUTED))

@@ -1,0 +1,48 @@
+"""What an instrumented pass says of itself: threads beside it, and names of code made at run time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from collectors.instrumented import uninstrumented
+from collectors.instrumented.notes import jit_notes
+from collectors.instrumented.uninstrumented import ENDED, UninstrumentedThreads
+from hwprof.run.notes import NoteKind
+
+MAIN, ENGINE, OTHER, LATER = 1, 2, 3, 4
+
+
+def test_only_what_threads_did_until_the_end_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Making tables brings threads later."""
+    times = iter(
+        [
+            (100, {MAIN: 60, ENGINE: 40}),
+            (180, {MAIN: 90, ENGINE: 60, OTHER: 20}),
+            (999, {MAIN: 90, ENGINE: 60, OTHER: 20, LATER: 800}),
+        ]
+    )
+    monkeypatch.setattr(uninstrumented, "_times", lambda: next(times))
+    monkeypatch.setattr(uninstrumented, "thread_name", lambda tid: {OTHER: "pool"}.get(tid))
+    threads = UninstrumentedThreads([ENGINE])
+    threads.end()
+    assert threads.worked([MAIN]) == {f"pool ({OTHER})": 20, ENDED: 10}
+
+
+@pytest.mark.parametrize(
+    ("environment", "kind", "says"),
+    [
+        ({"ONEDNN_JIT_PROFILE": "2"}, NoteKind.SCOPE, "none of oneDNN's"),
+        ({"ONEDNN_JIT_PROFILE": "0"}, NoteKind.INCOMPLETE, "ONEDNN_JIT_PROFILE=2"),
+        ({}, NoteKind.INCOMPLETE, "ONEDNN_JIT_PROFILE=2"),
+    ],
+)
+def test_missing_names_have_the_reason_that_holds(
+    environment: dict[str, str], kind: NoteKind, says: str, tmp_path: Path
+) -> None:
+    names = tmp_path / "perf-1.map"
+    (note,) = jit_notes(environment, names)
+    assert note.kind is kind and says in note.text
+    names.touch()
+    assert jit_notes(environment, names) == []
