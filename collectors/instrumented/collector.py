@@ -104,7 +104,6 @@ class InstrumentedCollector(Collector):
         engine = self._engine = Engine(caches=geometry)
         if geometry is not None:
             self._caches = CacheModel(geometry, engine)
-        self._uninstrumented = UninstrumentedThreads(thread_ids() - before)
         loops(), self._infos()  # read while it costs nothing
         engine.instrument()
         try:
@@ -113,6 +112,7 @@ class InstrumentedCollector(Collector):
             engine.uninstrument()
             raise
         self._first_edge = engine.memory.control.edges
+        self._uninstrumented = UninstrumentedThreads(thread_ids() - before)  # the self-test's are not the model's
         self._cpu_ns = time.process_time_ns()
         self._start_s = time.monotonic() - began_s
 
