@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.cli.products import show_run
+from hwprof.cli.products import Shown, show_run
 from tests.support.synthetic_run import build
 
 
@@ -25,7 +25,7 @@ def test_what_could_not_be_written_is_not_named(
     (run.path / "images").mkdir()
     for name in written:
         (run.path / name).touch()
-    show_run(run, "text", 3, "")
+    show_run(run, Shown("text", 3, None), "")
     lines = capsys.readouterr().out.splitlines()
     last = lines[next(number for number, line in enumerate(lines) if line.startswith("kept in ")) :]
     assert last[0].endswith(f": {named}")
