@@ -15,7 +15,7 @@ from typing import Any, Final
 import msgspec
 import polars as pl
 
-from hwprof.analysis.convolutions import convolution
+from hwprof.analysis.convolutions import convolution, of_geometry
 from hwprof.analysis.layers import Figures
 from hwprof.analysis.owners import OWN, UNATTRIBUTED, WHOLE
 from hwprof.data_files import read_toml
@@ -102,7 +102,7 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
             continue
         known = {name: row[name] for name in (*hints, "running_share") if row[name] is not None}
         of_kind = how | {"own": float(row["owner"].endswith(OWN))}
-        figures = known | shape_figures(row["type"], by_path.get(row["owner"], [])) | of_kind
+        figures = known | shape_figures(row["type"], by_path.get(row["owner"], []), row.get("convolution")) | of_kind
         found[row["owner"]] = check(row[COUNTED], row["macs"] or 0, figures)
     compared = [layer for layer in found.values() if layer.ratio is not None]
     if compared and not layers.irregular:
@@ -143,22 +143,29 @@ def check(counted: float, macs: float, figures: Mapping[str, float]) -> FlopChec
     return _verdict(counted, analytic, ratio, rule.name, rule.reason.format(**known), expected=rule.expected)
 
 
-def shape_figures(kind: str | None, calls: Sequence[Mapping[str, Any]]) -> dict[str, float]:
+def shape_figures(
+    kind: str | None, calls: Sequence[Mapping[str, Any]], geometry: str | None = None
+) -> dict[str, float]:
     """What the calls of a layer in one iteration (rows of ``layer_calls``) tell by their shapes: the output's elements
-    and a convolution's geometry, shares by its products where its calls have several sizes."""
+    and a convolution's geometry, shares by its products where its calls have several sizes. ``geometry``: as the table
+    ``layers`` has it; runs of older versions have none."""
     figures: dict[str, float] = {}
     sizes = [call["output_shapes"].split("x") for call in calls if call["output_shapes"]]
     if calls and len(sizes) == len(calls) and all(size.isdigit() for shape in sizes for size in shape):
         figures["elements"] = float(sum(math.prod(map(int, shape)) for shape in sizes))
-    if kind != "Conv2d":
+    if geometry is not None:
+        made = [of_geometry(geometry, call["input_shapes"], call["output_shapes"]) for call in calls]
+    elif kind == "Conv2d":
+        made = [convolution(call["input_shapes"], call["output_shapes"], call["macs"] or 0) for call in calls]
+    else:
         return figures
-    made = [convolution(call["input_shapes"], call["output_shapes"], call["macs"] or 0) for call in calls]
     known = [found for found in made if found is not None]
     products = sum(call["macs"] or 0 for call in calls)
     if not products or len(known) < len(calls):
         return figures
-    for name in ("kernel", "stride", "groups"):
-        if len({getattr(found, name) for found in known}) == 1:
+    for name in ("kernel", "stride", "groups", "dilation", "dimensions"):
+        values = {getattr(found, name) for found in known}
+        if len(values) == 1 and None not in values:
             figures[name] = float(getattr(known[0], name))
     for name in ("inside", "rounding"):
         weighed = sum(getattr(found, name) * call["macs"] for found, call in zip(known, calls, strict=True))

@@ -195,6 +195,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "input_shapes": pl.String,  # of the first call
             "output_shapes": pl.String,
             "more_shapes": pl.Int32,  # how many other input shapes the iteration has
+            "convolution": pl.String,  # "k3x3 s2x2 p1x1 d1x1 g1": kernel, stride, padding, dilation, groups; else null
         }
     ),
     # One call of a module: what an iteration asks of it at its k-th call, by arithmetic alone.
@@ -234,7 +235,7 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
 }
 """The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
 
-LATER: Final[dict[str, frozenset[str]]] = {"layers": frozenset({"own_macs"})}
+LATER: Final[dict[str, frozenset[str]]] = {"layers": frozenset({"own_macs", "convolution"})}
 """Columns that runs of older versions lack: null there."""
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}

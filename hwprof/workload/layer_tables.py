@@ -107,7 +107,19 @@ class _Facts:
             "input_shapes": self.input_shapes[0] if self.input_shapes else None,
             "output_shapes": self.output_shapes,
             "more_shapes": max(0, len(self.input_shapes) - 1),
+            "convolution": _convolution(self.module),
         }
+
+
+def _convolution(module: nn.Module) -> str | None:
+    """What its shapes and MACs leave open: ``k3x3 s2x2 p1x1 d1x1 g1``, and how it is padded where not with zeros. The
+    padding is that before the first element: ``same`` may put more behind the last one."""
+    if not isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
+        return None
+    before = module._reversed_padding_repeated_twice[-2::-2]
+    sizes = {"k": module.kernel_size, "s": module.stride, "p": before, "d": module.dilation}
+    words = [f"{letter}{'x'.join(map(str, size))}" for letter, size in sizes.items()]
+    return " ".join([*words, f"g{module.groups}", *([module.padding_mode] if module.padding_mode != "zeros" else [])])
 
 
 def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[nn.Module, tuple[Any, ...], list[int]]]:

@@ -60,6 +60,7 @@ def layers() -> pl.DataFrame:
                 "input_shapes": module.shapes[0],
                 "output_shapes": module.shapes[1],
                 "more_shapes": 0,
+                "convolution": None,
             }
             for order, module in enumerate(MODULES)
         ]

@@ -9,12 +9,15 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from hwprof.analysis.convolutions import VECTOR_CHANNELS, convolution, inside_share
+from hwprof.analysis.convolutions import VECTOR_CHANNELS, convolution, inside_share, of_geometry
 from hwprof.analysis.flop_check import AGREES, Rule, check, flop_checks, rules, shape_figures
 from hwprof.analysis.layers import Figures
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 
-CONV = {"kernel": 3.0, "stride": 1.0, "groups": 1.0, "inside": 0.93, "rounding": 1.0, "elements": 1000.0}
+CONV = {
+    "kernel": 3.0, "stride": 1.0, "groups": 1.0, "dilation": 1.0, "dimensions": 2.0, "inside": 0.93, "rounding": 1.0,
+    "elements": 1000.0,
+}  # fmt: skip
 PLAIN = {"running_share": 1.0, "speculative": 0.0, "instrumented": 0.0}
 
 
@@ -32,6 +35,8 @@ def verdict(ratio: float, **figures: float) -> str:
         (0.44, CONV | {"stride": 2.0}, "fewer"),
         (0.44, CONV | {"kernel": 1.0}, "fewer"),
         (0.44, CONV | {"groups": 64.0}, "fewer"),
+        (0.44, CONV | {"dilation": 8.0}, "fewer"),
+        (0.44, CONV | {"dimensions": 3.0}, "fewer"),
         (0.44, CONV | {"running_share": 0.5}, "multiplexed"),
         (0.98, CONV | {"running_share": 0.5}, AGREES),
         (0.01, {"amx_busy": 40.0}, "amx"),
@@ -166,6 +171,39 @@ def test_depthwise_and_unknown_convolutions() -> None:
     assert convolution("1x3x10x10", "1x4x10x10", 4 * 100 * 7) is None
     assert convolution("1x3x10", "1x4x10", 120) is None
     assert convolution(None, None, 1) is None
+
+
+@pytest.mark.parametrize(
+    ("geometry", "given_shape", "made_shape", "outside"),
+    [
+        ("k3x3 s1x1 p1x1 d1x1 g1", "1x8x32x32", "1x8x32x32", 1 - (94 / 96) ** 2),
+        ("k3x3 s1x1 p2x2 d2x2 g1", "1x8x32x32", "1x8x32x32", 1 - (92 / 96) ** 2),
+        ("k1x9 s1x1 p0x4 d1x1 g1", "1x8x32x32", "1x8x32x32", 20 / (32 * 9)),
+        ("k3x3 s1x1 p8x8 d8x8 g2", "8x32x32", "8x32x32", 1 - (80 / 96) ** 2),
+        ("k3 s1 p1 d1 g1", "1x8x32", "1x8x32", 2 / 96),
+        ("k3x3 s1x1 p1x1 d1x1 g1 circular", "1x8x32x32", "1x8x32x32", 0),
+    ],
+)
+def test_what_of_a_known_convolution_lies_in_the_padding(
+    geometry: str, given_shape: str, made_shape: str, outside: float
+) -> None:
+    found = of_geometry(geometry, given_shape, made_shape)
+    assert found is not None
+    assert 1 - found.inside == pytest.approx(outside)
+    assert found.rounding == 2
+
+
+def test_geometry_and_shapes_that_do_not_belong_together_tell_nothing() -> None:
+    assert of_geometry("k3 s1 p1 d1 g1", "1x8x32x32", "1x8x32x32") is None
+    assert of_geometry("k3x3 s1x1 p1x1 d1x1 g1", "1x8x32x32", None) is None
+    assert of_geometry("3x3", "1x8x32x32", "1x8x32x32") is None
+
+
+def test_a_convolutions_figures_are_of_its_own_geometry() -> None:
+    dilated = shape_figures("Conv2d", [CALL], "k3x3 s1x1 p4x4 d4x4 g1")
+    assert (dilated["kernel"], dilated["dilation"], dilated["dimensions"]) == (3, 4, 2)
+    assert dilated["inside"] == pytest.approx((22 / 30) ** 2)
+    assert "kernel" not in shape_figures("Conv2d", [CALL], "k1x9 s1x1 p0x4 d1x1 g1")
 
 
 MACS = 20 * 100 * 16 * 9

@@ -126,7 +126,23 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "input_shapes": "1x3x6x10",
         "output_shapes": "1x4x6x10",
         "more_shapes": 1,
+        "convolution": "k3x3 s1x1 p1x1 d1x1 g1",
     }
+
+
+@pytest.mark.parametrize(
+    ("module", "geometry"),
+    [
+        (nn.Conv2d(4, 8, (1, 9), stride=(2, 1), padding=(0, 4), groups=2), "k1x9 s2x1 p0x4 d1x1 g2"),
+        (nn.Conv2d(4, 4, 4, padding="same", dilation=3), "k4x4 s1x1 p4x4 d3x3 g1"),
+        (nn.Conv2d(4, 4, 3, padding="valid"), "k3x3 s1x1 p0x0 d1x1 g1"),
+        (nn.Conv2d(4, 4, 3, padding=1, padding_mode="circular"), "k3x3 s1x1 p1x1 d1x1 g1 circular"),
+        (nn.ConvTranspose2d(4, 4, 3), None),
+    ],
+)
+def test_a_convolutions_geometry_is_its_own(module: nn.Module, geometry: str | None) -> None:
+    layers, _ = layer_tables(Calls(nn.Sequential(module), [(torch.zeros(1, 4, 20, 16),)]))
+    assert _row(layers, "0")["convolution"] == geometry
 
 
 class Attention(nn.Module):
