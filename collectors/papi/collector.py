@@ -191,9 +191,5 @@ class PapiCollector(CountingCollector[ThreadSets]):
 def _why_nothing(papi: Papi, papis_reason: str) -> HwprofError:
     """The error where PAPI starts and cannot count by thread at all."""
     level = perf_event.paranoid_level()
-    why = Unavailable(papis_reason, library.NEWER)
-    if level is not None and level > 2:
-        why = Unavailable(papis_reason, permission.LOWER_PARANOID)
-    elif not perf_event.core_pmu_counts():  # no other PAPI would find one
-        why = permission.why_no_hardware()
-    return HwprofError(f"PAPI {papi.version} ({papi.path}) counts nothing here: {why.reason}", why.remedy)
+    remedy = permission.LOWER_PARANOID if level is not None and level > 2 else library.NEWER
+    return HwprofError(f"PAPI {papi.version} ({papi.path}) counts nothing here: {papis_reason}", remedy)

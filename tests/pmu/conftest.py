@@ -8,7 +8,15 @@ from typing import Any
 
 import pytest
 
-from tests.pmu.machine import Results, run_in_vm
+from tests.pmu.machine import TIMEOUT_S, Results, run_in_vm
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The first test that needs a boot waits for it, and for another one where it compares two."""
+    here = Path(__file__).parent
+    for item in items:
+        if here in item.path.parents:
+            item.add_marker(pytest.mark.timeout(2 * TIMEOUT_S + 600))
 
 
 def run_jobs(out: Path, *jobs: str, **options: Any) -> Results:
@@ -36,7 +44,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> Results:
         "ordinary_user",
         "events",
     )
-    return run_jobs(tmp_path_factory.mktemp("found"), *jobs, timeout_s=240)
+    return run_jobs(tmp_path_factory.mktemp("found"), *jobs)
 
 
 @pytest.fixture(scope="session")

@@ -44,8 +44,8 @@ PLATFORMS: Final = (
     "manylinux2014_aarch64",
 )
 
-TIMEOUT_S: Final = 120
-
+TIMEOUT_S: Final = 1200
+"""Ends a guest that hangs; the longest job takes a minute on a quiet machine, and five times that on a busy one."""
 
 Results = dict[str, dict[str, Any]]
 """What jobs of the guest found, by their names."""

@@ -22,7 +22,7 @@ def collect(out: Path, *threads: int) -> dict[int, RunDirectory]:
     interrupts do not count; address and hash randomisation are off, so that the same code runs in every boot."""
     command = ["setarch", "aarch64", "-R", "python3", "-m", "tests.pmu.guest.collect", *map(str, threads)]
     environment = {"PYTHONHASHSEED": "0"}
-    done = run_in_vm(command, out=out, torch=True, user=True, paranoid=2, timeout_s=540, env=environment)
+    done = run_in_vm(command, out=out, torch=True, user=True, paranoid=2, env=environment)
     assert done.returncode == 0, done.stdout + done.stderr
     return {number: RunDirectory.latest(out / str(number)) for number in threads}
 

@@ -143,16 +143,7 @@ def availability_of(load: Callable[[], Papi]) -> tuple[bool, str, str]:
     return found.ok, found.reason or "", found.remedy or ""
 
 
-def test_where_the_machine_shows_no_pmu_no_other_papi_is_proposed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwprof.hardware.perf_event.paranoid_level", lambda: 2)
-    monkeypatch.setattr("hwprof.hardware.perf_event.core_pmu_counts", lambda: False)
-    ok, reason, remedy = availability_of(lambda: FakePapi(disabled="Error libpfm4 no default PMU found"))
-    assert (ok, remedy) == (False, why_no_hardware().remedy)
-    assert reason.endswith(f": {why_no_hardware().reason}")
-
-
 def test_a_component_that_papi_disabled_tells_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hwprof.hardware.perf_event.core_pmu_counts", lambda: True)
     monkeypatch.setattr("hwprof.hardware.perf_event.paranoid_level", lambda: 2)
     ok, reason, remedy = availability_of(lambda: FakePapi(disabled="Unknown libpfm4 related error"))
     assert not ok
