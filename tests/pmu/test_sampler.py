@@ -71,7 +71,8 @@ def test_each_sample_has_the_counters_differences(loops: dict[str, Any]) -> None
     begin_ns, end_ns = loops["between"]
     during = [sample for sample in of(loops, "main") if begin_ns <= sample["time_ns"] < end_ns]
     assert sum(sample["cycles"] for sample in during) == pytest.approx(loops["cycles"], rel=0.01)
-    assert sum(sample["cpu_ns"] for sample in during) == pytest.approx(end_ns - begin_ns, rel=0.02)
+    cpu_ns, elapsed_ns = sum(sample["cpu_ns"] for sample in during), end_ns - begin_ns
+    assert 0.8 * elapsed_ns <= cpu_ns <= 1.02 * elapsed_ns, "others in the guest may have had the processor meanwhile"
 
 
 def test_counters_beside_the_sampler_are_never_multiplexed(found: Results) -> None:
