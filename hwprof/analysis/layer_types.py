@@ -9,7 +9,15 @@ import polars as pl
 
 from hwprof.analysis import summary
 from hwprof.analysis.attribution import Attribution, owner_of
-from hwprof.analysis.layers import Figures, figures, irregular_layers, owner_table, sum_where_known, timed_owners
+from hwprof.analysis.layers import (
+    Figures,
+    call_numbers,
+    figures,
+    irregular_layers,
+    owner_table,
+    sum_where_known,
+    timed_owners,
+)
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.run.manifest import MetricDefinition
 
@@ -41,7 +49,7 @@ def layer_type_table(
     groups = pl.concat([owners.select("owner", "group"), unattributed])
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
-    irregular = owners.filter(pl.col("owner").is_in(irregular_layers(attribution)))
+    irregular = owners.filter(pl.col("owner").is_in(irregular_layers(call_numbers(attribution))))
     uneven = irregular["group"].unique().to_list()
     found = figures(described, times, counts, attribution, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED

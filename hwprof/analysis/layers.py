@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import polars as pl
 
@@ -53,9 +53,12 @@ def layer_table(
     described = pl.concat([owners, totals], how="diagonal_relaxed")
     calls = call_numbers(attribution)
     uneven = calls.filter(pl.col("fewest") != pl.col("most"))["owner"].to_list()
-    if irregular_layers(attribution):
+    irregular = irregular_layers(calls)
+    if irregular:
         uneven.append(WHOLE)
-    return figures(described, attribution.times, attribution.counts, attribution, definitions, threads, further, uneven)
+    times, counts = attribution.times, attribution.counts
+    found = figures(described, times, counts, attribution, definitions, threads, further, uneven)
+    return replace(found, irregular=irregular)
 
 
 def owner_table(layers: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
@@ -106,10 +109,11 @@ def call_numbers(attribution: Attribution) -> pl.DataFrame:
     )
 
 
-def irregular_layers(attribution: Attribution) -> tuple[str, ...]:
-    """The layers that some iterations call more often than others, or not at all: the iterations' work differs."""
+def irregular_layers(calls: pl.DataFrame) -> tuple[str, ...]:
+    """The layers that some iterations call more often than others, or not at all: the iterations' work differs.
+    ``calls`` as ``call_numbers`` makes them."""
     differing = (pl.col("fewest") != pl.col("most")) | ~pl.col("every")
-    return tuple(call_numbers(attribution).filter(differing & is_leaf(pl.col("owner")))["owner"])
+    return tuple(calls.filter(differing & is_leaf(pl.col("owner")))["owner"])
 
 
 def figures(
@@ -146,7 +150,6 @@ def figures(
         evaluated.frame,
         operands.available,
         evaluated.across_iterations,
-        irregular_layers(attribution),
     )
 
 

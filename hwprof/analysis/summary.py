@@ -112,8 +112,8 @@ def operands(
     known = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left")
     known = known.with_columns(pl.all().exclude("owner").cast(pl.Float64))
     even = ~pl.col("owner").is_in(list(uneven))
-    rates = [name for name in known.columns if name in ("owner", "time", "threads") or name.startswith(uncore.PREFIX)]
-    known = known.with_columns(pl.when(even).then(pl.col(name)).alias(name) for name in set(known.columns) - {*rates})
+    alike = {"owner", "time", "threads", *(name for name in known.columns if name.startswith(uncore.PREFIX))}
+    known = known.with_columns(pl.when(even).then(name).alias(name) for name in known.columns if name not in alike)
     medians = frame.drop("iteration").filter(even).group_by("owner").agg(pl.all().median())
     return Operands(
         known.join(medians, on="owner", how="left", maintain_order="left"),

@@ -116,7 +116,11 @@ def _convolution(module: nn.Module) -> str | None:
     padding is that before the first element: ``same`` may put more behind the last one."""
     if not isinstance(module, (nn.Conv1d, nn.Conv2d, nn.Conv3d)):
         return None
-    before = module._reversed_padding_repeated_twice[-2::-2]
+    before: tuple[int, ...] = tuple(0 for _ in module.kernel_size)
+    if module.padding == "same":
+        before = tuple(step * (size - 1) // 2 for step, size in zip(module.dilation, module.kernel_size, strict=True))
+    elif not isinstance(module.padding, str):
+        before = tuple(module.padding)
     sizes = {"k": module.kernel_size, "s": module.stride, "p": before, "d": module.dilation}
     words = [f"{letter}{'x'.join(map(str, size))}" for letter, size in sizes.items()]
     return " ".join([*words, f"g{module.groups}", *([module.padding_mode] if module.padding_mode != "zeros" else [])])

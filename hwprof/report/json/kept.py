@@ -64,9 +64,10 @@ def load(run: RunDirectory) -> Document | None:
     """The kept document; None where there is none that holds today."""
     try:
         kept = msgspec.json.decode(read_regular(run.path / FILE, LARGEST_DOCUMENT), type=Kept)
-        if kept.fingerprint != fingerprint(run) or _HUGE.search(bytes(kept.document)):
+        data = bytes(kept.document)
+        if kept.fingerprint != fingerprint(run) or _HUGE.search(data):
             return None
-        document = decode(bytes(kept.document))
+        document = decode(data)
     except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
         return None
     known = {section.name for section in sections.of_room("document")}

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.analysis.layers import irregular_layers, layer_table
+from hwprof.analysis.layers import layer_table
 from hwprof.analysis.owners import OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE, own
 from hwprof.analysis.samples import attribute_samples, coverage
 from hwprof.hardware.metrics import independent
@@ -238,8 +238,8 @@ def test_where_iterations_differ_in_work_the_whole_has_no_figures_across_them() 
     turns = record([(index, False, 0, True) for index in range(3)], [["cycles"]])
     known = MODULES.with_columns(own_macs=pl.when("leaf").then("macs").otherwise(0).cast(pl.Int64))
     attribution = attribute(*varying(), known, turns)
-    assert irregular_layers(attribution) == ("head",)
     table = layer_table(known, attribution, independent(), 2)
+    assert table.irregular == ("head",)
     macs = dict(table.rows.select("owner", "macs").iter_rows())
     rates = dict(table.metrics.select("owner", "gflops").iter_rows())
     assert (macs[WHOLE], rates[WHOLE]) == (None, None)
