@@ -11,7 +11,8 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from tests.support.command import hwprof, start_hwprof
-from tests.support.requirements import missing, require_module, require_tool
+from tests.support.requirements import require_module
+from tests.support.small_disk import small_disk
 
 SMALL = ("--model", "yolov8n", "--imgsz", "64", "--iterations", "4", "--warmup", "1", "--no-instrumented")
 
@@ -108,15 +109,9 @@ def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> Non
 def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
     """64k: the first picture does not fit; 600k: nor do the pass's tables; 3m: the operators do not."""
     results = tmp_path / "results"
-    results.mkdir()
-    mount = [require_tool("mount"), "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(results)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        missing("the right to mount a small file system")
-    try:
+    with small_disk(results, size):
         done = hwprof("collect", *SMALL, cwd=tmp_path)
         report = hwprof("report", cwd=tmp_path)
-    finally:
-        subprocess.run(["umount", str(results)], check=True)
     assert done.returncode == 1, (done.stdout, done.stderr)
     assert len(done.stderr.strip().splitlines()) == 1, done.stderr
     assert "no space left" in done.stderr.lower()

@@ -16,7 +16,8 @@ from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
 from tests.support.command import hwprof, start_hwprof
 from tests.support.processes import alive
-from tests.support.requirements import missing, require_module, require_tool
+from tests.support.requirements import require_module, require_tool
+from tests.support.small_disk import small_disk
 
 QUICK = ("--input-shape", "1,3", "--iterations", "2", "--warmup", "1", "--no-instrumented")
 MODELS = """
@@ -248,16 +249,10 @@ def test_a_run_without_a_figure_stays_where_its_log_says_more(place: Path, model
 @pytest.mark.parametrize("size", ["90k", "110k"])
 def test_a_pass_that_found_no_room_is_not_told_as_running_and_what_is_named_is_there(place: Path, size: str) -> None:
     results = place / "results"
-    results.mkdir()
-    mount = [require_tool("mount"), "-t", "tmpfs", "-o", f"size={size}", "tmpfs", str(results)]
-    if subprocess.run(mount, capture_output=True, check=False).returncode:
-        missing("the right to mount a small file system")
-    try:
+    with small_disk(results, size):
         done = hwprof("collect", "--model", "mine:moving", *QUICK, "--passes", "measure,trace", cwd=place)
         run = RunDirectory.latest(results)
         there = {file.name for file in run.path.iterdir()}
-    finally:
-        subprocess.run(["umount", str(results)], check=True)
     assert done.returncode == 1 and "no space left" in done.stderr
     assert [record.status for record in run.manifest.passes if record.status != "failed"] == ["completed"]
     assert ("trace.pftrace" in done.stdout) == ("trace.pftrace" in there)
