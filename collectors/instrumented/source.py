@@ -13,6 +13,7 @@ PARTS: Final = (
     "decode.c",
     "writing.c",
     "undecoded.c",
+    "rcx_branches.c",
     "increment.c",
     "epilog.c",
     "contexts.c",

@@ -123,10 +123,10 @@ static void add_memory_operands(Recorder *recorder, const cs_insn *instruction, 
 /* What calls, returns and the like do to the stack. */
 static void add_stack(Recorder *recorder, const cs_insn *instruction, NewWords *added) {
   switch (instruction->id) {
-    case X86_INS_PUSH: case X86_INS_CALL:
+    case X86_INS_PUSH: case X86_INS_PUSHFQ: case X86_INS_ENTER: case X86_INS_CALL:
       add_address(recorder, RSP, NO_REGISTER, 0, -8, 8, added);
       break;
-    case X86_INS_POP: case X86_INS_RET:
+    case X86_INS_POP: case X86_INS_POPFQ: case X86_INS_RET:
       add_address(recorder, RSP, NO_REGISTER, 0, 0, 8, added);
       break;
     case X86_INS_LEAVE:

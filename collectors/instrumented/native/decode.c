@@ -62,7 +62,22 @@ static int broadcast_bytes(const cs_insn *instruction) { return instruction->byt
 static gboolean only_names_memory(const cs_insn *instruction) {
   const char *mnemonic = instruction->mnemonic;
   return instruction->id == X86_INS_LEA || instruction->id == X86_INS_NOP || begins(mnemonic, "nop") ||
-         begins(mnemonic, "endbr") || begins(mnemonic, "prefetch");
+         begins(mnemonic, "endbr") || begins(mnemonic, "prefetch") || begins(mnemonic, "clflush") ||
+         begins(mnemonic, "clwb") || begins(mnemonic, "cldemote");
+}
+
+/* Instructions without vectors whose memory is their result. */
+static gboolean stores_its_operand(const char *mnemonic) {
+  static const char *const prefixes[] = {"fst", "fist", "fbstp", "fnst", "fnsave", "fxsave", "xsave", "stmxcsr", "vstmxcsr",
+                                         NULL};
+  return begins_with_any(mnemonic, prefixes);
+}
+
+/* Instructions that write memory whether it changes or not, after they read it. */
+static gboolean exchanges(const char *mnemonic) {
+  static const char *const prefixes[] = {"cmpxchg", "xchg", "xadd", NULL};
+  const char *after_lock = begins(mnemonic, "lock ") ? mnemonic + 5 : mnemonic;
+  return begins_with_any(after_lock, prefixes);
 }
 
 /* Only the first operand can be written memory. The disassembler's own word on it is wrong for many vector
@@ -70,7 +85,9 @@ static gboolean only_names_memory(const cs_insn *instruction) {
 static int access_of(const cs_insn *instruction, int operand, int width) {
   const char *mnemonic = instruction->mnemonic;
   int access = instruction->detail->x86.operands[operand].access;
+  if (exchanges(mnemonic)) return CS_AC_READ | CS_AC_WRITE;
   if (operand > 0) return CS_AC_READ;
+  if (stores_its_operand(mnemonic)) return CS_AC_WRITE;
   if (instruction->detail->x86.op_count > 1 && (width > 0 || mnemonic[0] == 'k')) return CS_AC_WRITE;
   if (access != 0) return access;
   return contains(mnemonic, "mov") ? CS_AC_WRITE : CS_AC_READ;
@@ -106,7 +123,8 @@ static void decode_memory(const cs_insn *instruction, int width, guint32 *facts)
   for (i = 0; i < x86->op_count; i++) {
     int bytes = operand_bytes(instruction, i, width), access;
     if (x86->operands[i].type != X86_OP_MEM) continue;
-    if (broadcasts(instruction)) facts[BROADCASTS]++; /* with registers alone, the same bit sets the rounding */
+    if (broadcasts(instruction) || begins(mnemonic, "vbroadcast") || begins(mnemonic, "vpbroadcast"))
+      facts[BROADCASTS]++; /* with registers alone, EVEX's bit sets the rounding */
     access = access_of(instruction, i, width);
     if (access & CS_AC_READ) load(facts, bytes);
     if (access & CS_AC_WRITE) store(facts, bytes);
@@ -115,8 +133,8 @@ static void decode_memory(const cs_insn *instruction, int width, guint32 *facts)
 
 static void decode_control(const cs_insn *instruction, guint32 *facts) {
   switch (instruction->id) {
-    case X86_INS_PUSH: store(facts, 8); break;
-    case X86_INS_POP: case X86_INS_LEAVE: load(facts, 8); break;
+    case X86_INS_PUSH: case X86_INS_PUSHFQ: case X86_INS_ENTER: store(facts, 8); break;
+    case X86_INS_POP: case X86_INS_POPFQ: case X86_INS_LEAVE: load(facts, 8); break;
     case X86_INS_CALL: facts[CALLS]++; store(facts, 8); break;
     case X86_INS_RET: facts[RETURNS]++; load(facts, 8); break;
     case X86_INS_JMP: facts[JUMPS]++; break;
@@ -186,6 +204,7 @@ static void decode(const cs_insn *instruction, guint32 *facts) {
   const char *mnemonic = instruction->mnemonic, *name = mnemonic[0] == 'v' ? mnemonic + 1 : mnemonic;
   int width = vector_bytes(&instruction->detail->x86);
   Suffix suffix = suffix_of(name);
+  if (begins(name, "broadcast")) suffix.scalar = FALSE; /* vbroadcastss has one element as its source only */
   facts[INSTRUCTIONS]++;
   if (begins(mnemonic, "rep")) facts[REPEATED]++;
   decode_memory(instruction, width, facts);

@@ -31,10 +31,34 @@ static void put_increment_once(Context *context, guint64 number, GumX86Writer *t
   *done = TRUE;
 }
 
+static void put_jump_to(const guint8 *code, GumX86Writer *to) {
+  guint8 jump[JUMP_BYTES];
+  put_jump(jump, (guint64) code);
+  gum_x86_writer_put_bytes(to, jump, sizeof(jump));
+}
+
+/* At an instruction that nobody can decode, the thread goes on in the original code, not instrumented any more: Python
+   finds out by `undecoded` that its counts are not complete. */
+static void leave_off(const guint8 *code, GumX86Writer *to) {
+  control.undecoded++;
+  control.undecoded_address = (guint64) code;
+  put_jump_to(code, to);
+}
+
+/* Stalker goes on there when this block's copy ends. */
+static void go_on_in_stub(const cs_insn *branch, Generator *generator, GumX86Writer *to) {
+  gpointer stub = make_stub(branch);
+  if (stub == NULL)
+    leave_off((const guint8 *) branch->address, to);
+  else
+    generator->continuation = stub;
+  generator->relocator->end_of_block = TRUE;
+}
+
 /* Copies the instructions that the disassembler knows, with the increment before the first that allows it, or before
    the last. */
-static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guint64 number, GumX86Writer *to,
-                            gboolean *incremented, Recorder *recorder) {
+static guint64 copy_decoded(GumStalkerIterator *iterator, Generator *generator, Context *context, guint64 number,
+                            GumX86Writer *to, gboolean *incremented, Recorder *recorder) {
   Block *block = &context->blocks[number];
   const cs_insn *instruction;
   guint64 end = 0;
@@ -47,26 +71,19 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Context *context, guin
     record_instruction(recorder, instruction, to);
     if (ends_block(instruction)) end_record(recorder, iterator, to);
     if (free || ends_block(instruction)) put_increment_once(context, number, to, free, incremented);
+    if (is_rcx_branch(instruction)) {
+      go_on_in_stub(instruction, generator, to);
+      break;
+    }
     gum_stalker_iterator_keep(iterator);
   }
   return end;
 }
 
-/* At an instruction that nobody can decode, the thread goes on in the original code, not instrumented any more: Python
-   finds out by `undecoded` that its counts are not complete. */
-static void leave_off(const guint8 *code, GumX86Writer *to) {
-  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
-  guint8 address[8];
-  control.undecoded++;
-  control.undecoded_address = (guint64) code;
-  put64(address, (guint64) code);
-  gum_x86_writer_put_bytes(to, jump, sizeof(jump));
-  gum_x86_writer_put_bytes(to, address, sizeof(address));
-}
-
-static void copy_uncounted(GumStalkerIterator *iterator) {
+/* A thread for which there is no room runs its own code from here on. */
+static void leave_uncounted(const guint8 *code, GumX86Writer *to) {
   control.refused_contexts++;
-  while (gum_stalker_iterator_next(iterator, NULL)) gum_stalker_iterator_keep(iterator);
+  put_jump_to(code, to);
 }
 
 void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer unused) {
@@ -79,15 +96,16 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   Block *block;
   Recorder recorder;
   if (context == NULL) {
-    copy_uncounted(iterator);
+    leave_uncounted(relocator->input_current, to);
     return;
   }
   number = next_block(context);
   block = &context->blocks[number];
   end = block->start = (guint64) relocator->input_current;
   begin_recording(&recorder, context, number, to->pc);
+  if (is_stub(block->start)) recorder.thread = NULL;
   for (;;) {
-    guint64 reached = copy_decoded(iterator, context, number, to, &incremented, &recorder);
+    guint64 reached = copy_decoded(iterator, inner->generator, context, number, to, &incremented, &recorder);
     int copied;
     if (reached != 0) end = reached;
     if (inner->generator->continuation != NULL || relocator->end_of_block || relocator->end_of_input) break;
@@ -107,6 +125,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   put_increment_once(context, number, to, FALSE, &incremented);
   end_record(&recorder, NULL, to);
   block->size = end - block->start;
+  if (is_stub(block->start)) memset(block->facts, 0, sizeof(block->facts));
   remember_code(block->start, end);
 }
 
