@@ -59,9 +59,17 @@ class Attribution:
     overlapping_calls: int  # leaf calls that began before the last one ended: their counts cannot be told apart
 
 
-def attribute(spans: pl.DataFrame, counts: pl.DataFrame, layers: pl.DataFrame, record: PassRecord) -> Attribution:
-    """Attributes one pass: ``spans`` and ``counts`` hold its rows only, ``layers`` is the run's layer table."""
-    iterations = select(record.iterations)
+def attribute(
+    spans: pl.DataFrame,
+    counts: pl.DataFrame,
+    layers: pl.DataFrame,
+    record: PassRecord,
+    *,
+    disturbed_too: bool = False,
+) -> Attribution:
+    """Attributes one pass: ``spans`` and ``counts`` hold its rows only, ``layers`` is the run's layer table.
+    ``disturbed_too``: as in ``iterations.select``."""
+    iterations = select(record.iterations, disturbed_too=disturbed_too)
     kept = spans.join(iterations.frame, on="iteration", how="inner")
     wholes, whole = whole_spans(kept)
     wholes = wholes.with_columns(owner=pl.lit(WHOLE), leaf=pl.lit(None, pl.Boolean))

@@ -32,7 +32,7 @@ def instrumented_counts(
     counts = counts.filter(pl.col("event").is_in([event.name for event in record.events]))
     if counts.is_empty():
         return None
-    counted = attribute(spans, counts, modules, record)
+    counted = attribute(spans, counts, modules, record, disturbed_too=True)
     if record.status != "completed":
         counted, counts = instrumented.whole_layers(counted, timed), counts.clear()
     return Counted(

@@ -70,7 +70,7 @@ def instrumented_pass(
     None where nothing was counted, or where it is not known which layers came to all of their calls.
     """
     spans, counts = tables["spans"], tables["counts"]
-    counted = attribute(spans, counts, modules, record)
+    counted = attribute(spans, counts, modules, record, disturbed_too=True)
     not_comparable = instrumented.why_not_comparable(record, companion)
     timed, done = None, None
     notes = []

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import polars as pl
 
@@ -11,34 +13,73 @@ from hwprof.run.manifest import IterationRecord, PassRecord
 
 SCHEMA = {"iteration": pl.Int32, "event_set": pl.Int32, "layers_counted": pl.Boolean}
 
+DISTURBED_SHARE: Final = 0.05
+"""From which part of its time on, lost to others, an iteration counts as disturbed. Threads wait for one another many
+times in an iteration, so what each of them lost adds up."""
+
+ENOUGH: Final = 3
+"""With so many undisturbed iterations of a kind the disturbed ones are left out: a median of three has no outlier."""
+
+STOLEN_TICK_NS: Final = 10_000_000
+"""What stolen time is told in (1 s / USER_HZ, which is 100): one tick may be older than the iteration."""
+
 
 @dataclass(frozen=True)
 class Iterations:
-    """The iterations of a pass after warm-up.
+    """The iterations of a pass after warm-up, without those that were disturbed where enough others remain.
 
     ``timed``: those that times come from, i.e. the ones that only timed their layers, or all where there are none such.
-    ``counted``: those that read counters at layer edges.
+    ``counted``: those that read counters at layer edges. ``left_out``: the disturbed ones that are in neither.
     """
 
     frame: pl.DataFrame  # iteration, event_set, layers_counted
     timed: tuple[int, ...]
     counted: tuple[int, ...]
+    left_out: tuple[int, ...] = ()
 
     @property
     def all(self) -> tuple[int, ...]:
-        """Every iteration after warm-up."""
+        """Every iteration after warm-up that is not left out."""
         return tuple(self.frame["iteration"].to_list())
 
 
-def select(records: Sequence[IterationRecord]) -> Iterations:
-    """Sorts a pass's iterations by what they can tell."""
-    kept = [record for record in records if not record.warmup]
+def select(records: Sequence[IterationRecord], *, disturbed_too: bool = False) -> Iterations:
+    """Sorts a pass's iterations by what they can tell. ``disturbed_too``: none is left out."""
+    measured = [record for record in records if not record.warmup]
+    kept = measured if disturbed_too else _undisturbed(measured)
     frame = pl.DataFrame(
         [(record.index, record.event_set, record.layers_counted) for record in kept], schema=SCHEMA, orient="row"
     )
     counted = tuple(record.index for record in kept if record.layers_counted)
     timed = tuple(record.index for record in kept if not record.layers_counted)
-    return Iterations(frame, timed or counted, counted)
+    known = {record.index for record in kept}
+    left_out = tuple(record.index for record in measured if record.index not in known)
+    return Iterations(frame, timed or counted, counted, left_out)
+
+
+def is_disturbed(record: IterationRecord) -> bool:
+    """Whether others took much of its time, by its own evidence: preempted threads, and time that the hypervisor took.
+    A thread that nobody preempted waits too, for a moment each time that it is woken: that is no disturbance."""
+    found = record.disturbance
+    if found is None:
+        return False
+    waited_ns = found.waited_ns or 0 if found.preemptions else 0
+    stolen_ns = max((found.stolen_ns or 0) - STOLEN_TICK_NS, 0)
+    return waited_ns + stolen_ns > DISTURBED_SHARE * found.elapsed_ns
+
+
+def _undisturbed(records: Sequence[IterationRecord]) -> list[IterationRecord]:
+    """Without the disturbed ones, of each kind that has enough others: those that time their layers, and those that
+    count one event set at their edges."""
+    calm = Counter(_kind(record) for record in records if not is_disturbed(record))
+    return [record for record in records if not is_disturbed(record) or calm[_kind(record)] < ENOUGH]
+
+
+def _kind(record: IterationRecord) -> int | None:
+    """The event set that it counts at layer edges; -1: its counters are in no set, None: it counts none."""
+    if not record.layers_counted:
+        return None
+    return -1 if record.event_set is None else record.event_set
 
 
 def countable(record: PassRecord, iterations: Iterations) -> pl.DataFrame:

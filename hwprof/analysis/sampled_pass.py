@@ -175,7 +175,7 @@ class SampledPass:
 
     def _balance(self, by_thread: pl.DataFrame) -> pl.DataFrame:
         """Efficiency and imbalance by layer."""
-        times = attribute(self.spans, empty("counts"), self.modules, self.record).times
+        times = attribute(self.spans, empty("counts"), self.modules, self.record, disturbed_too=True).times
         kept = times.filter(pl.col("iteration").is_in(list(self.iterations)) & (pl.col("owner") != WHOLE))
         wall = kept.group_by(layer="owner").agg(pl.col("time_ns").sum())
         if self.threads is None:
@@ -224,7 +224,8 @@ def sampled_pass(
     threads: int | None,
 ) -> SampledPass:
     """``taken``: the pass's samples; the other tables are its rows too, but for ``modules``: the run's ``layers``."""
-    iterations = select(record.iterations).timed
+    # preemption is one of the things that samples and switches are there to show: no iteration is left out
+    iterations = select(record.iterations, disturbed_too=True).timed
     placed = samples.attribute_samples(taken, spans, modules).filter(pl.col("iteration").is_in(list(iterations)))
     inside = sampled_kernels.sampled(placed, kernels, iterations)
     return SampledPass(record, spans, modules, kernels, switches, known_threads, iterations, placed, inside, threads)

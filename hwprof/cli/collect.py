@@ -28,6 +28,10 @@ if TYPE_CHECKING:
 MOST: Final = 1_000_000
 """Iterations of a pass, or rows of a table, that somebody can mean."""
 
+WAIT_S: Final = 300
+LONGEST_WAIT_S: Final = 86_400
+"""Seconds that --wait-quiet waits, and that it may be told to."""
+
 LONGEST_LABEL: Final = 128
 """Bytes of a model's name in its run's; file systems take 255 for all of it."""
 
@@ -63,6 +67,15 @@ def _counters_help() -> str:
     help="Of the measure pass; the trace pass does at most 5.",
 )
 @click.option("--warmup", type=click.IntRange(0, MOST), default=2, show_default=True, help="Iterations before that.")
+@click.option(
+    "--wait-quiet",
+    "wait_quiet_s",
+    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT_S),
+    is_flag=False,
+    flag_value=WAIT_S,
+    metavar="[SECONDS]",
+    help=f"Before each timed pass, wait until other programs let the processors alone; at most {WAIT_S} s, or SECONDS.",
+)
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
 @collector_options.switches
@@ -102,6 +115,7 @@ def _counters_help() -> str:
 def collect_command(
     iterations: int,
     warmup: int,
+    wait_quiet_s: float | None,
     passes: str,
     collectors: str | None,
     events: str | None,
@@ -144,6 +158,7 @@ def collect_command(
         off=off,
         options=theirs.options,
         passes_of=theirs.passes_of,
+        wait_quiet_s=wait_quiet_s or 0.0,
     )
     failure = _collect(output, spec, plans, server, products.Shown(form, top, width))
     if failure is not None:

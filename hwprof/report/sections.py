@@ -70,7 +70,8 @@ class Section:
 
 
 SECTIONS: Final = (
-    Section("overhead", ("document",)),  # the text's header shows it, and CPU time
+    Section("noise", ("document",)),  # the text's header shows it, and the next two
+    Section("overhead", ("document",)),
     Section("cpu_time", ("document",)),
     Section("stages"),
     Section("layers"),

@@ -123,6 +123,15 @@ class CollectorRecord(msgspec.Struct, kw_only=True):
         return msgspec.convert(self.detail, kind)
 
 
+class Disturbance(msgspec.Struct, frozen=True):
+    """What others did to an iteration, by the kernel's own account. ``None``: this kernel does not tell."""
+
+    elapsed_ns: int
+    preemptions: int  # involuntary context switches of the process's threads
+    waited_ns: int | None  # how long its threads were ready to run and had no processor, summed over them
+    stolen_ns: int | None  # that the hypervisor gave to others, over all processors; told in ticks of usually 10 ms
+
+
 class IterationRecord(msgspec.Struct, frozen=True):
     """One iteration. Stage edges are always counted; ``layers_counted`` is false where layers were only timed.
 
@@ -136,6 +145,7 @@ class IterationRecord(msgspec.Struct, frozen=True):
     event_set: Amount | None  # None: no counter collector ran
     layers_counted: bool
     alone_for: str | None = None  # the one collector that looked, when the others had stopped; marked as warm-up
+    disturbance: Disturbance | None = None  # None: it was not done to its end, or by an older version
 
 
 class ClockRecord(msgspec.Struct, frozen=True):

@@ -23,6 +23,7 @@ class Phase(Enum):
 
     IMPORTING = "importing torch"
     BUILDING = "building the model"
+    WAITING = "waiting for a quiet machine"
     WARMING_UP = "warming up"
     STARTING = "starting collectors"
     MEASURING = "measuring"

@@ -41,6 +41,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     in_process: tuple[CollectorPlan, ...]
     external: tuple[CollectorPlan, ...]
     idle_s: float = 0.0
+    wait_quiet_s: float = 0.0  # how long it waits, at most, until others let the processors alone
     launcher: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
     alternate: bool = True  # most iterations only time their layers
     environment: dict[str, str] = {}  # of the worker, beside the user's

@@ -33,10 +33,12 @@ def plan_passes(
     counting: Counting | None = None,
     options: Mapping[str, dict[str, Any]] | None = None,
     passes_of: Mapping[str, Collection[str]] | None = None,
+    wait_quiet_s: float = 0.0,
 ) -> list[PassPlan]:
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
     the user does not want, ``named`` those that the user listed. ``options`` by collector, and ``passes_of``, where
-    one is to run in others than its own.
+    one is to run in others than its own. ``wait_quiet_s``: how long each pass waits for a quiet machine at most; not
+    those that are far slower than what they measure, and whose times nobody reads.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
     ``HwprofError`` where a counter that was asked for by name, or a collector with options, does not work.
@@ -59,7 +61,9 @@ def plan_passes(
     if shared:
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
-    return shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+    plans = shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+    waiting = [0.0 if plan.slow else wait_quiet_s for plan in plans]
+    return [msgspec.structs.replace(plan, wait_quiet_s=s) for plan, s in zip(plans, waiting, strict=True)]
 
 
 def _no_pass(name: str, surveyed: Sequence[Surveyed]) -> UsageError:

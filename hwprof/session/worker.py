@@ -22,15 +22,18 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Final
 
+import msgspec
+
 from hwprof import interrupts, processes
 from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, of_system
 from hwprof.hardware import machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.session import messages
+from hwprof.session import disturbance, messages
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.plan import joint_sets, schedule
+from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 
 LONGEST_TRACE: Final = 1 << 16
@@ -133,6 +136,7 @@ class _Worker:
         self._collectors = RunningCollectors()
         self._interrupted: str | None = None  # how far it came
         self._cpu_ns: dict[int, int] = {}  # the process's CPU time of each measured iteration
+        self._notes: list[str] = []  # on the workload
         self._pid = os.getpid()
         self._record = PassRecord(name=order.plan.name, pid=self._pid, main_tid=self._pid)
 
@@ -140,6 +144,7 @@ class _Worker:
         """From the import of torch to the written tables."""
         self._prepare()
         self._wait_for_turn()
+        self._wait_until_quiet()
         self._record.begin_ns = time.monotonic_ns()
         self._reporter.send(PhaseBegins(Phase.WARMING_UP, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
@@ -180,6 +185,16 @@ class _Worker:
         if not os.read(self._turn, 1):
             raise NobodyListensError
         os.close(self._turn)
+
+    def _wait_until_quiet(self) -> None:
+        """Before the warm-up: after a rest, caches and frequency are not what they are at work."""
+        if not self._plan.wait_quiet_s:
+            return
+        self._reporter.send(PhaseBegins(Phase.WAITING))
+        busy = wait_until_quiet(self._plan.wait_quiet_s)
+        if busy is not None:
+            after = f"after {self._plan.wait_quiet_s:.0f} s of --wait-quiet"
+            self._notes.append(f"pass {self._plan.name}: {after} others still used {busy:.1f} processors")
 
     def _measure(self) -> None:
         self._reporter.send(PhaseBegins(Phase.STARTING))
@@ -225,11 +240,15 @@ class _Worker:
         """One iteration; the process's CPU time that it took."""
         save_to = Path(self._order.save_to) if self._order.save_to else None
         self._record.iterations.append(iteration)
+        before = disturbance.read()
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             cpu_ns = time.process_time_ns()
             self._workload.iterate(self._recorder.stage, save_to)
             processes.end_copy(self._pid)
-            return time.process_time_ns() - cpu_ns
+            cpu_ns = time.process_time_ns() - cpu_ns
+        found = disturbance.between(before, disturbance.read())
+        self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found)
+        return cpu_ns
 
     def _iterate_once_more(self, collector: str) -> None:
         """For a collector that looks when everything else is measured."""
@@ -262,12 +281,13 @@ class _Worker:
 
         tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
         self._need_its_collector()
-        notes: list[str] = []
+        notes = self._notes
         if self._order.describe:
             from hwprof.session.description import describe
 
             self._reporter.send(PhaseBegins(Phase.DESCRIBING))
-            described_by_tables, notes = describe(self._workload)
+            described_by_tables, said = describe(self._workload)
+            notes = [*notes, *said]
             processes.end_copy(self._pid)
             tables |= described_by_tables
         for name, frame in tables.items():

@@ -27,6 +27,7 @@ from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import (
     ClockSnapshot,
     CollectorRecord,
+    Disturbance,
     EventInfo,
     IterationRecord,
     Manifest,
@@ -48,6 +49,9 @@ FLOP_RATIOS: Final = {"model.1.cv1.conv": 0.46, "model.2": 1.02}
 """Counted FLOPs over analytic ones where they are not the same; SiLU counts some without MACs."""
 
 SILU_FLOPS: Final = 5_000_000
+QUIET: Final = Disturbance(elapsed_ns=12_000_000, preemptions=1, waited_ns=50_000, stolen_ns=0)
+"""Of every iteration, until ``synthetic_variants.disturbed`` says otherwise."""
+
 GAP_NS: Final = 2_000  # between two spans: what no layer owns
 
 
@@ -251,7 +255,13 @@ def _flops(path: str) -> int:
 def _manifest(iterations: int, threads: int, processor: Processor | None) -> Manifest:
     sets = processor.sets if processor else [list(EVENTS)]
     records = [
-        IterationRecord(index=index, warmup=index == 0, event_set=index // 2 % len(sets), layers_counted=index % 2 == 1)
+        IterationRecord(
+            index=index,
+            warmup=index == 0,
+            event_set=index // 2 % len(sets),
+            layers_counted=index % 2 == 1,
+            disturbance=QUIET,
+        )
         for index in range(iterations + 1)
     ]
     infos = [

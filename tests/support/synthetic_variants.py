@@ -12,7 +12,7 @@ import polars as pl
 from hwprof.hardware.selection import select
 from hwprof.run.details import CountingDetail, InstrumentedDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import CollectorRecord, CoreKind, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.manifest import CollectorRecord, CoreKind, Disturbance, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note
 from hwprof.run.roles import Role
 from hwprof.run.schema import conform
@@ -215,3 +215,20 @@ def follow(run: RunDirectory) -> None:
 def _instrumented() -> CollectorRecord:
     detail = as_json(InstrumentedDetail(reference_ghz=REFERENCE_GHZ))
     return CollectorRecord(name="instrumented", state="ran", role=Role.COUNTER, detail=detail)
+
+
+def disturbed(root: Path, *, every: bool = False) -> RunDirectory:
+    """A run beside other programs: of its timed iterations two are disturbed and four times as long; or ``every``
+    one is."""
+    run = build(root, iterations=12)
+    record = run.manifest.passes[0]
+    hit = [one.index for one in record.iterations if not one.warmup and (every or one.index in (2, 8))]
+    busy = Disturbance(elapsed_ns=48_000_000, preemptions=9, waited_ns=36_000_000, stolen_ns=0)
+    record.iterations = [
+        msgspec.structs.replace(one, disturbance=busy) if one.index in hit else one for one in record.iterations
+    ]
+    longer = (pl.col("begin_ns") + 4 * (pl.col("end_ns") - pl.col("begin_ns"))).alias("end_ns")
+    long = (pl.col("pass") == record.name) & pl.col("iteration").is_in([2, 8])
+    change_table(run, "spans", pl.when(long).then(longer).otherwise("end_ns").alias("end_ns"))
+    run.save_manifest()
+    return run

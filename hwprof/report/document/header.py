@@ -142,8 +142,10 @@ def _stolen(record: PassRecord, machine: Machine) -> list[str]:
     """A warning where the hypervisor gave this machine's processors to others while it was measured."""
     if not record.stolen_ns or not record.measured_ns:
         return []
+    from hwprof.analysis.noise import LOST_SHARE
+
     share = record.stolen_ns / (record.measured_ns * machine.logical_processors)
-    if share < STOLEN_SHARE:
+    if not STOLEN_SHARE <= share <= LOST_SHARE:  # of more, the warning above everything tells
         return []
     return [f"stolen time {100 * share:.1f}%: the hypervisor ran other machines; times and task-clock are longer by it"]
 

@@ -16,7 +16,7 @@ from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import PassInfo
 from hwprof.report.document.overhead import Effect, Overhead
-from hwprof.report.text import figures
+from hwprof.report.text import figures, noise
 from hwprof.report.text.figures import Glyphs, plural
 from hwprof.report.text.page import Page
 from hwprof.unavailable import explain
@@ -28,6 +28,12 @@ NAMES: Final = 6
 def show(page: Page) -> None:
     """Prints everything above the tables."""
     document, console, glyphs = page.document, page.console, page.glyphs
+    warnings = noise.warnings(document, glyphs)
+    if warnings:
+        console.print(Text("Noisy run", style="bold"))
+        for warning in warnings:
+            _item(console, warning)
+        console.print()
     facts = Table.grid(padding=(0, 2, 0, 0))
     facts.add_column(no_wrap=True)
     facts.add_column(overflow="fold")

@@ -8,7 +8,7 @@ from typing import Final
 
 from hwprof.report.document.hottest import ORDER, lowest_first
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import choice, columns, figures, kernels
+from hwprof.report.text import choice, columns, figures, kernels, noise
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
@@ -104,4 +104,4 @@ def _repetitions(page: Page) -> str:
     sets = len(record.event_sets)
     turns = f", {sets} event sets in turn" if sets > 1 else ""
     counts = f"; counts: median of {record.counted} counted{turns}" if record.counted else ""
-    return f"{spread} {plural(record.timed, 'timed iteration')}{counts}"
+    return f"{spread} {noise.timed(page.document, record.timed)}{counts}"

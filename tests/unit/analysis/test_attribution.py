@@ -246,6 +246,6 @@ def test_an_empty_table_is_no_failure(missing: str) -> None:
     example = Example()
     tables = {"spans": example.spans, "counts": example.counts, "layers": example.layers}
     tables[missing] = tables[missing].clear()
-    found = attribute(**tables, record=example.record)
+    found = attribute(tables["spans"], tables["counts"], tables["layers"], example.record)
     assert found.times.schema == TIMES_SCHEMA
     assert found.counts.schema == COUNTS_SCHEMA

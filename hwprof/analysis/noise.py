@@ -1,0 +1,121 @@
+"""How far a pass's times are to be trusted: what others took, how much times vary, and whether they drift."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import polars as pl
+
+from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.iterations import is_disturbed
+from hwprof.analysis.owners import WHOLE
+from hwprof.run.manifest import PassRecord
+
+LOST_SHARE: Final = 0.05
+"""From which share of the threads' time on, preempted or stolen, a run is a noisy one."""
+
+FAR: Final = 1.2
+"""From which ratio of median and minimum on times vary so much that the median is not the model's own."""
+
+DRIFT: Final = 0.05
+"""By how much the last third of the iterations differs from the first one at least, to be called a drift."""
+
+FEW_FOR_DRIFT: Final = 9
+"""With fewer iterations than that, thirds have no median to speak of."""
+
+NORMAL_99: Final = 2.575829
+"""Standard deviations of a normal distribution between which 99% of it lie."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Of the iterations after warm-up. Shares are of the time of the threads that the workload runs with; ``None`` is:
+    not known."""
+
+    iterations: int
+    disturbed: int  # by their own evidence
+    timed: int  # that times are of
+    timed_left_out: int  # of those that only timed their layers: disturbed, while enough others remain
+    preempted_share: float | None  # ready to run, and without a processor
+    stolen_share: float | None  # while the hypervisor ran something else, of all processors
+    median_over_min: float | None  # of the whole's time, in the iterations that times are of
+    drift: float | None  # last third over first third, minus 1; None: no trend
+
+    @property
+    def lost_share(self) -> float:
+        """What others took, as far as it is known."""
+        return (self.preempted_share or 0.0) + (self.stolen_share or 0.0)
+
+    @property
+    def others(self) -> bool:
+        """Whether others took too much."""
+        return self.lost_share > LOST_SHARE
+
+    @property
+    def spread(self) -> bool:
+        """Whether the median is far from the minimum."""
+        return self.median_over_min is not None and self.median_over_min > FAR
+
+
+def noise(record: PassRecord, attribution: Attribution, threads: int | None, processors: int) -> Noise:
+    """Of one pass; ``threads`` that the workload runs with, ``processors`` that the machine has."""
+    measured = [iteration for iteration in record.iterations if not iteration.warmup]
+    known = [iteration.disturbance for iteration in measured if iteration.disturbance is not None]
+    elapsed_ns = sum(one.elapsed_ns for one in known)
+    times = _whole_times(attribution)
+    left_out = set(attribution.iterations.left_out)
+    return Noise(
+        iterations=len(measured),
+        disturbed=sum(map(is_disturbed, measured)),
+        timed=len(attribution.iterations.timed),
+        timed_left_out=sum(one.index in left_out and not one.layers_counted for one in measured),
+        preempted_share=_share([one.waited_ns for one in known], elapsed_ns * (threads or 1)),
+        stolen_share=_stolen_share(record, processors),
+        median_over_min=_median_over_min(times),
+        drift=drift(times),
+    )
+
+
+def drift(times: Sequence[int]) -> float | None:
+    """How much longer the last third of these times is than the first one, by their medians; None without a trend: a
+    rank correlation (Spearman) of time and order that chance gives in 1 of 100 cases or more often."""
+    number = len(times)
+    if number < FEW_FOR_DRIFT:
+        return None
+    ordered = pl.DataFrame({"time": times}).with_row_index("order")
+    correlation = ordered.select(pl.corr("time", "order", method="spearman")).item()
+    if correlation is None or not abs(correlation) * (number - 1) ** 0.5 > NORMAL_99:  # the latter: all are alike
+        return None
+    third = number // 3
+    first, last = pl.Series(times[:third]).median(), pl.Series(times[-third:]).median()
+    assert isinstance(first, float) and isinstance(last, float)
+    found = last / first - 1 if first else 0.0
+    return found if abs(found) > DRIFT else None
+
+
+def _whole_times(attribution: Attribution) -> list[int]:
+    """Of the iterations that times are of, in their order."""
+    timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
+    rows = attribution.times.filter(timed & (pl.col("owner") == WHOLE)).sort("iteration")
+    return rows["time_ns"].to_list()
+
+
+def _median_over_min(times: Sequence[int]) -> float | None:
+    if len(times) < 2 or min(times) <= 0:
+        return None
+    median = pl.Series(times).median()
+    assert isinstance(median, float)
+    return median / min(times)
+
+
+def _share(lost_ns: Sequence[int | None], of_ns: int) -> float | None:
+    known = [ns for ns in lost_ns if ns is not None]
+    return sum(known) / of_ns if known and of_ns else None
+
+
+def _stolen_share(record: PassRecord, processors: int) -> float | None:
+    if record.stolen_ns is None or not record.measured_ns:
+        return None
+    return record.stolen_ns / (record.measured_ns * processors)

@@ -1,0 +1,41 @@
+"""How far the times are to be trusted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class Noise(Part, kw_only=True, frozen=True):
+    """What others did to the iterations after warm-up, and how much these vary. Shares are of the time of the threads
+    that the workload runs with. Provenance: measured (the kernel's own accounts)."""
+
+    iterations: int
+    disturbed: int  # by their own evidence: preempted or stolen for more than 5% of their time
+    timed: int  # that times are of
+    timed_left_out: int  # disturbed, while enough others remain
+    preempted_share: float | None  # ready to run, and without a processor
+    stolen_share: float | None  # while the hypervisor ran something else, of all processors
+    median_over_min: float | None  # of the time of the inference
+    drift: float | None  # last third over first third, minus 1; null: no trend
+    others: bool  # took more than 5%
+    spread: bool  # the median is far from the minimum
+
+
+PART: Final = Noise
+
+
+def build(analysis: RunAnalysis) -> Noise | Unavailable:
+    """Of the main pass."""
+    from hwprof.analysis.noise import noise
+
+    measured = analysis.measured
+    if measured is None:
+        return Unavailable("no pass was completed")
+    found = noise(measured.record, measured.attribution, analysis.threads, analysis.machine.logical_processors)
+    return Noise(**vars(found), others=found.others, spread=found.spread)

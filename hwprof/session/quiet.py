@@ -1,0 +1,74 @@
+"""Waits until nobody else uses the processors, before a pass measures."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+QUIET_SHARE: Final = 0.05
+"""Up to this share of all processors' time that others use, a machine is quiet: what a run is called noisy from."""
+
+WINDOW_S: Final = 0.5
+"""For how long processors are watched at a time."""
+
+WINDOWS: Final = 4
+"""In so many windows in a row the machine must be quiet: between two of its turns a busy program may rest."""
+
+STAT: Final = Path("/proc/stat")
+IDLE: Final = (3, 4)
+"""Of the fields of /proc/stat: idle and iowait."""
+
+GUEST: Final = slice(0, 8)
+"""Without guest time, which user time has in it already."""
+
+
+@dataclass(frozen=True)
+class Ticks:
+    """Of all processors since boot."""
+
+    busy: int  # stolen ones too
+    all: int
+
+
+def read_ticks(stat: Path = STAT) -> Ticks | None:
+    """None where the kernel does not tell (man 5 proc_stat)."""
+    try:
+        name, *fields = stat.read_text(encoding="ascii", errors="replace").partition("\n")[0].split()
+        ticks = [int(field) for field in fields[GUEST]]
+    except (OSError, ValueError):
+        return None
+    if name != "cpu" or len(ticks) <= max(IDLE):
+        return None
+    return Ticks(sum(ticks) - sum(ticks[field] for field in IDLE), sum(ticks))
+
+
+def wait_until_quiet(
+    longest_s: float,
+    read: Callable[[], Ticks | None] = read_ticks,
+    sleep: Callable[[float], None] = time.sleep,
+    clock: Callable[[], float] = time.monotonic,
+) -> float | None:
+    """Sleeps until others have let the processors alone for two seconds, for ``longest_s`` seconds at most. None: they
+    have; else how many processors were still in use. It is meant for a moment in which nothing of hwprof's runs."""
+    end, calm, busy = clock() + longest_s, 0, 0.0
+    before = read()
+    while calm < WINDOWS:
+        if before is None or clock() >= end:
+            return busy * (os.cpu_count() or 1)
+        sleep(WINDOW_S)
+        after = read()
+        busy = _busy(before, after)
+        calm = calm + 1 if busy <= QUIET_SHARE else 0
+        before = after
+    return None
+
+
+def _busy(before: Ticks, after: Ticks | None) -> float:
+    """Which share of the processors' time was used meanwhile."""
+    if after is None or after.all <= before.all:
+        return 1.0
+    return (after.busy - before.busy) / (after.all - before.all)

@@ -1,0 +1,35 @@
+"""What others did to an iteration, from the kernel's accounts at its two ends."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hwprof.session import disturbance
+from hwprof.session.disturbance import Reading, between, waited_by_thread
+
+
+def test_waits_are_summed_over_threads_and_a_new_one_counts_from_its_creation() -> None:
+    before = Reading(1_000, 5, {"1": 100, "2": 200, "gone": 70}, 30)
+    after = Reading(9_000, 8, {"1": 150, "2": 260, "new": 7}, 50)
+    found = between(before, after)
+    assert (found.elapsed_ns, found.preemptions, found.waited_ns, found.stolen_ns) == (8_000, 3, 50 + 60 + 7, 20)
+
+
+def test_what_the_kernel_does_not_tell_is_not_known() -> None:
+    found = between(Reading(0, 0, {}, None), Reading(10, 2, {}, None))
+    assert (found.preemptions, found.waited_ns, found.stolen_ns) == (2, None, None)
+
+
+def test_the_second_field_of_schedstat_is_the_wait(tmp_path: Path) -> None:
+    for tid, text in {"11": "900 40 3\n", "12": "5 6 7\n", "13": "", "14": "0 x 0\n"}.items():
+        (tmp_path / tid).mkdir()
+        (tmp_path / tid / "schedstat").write_text(text)
+    (tmp_path / "15").mkdir()  # it has ended
+    assert waited_by_thread(tmp_path) == {"11": 40, "12": 6}
+    assert waited_by_thread(tmp_path / "none") == {}
+
+
+def test_this_process_has_accounts() -> None:
+    found = between(disturbance.read(), disturbance.read())
+    assert found.elapsed_ns > 0
+    assert found.preemptions >= 0
