@@ -14,7 +14,7 @@ import pytest
 
 from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
-from tests.support.command import hwprof, start_hwprof
+from tests.support.command import heeds_hangups, hwprof, start_hwprof
 from tests.support.processes import alive
 from tests.support.requirements import require_module, require_tool
 from tests.support.small_disk import small_disk
@@ -123,7 +123,7 @@ def test_the_worker_is_gone_with_its_supervisor(place: Path, number: signal.Sign
     process = _start(place, "sleeping")
     worker = _pid_in(place / "pid")
     process.send_signal(number)
-    _, errors = process.communicate(timeout=30)
+    _, errors = process.communicate(timeout=180)
     assert _wait_until_gone(worker)
     if number is not signal.SIGKILL:
         assert process.returncode == 128 + number
@@ -137,7 +137,7 @@ def test_the_passes_that_are_done_are_kept_and_said_where(place: Path) -> None:
     process = _start(place, "sleeping_later")
     worker = _pid_in(place / "pid")
     process.terminate()
-    printed, errors = process.communicate(timeout=30)
+    printed, errors = process.communicate(timeout=180)
     assert _wait_until_gone(worker)
     assert process.returncode == 143
     run = RunDirectory.latest(place / "results")
@@ -264,11 +264,13 @@ def test_a_terminal_that_is_gone_fails_nobody(place: Path) -> None:
     ours, theirs = os.openpty()
     command = [sys.executable, "-P", "-m", "hwprof", "collect", "--model", "mine:sleeping_later", *QUICK]
     in_terminal = [require_tool("setsid"), "--ctty", *command]
-    process = subprocess.Popen(in_terminal, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs)
+    process = subprocess.Popen(
+        in_terminal, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=heeds_hangups
+    )
     os.close(theirs)
     worker = _pid_in(place / "pid")
     os.close(ours)
-    assert process.wait(timeout=30) == 129
+    assert process.wait(timeout=180) == 129
     assert _wait_until_gone(worker)
     statuses = [record.status for record in RunDirectory.latest(place / "results").manifest.passes]
     assert statuses == ["completed", "interrupted"]
@@ -281,7 +283,7 @@ def test_ctrl_c_while_the_trace_is_written_says_where_the_run_is(place: Path) ->
         assert time.monotonic() < deadline and process.poll() is None
         time.sleep(0.002)
     process.send_signal(signal.SIGINT)
-    printed, errors = process.communicate(timeout=30)
+    printed, errors = process.communicate(timeout=180)
     assert process.returncode == 130
     run = RunDirectory.latest(place / "results")
     name = f"results/{run.path.name}"

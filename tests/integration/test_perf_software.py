@@ -191,7 +191,7 @@ MANY_THREADS = """
 def many_threads(soft: int, hard: int) -> tuple[int, int, list[str]]:
     """(threads counted, the soft limit at the end, notes) of a process of more than 100 threads under those limits."""
     script = textwrap.dedent(MANY_THREADS).format(soft=soft, hard=hard)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=180, check=False)
     assert done.returncode == 0, done.stderr
     counted, limit, notes = json.loads(done.stdout)
     return counted, limit, notes

@@ -89,8 +89,8 @@ def test_random_weights_keep_activations_normal(model: str, imgsz: int) -> None:
 
     handles = [watch(name, module) for name, module in workload.modules[""].named_modules()]
     with torch.inference_mode():
-        for module, arguments in workload.forwards():
-            module(*arguments)
+        for call in workload.forwards():
+            call.run()
     for handle in handles:
         handle.remove()
     assert len(spread) > 50
@@ -124,7 +124,7 @@ def test_the_original_state_dict_fits_strictly(tmp_path: Path) -> None:
     workload = build(spec)
     assert workload.prepare().parameters == 36_905_341
     source.module.float()
-    ((module, arguments), *_) = workload.forwards()
+    ((module, arguments, _), *_) = workload.forwards()
     with torch.inference_mode():
         expected, _ = source.module(*arguments)
         actual, _ = module(*arguments)

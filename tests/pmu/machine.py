@@ -121,9 +121,8 @@ def guest_wheels() -> Path:
     folder = CACHE / f"wheels-aarch64-{tag}"
     if folder.is_dir():
         return folder
-    part = folder.with_suffix(".part")
-    shutil.rmtree(part, ignore_errors=True)
-    part.mkdir(parents=True)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.", dir=CACHE))  # other tests may fetch them at the same time
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--dest", str(part), "--only-binary=:all:"]
     for platform in PLATFORMS:
         command += ["--platform", platform]
@@ -132,5 +131,8 @@ def guest_wheels() -> Path:
     if done.returncode:
         shutil.rmtree(part)
         missing(f"aarch64 wheels for the emulated machine ({done.stderr.strip().splitlines()[-1]})")
-    part.replace(folder)
+    try:
+        part.replace(folder)
+    except OSError:  # somebody else was first
+        shutil.rmtree(part)
     return folder

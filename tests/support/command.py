@@ -53,11 +53,11 @@ def start_hwprof(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        preexec_fn=_heeds_hangups,
+        preexec_fn=heeds_hangups,
     )
 
 
-def _heeds_hangups() -> None:
+def heeds_hangups() -> None:
     """Though the tests may have been started with ``nohup``."""
     signal.signal(signal.SIGHUP, signal.SIG_DFL)
 

@@ -34,7 +34,7 @@ def shown(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterat
         assert server.stdout is not None
         url = server.stdout.readline().strip()
         try:
-            assert url.startswith("http://127.0.0.1:"), server.communicate(timeout=10)
+            assert url.startswith("http://127.0.0.1:"), server.communicate(timeout=60)
             yield look(chromium, url, tmp_path_factory.mktemp("ui") / "trace.png")
         finally:
             server.send_signal(signal.SIGINT)

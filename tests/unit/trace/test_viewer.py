@@ -35,7 +35,7 @@ def server(trace: Path) -> Iterator[TraceServer]:
 
 
 def ask(server: TraceServer, path: str, method: str = "GET", **headers: str) -> tuple[int, dict[str, str], bytes]:
-    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=10)
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     connection.request(method, path, headers={name.replace("_", "-"): value for name, value in headers.items()})
     answer = connection.getresponse()
     return answer.status, dict(answer.getheaders()), answer.read()
@@ -156,7 +156,7 @@ def test_serve_announces_the_public_ui_and_ends_after_the_fetch(trace: Path) -> 
     assert base == PUBLIC_UI + "/"
     assert parameters["a b"] == "c&d"
     address = urllib.parse.urlsplit(parameters["url"])
-    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=10)
+    connection = http.client.HTTPConnection(str(address.hostname), address.port, timeout=60)
     connection.request("GET", address.path, headers={"Origin": PUBLIC_UI})
     before = time.monotonic()
     assert thread.is_alive()
