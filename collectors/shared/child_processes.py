@@ -20,16 +20,19 @@ _REAPED: Final = slice(13, 15)
 
 @dataclass(frozen=True)
 class Work:
-    """Processor time of child processes in ns, to 10 ms; ``living``: those that live, as ``python3 (pid 123)``."""
+    """Processor time of child processes in ns, to 10 ms; ``living``: those that worked and live, as ``python3 (pid
+    123)``; ``ended_ns``: by those that have ended."""
 
     cpu_ns: int = 0
     living: tuple[str, ...] = ()
+    ended_ns: int = 0
 
     def notes(self, own_ns: int, unseen: str) -> list[Note]:
         """The note on it, next to the process's ``own_ns``; ``unseen``: what was not done with it."""
         if self.cpu_ns <= UNSEEN_SHARE * own_ns:
             return []
-        who = ", ".join(self.living) or "they have ended"
+        ended = [] if not self.ended_ns else ["others that have ended"] if self.living else ["they have ended"]
+        who = ", ".join([*self.living, *ended])
         text = f"worked for {self.cpu_ns / 1e9:.2f} s, which is not {unseen}: {who}"
         return [Note(NoteKind.SCOPE, text, "child processes", "num_workers=0 (data loaders)")]
 
@@ -39,17 +42,18 @@ class Children:
 
     def __init__(self, pid: int | str = "self") -> None:
         self._pid = pid
-        self._before_ns, _ = self._total()
+        self._before = _living(self._pid)
+        self._reaped_ns = _stat(self._pid, _REAPED)[1]
 
     def worked(self) -> Work:
         """That of all of them; none where the process itself has ended and was waited for."""
-        cpu_ns, names = self._total()
-        return Work(max(0, cpu_ns - self._before_ns), tuple(names))
-
-    def _total(self) -> tuple[int, list[str]]:
         living = _living(self._pid)
-        names = [f"{name} (pid {pid})" for pid, (name, _) in living.items()]
-        return sum(cpu_ns for _, cpu_ns in living.values()) + _stat(self._pid, _REAPED)[1], names
+        nothing = ("", 0)
+        worked_ns = {pid: cpu_ns - self._before.get(pid, nothing)[1] for pid, (_, cpu_ns) in living.items()}
+        earlier_ns = sum(cpu_ns for pid, (_, cpu_ns) in self._before.items() if pid not in living)
+        ended_ns = max(0, _stat(self._pid, _REAPED)[1] - self._reaped_ns - earlier_ns)
+        names = tuple(f"{name} (pid {pid})" for pid, (name, _) in living.items() if worked_ns[pid] > 0)
+        return Work(max(0, sum(worked_ns.values())) + ended_ns, names, ended_ns)
 
 
 def _living(parent: int | str) -> dict[int, tuple[str, int]]:

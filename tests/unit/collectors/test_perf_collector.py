@@ -266,7 +266,20 @@ def test_children_that_ended_are_known_by_what_they_left(monkeypatch: pytest.Mon
     reaped = iter([2_000_000_000, 6_000_000_000])
     monkeypatch.setattr(child_processes, "_living", lambda pid: next(living))
     monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", next(reaped)))
-    assert child_processes.Children().worked() == child_processes.Work(3_000_000_000)
+    assert child_processes.Children().worked() == child_processes.Work(3_000_000_000, (), 3_000_000_000)
+
+
+def test_only_children_that_worked_meanwhile_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that only waits, or whose parent has not fetched its end, is none of them."""
+    idle, working = ("sh", 4_000_000_000), ("python3", 500_000_000)
+    living = iter([{76: idle, 78: ("zombie", 10)}, {76: idle, 77: working, 78: ("zombie", 10)}])
+    reaped = iter([2_000_000_000, 2_250_000_000])
+    monkeypatch.setattr(child_processes, "_living", lambda pid: next(living))
+    monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", next(reaped)))
+    work = child_processes.Children().worked()
+    assert work == child_processes.Work(750_000_000, ("python3 (pid 77)",), 250_000_000)
+    (note,) = texts(work.notes(1, "counted"))
+    assert note.index("python3 (pid 77)") < note.index("others that have ended")
 
 
 # --- two kinds of core
