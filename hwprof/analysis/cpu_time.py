@@ -63,10 +63,9 @@ def cpu_time(
     layers = _task_clock(attribution, layers=True).rename({"scaled": "layers"})
     rest = _task_clock(attribution, layers=False).rename({"scaled": "rest"})
     everything = _threads(counted, counts).rename({"scaled": "everything"})
-    table = process.filter(pl.col("process") > 0)
-    for part in (layers, everything):
-        table = table.join(part, on="iteration", how="inner")
-    table = table.join(rest, on="iteration", how="left").drop_nulls(["layers", "everything"])
+    table = process.filter(pl.col("process") > 0).join(everything, on="iteration", how="inner").drop_nulls("everything")
+    for part in (layers, rest):  # a model may have no layer that is called, or nothing beside its layers
+        table = table.join(part, on="iteration", how="left")
     if not table.height:
         return None
     whole = float(table["process"].sum())

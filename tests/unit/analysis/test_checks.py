@@ -120,6 +120,15 @@ def test_cpu_time_from_the_iteration_or_else_from_its_outermost_stages(
     assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.accounted_for)
 
 
+def test_a_model_whose_layers_are_not_called_is_accounted_for_all_the_same() -> None:
+    """As on the fast path of an encoder: all that it does is its blocks' own."""
+    block = layers([("a", "TransformerEncoderLayer", False)])
+    values = counts(CLOSURE_COUNTS)
+    found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, block, COUNTED), None)
+    assert found is not None
+    assert (found.layers, found.rest_of_inference, found.accounted_for) == (0, 1500 / 2000, 1600 / 2000)
+
+
 @pytest.mark.parametrize("missing", ["process-cpu-time", "task-clock"])
 def test_no_cpu_time_without_both_sides(missing: str) -> None:
     values = counts([row for row in CLOSURE_COUNTS if row[3] != missing])
