@@ -7,7 +7,7 @@ import textwrap
 import polars as pl
 from rich.console import Console
 
-from hwprof.analysis.owners import ROOT_NAME
+from hwprof.analysis.owners import OWN, ROOT, ROOT_NAME
 from hwprof.report.text import figures, grid
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column
@@ -21,9 +21,9 @@ NAMES = 3
 
 
 def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console, *, inner: bool = False) -> None:
-    """Prints the table ``layers`` in the console's width, with totals of parameters and MACs below: leaves, and with
-    ``inner`` the modules around them."""
-    shown = layers if inner else layers.filter("leaf")
+    """Prints the table ``layers`` in the console's width, with totals of parameters and MACs below: leaves and the
+    products of blocks' own code; with ``inner`` all modules instead."""
+    shown = layers if inner else _parts(layers)
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
     rows = shown.to_dicts()
     others = [
@@ -49,6 +49,17 @@ def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console, *, in
         f" weights: {workload.weights}"
     )
     console.print("\n".join(textwrap.wrap(total, console.width, subsequent_indent="  ", break_on_hyphens=False)))
+
+
+def _parts(layers: pl.DataFrame) -> pl.DataFrame:
+    """What the model's MACs are the sum of: the leaves, and what is multiplied between them, in functions."""
+    own = pl.col("leaf").not_() & (pl.col("own_macs").is_null() | (pl.col("own_macs") != 0)) & (pl.col("calls") > 0)
+    name = pl.col("path").replace(ROOT, ROOT_NAME) + OWN
+    return layers.filter(pl.col("leaf") | own).with_columns(
+        path=pl.when("leaf").then("path").otherwise(name),
+        parameters=pl.when("leaf").then("parameters").otherwise(0),  # they are the layers'
+        macs=pl.when("leaf").then("macs").otherwise("own_macs"),
+    )
 
 
 def _unknown(layers: pl.DataFrame) -> str:

@@ -87,3 +87,16 @@ def test_macs_that_are_not_known_are_in_no_sum_and_it_says_so() -> None:
     static_layers.show(layers, workload, console)
     assert isinstance(console.file, io.StringIO)
     assert "2.50 M MACs, 3 leaf layers (not known of LSTM)," in console.file.getvalue()
+
+
+def test_products_of_functions_are_rows_that_complete_the_sum() -> None:
+    """A block that multiplies between its layers has a row of its own; one that does not has none."""
+    block = LAYERS.head(1).with_columns(leaf=pl.lit(False), macs=9_000_000, own_macs=6_500_000)
+    unknown = block.with_columns(path=pl.lit(""), own_macs=None)
+    around = block.with_columns(path=pl.lit("around"), own_macs=0)
+    block = block.with_columns(path=pl.lit("block"))
+    lines = shown_lines(conform("layers", pl.concat([around, unknown, block, LAYERS[1]], how="vertical_relaxed")), 80)
+    rows = [line.split()[1:3] for line in lines if "Conv2d" in line and "MACs" not in line]
+    assert rows == [["(root)", "(own)"], ["block", "(own)"], ["model.1.some.longer.path.conv", "Conv2d"]]
+    assert any("6.50 M" in line and "block" in line for line in lines)
+    assert " 9.00 M MACs, 1 leaf layers (not known of Conv2d)," in " ".join(lines)
