@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path, PurePath
 from typing import Any, Final, TypeVar
 
 import click
 
+from hwprof.cli import model_inputs
 from hwprof.cli.given import given
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.spec import WorkloadSpec
@@ -25,7 +25,6 @@ CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors")
 """How files end that somebody may give in the place of a model's name."""
 
 THREADS_A_PROCESSOR: Final = 4
-MOST_ELEMENTS: Final = 1 << 40
 
 _OPTIONS = (
     click.option(
@@ -41,7 +40,15 @@ _OPTIONS = (
         metavar="PATH",
         help="An image, a folder or a glob. Default: the two photographs that ultralytics carries.",
     ),
-    click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own, e.g. 1,3,224,224."),
+    click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own with one input, e.g. 1,3,224,224."),
+    click.option(
+        "--input",
+        "inputs",
+        multiple=True,
+        metavar="SPEC",
+        help=f"An input of a model of your own, {model_inputs.SYNTAX}, e.g. input_ids:1x128:int64:0..30000. Again for"
+        " each.",
+    ),
     click.option(
         "--imgsz", type=click.IntRange(32, 16384), default=640, show_default=True, help="Longer side, pixels."
     ),
@@ -55,8 +62,9 @@ _OPTIONS = (
 
 
 _OF_PIPELINES = ("source", "imgsz", "batch", "conf", "iou", "fuse")
-_OF_OWN_MODELS = ("input_shape",)
+_OF_OWN_MODELS = ("input_shape", "inputs")
 """Options by whom they are for; the others are for both."""
+_SPELT: Final = {"inputs": "--input"}
 
 
 def model_options(function: Function) -> Function:
@@ -72,6 +80,7 @@ def workload_spec(
     weights: str | None,
     source: str | None,
     input_shape: str | None,
+    inputs: Sequence[str],
     imgsz: int,
     batch: int,
     threads: int | None,
@@ -90,7 +99,7 @@ def workload_spec(
         model=model,
         weights=weights,
         source=source,
-        input_shape=_shape(input_shape),
+        inputs=model_inputs.parse_inputs(input_shape, inputs),
         imgsz=imgsz,
         batch=batch,
         threads=threads,
@@ -111,9 +120,9 @@ def check_model(spec: WorkloadSpec) -> None:
     _check_spelling(spec.model)
     own = ":" in spec.model
     theirs = _OF_PIPELINES if own else _OF_OWN_MODELS
-    unheeded = ", ".join(f"--{name.replace('_', '-')}" for name in theirs if given(name))
+    unheeded = ", ".join(_SPELT.get(name, f"--{name.replace('_', '-')}") for name in theirs if given(name))
     if unheeded and own:
-        raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape")
+        raise UsageError(f"{unheeded}: only for YOLO pipelines", "a model of yours gets --input-shape or --input")
     if unheeded:
         raise UsageError(f"{unheeded}: only for models of your own", "--imgsz and --batch for YOLO pipelines")
     for library in ("torch",) if own else ("torch", "ultralytics"):
@@ -154,17 +163,3 @@ def _is_module(name: str) -> bool:
         return True
     outermost = name.partition(".")[0]
     return outermost.isidentifier() and find_spec(outermost) is not None
-
-
-def _shape(text: str | None) -> tuple[int, ...] | None:
-    if text is None:
-        return None
-    try:
-        shape = tuple(int(part) for part in text.replace("x", ",").split(","))
-    except ValueError:
-        shape = ()
-    if not shape or min(shape) < 1:
-        raise UsageError(f"--input-shape {text!r} is not a shape", "write it like 1,3,224,224")
-    if math.prod(shape) > MOST_ELEMENTS:
-        raise UsageError(f"--input-shape {text} has more than {MOST_ELEMENTS} elements")
-    return shape

@@ -34,7 +34,7 @@ def fingerprint(workload: Workload) -> dict[str, str]:
     )
     held = [f"{name}={os.environ[name]}" for name in HOLD_KERNELS if name in os.environ]
     return {
-        "inputs": _checksum(tensor for _, arguments in forwards for tensor in tensors_in(arguments)),
+        "inputs": _checksum(tensor for call in forwards for tensor in tensors_in((call.arguments, call.keywords))),
         "weights": _checksum(weights),
         "threads": str(torch.get_num_threads()),
         "instruction set": " ".join([torch.backends.cpu.get_cpu_capability(), *held]),

@@ -11,14 +11,14 @@ from typing import Any, Final
 import polars as pl
 import torch
 from torch import nn
-from torch.utils import flop_counter
 
 from hwprof.run.schema import TABLES, conform, empty
+from hwprof.workload.flop_meter import FlopMeter, Flops
 from hwprof.workload.layer_hooks import is_leaf, layers
-from hwprof.workload.protocol import Workload
+from hwprof.workload.operator_flops import CountedFlops
+from hwprof.workload.protocol import Call, Workload
 from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, tensors_in
-from hwprof.workload.uncounted import Uncounted
 
 OF_A_CALL: Final = ("macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes")
 """The columns of ``layers`` that only a call of the model tells."""
@@ -28,19 +28,18 @@ def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.Da
     """The tables ``layers`` and ``layer_calls`` of one iteration, or of its first forward; each distinct forward runs
     once, without arithmetic where shapes say everything.
 
-    MACs are half of torch's FLOP counts, which know convolutions, matrix products and attention, and nothing
-    element-wise: 0 of a module without products, null of one with products that torch does not count. Bytes are those
-    of inputs, outputs and parameters in their own element sizes, each once a call.
+    MACs are half of the FLOPs of products (``operator_flops``: convolutions, matrix products, attention, recurrent
+    layers), nothing element-wise: 0 of a module without products, null of one with others. Bytes are those of inputs,
+    outputs and parameters in their own element sizes, each once a call.
     """
     most = 1 if first_only else None
     forwards = workload.forwards()[:most]
     if workload.shapes_suffice:
         # An operator that writes in place cannot take zeros without memory; whatever the error: then with arithmetic.
-        with contextlib.suppress(Exception), ShapeFlops() as counted:
-            return _tables(workload.modules, forwards, lambda: (counted.total, counted.uncounted))
-    flops, counted_operators = _counting_flops()
-    with torch.inference_mode(), flops, Uncounted(counted_operators) as unknown:  # as measured: it may be stateful
-        return _tables(workload.modules, forwards, lambda: (flops.get_total_flops(), unknown.calls))
+        with contextlib.suppress(Exception), FlopMeter(ShapeFlops) as flops:
+            return _tables(workload.modules, forwards, flops)
+    with torch.inference_mode(), FlopMeter(CountedFlops) as flops:  # as measured: it may be stateful
+        return _tables(workload.modules, forwards, flops)
 
 
 def tables_without_call(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]:
@@ -52,18 +51,15 @@ def tables_without_call(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]
 
 
 def _tables(
-    modules: Mapping[str, nn.Module],
-    forwards: list[tuple[nn.Module, tuple[Any, ...]]],
-    flops: Callable[[], tuple[int, int]],
+    modules: Mapping[str, nn.Module], forwards: list[Call], flops: FlopMeter
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """``flops``: how many there were so far, and how many calls of operators that have others."""
     facts = [_Facts(path, module) for prefix, root in modules.items() for path, module in layers(prefix, root)]
     recorder = _CallRecorder(facts, flops)
     try:
         with torch.no_grad():
-            for module, arguments, positions in _distinct(forwards):
+            for call, positions in _distinct(forwards):
                 recorder.begin_forward(positions)
-                module(*arguments)
+                call.run()
     finally:
         recorder.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
@@ -126,22 +122,22 @@ def _convolution(module: nn.Module) -> str | None:
     return " ".join([*words, f"g{module.groups}", *([module.padding_mode] if module.padding_mode != "zeros" else [])])
 
 
-def _distinct(forwards: list[tuple[nn.Module, tuple[Any, ...]]]) -> list[tuple[nn.Module, tuple[Any, ...], list[int]]]:
+def _distinct(forwards: list[Call]) -> list[tuple[Call, list[int]]]:
     """Each forward with the positions at which it occurs: with the very same arguments it needs to run only once."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for position, (module, arguments) in enumerate(forwards):
-        groups.setdefault((id(module), *map(id, arguments)), []).append(position)
-    return [(*forwards[positions[0]], positions) for positions in groups.values()]
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for position, (module, arguments, keywords) in enumerate(forwards):
+        named = ((name, id(value)) for name, value in keywords.items())
+        groups.setdefault((id(module), *map(id, arguments), *named), []).append(position)
+    return [(forwards[positions[0]], positions) for positions in groups.values()]
 
 
 class _CallRecorder:
     """Gathers the facts of every module while the model runs, in its ``forward``'s place: TorchScript has no hooks."""
 
-    def __init__(self, facts: list[_Facts], flops: Callable[[], tuple[int, int]]) -> None:
+    def __init__(self, facts: list[_Facts], flops: FlopMeter) -> None:
         self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
         self._calls = 0
-        self._within: list[_Done] = []  # by the modules below each of the open calls
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
         self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
         for fact in facts:
@@ -171,13 +167,8 @@ class _CallRecorder:
     def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
             call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
-            before = _Done(*self._flops())
-            self._within.append(_Done(0, 0))
-            output = forward(*arguments, **keywords)
-            done, below = _Done(*self._flops()) - before, self._within.pop()
-            if self._within:
-                self._within[-1] += done
-            self._end(fact, call, list(tensors_in(output)), done, done - below)
+            output, done, own = self._flops.measured(lambda: forward(*arguments, **keywords))
+            self._end(fact, call, list(tensors_in(output)), done, own)
             return output
 
         return recorded
@@ -197,7 +188,7 @@ class _CallRecorder:
             self._rows[position].append(call)
         return call
 
-    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], done: _Done, own: _Done) -> None:
+    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], done: Flops, own: Flops) -> None:
         size, times = call["bytes"] + _bytes(outputs), len(self._positions)
         call |= {
             "output_shapes": shapes_text(outputs),
@@ -210,25 +201,6 @@ class _CallRecorder:
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
 
-@dataclass(frozen=True)
-class _Done:
-    """What a piece of a forward did."""
-
-    flops: int
-    uncounted: int  # calls of operators that have others
-
-    def __add__(self, other: _Done) -> _Done:
-        return _Done(self.flops + other.flops, self.uncounted + other.uncounted)
-
-    def __sub__(self, other: _Done) -> _Done:
-        return _Done(self.flops - other.flops, self.uncounted - other.uncounted)
-
-    @property
-    def known(self) -> int | None:
-        """The FLOPs; None where there were others."""
-        return self.flops if not self.uncounted else None
-
-
 def _sum(before: int | None, flops: int | None, times: int) -> int | None:
     return None if before is None or flops is None else before + times * flops
 
@@ -239,17 +211,3 @@ def _macs(flops: int | None) -> int | None:
 
 def _bytes(tensors: list[torch.Tensor]) -> int:
     return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
-
-
-def _counting_flops() -> tuple[flop_counter.FlopCounterMode, set[Any]]:
-    """torch's counter, with the attention kernel that only CPUs have and that it leaves out; and what it counts."""
-    mapping: dict[Any, Any] = {}
-    flop_count: Any = flop_counter.sdpa_flop_count
-    kernel = getattr(torch.ops.aten, "_scaled_dot_product_flash_attention_for_cpu", None)
-    if kernel is not None:
-
-        def attention(query: Any, key: Any, value: Any, *rest: Any, **more: Any) -> int:
-            return int(flop_count(query, key, value))
-
-        mapping[kernel] = attention
-    return flop_counter.FlopCounterMode(display=False, custom_mapping=mapping), {*flop_counter.flop_registry, *mapping}

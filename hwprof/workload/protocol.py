@@ -5,11 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import torch
 
 from hwprof.run.manifest import WorkloadRecord
+
+
+class Call(NamedTuple):
+    """One call of a model."""
+
+    module: torch.nn.Module
+    arguments: tuple[Any, ...]
+    keywords: Mapping[str, Any] = {}
+
+    def run(self) -> Any:
+        """What the model gives."""
+        return self.module(*self.arguments, **self.keywords)
 
 
 class Stages(Protocol):
@@ -38,9 +50,9 @@ class Workload(Protocol):
         """One iteration: every input once through all stages. Results are written into ``save_to``, if given."""
         ...
 
-    def forwards(self) -> list[tuple[torch.nn.Module, tuple[Any, ...]]]:
-        """One iteration's model calls, without the pipeline around them: (module, arguments) each. For the static
-        layer table and for benchmarks."""
+    def forwards(self) -> list[Call]:
+        """One iteration's model calls, without the pipeline around them. For the static layer table and for
+        benchmarks."""
         ...
 
     def results(self) -> list[str]:

@@ -6,29 +6,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
-from torch.utils import _python_dispatch, flop_counter
 
-from hwprof.workload.uncounted import has_unknown_products
-
-_DispatchMode: Any = _python_dispatch.TorchDispatchMode  # untyped there
+from hwprof.workload.operator_flops import CountedFlops
 
 
-class ShapeFlops(_DispatchMode):  # type: ignore[misc]
-    """Counts FLOPs as torch's ``FlopCounterMode`` does; convolutions, concatenations and SiLU put out zeros of
-    the right shape that take no memory.
+class ShapeFlops(CountedFlops):
+    """Counts FLOPs; convolutions, concatenations and SiLU put out zeros of the right shape that take no memory.
 
     Not on the meta device, whose kernels import SymPy and torch's compiler first: two seconds.
     """
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.total = 0
-        self.uncounted = 0  # calls of operators whose products are in no total
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Otherwise the compiler is imported, to keep it away from this mode."""
-        return False
 
     def __torch_dispatch__(
         self,
@@ -40,10 +26,7 @@ class ShapeFlops(_DispatchMode):  # type: ignore[misc]
         named = dict(kwargs or {})
         shape = _shape_of(func, args)
         out = func(*args, **named) if shape is None else _first_tensor(args).new_zeros(()).expand(shape)
-        count: Any = flop_counter.flop_registry.get(getattr(func, "_overloadpacket", None))
-        if count is not None:
-            self.total += count(*args, **named, out_val=out)
-        self.uncounted += has_unknown_products(func, flop_counter.flop_registry)
+        self.add(func, args, named, out)
         return out
 
 

@@ -2,7 +2,23 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+FLOATS: Final = ("float32", "float64", "float16", "bfloat16")
+INTEGERS: Final = ("int64", "int32", "int16", "int8", "uint8", "bool")
+"""Types that inputs can be drawn in, as torch names them."""
+
+
+class InputSpec(msgspec.Struct, kw_only=True, frozen=True):
+    """An input of a user's model, drawn from the seed: floats from a normal distribution, or uniformly from a range;
+    integers uniformly from a range, which includes both ends."""
+
+    shape: tuple[int, ...]
+    name: str | None = None  # of forward's parameter; None: the next one by position
+    dtype: str = "float32"
+    range: tuple[float, float] | None = None  # None: of integers 0 and 1
 
 
 class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
@@ -11,7 +27,7 @@ class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
     model: str  # registry name ("yolov7", "yolov8n") or "package.module:factory"
     weights: str | None = None
     source: str | None = None  # file, folder or glob; None: the photographs in ultralytics' wheel
-    input_shape: tuple[int, ...] | None = None  # user's models: 1,3,224,224
+    inputs: tuple[InputSpec, ...] = ()  # user's models: instead of the factory's own
     imgsz: int = 640
     batch: int = 1
     threads: int | None = None  # None: torch's own default

@@ -16,8 +16,9 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, described, first_line
 from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload import model_inputs
 from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.protocol import Stages
+from hwprof.workload.protocol import Call, Stages
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
 
@@ -26,8 +27,8 @@ NAMED = 3
 
 
 class ModuleWorkload:
-    """``package.module:factory``: a module, a module class, or a callable that returns a module or a pair of a module
-    and its example inputs (a tensor, or a tuple of arguments)."""
+    """``package.module:factory``: a module, a module class, or a callable that returns a module, or ``(module,
+    inputs)`` or ``(module, arguments, keywords)``; see ``model_inputs.examples``."""
 
     modules: Mapping[str, nn.Module]
     shapes_suffice = False  # it is the user's code
@@ -42,14 +43,14 @@ class ModuleWorkload:
         weights = Path(spec.weights).absolute() if spec.weights is not None else None  # its code may go elsewhere
         factory = _find(spec.model)
         torch.manual_seed(spec.seed)
-        module, examples = _make(spec.model, factory)
+        module, given = _make(spec.model, factory)
         self._module = module.eval()
         if weights is not None:
             load_weights(self._module, weights)
-        self._arguments = self._inputs(examples)
+        self._call = Call(self._module, *self._inputs(given))
         self._try_once()
         self.modules = {"": self._module}
-        tensors = list(tensors_in(self._arguments))
+        tensors = list(tensors_in((self._call.arguments, self._call.keywords)))
         return WorkloadRecord(
             name=spec.model,
             kind="module",
@@ -59,51 +60,67 @@ class ModuleWorkload:
             batch=tensors[0].shape[0] if tensors and tensors[0].ndim else 1,
             input_shapes=[input_text(tensor) for tensor in tensors],
             options={"seed": spec.seed},
-            notes=_notes(self._module),
+            notes=[*_notes(self._module), *model_inputs.notes(spec.inputs)],
         )
 
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
         """One call of the model, as the only stage, ``inference``."""
         with torch.inference_mode(), stages("inference"):
-            self._module(*self._arguments)
+            self._call.run()
 
-    def forwards(self) -> list[tuple[nn.Module, tuple[Any, ...]]]:
+    def forwards(self) -> list[Call]:
         """The one call."""
-        return [(self._module, self._arguments)]
+        return [self._call]
 
     def results(self) -> list[str]:
         """Nothing: what the outputs mean is the user's."""
         return []
 
-    def _inputs(self, examples: tuple[Any, ...] | None) -> tuple[Any, ...]:
-        shape = self._spec.input_shape
-        if shape is None:
-            if examples is None:
-                raise UsageError(
-                    f"{self._spec.model} returns a model without example inputs",
-                    "give their shape, --input-shape 1,3,224,224, or let the factory return (model, inputs)",
-                )
-            return examples
-        if not shape or any(size < 1 for size in shape):
-            raise UsageError(f"--input-shape {','.join(map(str, shape))}: sizes are at least 1")
-        generator = torch.Generator().manual_seed(self._spec.seed)
-        return (torch.randn(shape, generator=generator),)
+    def _inputs(self, given: tuple[Any, ...]) -> model_inputs.Inputs:
+        """The options', else the factory's."""
+        if self._spec.inputs:
+            return model_inputs.drawn(self._spec.inputs, self._spec.seed)
+        if given:
+            return model_inputs.examples(self._module, given)
+        raise UsageError(
+            f"{self._spec.model} returns a model without example inputs",
+            f"{_how_to_give(self._module)}; or let the factory return (model, inputs)",
+        )
 
     def _try_once(self) -> None:
+        call = self._call
         try:
             with torch.inference_mode():
-                self._module(*self._arguments)
+                call.run()
         except Exception as error:
-            raise refused(self._spec.model, self._arguments, error, _how_to_call(self._module)) from error
+            inputs = (call.arguments, call.keywords)
+            raise refused(self._spec.model, inputs, error, _how_to_call(self._module)) from error
 
 
 def _how_to_call(module: nn.Module) -> str:
     """What the model wants, and how to give it."""
+    return f"inputs for forward{_signature(module)}: {_how_to_give(module)}, or a factory's (model, args, kwargs)"
+
+
+def _signature(module: nn.Module) -> str:
     try:
-        wanted = str(inspect.signature(module.forward))
+        return str(inspect.signature(module.forward))
     except (TypeError, ValueError):  # TorchScript has none
-        wanted = "(...)"
-    return f"another --input-shape, or a factory that returns (model, arguments of forward{wanted})"
+        return "(...)"
+
+
+def _how_to_give(module: nn.Module) -> str:
+    """The options for what ``forward`` cannot do without."""
+    try:
+        parameters = list(inspect.signature(module.forward).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+    named = [one for one in parameters if one.kind not in many]
+    needed = [one.name for one in named if one.default is one.empty] or [one.name for one in named[:1]]
+    if len(needed) > 1:
+        return " ".join(f"--input {name}:SHAPE:DTYPE" for name in needed)
+    return f"--input-shape 1,3,224,224, or --input {''.join(f'{name}:' for name in needed)}1x128:int64:0..30000"
 
 
 def _notes(module: nn.Module) -> list[str]:
@@ -174,8 +191,8 @@ def _hides(module: Any, module_name: str) -> str:
     return f": it is {file or 'built into Python'}, which comes before {its_own[0].name} here; rename that"
 
 
-def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...] | None]:
-    """The module, and the arguments of its call where the factory gives them."""
+def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
+    """The module, and what the factory gives behind it."""
     made = factory
     if not isinstance(factory, nn.Module):
         if not callable(factory):
@@ -186,13 +203,18 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...] | None]:
             raise
         except Exception as error:
             raise HwprofError(f"{name}() fails: {_where(error)}") from error
-    examples: tuple[Any, ...] | None = None
-    if isinstance(made, tuple) and len(made) == 2:
-        made, given = made
-        examples = tuple(given) if isinstance(given, (tuple, list)) else (given,)
+    given: tuple[Any, ...] = ()
+    if isinstance(made, tuple) and len(made) in (2, 3):
+        made, *rest = made
+        given = tuple(rest)
     if not isinstance(made, nn.Module):
         raise UsageError(f"{name} gives {type(made).__name__}, not a torch module")
-    return made, examples
+    if len(given) == 2 and not (isinstance(given[1], Mapping) and all(isinstance(key, str) for key in given[1])):
+        raise UsageError(
+            f"{name} gives three things, and the third is no dictionary of keywords",
+            "(model, inputs), (model, kwargs) or (model, args, kwargs); several arguments are one tuple",
+        )
+    return made, given
 
 
 def _where(error: BaseException) -> str:

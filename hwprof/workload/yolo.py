@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import torch
 
@@ -19,7 +19,7 @@ from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.postprocessing import tally
-from hwprof.workload.protocol import Stages
+from hwprof.workload.protocol import Call, Stages
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import refused, shape_text
@@ -95,9 +95,9 @@ class YoloWorkload:
                 found += self._pipeline.run(batch, stages, targets)
         self._found = found
 
-    def forwards(self) -> list[tuple[torch.nn.Module, tuple[Any, ...]]]:
+    def forwards(self) -> list[Call]:
         """The model with an input (B, 3, H, W) for each batch; batches of one shape share one tensor."""
-        return [(self._detector.module, (batch,)) for batch in self._inputs]
+        return [Call(self._detector.module, (batch,)) for batch in self._inputs]
 
     def results(self) -> list[str]:
         """``bus.jpg 640x480: 5 boxes (4 person, 1 bus)``, one an image; the shape is the model's input, height first.

@@ -61,14 +61,14 @@ def measure(model: str, imgsz: int, threads: int, rounds: int) -> Forwards:
     torch.set_num_threads(threads)
     workload = factory.build(WorkloadSpec(model=model, imgsz=imgsz))
     workload.prepare()
-    module, arguments = workload.forwards()[0]
+    call = workload.forwards()[0]
 
     clock = time.thread_time if threads == 1 else time.monotonic  # one that works alone need not wait for quiet
 
     def forward() -> tuple[float, list[torch.Tensor]]:
         begin = clock()
         with torch.inference_mode():
-            output = module(*arguments)
+            output = call.run()
         return clock() - begin, list(tensors_in(output))
 
     forward()

@@ -91,11 +91,11 @@ def _cprofile(forward: Forward) -> int:
 def _bench(model: str, rounds: int) -> list[list[str]]:
     workload = factory.build(WorkloadSpec(model=model))
     workload.prepare()
-    module, arguments = workload.forwards()[0]
+    call = workload.forwards()[0]
 
     def forward() -> None:
         with torch.inference_mode():
-            module(*arguments)
+            call.run()
 
     for _ in range(3):
         forward()

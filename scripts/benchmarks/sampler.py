@@ -94,14 +94,14 @@ def _forwards(model: str) -> None:
 
     workload = factory.build(WorkloadSpec(model=model))
     workload.prepare()
-    module, arguments = workload.forwards()[0]
+    call = workload.forwards()[0]
     with torch.inference_mode():
         for _ in range(3):
-            module(*arguments)
+            call.run()
         print(json.dumps("ready"), flush=True)
         for _ in sys.stdin:
             begin, cpu = time.monotonic_ns(), time.process_time_ns()
-            module(*arguments)
+            call.run()
             print(json.dumps([time.monotonic_ns() - begin, time.process_time_ns() - cpu]), flush=True)
 
 

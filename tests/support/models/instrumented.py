@@ -337,8 +337,8 @@ def yolov8n() -> tuple[nn.Module, Any]:
 
     workload = build(WorkloadSpec(model="yolov8n", imgsz=128))
     workload.prepare()
-    module, arguments = workload.forwards()[0]
-    return module, arguments
+    call = workload.forwards()[0]
+    return call.module, call.arguments
 
 
 def linear_algebra() -> tuple[nn.Module, Any]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -14,7 +13,7 @@ from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.session.description import describe
 from hwprof.workload.layer_tables import OF_A_CALL
-from hwprof.workload.protocol import Stages
+from hwprof.workload.protocol import Call, Stages
 
 
 class Cached(nn.Module):
@@ -48,7 +47,7 @@ class Once:
 
     def __init__(self, module: nn.Module, x: torch.Tensor) -> None:
         self.modules: Mapping[str, nn.Module] = {"": module}
-        self._call: tuple[nn.Module, tuple[Any, ...]] = (module, (x,))
+        self._call = Call(module, (x,))
 
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
         raise NotImplementedError
@@ -56,7 +55,7 @@ class Once:
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
         raise NotImplementedError
 
-    def forwards(self) -> list[tuple[nn.Module, tuple[Any, ...]]]:
+    def forwards(self) -> list[Call]:
         return [self._call]
 
     def results(self) -> list[str]:

@@ -12,7 +12,7 @@ from torch import nn
 
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.fingerprint import fingerprint
-from hwprof.workload.protocol import Stages
+from hwprof.workload.protocol import Call, Stages
 
 
 class Work:
@@ -32,8 +32,8 @@ class Work:
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
         raise AssertionError("nothing is executed")
 
-    def forwards(self) -> list[tuple[nn.Module, tuple[Any, ...]]]:
-        return [(self.modules[""], self._arguments)]
+    def forwards(self) -> list[Call]:
+        return [Call(self.modules[""], self._arguments)]
 
     def results(self) -> list[str]:
         return []

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from torch import nn
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.schema import TABLES
 from hwprof.workload.layer_tables import layer_tables
-from hwprof.workload.protocol import Stages, Workload
+from hwprof.workload.protocol import Call, Stages, Workload
 
 
 class Join(nn.Module):
@@ -35,6 +36,11 @@ class Net(nn.Module):
         return result
 
 
+class Distances(nn.Module):
+    def forward(self, x: torch.Tensor, y: torch.Tensor) -> torch.Tensor:
+        return torch.cdist(x, y)
+
+
 class _Twice(nn.Module):
     """Of one argument both."""
 
@@ -52,7 +58,7 @@ class Calls:
 
     def __init__(self, module: nn.Module, arguments: list[tuple[Any, ...]]) -> None:
         self.modules: Mapping[str, nn.Module] = {"": module}
-        self._calls = [(module, given) for given in arguments]
+        self._calls = [Call(module, given) for given in arguments]
 
     shapes_suffice = False
 
@@ -62,7 +68,7 @@ class Calls:
     def iterate(self, stages: Stages, save_to: Path | None) -> None:
         raise NotImplementedError
 
-    def forwards(self) -> list[tuple[nn.Module, tuple[Any, ...]]]:
+    def forwards(self) -> list[Call]:
         return self._calls
 
     def results(self) -> list[str]:
@@ -158,7 +164,8 @@ class Attention(nn.Module):
 
 
 UNKNOWN = {
-    "lstm": (nn.LSTM(8, 8), None),
+    "lstm": (nn.LSTM(8, 8), 10 * 4 * 8 * (8 + 8)),
+    "distances": (_Twice(Distances()), None),
     "bilinear": (_Twice(nn.Bilinear(8, 8, 4)), None),
     "linear": (nn.Linear(8, 4), 10 * 8 * 4),
     "gru_cell": (nn.GRUCell(8, 4), 10 * 3 * 4 * (8 + 4)),
@@ -182,6 +189,35 @@ def test_products_that_torch_does_not_count_are_not_known_and_none_are_0(name: s
     own = layers.filter(pl.col("path").is_in(["1", "1.module"]))["macs"].to_list()
     assert set(own) == {macs}
     assert calls.filter(pl.col("path") == "1")["macs"].to_list() == [macs]
+
+
+class Threaded(nn.Module):
+    """One of its two layers is called by a thread that the forward starts."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.here, self.there = nn.Linear(8, 4), nn.Sequential(nn.Linear(8, 16), nn.ReLU())
+        self.weight = nn.Parameter(torch.zeros(2, 4))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        helper = threading.Thread(target=self.there, args=(x,))
+        helper.start()
+        helper.join()
+        return nn.functional.linear(self.here(x), self.weight)
+
+
+def test_calls_on_other_threads_count_and_are_their_callers() -> None:
+    layers, _ = layer_tables(Calls(nn.Sequential(Threaded()), [(torch.zeros(3, 8),)]))
+    found = {path: (macs, own) for path, macs, own in layers.select("path", "macs", "own_macs").iter_rows()}
+    here, there, own = 3 * 8 * 4, 3 * 8 * 16, 3 * 4 * 2
+    assert found == {
+        "": (here + there + own, 0),
+        "0": (here + there + own, own),
+        "0.here": (here, here),
+        "0.there": (there, 0),
+        "0.there.0": (there, there),
+        "0.there.1": (0, 0),
+    }
 
 
 def test_products_beside_those_of_leaves_make_the_modules_around_unknown() -> None:

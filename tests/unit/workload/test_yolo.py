@@ -65,9 +65,9 @@ def test_results_name_image_input_and_boxes(workload: Workload, stages: Recorded
 
 def test_forwards_are_the_iterations_calls_with_one_tensor_a_shape(workload: Workload) -> None:
     calls = workload.forwards()
-    assert [tuple(arguments[0].shape) for _, arguments in calls] == [(1, 3, 96, 128)] * 2 + [(1, 3, 128, 64)]
+    assert [tuple(arguments[0].shape) for _, arguments, _ in calls] == [(1, 3, 96, 128)] * 2 + [(1, 3, 128, 64)]
     assert calls[0][1][0] is calls[1][1][0]
-    assert {id(module) for module, _ in calls} == {id(workload.modules[""])}
+    assert {id(module) for module, *_ in calls} == {id(workload.modules[""])}
 
 
 def test_pictures_are_written_only_where_asked(workload: Workload, stages: RecordedStages, tmp_path: Path) -> None:

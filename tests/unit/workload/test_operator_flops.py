@@ -1,0 +1,94 @@
+"""FLOPs by shapes, and of which operators the products are not known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+import torch
+from torch import nn
+
+from hwprof.workload.operator_flops import CountedFlops, has_unknown_products
+
+
+@pytest.mark.parametrize(
+    ("name", "unknown"),
+    [
+        ("aten::mkldnn_rnn_layer", False),
+        ("aten::_trilinear", True),
+        ("aten::_fft_r2c", True),
+        ("aten::_native_multi_head_attention", False),
+        ("aten::mv", False),
+        ("quantized::linear_dynamic", False),
+        ("quantized::conv2d_relu.new", True),
+        ("aten::cdist", True),
+        ("theirs::anything", True),
+        ("quantized::add", False),
+        ("torchvision::nms", False),
+        ("aten::lgamma", False),
+        ("aten::dropout", False),
+        ("aten::upsample_bilinear2d.vec", False),
+        ("aten::linalg_vector_norm", False),
+        ("aten::native_layer_norm", False),
+        ("aten::embedding", False),
+        ("profiler::_record_function_enter_new", False),
+    ],
+)
+def test_by_the_operators_name(name: str, unknown: bool) -> None:
+    operator: Any = SimpleNamespace(name=lambda: name)
+    assert has_unknown_products(operator) == unknown
+
+
+def counted(module: nn.Module, *arguments: torch.Tensor) -> tuple[int, int]:
+    with torch.inference_mode(), CountedFlops() as flops:
+        module.eval()(*arguments)
+    return flops.total, flops.uncounted
+
+
+def test_an_lstm_multiplies_each_step_by_all_gates() -> None:
+    steps, batch, width, hidden = 20, 3, 32, 64
+    first, second = 4 * hidden * (width + hidden), 4 * hidden * (2 * hidden + hidden)  # both directions feed the second
+    lstm = nn.LSTM(width, hidden, num_layers=2, bidirectional=True)
+    assert counted(lstm, torch.zeros(steps, batch, width)) == (2 * steps * batch * 2 * (first + second), 0)
+
+
+def test_the_same_lstm_counts_the_same_without_its_fused_operator() -> None:
+    lstm, x = nn.LSTM(32, 64), torch.zeros(5, 1, 32)
+    fused = counted(lstm, x)
+    with torch.backends.mkldnn.flags(enabled=False):
+        assert counted(lstm, x) == fused == (2 * 5 * 4 * 64 * (32 + 64), 0)
+
+
+def test_attention_counts_the_same_on_its_fast_path() -> None:
+    """Without gradients torch executes the module as one operator, with them as products that it counts itself."""
+    attention, x = nn.MultiheadAttention(32, 4, batch_first=True).eval(), torch.zeros(2, 7, 32)
+    with CountedFlops() as slow:  # enabled gradients keep it from the fast path
+        attention(x, x, x)
+    assert counted(attention, x, x, x) == (slow.total, 0)
+    assert slow.total == 2 * 2 * 7 * 32 * (4 * 32 + 2 * 7)
+
+
+def test_an_encoder_layer_counts_the_same_on_its_fast_path() -> None:
+    layer, x = nn.TransformerEncoderLayer(32, 4, 80, batch_first=True).eval(), torch.zeros(2, 7, 32)
+    with CountedFlops() as slow:
+        layer(x)
+    assert counted(layer, x) == (slow.total, 0)
+
+
+def test_a_quantised_linear_is_as_much_as_the_plain_one() -> None:
+    plain = nn.Sequential(nn.Linear(16, 8), nn.ReLU())
+    quantize: Any = torch.ao.quantization.quantize_dynamic  # untyped there
+    quantised = quantize(plain, {nn.Linear})
+    x = torch.rand(5, 16)
+    assert counted(quantised, x) == counted(plain, x) == (2 * 5 * 16 * 8, 0)
+
+
+@pytest.mark.parametrize("operation", [torch.mv, torch.addmv, torch.dot])
+def test_products_with_vectors(operation: Callable[..., torch.Tensor]) -> None:
+    vector, matrix = torch.rand(6), torch.rand(4, 6)
+    arguments = {torch.mv: (matrix, vector), torch.addmv: (torch.rand(4), matrix, vector), torch.dot: (vector, vector)}
+    with CountedFlops() as flops:
+        operation(*arguments[operation])
+    assert (flops.total, flops.uncounted) == (2 * 6 if operation is torch.dot else 2 * 24, 0)
