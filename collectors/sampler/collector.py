@@ -150,6 +150,8 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
         )
     except Exception as error:  # how long threads waited is known without what for
         unexplained = [Note.not_available("off-CPU reasons", Unavailable(str(error)))]
+    switches = recorder.lifetimes.with_beginnings(switches, context.pid)
+    own_threads = recorder.own_threads()
     represented = int(recording.samples.period.sum())
     detail = msgspec.structs.replace(
         plan.detail(),
@@ -175,7 +177,10 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
             "samples": named.samples,
             "stacks": named.stacks,
             "kernels": named.kernels,
-            "threads": threads_table(recorder.own_threads(), context),
+            "threads": threads_table(own_threads, context),
+            "lifetimes": recorder.lifetimes.table(
+                context.pid, [one.tid for one in own_threads], complete=not recorder.lost
+            ),
             "switches": switches,
             "mappings": tables.mappings_table(recorder.mappings),
         },

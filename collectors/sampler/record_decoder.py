@@ -15,7 +15,7 @@ import numpy as np
 
 from collectors.sampler.call_chains import Chains
 from collectors.sampler.record_offsets import WORD, record_offsets
-from collectors.sampler.records import Batch, CreatedThread, Mapping, Numbers, Renaming, Samples, Switches, Words
+from collectors.sampler.records import Batch, Mapping, Numbers, Renaming, Samples, Switches, TaskEvent, Words
 from collectors.sampler.switch_outs import SwitchOut, parse_switch_out
 from hwprof.hardware.perf_event import FORMAT_GROUP, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING
 from hwprof.hardware.perf_sampling import (
@@ -23,6 +23,7 @@ from hwprof.hardware.perf_sampling import (
     MISC_SWITCH_OUT,
     MISC_SWITCH_OUT_PREEMPT,
     RECORD_COMM,
+    RECORD_EXIT,
     RECORD_FORK,
     RECORD_LOST,
     RECORD_LOST_SAMPLES,
@@ -93,7 +94,8 @@ class Decoder:
             switch_outs=self._switch_outs(words, sampled[0][leaves], sampled[2][leaves]),
             switches=_switches(words, *of(RECORD_SWITCH)),
             mappings=list(_mappings(words, *of(RECORD_MMAP2))),
-            created_threads=list(_created_threads(words, *of(RECORD_FORK))),
+            created_threads=list(_task_events(words, *of(RECORD_FORK))),
+            ended_threads=list(_task_events(words, *of(RECORD_EXIT))),
             renamings=list(_renamings(words, *of(RECORD_COMM))),
             lost=_total(words, of(RECORD_LOST)[0] + 2) + _total(words, of(RECORD_LOST_SAMPLES)[0] + 1),
             throttled=len(of(RECORD_THROTTLE)[0]),
@@ -179,9 +181,9 @@ def _mappings(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterato
         )
 
 
-def _created_threads(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[CreatedThread]:
+def _task_events(words: Words, at: Numbers, misc: Numbers, end: Numbers) -> Iterator[TaskEvent]:
     for begin in at.tolist():
-        yield CreatedThread(
+        yield TaskEvent(
             time_ns=int(words[begin + 3]), pid=int(words[begin + 1] & _LOW), tid=int(words[begin + 2] & _LOW)
         )
 

@@ -10,11 +10,13 @@ import errno
 import os
 import select
 import threading
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from collectors.sampler.lifetimes import Before, Lifetimes
 from collectors.sampler.plan import Plan
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.records import Mapping
@@ -55,6 +57,7 @@ class Recorder:
         self.mappings: list[Mapping] = []
         self.refused: dict[int, str] = {}  # tid -> why it is not sampled
         self.missed = 0  # threads that had ended before they could be sampled
+        self.lifetimes = Lifetimes()
         self._names: dict[int, str] = {}  # by tid
         self.sampled: set[int] = set()
         self.counted = 0  # of the event, by all threads, sampled or not
@@ -77,6 +80,7 @@ class Recorder:
         """Samples every thread. Raises ``HwprofError`` where the main thread cannot be sampled."""
         with self._lock:
             self._sampling = True
+            self.lifetimes.sampling_since_ns = time.monotonic_ns()
             self._sample(threads_of(self._pid))
             if self._pid not in self._threads:
                 reason = self.refused.get(self._pid, "it has ended")
@@ -167,6 +171,10 @@ class Recorder:
         self.lost += batch.lost
         self.mappings += batch.mappings
         self._names |= {one.tid: one.name for one in batch.renamings if one.pid == self._pid}
+        self.lifetimes.hear(
+            [one for one in batch.created_threads if one.pid == self._pid],
+            [one for one in batch.ended_threads if one.pid == self._pid],
+        )
         if self._sampling:
             created = [one.tid for one in batch.created_threads if one.pid == self._pid]
             for tid in created:
@@ -201,6 +209,7 @@ class Recorder:
             self.sampled.add(tid)
             self.ring_bytes = min(self.ring_bytes or thread.ring_bytes, thread.ring_bytes)
             self._poll.register(thread.fd, select.EPOLLIN)
+            self.lifetimes.sampled(tid, Before.of(self._pid, tid))
             thread.enable()
 
     def _finish(self, thread: SampledThread) -> None:

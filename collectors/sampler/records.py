@@ -60,8 +60,8 @@ class Mapping:
 
 
 @dataclass(frozen=True)
-class CreatedThread:
-    """A thread that began; ``pid`` is another process's where a child process was forked."""
+class TaskEvent:
+    """A thread began, or ended; ``pid`` is another process's where a child process was forked."""
 
     time_ns: int
     pid: int
@@ -84,7 +84,8 @@ class Batch:
     samples: Samples
     switches: Switches
     mappings: list[Mapping] = field(default_factory=list)
-    created_threads: list[CreatedThread] = field(default_factory=list)
+    created_threads: list[TaskEvent] = field(default_factory=list)
+    ended_threads: list[TaskEvent] = field(default_factory=list)
     renamings: list[Renaming] = field(default_factory=list)
     switch_outs: list[SwitchOut] = field(default_factory=list)
     lost: int = 0  # records that found no room, or that the hardware dropped

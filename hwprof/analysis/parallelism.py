@@ -49,6 +49,14 @@ UNUSED: Final = "unused threads"
 
 NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
 
+PASSING: Final = 0.01
+"""As so much of a thread more that were there at a time count for none: creation and end are not the same moment."""
+
+
+def at_a_time(threads: float) -> int:
+    """How many threads share work of which that many were there on average: the next whole number."""
+    return math.ceil(threads - PASSING)
+
 
 def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
     """One row a layer and thread: ``samples``, ``busy_samples`` of them, ``busy_ns`` and ``wait_ns`` of its processor
@@ -169,8 +177,8 @@ def largest_loss(
     rows = [(tid, state, ns) for tid, state, ns, _ in found]
     members = _members(rows, team, asked)
     known = sum(number for tid, state, _, number in found if tid in members and state == BUSY) >= FEW_FOR_BALANCE
-    there = {tid for tid, state, _ in rows if tid in members and state != ABSENT}
-    threads = max(asked, len(members))
+    there = _there(rows, members, elapsed_ns)
+    threads = max(asked, at_a_time(there))
     whole_ns = threads * elapsed_ns
     busy: dict[int, float] = {}
     lost: dict[str, float] = {}
@@ -187,16 +195,25 @@ def largest_loss(
         return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
     waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)
     busiest_ns = most_ns if known else busy_ns  # one may have done all of it
-    imbalance_ns = min(waits_ns, max(0.0, len(there) * busiest_ns - busy_ns))
+    imbalance_ns = min(waits_ns, max(0.0, there * busiest_ns - busy_ns))
     losses = {
         **{state: ns for state, ns in sorted(lost.items()) if state not in NOT_A_LOSS},
         IMBALANCE: imbalance_ns,
         BARRIER_LATENCY: waits_ns - imbalance_ns,
-        UNUSED: (threads - len(there)) * elapsed_ns if there else 0.0,
+        UNUSED: max(0.0, threads - there) * elapsed_ns if there else 0.0,
     }
     worst, worst_ns = max(losses.items(), key=lambda item: item[1])
     told = worst_ns >= WORTH_NAMING * whole_ns and (known or worst != IMBALANCE)
     return f"{worst}: {worst_ns / whole_ns:.0%}" if told else None
+
+
+def _there(rows: Iterable[tuple[int, str, float]], members: Set[int], elapsed_ns: float) -> float:
+    """How many of the members were there at a time, on average."""
+    absent_ns = {tid: 0.0 for tid, _, _ in rows if tid in members}
+    for tid, state, ns in rows:
+        if tid in members and state == ABSENT:
+            absent_ns[tid] += ns
+    return math.fsum(1 - min(1.0, ns / elapsed_ns) for ns in absent_ns.values())
 
 
 def _members(states: Iterable[tuple[int, str, float]], team: Set[int], asked: int) -> set[int]:

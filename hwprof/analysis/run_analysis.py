@@ -222,6 +222,7 @@ class RunAnalysis:
             sampled_pass(
                 record,
                 *(self.of_pass(table, record) for table in ("samples", "spans", "kernels", "switches", "threads")),
+                lifetimes=self.of_pass("lifetimes", record),
                 modules=self.modules,
                 threads=record.threads or self.threads,
             )

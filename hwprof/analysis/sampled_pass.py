@@ -16,6 +16,7 @@ from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kerne
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
+from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.run.details import InstrumentedDetail, SamplingDetail
@@ -46,6 +47,7 @@ class SampledPass:
     kernels: pl.DataFrame
     switches: pl.DataFrame
     known_threads: pl.DataFrame  # the table ``threads``
+    lives: pl.DataFrame  # as ``lifetimes.lives`` makes it
     iterations: tuple[int, ...]
     placed: pl.DataFrame  # in these iterations, in the inference or not
     inside: pl.DataFrame
@@ -220,6 +222,7 @@ def sampled_pass(
     switches: pl.DataFrame,
     known_threads: pl.DataFrame,
     *,
+    lifetimes: pl.DataFrame,
     modules: pl.DataFrame,
     threads: int | None,
 ) -> SampledPass:
@@ -228,7 +231,19 @@ def sampled_pass(
     iterations = select(record.iterations, disturbed_too=True).timed
     placed = samples.attribute_samples(taken, spans, modules).filter(pl.col("iteration").is_in(list(iterations)))
     inside = sampled_kernels.sampled(placed, kernels, iterations)
-    return SampledPass(record, spans, modules, kernels, switches, known_threads, iterations, placed, inside, threads)
+    return SampledPass(
+        record=record,
+        spans=spans,
+        modules=modules,
+        kernels=kernels,
+        switches=switches,
+        known_threads=known_threads,
+        lives=lives(taken, switches, lifetimes, record.main_tid),
+        iterations=iterations,
+        placed=placed,
+        inside=inside,
+        threads=threads,
+    )
 
 
 def _if_enough(*names: str) -> list[pl.Expr]:

@@ -17,7 +17,7 @@ BLOCKED: Final = "blocked"
 """Off its processor of its own accord, nobody knows what for."""
 
 ABSENT: Final = "absent"
-"""Before the first that is known of a thread."""
+"""Before a thread's creation, or after its end."""
 
 UNSAMPLED: Final = "unsampled"
 """On a processor for so short a time that no sample found it."""

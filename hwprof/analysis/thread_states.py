@@ -15,6 +15,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hwprof.analysis.lifetimes import FAR
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
@@ -36,8 +37,6 @@ MOMENTS: Final = pl.Schema(
     }
 )
 """A piece of a thread's time: a sample's, or one off a processor within one call of a layer."""
-
-FAR: Final = 2**62
 
 
 @dataclass(frozen=True)
@@ -78,21 +77,23 @@ class Inference:
         return np.searchsorted(self.timeline.edges, times_ns, side="right").astype(np.int64) - 1
 
 
-def moments(sampled: pl.DataFrame, switches: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+def moments(sampled: pl.DataFrame, switches: pl.DataFrame, lives: pl.DataFrame, inference: Inference) -> pl.DataFrame:
     """Rows of ``MOMENTS`` of every thread that was sampled in the inference, by thread and time.
 
-    ``sampled`` as ``sampled_kernels.sampled`` makes it of the same iterations, ``switches`` those of the pass.
+    ``sampled`` as ``sampled_kernels.sampled`` makes it of the same iterations, ``switches`` those of the pass,
+    ``lives`` as ``lifetimes.lives`` makes it of them.
     """
     on = _on(sampled, inference)
-    away = absences(switches.join(on.select("tid").unique(), on="tid", how="semi"), sampled)
+    heard = on.select("tid").unique()
+    away = absences(switches.join(heard, on="tid", how="semi"), lives.join(heard, on="tid", how="semi"))
     return pl.concat([on, _off(away, inference)]).sort("tid", "time_ns")
 
 
-def absences(switches: pl.DataFrame, sampled: pl.DataFrame) -> pl.DataFrame:
+def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
     """``tid``, ``begin_ns``, ``end_ns``, ``state``: when threads were off their processors, with ends everywhere.
 
-    One that did not come back was away from then on. One that came back without having left was away before. A thread
-    that is first heard of by anything else was not there before.
+    One that did not come back was away from then on. One that came back without having left was away before. Neither
+    holds beyond a thread's life: outside of that it is ``ABSENT``.
     """
     state = (
         pl.when(pl.col("preempted").fill_null(False))
@@ -103,18 +104,26 @@ def absences(switches: pl.DataFrame, sampled: pl.DataFrame) -> pl.DataFrame:
     whole = switches.sort("tid", pl.coalesce("out_ns", "in_ns")).filter(
         (pl.col("out_ns").is_not_null() | (place == 0)) & (pl.col("in_ns").is_not_null() | (place == last))
     )  # others have lost an end on the way
-    away = whole.select(
-        "tid", begin_ns=pl.col("out_ns").fill_null(-FAR), end_ns=pl.col("in_ns").fill_null(FAR), state=state
+    away = (
+        whole.select(
+            "tid", begin_ns=pl.col("out_ns").fill_null(-FAR), end_ns=pl.col("in_ns").fill_null(FAR), state=state
+        )
+        .join(lives.rename({"begin_ns": "born_ns", "end_ns": "ended_ns"}), on="tid", how="left")
+        .select(
+            "tid",
+            begin_ns=pl.max_horizontal("begin_ns", "born_ns"),
+            end_ns=pl.min_horizontal("end_ns", "ended_ns"),
+            state="state",
+        )
+        .filter(pl.col("end_ns") > pl.col("begin_ns"))
     )
-    first = pl.concat(
+    not_there = pl.concat(
         [
-            sampled.select("tid", heard_ns=pl.col("time_ns") - pl.col("cpu_ns")),
-            away.select("tid", heard_ns="begin_ns"),
+            lives.select("tid", begin_ns=pl.lit(-FAR, pl.Int64), end_ns="begin_ns"),
+            lives.select("tid", begin_ns="end_ns", end_ns=pl.lit(FAR, pl.Int64)),
         ]
-    )
-    before = first.group_by("tid").agg(end_ns=pl.col("heard_ns").min()).filter(pl.col("end_ns") > -FAR)
-    not_there = before.select("tid", begin_ns=pl.lit(-FAR, pl.Int64), end_ns="end_ns", state=pl.lit(ABSENT))
-    return pl.concat([away, not_there]).sort("tid", "begin_ns")
+    ).filter(pl.col("end_ns") > pl.col("begin_ns"))
+    return pl.concat([away, not_there.with_columns(state=pl.lit(ABSENT))]).sort("tid", "begin_ns")
 
 
 def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:

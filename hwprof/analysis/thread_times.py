@@ -1,6 +1,7 @@
 """What each thread did through the inference, which of them it waited for, and what layers lose their threads' time to.
 
-All of the pass that the samples are of. Times are those of one iteration, on average.
+All of the pass that the samples are of. Times are those of one iteration, on average; of a thread that was not there in
+all of them, on average of those that it was there in.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.parallelism import SHARES, WORTH_NAMING, contaminated_layers, largest_loss
+from hwprof.analysis.parallelism import SHARES, WORTH_NAMING, at_a_time, contaminated_layers, largest_loss
 from hwprof.analysis.sampled_pass import FEW_FOR_SHARES, SampledPass
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
@@ -59,47 +60,55 @@ class ThreadTimes:
 
     @cached_property
     def by_thread(self) -> list[dict[str, Any]]:
-        """Each thread's times in an iteration: the calling one first, then its team, most busy first."""
-        whole = self._whole_path
-        names = dict(self.taken.known_threads.select("tid", "name").iter_rows())
-        on_path = dict(whole.group_by("on").agg(pl.col("ns").sum()).iter_rows())
-        sums = self._times("iteration").group_by("tid", "state").agg(pl.col("ns", "samples").sum()).sort("tid", "state")
-        states: dict[int, dict[str, float]] = {}
-        samples: dict[int, int] = {}
-        for tid, state, ns, number in sums.iter_rows():
-            states.setdefault(tid, {})[state] = ns / self.iterations
-            samples[tid] = samples.get(tid, 0) + number
-        found = []
-        for tid, own in states.items():
-            path_ns = on_path.get(tid, 0.0)
-            role = CALLING if tid == self.calling_tid else TEAM if tid in self._team else OTHER
-            found.append(
-                {
-                    "tid": int(tid),
-                    "name": names.get(tid),
-                    "role": role,
-                    "samples": samples[tid],
-                    **{f"{state}_ns": own.get(state, 0.0) for state in OWN_FIELDS},
-                    "blocked_ns": {state: ns for state, ns in own.items() if state not in OWN_FIELDS},
-                    "path_ns": path_ns / self.iterations,
-                    "path_share": path_ns / self.elapsed_ns,
-                }
-            )
+        """Each thread's times in an iteration, on average of those that it was there in: the calling thread first, then
+        its team, most busy first."""
+        on_path = dict(self._whole_path.group_by("on").agg(pl.col("ns").sum()).iter_rows())
+        found = [self._of_thread(tid, rows, on_path.get(tid, 0.0)) for tid, rows in self._while_there()]
         order = {CALLING: 0, TEAM: 1, OTHER: 2}
         found.sort(key=lambda one: (order[one["role"]], -one["busy_ns"], one["tid"]))
         sharing = self._sharing(found)
         return [{**one, "shares_work": one["tid"] in sharing} for one in found]
 
+    def _while_there(self) -> Iterator[tuple[int, pl.DataFrame]]:
+        """Each thread's ``iteration``, ``elapsed_ns``, ``state``, ``ns`` and ``samples`` in the iterations in which it
+        was not absent all of the time."""
+        elapsed = self.elapsed.group_by("iteration").agg(pl.col("elapsed_ns").sum())
+        absent_ns = pl.col("ns").filter(pl.col("state") == ABSENT).sum().over("tid", "iteration")
+        times = self._times("iteration").join(elapsed, on="iteration")
+        there = times.filter(absent_ns < pl.col("elapsed_ns")).sort("tid", "iteration", "state")
+        for (tid,), rows in there.group_by(["tid"], maintain_order=True):
+            yield tid, rows
+
+    def _of_thread(self, tid: int, rows: pl.DataFrame, path_ns: float) -> dict[str, Any]:
+        number = rows["iteration"].n_unique()
+        elapsed_ns = float(rows.unique("iteration")["elapsed_ns"].sum())
+        sums = rows.group_by("state").agg(pl.col("ns").sum() / number).sort("state")
+        own: dict[str, float] = dict(sums.iter_rows())
+        names = dict(self.taken.known_threads.select("tid", "name").iter_rows())
+        return {
+            "tid": int(tid),
+            "name": names.get(tid),
+            "role": CALLING if tid == self.calling_tid else TEAM if tid in self._team else OTHER,
+            "iterations": number,
+            "elapsed_ns": elapsed_ns / number,
+            "samples": int(rows["samples"].sum()),
+            **{f"{state}_ns": own.get(state, 0.0) for state in OWN_FIELDS},
+            "blocked_ns": {state: ns for state, ns in own.items() if state not in OWN_FIELDS},
+            "path_ns": path_ns / number,
+            "path_share": path_ns / elapsed_ns,
+        }
+
     def _sharing(self, threads: list[dict[str, Any]]) -> set[int]:
         """Which of the threads share the inference's work: the calling one and its team, the busiest of them where they
         are more than the workload runs with; where more than these were found busy (a pool), all that were."""
         asked = self.taken.threads
-        most_ns = max((one["busy_ns"] for one in threads), default=0.0)
-        busy = [one for one in threads if one["busy_ns"] >= SHARES * most_ns > 0]
+        busy_ns = {one["tid"]: one["busy_ns"] * one["iterations"] for one in threads}
+        most_ns = max(busy_ns.values(), default=0.0)
+        busy = {tid for tid, ns in busy_ns.items() if ns >= SHARES * most_ns > 0}
         if asked and len(busy) > asked:
-            return {one["tid"] for one in busy}
-        own = sorted((one for one in threads if one["role"] != OTHER), key=lambda one: -one["busy_ns"])
-        return {one["tid"] for one in own[:asked]}
+            return busy
+        own = sorted((one["tid"] for one in threads if one["role"] != OTHER), key=lambda tid: -busy_ns[tid])
+        return set(own[:asked])
 
     @property
     def those_that_share(self) -> list[dict[str, Any]]:
@@ -107,16 +116,30 @@ class ThreadTimes:
         return [one for one in self.by_thread if one["shares_work"]]
 
     def threads_sharing(self) -> int | None:
-        """How many threads share the inference's work: as many as the workload runs with, or as were found busy."""
-        return max(self.taken.threads, len(self.those_that_share)) if self.taken.threads else None
+        """How many threads share the inference's work: as many as the workload runs with, or as were found busy. Those
+        that were there one after the other are as many as were there at a time, on average."""
+        if not self.taken.threads:
+            return None
+        sharing = self.those_that_share
+        there_ns = math.fsum((one["elapsed_ns"] - one["absent_ns"]) * one["iterations"] for one in sharing)
+        return max(self.taken.threads, at_a_time(there_ns / self.elapsed_ns))
 
     def efficiency(self) -> float | None:
         """Busy time of those that share the work over their number x elapsed time."""
         number = self.threads_sharing()
         if not number:
             return None
-        busy_ns = math.fsum(one["busy_ns"] for one in self.those_that_share)
-        return busy_ns * self.iterations / (number * self.elapsed_ns)
+        busy_ns = math.fsum(one["busy_ns"] * one["iterations"] for one in self.those_that_share)
+        return busy_ns / (number * self.elapsed_ns)
+
+    def iteration_states(self) -> dict[int, list[dict[str, Any]]]:
+        """What each thread did in each of the iterations that it was there in: ``tid``, ``states`` (ns)."""
+        found: dict[int, list[dict[str, Any]]] = {}
+        for tid, rows in self._while_there():
+            for (iteration,), own in rows.group_by(["iteration"], maintain_order=True):
+                states = dict(own.filter(pl.col("ns") > 0).select("state", "ns").iter_rows())
+                found.setdefault(int(iteration), []).append({"tid": int(tid), "states_ns": states})
+        return found
 
     def period_ns(self) -> float:
         """Processor time between two samples of a thread."""
@@ -157,11 +180,16 @@ class ThreadTimes:
         return samples >= FEW_SAMPLES or on_ns < WORTH_NAMING * elapsed_ns
 
     def by_iteration(self) -> list[dict[str, Any]]:
-        """Each iteration's critical path."""
+        """Each iteration's critical path, and what each thread did in it."""
         elapsed = self.elapsed.group_by("iteration").agg(pl.col("elapsed_ns").sum()).sort("iteration")
-        parts = self._parts(self._whole_path, "iteration", 1)
+        parts, states = self._parts(self._whole_path, "iteration", 1), self.iteration_states()
         return [
-            {"iteration": iteration, "elapsed_ns": float(ns), "critical_path": parts[iteration]}
+            {
+                "iteration": iteration,
+                "elapsed_ns": float(ns),
+                "critical_path": parts[iteration],
+                "threads": states.get(iteration, []),
+            }
             for iteration, ns in elapsed.iter_rows()
         ]
 
@@ -212,7 +240,7 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
     if calling_tid is None or calling_tid not in taken.inside["tid"]:
         return None
     inference = Inference.of(taken.spans, taken.modules, taken.iterations)
-    found = moments(taken.inside, taken.switches, inference)
+    found = moments(taken.inside, taken.switches, taken.lives, inference)
     times = ThreadTimes(taken, calling_tid, found, path_moments(found, calling_tid), inference.elapsed())
     return times if times.elapsed_ns else None
 

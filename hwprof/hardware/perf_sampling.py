@@ -36,6 +36,7 @@ SAMPLE_STACK_USER: Final = 1 << 13
 # --- Kinds of record (perf_event_type)
 RECORD_LOST: Final = 2
 RECORD_COMM: Final = 3
+RECORD_EXIT: Final = 4
 RECORD_THROTTLE: Final = 5
 RECORD_FORK: Final = 7
 RECORD_SAMPLE: Final = 9

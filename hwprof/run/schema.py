@@ -178,6 +178,16 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "role": pl.String,  # main: calls the model; worker: another thread of the process
         }
     ),
+    # From when to when threads were there, as far as it was watched. One without a row is known by its records alone.
+    "lifetimes": pl.Schema(
+        {
+            "pass": pl.String,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "born_ns": pl.Int64,  # null: it was there when the process began to be watched
+            "ended_ns": pl.Int64,  # null: it was there when the process was watched no more
+        }
+    ),
     # The model's modules as they stand, in execution order of their first call (never-called ones last).
     "layers": pl.Schema(
         {
@@ -227,6 +237,7 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "samples": frozenset({"stack", "cycles", "instructions", "llc_misses"}),
     "stacks": frozenset({"parent"}),
     "switches": frozenset({"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function"}),
+    "lifetimes": frozenset({"born_ns", "ended_ns"}),
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
         {"index", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from itertools import accumulate
 from typing import Any
 
 import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
-from hwprof.analysis.states import BLOCKED, BUSY, PREEMPTED, WAITING
+from hwprof.analysis.lifetimes import lives
+from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, WAITING
 from hwprof.analysis.thread_states import Inference, closed, moments
-from hwprof.run.schema import conform
+from hwprof.run.schema import conform, empty
 
 MAIN, WORKER, OTHER = 1, 2, 3
 MS = 1_000_000
@@ -53,7 +55,7 @@ def recorded(threads: dict[int, list[Stretch]], period_ns: int = PERIOD, phase: 
                     samples.append({"tid": tid, "time_ns": now + due - cpu_ns, "cpu_ns": period_ns, "code": code})
                     due += period_ns
                 cpu_ns += ns
-            elif ns:
+            elif ns and state != ABSENT:
                 reason = state if state not in (PREEMPTED, BLOCKED) else None
                 switches.append(
                     {"tid": tid, "out_ns": now, "in_ns": now + ns, "preempted": state == PREEMPTED, "reason": reason}
@@ -66,6 +68,19 @@ def recorded(threads: dict[int, list[Stretch]], period_ns: int = PERIOD, phase: 
     return frame, conform("switches", pl.DataFrame(switches, schema=schema))
 
 
+def lived(threads: dict[int, list[Stretch]]) -> pl.DataFrame:
+    """The table ``lifetimes``: of threads that are absent first or last, their birth or end."""
+    rows = []
+    for tid, stretches in threads.items():
+        edges = list(accumulate((ns for ns, _ in stretches), initial=0))
+        there = [place for place, (_, state) in enumerate(stretches) if state != ABSENT]
+        first, last = (there[0], there[-1] + 1) if there else (0, 0)
+        born_ns, ended_ns = edges[first] if first else None, edges[last] if last < len(stretches) else None
+        rows.append({"tid": tid, "born_ns": born_ns, "ended_ns": ended_ns})
+    schema = {"tid": pl.Int32, "born_ns": pl.Int64, "ended_ns": pl.Int64}
+    return conform("lifetimes", pl.DataFrame(rows, schema=schema))
+
+
 class Run:
     """What was found of made-up threads."""
 
@@ -74,8 +89,10 @@ class Run:
         threads: dict[int, list[Stretch]],
         calls: list[tuple[str, int, int]],
         iterations: list[tuple[int, int]],
+        watched: bool = True,
         **how: Any,
     ) -> None:
+        """``watched``: whether threads' creations and ends were recorded."""
         taken, self.switches = recorded(threads, **how)
         spans, layers = spans_of(calls, iterations), layers_of(calls)
         self.inference = Inference.of(spans, layers, range(len(iterations)))
@@ -84,7 +101,9 @@ class Run:
         self.sampled = inside.with_columns(
             rows["path"].gather(inside["place"]).alias("layer"), rows["iteration"].gather(inside["place"])
         )
-        self.moments = moments(self.sampled, self.switches, self.inference)
+        lifetimes = lived(threads) if watched else empty("lifetimes")
+        self.lives = lives(taken, self.switches, lifetimes, MAIN)
+        self.moments = moments(self.sampled, self.switches, self.lives, self.inference)
         self.elapsed = self.inference.elapsed()
         self.path = path_moments(self.moments, MAIN)
 

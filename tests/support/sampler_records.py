@@ -88,6 +88,10 @@ def birth(pid: int, tid: int, time_ns: int = 5) -> Other:
     return Other(perf_sampling.RECORD_FORK, struct.pack("<IIIIQ", pid, 1, tid, 1, time_ns), time_ns=time_ns)
 
 
+def end(pid: int, tid: int, time_ns: int = 5) -> Other:
+    return Other(perf_sampling.RECORD_EXIT, struct.pack("<IIIIQ", pid, 1, tid, 1, time_ns), time_ns=time_ns)
+
+
 def mapping(address: int, size_bytes: int, offset_bytes: int, file: str, pid: int = 100) -> Other:
     name = file.encode() + b"\0"
     name += b"\0" * (-len(name) % 8)

@@ -13,7 +13,7 @@ FILE: Final = "threads.csv"
 
 COLUMNS: Final = (
     "what",  # "thread": its time by state; "path": the critical path by thread and state
-    "iteration",  # none: the mean of all
+    "iteration",  # none: the mean of all; of a thread, of those that it was there in
     "layer",  # none: the whole inference
     "tid",
     "thread",
@@ -32,7 +32,7 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Threads)
     if part is None:
         return {}
-    rows = [row for one in part.threads for row in _of_thread(one, part.elapsed_ns)]
+    rows = [row for one in part.threads for row in _of_thread(one)]
     threads = {one.tid: one for one in part.threads}
     rows += _of_path(part.critical_path, threads)
     for iteration in part.by_iteration:
@@ -43,7 +43,7 @@ def files(document: Document) -> dict[str, Table]:
 
 
 def states(one: ThreadTimes) -> dict[str, float]:
-    """A thread's time by state; they add up to the elapsed time."""
+    """A thread's time by state; they add up to its elapsed time."""
     return {
         "busy": one.busy_ns,
         "waiting": one.waiting_ns,
@@ -54,10 +54,11 @@ def states(one: ThreadTimes) -> dict[str, float]:
     }
 
 
-def _of_thread(one: ThreadTimes, elapsed_ns: float) -> Iterator[dict[str, Any]]:
+def _of_thread(one: ThreadTimes) -> Iterator[dict[str, Any]]:
     for state, ns in states(one).items():
         if ns:
-            yield {"what": "thread", **_who(one), "state": state, "time_ns": ns, "share_ratio": ns / elapsed_ns}
+            share = ns / one.elapsed_ns
+            yield {"what": "thread", **_who(one), "state": state, "time_ns": ns, "share_ratio": share}
 
 
 def _of_path(parts: list[PathPart], threads: dict[int, ThreadTimes], **where: Any) -> Iterator[dict[str, Any]]:

@@ -1,7 +1,7 @@
 """Threads: what each did through the inference, and which of them it waited for.
 
-Times are those of one iteration, on average. Times off a processor are exact; those on one are shared out by samples,
-and known to their number. Null is: not measured.
+Times are those of one iteration, on average of all, or of those that a thread was there in. Times off a processor are
+exact; those on one are shared out by samples, and known to their number. Null is: not measured.
 """
 
 from __future__ import annotations
@@ -22,19 +22,22 @@ if TYPE_CHECKING:
 
 
 class ThreadTimes(msgspec.Struct, kw_only=True, frozen=True):
-    """A thread through the inference: its times, but for the path's, add up to the inference's."""
+    """A thread through the inference of the iterations that it was there in: its times, but for the path's, add up to
+    ``elapsed_ns``."""
 
     tid: int
     name: str | None
     role: str  # "calling", "team" (waits for others in the OpenMP runtime), "other"
     shares_work: bool  # one of those that ``efficiency`` is of
+    iterations: int  # in which it was there
+    elapsed_ns: float  # of their inference, on average: what the times are of
     samples: int
     busy_ns: float
     waiting_ns: float  # in the OpenMP runtime, on a processor
     preempted_ns: float
     blocked_ns: dict[str, float]  # off its processor of its own accord, by what for; "blocked": nobody knows
     unsampled_ns: float  # on a processor, and so short that no sample found it
-    absent_ns: float  # it had not begun
+    absent_ns: float  # it had not begun, or had ended
     path_ns: float  # of the critical path that lies on it
     path_share: float
 
@@ -62,12 +65,20 @@ class ThreadsLayer(msgspec.Struct, kw_only=True, frozen=True):
     largest_loss: str | None  # null: it keeps its threads at work
 
 
+class ThreadStates(msgspec.Struct, kw_only=True, frozen=True):
+    """What a thread did in one iteration's inference, by state; it adds up to the iteration's ``elapsed_ns``."""
+
+    tid: int
+    states_ns: dict[str, float]  # "busy", "waiting", "preempted", "unsampled", "absent", or what it was blocked by
+
+
 class ThreadsIteration(msgspec.Struct, kw_only=True, frozen=True):
-    """The critical path through one iteration's inference."""
+    """The critical path through one iteration's inference, and the threads that were there."""
 
     iteration: int
     elapsed_ns: float
     critical_path: list[PathPart]
+    threads: list[ThreadStates]
 
 
 class Threads(Part, kw_only=True, frozen=True):
@@ -119,12 +130,16 @@ def build(analysis: RunAnalysis) -> Threads | Unavailable:
         threads=threads,
         critical_path=[PathPart(**part) for part in found.critical_path()],
         layers=[ThreadsLayer(**_with_path(row)) for row in found.layers()],
-        by_iteration=[ThreadsIteration(**_with_path(row)) for row in found.by_iteration()],
+        by_iteration=[ThreadsIteration(**_with_states(row)) for row in found.by_iteration()],
     )
 
 
 def _with_path(row: Mapping[str, Any]) -> dict[str, Any]:
     return {**row, "critical_path": [PathPart(**part) for part in row["critical_path"]]}
+
+
+def _with_states(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {**_with_path(row), "threads": [ThreadStates(**one) for one in row["threads"]]}
 
 
 def _reasons_missing(found: Analysed, threads: list[ThreadTimes]) -> Missing | None:

@@ -20,6 +20,8 @@ ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other t
 NOBODYS: Final = (BARRIER_LATENCY, UNOBSERVED)
 """Parts of the path that are no thread's own."""
 
+THERE: Final = "iterations"
+
 PATH_OF_LAYER: Final = "critical path"
 
 PARTS: Final = 6
@@ -52,11 +54,12 @@ def _threads(threads: Threads, page: Page) -> None:
         [
             Column("thread", [_who(one.tid, threads) for one in rows], right=False, least=14),
             Column("name", [f"{one.name or ''} {one.tid}".strip() for one in rows], 3, right=False),
+            *_there(rows, threads),
             Column("busy ms", ms([one.busy_ns for one in rows])),
             Column("waiting", ms([one.waiting_ns for one in rows])),
             Column("blocked", ms([sum(one.blocked_ns.values()) for one in rows])),
             Column("preempted", ms([one.preempted_ns for one in rows])),
-            Column("busy", [percent(one.busy_ns / threads.elapsed_ns, glyphs) for one in rows], 4),
+            Column("busy", [percent(one.busy_ns / one.elapsed_ns, glyphs) for one in rows], 4),
             Column("on path ms", ms([one.path_ns for one in rows])),
             Column("path", [percent(one.path_share, glyphs) for one in rows], 1),
         ],
@@ -79,8 +82,16 @@ def _threads(threads: Threads, page: Page) -> None:
                 },
             ),
             of_columns(shown, {"on path ms": path, "path": path}),
+            of_columns(shown, {THERE: f"{THERE}: in which the thread was there; its times are of these"}),
         ]
     )
+
+
+def _there(rows: Sequence[ThreadTimes], threads: Threads) -> list[Column]:
+    """In how many iterations each thread was there, where that is not all."""
+    if all(one.iterations == threads.iterations for one in rows):
+        return []
+    return [Column(THERE, [f"{one.iterations} of {threads.iterations}" for one in rows])]
 
 
 def _layers(threads: Threads, page: Page) -> None:
@@ -160,7 +171,7 @@ def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
     sums: dict[str, float] = {}
     for one in rows:
         for reason, ns in one.blocked_ns.items():
-            sums[reason] = sums.get(reason, 0.0) + ns
+            sums[reason] = sums.get(reason, 0.0) + ns * one.iterations / threads.iterations
     words = [
         f"{'unknown' if reason == BLOCKED else reason} {milliseconds(ns)} ms"
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
@@ -172,7 +183,8 @@ def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
 def _preempted(threads: Threads, page: Page) -> str:
     """Where others had the processors, times are not the model's own. Of the threads that efficiency is of."""
     members = [one for one in threads.threads if one.shares_work]
-    share = sum(one.preempted_ns for one in members) / (len(members) * threads.elapsed_ns) if members else 0.0
+    elapsed_ns = sum(one.elapsed_ns * one.iterations for one in members)
+    share = sum(one.preempted_ns * one.iterations for one in members) / elapsed_ns if members else 0.0
     if share < CROWDED:
         return ""
     number = len(members)

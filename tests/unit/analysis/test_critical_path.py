@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.analysis.critical_path import path_moments
+from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, UNOBSERVED, WAITING
 from hwprof.analysis.thread_states import MOMENTS, Inference, closed, moments
 from hwprof.run.schema import empty
@@ -261,7 +262,7 @@ def test_a_million_samples_take_seconds() -> None:
     inference = Inference.of(spans_of(calls, [(0, count * MS)]), layers_of(calls), [0])
     sampled = pl.concat(frames).with_columns(layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32))
     begin_s = time.process_time()
-    found = moments(sampled, empty("switches"), inference)
+    found = moments(sampled, empty("switches"), lives(sampled, empty("switches"), empty("lifetimes"), MAIN), inference)
     path = path_moments(found, MAIN)
     closed(path, inference.elapsed(), ["layer"])
     assert time.process_time() - begin_s < 10

@@ -24,6 +24,7 @@ from tests.support.sampler_records import (
     Plain,
     Sample,
     birth,
+    end,
     lost,
     lost_samples,
     mapping,
@@ -192,6 +193,7 @@ def test_created_threads_names_and_mappings_are_told() -> None:
         mapping(0x7F00_0000_1000, 0x2000, 0x3000, "/lib/libx.so"),
         mapping(2**63 + 4096, 8, 0, "seven77"),
         birth(100, 105, time_ns=77),
+        end(100, 105, time_ns=99),
         renaming(100, 105, "fifteen letters"),
         renaming(100, 106, "pool-1"),
     ]
@@ -201,6 +203,7 @@ def test_created_threads_names_and_mappings_are_told() -> None:
     assert (first.file, first.pid, first.time_ns, first.protection) == ("/lib/libx.so", 100, 1_000_000, 5)
     assert (second.file, second.address) == ("seven77", 2**63 + 4096)
     assert [(born.pid, born.tid, born.time_ns) for born in batch.created_threads] == [(100, 105, 77)]
+    assert [(ended.pid, ended.tid, ended.time_ns) for ended in batch.ended_threads] == [(100, 105, 99)]
     assert [(one.pid, one.tid, one.name) for one in batch.renamings] == [
         (100, 105, "fifteen letters"), (100, 106, "pool-1")
     ]  # fmt: skip
@@ -211,6 +214,7 @@ def test_the_kinds_of_record_are_the_kernels() -> None:
     assert {name: value for name, value in vars(perf_sampling).items() if name.startswith("RECORD_")} == {
         "RECORD_LOST": 2,
         "RECORD_COMM": 3,
+        "RECORD_EXIT": 4,
         "RECORD_THROTTLE": 5,
         "RECORD_FORK": 7,
         "RECORD_SAMPLE": 9,

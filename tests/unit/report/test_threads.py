@@ -182,6 +182,19 @@ def test_threads_of_equal_roles_are_told_apart(tmp_path: Path) -> None:
     assert f"worker {WORKER} at work" in " ".join(printed(twice, 120).split())
 
 
+def test_a_thread_that_was_not_there_in_all_iterations_says_so(tmp_path: Path) -> None:
+    built = builder.build(waits(tmp_path))
+    calling, worker = of(built).threads
+    assert "iterations: in which" not in printed(built, 120)
+    always = msgspec.structs.replace(calling, iterations=5)
+    once = msgspec.structs.replace(worker, iterations=1)
+    threads = msgspec.structs.replace(of(built), iterations=5, threads=[always, once])
+    lines = printed(replaced(built, threads), 120).splitlines()
+    assert [line for line in lines if "5 of 5" in line and line.startswith("calling")]
+    (rare,) = [line for line in lines if "1 of 5" in line]
+    assert rare.startswith("worker")
+
+
 def test_a_crowded_machine_is_told(tmp_path: Path) -> None:
     built = builder.build(waits(tmp_path))
     assert "\n  preempted " not in printed(built, 120)
