@@ -11,6 +11,20 @@ NORMAL_95: Final = 1.959964
 """Standard deviations of a normal distribution between which 95% of it lie."""
 
 
+STUDENT_95: Final = (
+    (1, 12.706), (2, 4.303), (3, 3.182), (4, 2.776), (5, 2.571), (6, 2.447), (7, 2.365), (8, 2.306), (9, 2.262),
+    (10, 2.228), (12, 2.179), (15, 2.131), (20, 2.086), (30, 2.042), (60, 2.000), (120, 1.980),
+)  # fmt: skip
+"""Degrees of freedom and the standard errors on either side of a mean between which 95% of Student's t distribution
+lie; between two entries the wider one holds, beyond the last one its own."""
+
+MAD_TO_SIGMA: Final = 1.482602
+"""What a median absolute deviation is to be multiplied by for a normal distribution's standard deviation."""
+
+MEDIAN_TO_MEAN: Final = 1.253314
+"""How much larger the standard error of a median is than a mean's, of a normal distribution: sqrt(pi / 2)."""
+
+
 Number = TypeVar("Number", float, "pl.Expr")
 
 

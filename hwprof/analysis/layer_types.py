@@ -53,5 +53,5 @@ def layer_type_table(
     uneven = irregular["group"].unique().to_list()
     found = figures(described, times, counts, attribution, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED
-    rows = found.rows.sort(rest, "time_total_ns", "owner", descending=[False, True, False], nulls_last=True)
+    rows = found.rows.sort(rest, "share", "owner", descending=[False, True, False], nulls_last=True)
     return replace(found, rows=rows)

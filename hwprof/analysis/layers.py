@@ -9,6 +9,7 @@ import polars as pl
 
 from hwprof.analysis import metrics, summary
 from hwprof.analysis.attribution import Attribution, owner_of
+from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import PROCESS_EVENTS
@@ -18,9 +19,10 @@ from hwprof.run.schema import PROCESS_EVENTS
 class Figures:
     """The figures of some owners (layers, layer types, stages): three tables keyed by ``owner``.
 
-    ``rows``: description, time per iteration and ``share`` (of the whole's time; the rows with what is unattributed add
-    up to 1). ``counters``: as ``summary.counts``. ``metrics``: one column a metric, and ``NAME@main`` and
-    ``NAME@workers`` of those that can be told by thread.
+    ``rows``: description, time per iteration and ``share``: the median time's part of the sum of all rows' medians, so
+    that the rows with what is unattributed add up to 1 and their shares are in the order of their times. ``counters``:
+    as ``summary.counts``. ``metrics``: one column a metric, and ``NAME@main`` and ``NAME@workers`` of those that can be
+    told by thread.
     """
 
     rows: pl.DataFrame
@@ -140,10 +142,8 @@ def figures(
         static = static.join(further, on="owner", how="left", maintain_order="left")
     operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
-    whole = total_time_ns(attribution)
-    rows = described.join(timed, on="owner", how="left", maintain_order="left").with_columns(
-        share=pl.col("time_total_ns") / pl.lit(whole or None, dtype=pl.Float64)
-    )
+    rows = described.join(timed, on="owner", how="left", maintain_order="left")
+    rows = rows.with_columns(share=_share(pl.lit(_sum_of_medians(rows, iterations), dtype=pl.Float64), iterations))
     return Figures(
         rows,
         counted.filter(~pl.col("event").is_in(PROCESS_EVENTS)).join(described.select("owner"), on="owner", how="semi"),
@@ -155,24 +155,37 @@ def figures(
 
 def module_table(spans: pl.DataFrame, layers: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
     """One row a module that has layers within it, in the table's order, with the time of its own spans: ``owner``,
-    ``type``, the columns of ``summary.times``, and ``share`` of the whole's time. ``spans`` are the pass's."""
+    ``type``, the columns of ``summary.times``, and ``share``, as layers have it. ``spans`` are the pass's."""
     modules = layers.filter(~pl.col("leaf")).unique("path", keep="first").sort("order", maintain_order=True)
     calls = spans.filter(pl.col("kind") == "layer").join(modules.select("path"), on="path", how="semi")
     sums = calls.group_by("iteration", owner="path").agg(
         calls=pl.len().cast(pl.Int64), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum()
     )
-    timed = summary.times(sums.sort("owner", "iteration"), attribution.iterations.timed)
-    whole = pl.lit(total_time_ns(attribution) or None, dtype=pl.Float64)
+    iterations = attribution.iterations
+    timed = summary.times(sums.sort("owner", "iteration"), iterations.timed)
+    whole = _sum_of_medians(summary.times(attribution.times, iterations.timed), iterations)
     described = modules.select("type", owner="path")
     return described.join(timed, on="owner", how="inner", maintain_order="left").with_columns(
-        share=pl.col("time_total_ns") / whole
+        share=_share(pl.lit(whole, dtype=pl.Float64), iterations)
     )
 
 
-def total_time_ns(attribution: Attribution) -> int:
-    """The whole's time, summed over the timed iterations."""
-    timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
-    return int(attribution.times.filter(timed & (pl.col("owner") == WHOLE))["time_ns"].sum())
+def _per_iteration(iterations: Iterations) -> pl.Expr:
+    """The median time of the iterations that call it, spread over all."""
+    return pl.col("time_median_ns") * pl.col("iterations") / max(len(iterations.timed), 1)
+
+
+def _sum_of_medians(rows: pl.DataFrame, iterations: Iterations) -> float | None:
+    """Of all owners but the whole; None without any time."""
+    parts = rows.filter(pl.col("owner") != WHOLE)
+    return parts.select(_per_iteration(iterations).sum()).item() or None
+
+
+def _share(of_ns: pl.Expr, iterations: Iterations) -> pl.Expr:
+    """What is shown beside a median is made of medians. Those of the parts do not add up to that of the whole, which
+    has all of it by definition."""
+    whole = (pl.col("owner") == WHOLE) & pl.col("time_median_ns").is_not_null()
+    return pl.when(whole).then(1.0).otherwise(_per_iteration(iterations) / of_ns)
 
 
 def _totals(owners: pl.DataFrame, timed: list[str]) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import polars as pl
 
@@ -10,16 +10,13 @@ from hwprof.analysis import statistics
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.owners import WHOLE, is_leaf
 
-FEWEST: Final = 2
-"""Iterations on each side, with fewer of which nobody knows how much they differ by themselves."""
-
 
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:
     """By owner: the median time of iterations that counted layers over that of those that only timed them.
 
-    Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio, distinguishable``; no rows where
-    the pass has only one kind. ``distinguishable``: slower by more than both sides' median absolute deviations
-    together, of at least two iterations each; the rest is noise.
+    Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio, error, distinguishable``; no
+    rows where the pass has only one kind. ``error``: half of the ratio's 95% interval, null where a side has one
+    iteration. ``distinguishable``: slower by more than that; the rest is noise.
     """
     counted = set(attribution.iterations.counted)
     timed = [index for index in attribution.iterations.timed if index not in counted]
@@ -30,7 +27,8 @@ def counting_overhead(attribution: Attribution) -> pl.DataFrame:
 
 
 def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
-    """By owner: the median time in the ``observed`` pass (all iterations) over that in the base's timed iterations."""
+    """By owner: the median time in the ``observed`` pass (all iterations that are not left out) over that in the base's
+    timed iterations."""
     timed = pl.col("iteration").is_in(list(base.iterations.timed))
     return _ratios(base.times.filter(timed), observed.times)
 
@@ -61,7 +59,11 @@ def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
         for times, name in ((base, "base"), (observed, "observed"))
     ]
     ratio = pl.when(pl.col("base_ns") > 0).then(pl.col("observed_ns") / pl.col("base_ns"))
-    repeated = pl.min_horizontal("base_iterations", "observed_iterations") >= FEWEST
-    apart = pl.col("observed_ns") - pl.col("base_ns") > pl.col("base_mad") + pl.col("observed_mad")
-    both = medians[0].join(medians[1], on="owner", how="inner").sort("owner")
-    return both.with_columns(ratio=ratio, distinguishable=repeated & apart).drop("base_mad", "observed_mad")
+    both = medians[0].join(medians[1], on="owner", how="inner").sort("owner").with_columns(ratio=ratio)
+    relative = [
+        statistics.median_error(f"{side}_mad", f"{side}_iterations") / pl.col(f"{side}_ns")
+        for side in ("base", "observed")
+    ]
+    both = both.with_columns(error=pl.col("ratio") * (relative[0] ** 2 + relative[1] ** 2).sqrt())
+    slower = (pl.col("ratio") - 1 > pl.col("error")).fill_null(False)
+    return both.with_columns(distinguishable=slower).drop("base_mad", "observed_mad")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from hwprof.analysis.intervals import wilson_score
+from hwprof.analysis.intervals import MAD_TO_SIGMA, MEDIAN_TO_MEAN, STUDENT_95, wilson_score
 
 SUMMARY = ("median", "mad", "mean", "std", "min", "max")
 
@@ -14,6 +14,15 @@ def mad(column: str) -> pl.Expr:
     how much it would vary nobody has seen."""
     values = pl.col(column)
     return pl.when(values.count() > 1).then((values - values.median()).abs().median())
+
+
+def median_error(mad_of: str, values: str) -> pl.Expr:
+    """Half of the 95% interval of medians of so many ``values``, from their median absolute deviations; null below two.
+    For values of a normal distribution it holds 94% of the time from six on (simulated), 91% for three."""
+    errors: pl.Expr = pl.lit(None, pl.Float64)
+    for freedom, student in STUDENT_95:
+        errors = pl.when(pl.col(values) > freedom).then(student).otherwise(errors)
+    return errors * MEDIAN_TO_MEAN * MAD_TO_SIGMA * pl.col(mad_of) / pl.col(values).sqrt()
 
 
 def summary(column: str, prefix: str, suffix: str = "") -> list[pl.Expr]:

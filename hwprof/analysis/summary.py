@@ -33,7 +33,7 @@ def regroup(frame: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:
 def times(frame: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
     """Time per iteration by owner, of the iterations that call it; ``calls_per_iteration`` is the mean over all.
 
-    Columns ``owner, calls_per_iteration, iterations, time_{median,mad,mean,std,min,max}_ns, time_total_ns``.
+    Columns ``owner, calls_per_iteration, iterations, time_{median,mad,mean,std,min,max}_ns``.
     """
     return (
         frame.filter(pl.col("iteration").is_in(list(iterations)))
@@ -42,7 +42,6 @@ def times(frame: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
             (pl.col("calls").sum() / max(len(iterations), 1)).alias("calls_per_iteration"),
             pl.len().alias("iterations"),
             *statistics.summary("time_ns", "time", "_ns"),
-            pl.col("time_ns").sum().alias("time_total_ns"),
         )
         .sort("owner")
     )

@@ -16,6 +16,10 @@ COUNTED_SHARE: Final = 10
 """Counting a small model's layers costs up to a tenth of their time (an interrupt for every worker that spins), timing
 them a fraction of a percent: so most iterations of the measure pass are only timed, and their times are reported."""
 
+FEWEST_COUNTED: Final = 6
+"""How many iterations count their layers at least, where that leaves two thirds to be timed: fewer do not tell what
+counting costs. With times that vary by 1% (their MAD), 6 beside 14 tell it to 2 points."""
+
 REPETITIONS: Final = 2
 """How often each event set is counted at least, where that leaves half of the iterations to be timed: a spread needs
 two."""
@@ -60,9 +64,10 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:
     """The iterations of a pass in order: warm-up first, then timed and counted ones in turn.
 
-    One in ``COUNTED_SHARE`` counts its layers, and every event set gets its turn, ``REPETITIONS`` times if that leaves
-    half of the iterations to be timed: where ``iterations`` is too small for one turn each and for timed iterations,
-    counting goes first. ``event_sets`` is 0 without counters; then layers are only timed.
+    One in ``COUNTED_SHARE`` counts its layers, ``FEWEST_COUNTED`` at least where two thirds remain to be timed, and
+    every event set gets its turn, ``REPETITIONS`` times if that leaves half of the iterations to be timed: where
+    ``iterations`` is too small for one turn each and for timed iterations, counting goes first. ``event_sets`` is 0
+    without counters; then layers are only timed.
     """
     records = [IterationRecord(index, True, None, False) for index in range(warmup)]
     if event_sets == 0:
@@ -70,7 +75,8 @@ def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) 
     counted = iterations
     if alternate:
         repeated = min(REPETITIONS * event_sets, iterations // 2)
-        counted = min(iterations, max(iterations // COUNTED_SHARE, event_sets, repeated))
+        fewest = min(FEWEST_COUNTED, iterations // 3)
+        counted = min(iterations, max(iterations // COUNTED_SHARE, event_sets, repeated, fewest))
         if counted == iterations and iterations > event_sets:
             counted -= 1
     which = _spread(counted, iterations, event_sets)

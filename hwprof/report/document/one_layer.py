@@ -32,9 +32,9 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     type: str | None  # of the path itself
     layers: list[Layer]  # the leaves, in order of execution
     calls: float | None  # of the path itself in an iteration; null: nobody timed it as one
-    mean_ns: float | None  # by its own calls, in one iteration
+    median_ns: float | None  # by its own calls, in one iteration
     share: float | None  # of the whole's time
-    leaves_mean_ns: float | None  # its leaf layers together: without what it does between them
+    leaves_median_ns: float | None  # of its leaf layers, added up: without what it does between them
     leaves_share: float | None
     sampling: Sampling | None
     sampled: list[SampledLayer]
@@ -64,7 +64,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
     primitives, instrumented = document.part(Primitives), document.part(Instrumented)
     found = [layer for layer in kernels.layers if layer.path in paths] if kernels else []
     by_layer = kernels_by_layer(kernels, {layer.path: layer for layer in leaves}, list(paths)) if kernels else []
-    means = [layer.time.mean_ns for layer in leaves if layer.time is not None and not layer.own]
+    medians = [layer.time.median_ns for layer in leaves if layer.time is not None and not layer.own]
     shares = [layer.share for layer in leaves if layer.share is not None and not layer.own]
     timed: list[Layer | Module] = [*leaves, *(layers.modules if layers else [])]
     itself = next((one for one in timed if one.path == path), None)
@@ -75,9 +75,9 @@ def one_layer(document: Document, path: str) -> OneLayer:
         type=itself.type if itself is not None else None,
         layers=leaves,
         calls=itself.calls if itself is not None else None,
-        mean_ns=itself.time.mean_ns if itself is not None and itself.time is not None else None,
+        median_ns=itself.time.median_ns if itself is not None and itself.time is not None else None,
         share=itself.share if itself is not None else None,
-        leaves_mean_ns=sum(means) if means else None,
+        leaves_median_ns=sum(medians) if medians else None,
         leaves_share=sum(shares) if shares else None,
         sampling=sampling(kernels) if kernels else None,
         sampled=found,

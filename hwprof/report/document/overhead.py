@@ -23,7 +23,8 @@ class Effect(msgspec.Struct, kw_only=True, frozen=True):
     base_iterations: int
     observed_iterations: int
     ratio: float
-    distinguishable: bool  # from noise: slower by more than both sides' MADs, of at least two iterations each
+    error: float | None  # half of the ratio's 95% interval; null: a side has one iteration
+    distinguishable: bool  # from noise: slower by more than the error
     layers_p25: float | None
     layers_median: float | None
     layers_p75: float | None

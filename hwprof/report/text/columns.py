@@ -9,7 +9,7 @@ from typing import Final
 from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.document import Document
-from hwprof.report.document.figures import Figures, ThreadParts
+from hwprof.report.document.figures import Figures, ThreadParts, Times
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.metrics import MetricInfo
 from hwprof.report.document.threads import Threads
@@ -25,6 +25,8 @@ BY_THREAD_PRIORITY: Final = 6
 ALIKE: Final = 1.25
 """Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
 
+MINIMUM_PRIORITY: Final = 2
+
 SPINNING: Final = "w"
 """Behind a figure of counters with much spinning in them."""
 
@@ -36,6 +38,15 @@ NAMES: Final = 6
 
 FULL: Final = 0.999
 """From this share of running time on, a counter counts as not multiplexed."""
+
+
+def minimum(times: Sequence[Times | None], glyphs: Glyphs, later: int = 0) -> list[Column]:
+    """The least of each time, beside its median: on a busy machine that is nearest to what the work takes. None where
+    nothing was repeated; ``later`` is added to its priority."""
+    if not any(time is not None and time.repetitions > 1 for time in times):
+        return []
+    cells = ["" if time is None else figures.milliseconds(time.min_ns) for time in times]
+    return [Column("min", cells, later + MINIMUM_PRIORITY)]
 
 
 def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool = True) -> list[Column]:

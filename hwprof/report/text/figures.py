@@ -138,8 +138,12 @@ def slot_glyph(place: int, glyphs: Glyphs) -> str:
 
 def times_as_long(ratio: float, glyphs: Glyphs) -> str:
     """A ratio of times, with more digits where it is near 1: ``×1.013``, ``×2.49``, ``×11.1``."""
-    decimals = 3 if abs(ratio - 1) < NEAR else 2 if ratio < 9.995 else 1
-    return f"{glyphs.times}{ratio:,.{decimals}f}"
+    return f"{glyphs.times}{ratio:,.{ratio_decimals(ratio)}f}"
+
+
+def ratio_decimals(ratio: float) -> int:
+    """How many a ratio of times is shown with."""
+    return 3 if abs(ratio - 1) < NEAR else 2 if ratio < 9.995 else 1
 
 
 def shorten(text: str, width: int, ellipsis: str, head: int | None = None) -> str:

@@ -162,15 +162,19 @@ def _effects(document: Document, glyphs: Glyphs) -> list[str]:
 
 def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
     iterations = f"({effect.observed_iterations} vs {effect.base_iterations} iterations)"
-    if not effect.distinguishable:
+    if effect.error is None:
         return f"slowdown not distinguishable from noise {iterations}"
+    error = f"{glyphs.plus_minus}{effect.error:.{figures.ratio_decimals(effect.ratio)}f}"
+    if not effect.distinguishable:
+        points = f"{glyphs.plus_minus}{100 * effect.error:.1f} points"
+        return f"slowdown not distinguishable from noise, {points} {iterations}"
     layers = ""
     if effect.layers_median is not None and effect.layers_p25 is not None and effect.layers_p75 is not None:
         low, middle, high = (
             figures.times_as_long(part, glyphs) for part in (effect.layers_p25, effect.layers_median, effect.layers_p75)
         )
         layers = f"; layers {middle} (quartiles {low}, {high})"
-    return f"{figures.times_as_long(effect.ratio, glyphs)}{of} {iterations}{layers}"
+    return f"{figures.times_as_long(effect.ratio, glyphs)} {error}{of} {iterations}{layers}"
 
 
 def _cpu_time(found: CpuTime, glyphs: Glyphs) -> str:

@@ -13,6 +13,9 @@ from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
+ALIKE: Final = 0.02
+"""By how much the sum of the layers' times differs from the whole's at most, to need no word."""
+
 TYPES: Final = 4
 """Of layers that were not called, so many types are named."""
 
@@ -47,6 +50,7 @@ def show(page: Page) -> None:
             Column("type", [row.type or "" if row else "" for row in every], later + 3, right=False, least=9),
             Column("calls", ["" if row is None else figures.calls(row.calls, glyphs) for row in every], later + 13),
             Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),
+            *columns.minimum([None if row is None else row.time for row in every], glyphs, later),
             Column("share", [figures.percent(share, glyphs) for share in shares], later),
             Column("", bars, later + 8, right=False),
             Column("MACs", ["" if row is None else figures.macs(row.macs, glyphs) for row in every], later + 1),
@@ -70,7 +74,28 @@ def show(page: Page) -> None:
                 break
             shown += further
     notes = [*columns.footnotes(shown, page), columns.not_shown(shown, page)]
-    page.notes([_repetitions(page), _own_code(rows), _not_called(page), *notes, *kernels.layer_notes(shown, page)])
+    page.notes(
+        [
+            _repetitions(page),
+            _sum_of_times(page),
+            _own_code(rows),
+            _not_called(page),
+            *notes,
+            *kernels.layer_notes(shown, page),
+        ]
+    )
+
+
+def _sum_of_times(page: Page) -> str:
+    """What shares are of, where that is not the whole's time."""
+    whole = page.whole.time if page.whole is not None else None
+    if whole is None or not whole.median_ns:
+        return ""
+    parts = [row.time for row in (*page.layers, page.unattributed) if row is not None and row.time is not None]
+    sum_ns = sum(part.median_ns * part.repetitions for part in parts) / whole.repetitions
+    if abs(sum_ns / whole.median_ns - 1) <= ALIKE:
+        return ""
+    return f"share: of the rows' sum, {figures.milliseconds(sum_ns)} ms: medians do not add up to the whole's"
 
 
 def _own_code(rows: Sequence[Layer]) -> str:

@@ -54,7 +54,7 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     glyphs = page.glyphs
     static = {"parameters": layer.parameters, "MACs": layer.macs, "bytes": layer.bytes}
     more = [f"{figures.plural(layer.more_shapes, 'other input shape')}"] if layer.more_shapes else []
-    time = [f"{figures.time_with_spread(layer.time, glyphs)} ms", *_share(layer.share, page)] if layer.time else []
+    time = _time(layer, page)
     calls = f"{figures.calls(layer.calls, glyphs)} {'call' if layer.calls == 1 else 'calls'} per iteration"
     if layer.path == UNATTRIBUTED:
         what = ["outside of the model's modules: Python, operators, counter reads"]
@@ -80,6 +80,13 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     ]
 
 
+def _time(layer: Layer, page: Page) -> list[str]:
+    if layer.time is None:
+        return []
+    least = [f"min {figures.milliseconds(layer.time.min_ns)}"] if layer.time.repetitions > 1 else []
+    return [f"{figures.time_with_spread(layer.time, page.glyphs)} ms", *least, *_share(layer.share, page)]
+
+
 def _of_module(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
     types: dict[str, int] = {}
     for layer in found.layers:
@@ -102,13 +109,13 @@ def _of_module(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
 def _times(found: OneLayer, page: Page) -> list[str]:
     """By the module's own calls, beside what its leaf layers add up to; only these where nobody timed it as one."""
     words = []
-    if found.mean_ns is not None:
+    if found.median_ns is not None:
         calls = f" in {figures.calls(found.calls, page.glyphs)} calls" if found.calls not in (None, 1) else ""
-        words += [f"{figures.milliseconds(found.mean_ns)} ms{calls} (mean)", *_share(found.share, page)]
-    if found.leaves_mean_ns is not None:
-        leaves = f"in its leaf layers {figures.milliseconds(found.leaves_mean_ns)} ms"
+        words += [f"{figures.milliseconds(found.median_ns)} ms{calls} (median)", *_share(found.share, page)]
+    if found.leaves_median_ns is not None:
+        leaves = f"in its leaf layers {figures.milliseconds(found.leaves_median_ns)} ms"
         share = figures.percent(found.leaves_share, page.glyphs)
-        words += [f"{leaves} ({share})"] if words else [f"{leaves} (mean)", *_share(found.leaves_share, page)]
+        words += [f"{leaves} ({share})"] if words else [f"{leaves} (median)", *_share(found.leaves_share, page)]
     return words
 
 
@@ -134,6 +141,7 @@ def _layers(found: OneLayer, page: Page) -> None:
             Column("layer", [layer.path for layer in rows], right=False, least=PATH),
             Column("type", [layer.type or "" for layer in rows], 3, right=False, least=9),
             Column("time ms", [figures.time_with_spread(layer.time, glyphs) for layer in rows]),
+            *columns.minimum([layer.time for layer in rows], glyphs),
             Column("share", [figures.percent(layer.share, glyphs) for layer in rows]),
             Column("MACs", [figures.amount(layer.macs or None, glyphs) for layer in rows], 1),
             *columns.metric_columns(rows, page),

@@ -47,7 +47,8 @@ def test_a_single_layer_has_no_quartiles() -> None:
 @pytest.mark.parametrize(
     ("base", "observed", "distinguishable"),
     [
-        ([100, 102, 98], [110, 112], True),
+        ([100, 101, 99], [119, 120, 121], True),
+        ([100, 102, 98], [110, 112], False),  # two are alike by luck
         ([100, 102, 98], [102, 104], False),
         ([100, 102, 98], [3], False),  # one tells nothing of its spread
         ([100], [300, 301], False),
@@ -63,6 +64,21 @@ def test_what_lies_within_the_spread_is_no_finding(base: list[int], observed: li
     iterations = replace(found.iterations, timed=numbers[: len(base)], counted=numbers[len(base) :])
     ratios = counting_overhead(replace(found, times=frame, iterations=iterations))
     assert ratios["distinguishable"].to_list() == [distinguishable]
+
+
+def test_an_overheads_error_is_that_of_both_medians() -> None:
+    """Median and MAD by hand: 1.2533 x 1.4826 x t x MAD / sqrt(n), t = 2.571 for six values, 2.160 for fourteen."""
+    base, observed = [100, 102] * 7, [110, 113] * 3
+    found = attribute(Example().spans, Example().counts, Example().layers, Example().record)
+    times = [(WHOLE, number, number >= 14, 1, ns) for number, ns in enumerate([*base, *observed])]
+    frame = pl.DataFrame(times, schema=TIMES_SCHEMA, orient="row")
+    iterations = replace(found.iterations, timed=tuple(range(14)), counted=tuple(range(14, 20)))
+    row = counting_overhead(replace(found, times=frame, iterations=iterations)).row(0, named=True)
+    sides = [1.2533 * 1.4826 * errors * mad / number**0.5 / median
+             for errors, mad, number, median in ((2.179, 1, 14, 101), (2.571, 1.5, 6, 111.5))]  # fmt: skip
+    assert row["ratio"] == pytest.approx(111.5 / 101)
+    assert row["error"] == pytest.approx(111.5 / 101 * (sides[0] ** 2 + sides[1] ** 2) ** 0.5, rel=1e-3)
+    assert row["distinguishable"]
 
 
 def test_no_effect_is_claimed_where_only_one_kind_of_iteration_ran() -> None:

@@ -174,7 +174,7 @@ def test_own_code_is_a_row_with_its_products_and_of_its_type(tree: Tree) -> None
     }  # fmt: skip
     assert rows.filter(~pl.col("owner").is_in([WHOLE]))["share"].sum() == pytest.approx(1)
     types = layer_type_table(known, attribution, independent(), 2).rows
-    assert dict(types.select("owner", "time_total_ns").iter_rows()) == {
+    assert dict(types.select("owner", "time_median_ns").iter_rows()) == {
         "Conv2d": 50, "ReLU": 20, "Linear": 30, f"Block{OWN}": 11, f"Net{OWN}": 6, UNATTRIBUTED: 11,
     }  # fmt: skip
 

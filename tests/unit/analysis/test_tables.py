@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis import summary
-from hwprof.analysis.attribution import attribute
+from hwprof.analysis.attribution import TIMES_SCHEMA, attribute
 from hwprof.analysis.iterations import select
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import layer_table, sum_where_known
@@ -26,7 +28,7 @@ def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:
     example = Example()
     attribution = attribute(example.spans, example.counts, example.layers, example.record)
     found = layer_table(example.layers, attribution, DEFINITIONS, 2)
-    columns = ("owner", "type", "macs", "calls_per_iteration", "iterations", "time_median_ns", "time_total_ns")
+    columns = ("owner", "type", "macs", "calls_per_iteration", "iterations", "time_median_ns", "time_max_ns")
     assert found.rows.select(columns).rows() == [
         ("a", "Conv2d", 1000, 2.0, 1, 31.0, 31),
         ("b", "SiLU", 1000, 1.0, 1, 30.0, 30),
@@ -49,6 +51,38 @@ def test_layers_in_execution_order_then_the_rest_and_the_whole() -> None:
     assert found.metrics["cpi"].to_list() == pytest.approx([334 / 336, 35 / 36, 183 / 181, 552 / 553])
     assert found.metrics["gflops"].to_list()[0] == pytest.approx(2000 / 31)
     assert "cache-misses" not in found.operands
+
+
+def test_shares_are_in_the_order_of_the_times_and_add_up() -> None:
+    """By the sums over iterations b would have more than half of the time, for one that took long."""
+    rows = [("a", 20, 20, 20, 20, 20), ("b", 10, 10, 10, 10, 190), (UNATTRIBUTED, 2, 2, 2, 2, 2)]
+    times = [(owner, index, False, 1, ns) for owner, *each in rows for index, ns in enumerate(each)]
+    times += [(WHOLE, index, False, 1, sum(row[index + 1] for row in rows)) for index in range(5)]  # type: ignore[misc]
+    example = Example()
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    iterations = replace(found.iterations, timed=tuple(range(5)), counted=())
+    frame = pl.DataFrame(times, schema=TIMES_SCHEMA, orient="row")
+    attribution = replace(found, times=frame, counts=found.counts.clear(), iterations=iterations)
+    layers = layer_table(example.layers, attribution, DEFINITIONS, 2).rows
+    assert dict(layers.select("owner", "share").iter_rows()) == pytest.approx(
+        {"a": 20 / 32, "b": 10 / 32, UNATTRIBUTED: 2 / 32, WHOLE: 1.0}
+    )
+    types = layer_type_table(example.layers, attribution, DEFINITIONS, 2).rows
+    assert types["owner"].to_list() == ["Conv2d", "SiLU", UNATTRIBUTED]
+    assert types["share"].to_list() == pytest.approx([20 / 32, 10 / 32, 2 / 32])
+
+
+def test_a_layer_of_few_iterations_has_its_part_of_all() -> None:
+    """Called in one iteration of four, for 40: as much as one that takes 10 in each."""
+    times = [("a", index, False, 1, 10) for index in range(4)] + [("b", 2, False, 1, 40)]
+    times += [(WHOLE, index, False, 1, 50 if index == 2 else 10) for index in range(4)]
+    example = Example()
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    iterations = replace(found.iterations, timed=tuple(range(4)), counted=())
+    frame = pl.DataFrame(times, schema=TIMES_SCHEMA, orient="row")
+    attribution = replace(found, times=frame, counts=found.counts.clear(), iterations=iterations)
+    layers = layer_table(example.layers, attribution, DEFINITIONS, 2).rows
+    assert layers.filter(pl.col("owner").is_in(["a", "b"]))["share"].to_list() == [0.5, 0.5]
 
 
 def test_a_leaf_that_was_never_called_keeps_its_row() -> None:

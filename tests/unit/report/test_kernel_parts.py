@@ -135,15 +135,15 @@ def test_a_modules_time_is_that_of_its_own_calls(tmp_path: Path) -> None:
     runs.change_table(run, "spans", later.alias("end_ns"))
     built = builder.build(run)
     found, module = one_layer_of(built, "model.1"), next(one for one in layers_of(built) if one.path == "model.1")
-    assert found.mean_ns is not None and found.leaves_mean_ns is not None
-    assert module.time is not None and found.mean_ns == module.time.mean_ns
-    assert found.mean_ns > found.leaves_mean_ns + inner_ns - 1
+    assert found.median_ns is not None and found.leaves_median_ns is not None
+    assert module.time is not None and found.median_ns == module.time.median_ns
+    assert found.median_ns > found.leaves_median_ns + inner_ns - 1
     assert (found.share or 0) > (found.leaves_share or 0) > 0
     text = printed(built, 120, "model.1")
-    assert f"{found.mean_ns / 1e6:.2f} ms (mean)" in text
+    assert f"{found.median_ns / 1e6:.2f} ms (median)" in text
     assert "in its leaf layers" in text
     whole = one_layer_of(built, "model")
-    assert (whole.mean_ns, whole.share) == (None, None)
+    assert (whole.median_ns, whole.share) == (None, None)
 
 
 def test_a_module_with_one_layer_is_not_that_layer(tmp_path: Path) -> None:

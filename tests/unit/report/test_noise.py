@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
+
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layer, Layers
@@ -51,3 +53,36 @@ def test_where_all_are_disturbed_none_is_left_out(tmp_path: Path) -> None:
     found = part(built, Noise)
     assert (found.disturbed, found.timed, found.timed_left_out, found.others) == (12, 6, 0, True)
     assert "12 of 12 iterations disturbed" in printed(built, 120)
+
+
+def test_an_overhead_has_its_error_or_is_none(tmp_path: Path) -> None:
+    text = printed(builder.build(build(tmp_path, iterations=12)), 120)
+    (line,) = [line for line in text.splitlines() if "counter reads" in line]
+    assert "not distinguishable" in line and " points " in line
+    (line,) = [line for line in text.splitlines() if "pass trace: inference" in line]
+    assert "×1.30 ±" in line
+
+
+def test_tables_of_times_have_the_minimum_where_there_is_more_than_one(tmp_path: Path) -> None:
+    several, single = (
+        printed(builder.build(build(tmp_path / str(number), iterations=number)), 120) for number in (6, 2)
+    )
+    headers = [line.split() for text in (several, single) for line in text.splitlines() if " time ms " in line]
+    assert ["min" in header for header in headers] == [True, True, False, False]
+
+
+def test_shares_say_what_they_are_of_where_medians_do_not_add_up(tmp_path: Path) -> None:
+    """In every timed iteration another layer takes ten times as long: no median has any of it, but the whole's."""
+    run = build(tmp_path, iterations=12)
+    leaves = ["model.0.conv", "model.0.act", "model.1.cv1.conv", "model.1.cv1.act", "model.2"]
+    longer = pl.col("begin_ns") + 30_000_000
+    for number, iteration in enumerate(range(2, 12, 2)):
+        hit = (pl.col("iteration") == iteration) & (pl.col("pass") == "measure")
+        one = hit & (pl.col("path") == leaves[number % 5])
+        runs.change_table(run, "spans", pl.when(one).then(longer).otherwise("end_ns").alias("end_ns"))
+        stage = hit & (pl.col("path") == "inference")
+        runs.change_table(run, "spans", pl.when(stage).then(longer).otherwise("end_ns").alias("end_ns"))
+    built = builder.build(run)
+    assert sum(row.share or 0 for row in part(built, Layers).rows) <= 1
+    (note,) = [line for line in printed(built, 120).splitlines() if line.startswith("  share: of the rows' sum")]
+    assert " ms" in note

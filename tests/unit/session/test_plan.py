@@ -30,7 +30,7 @@ class Made(Bystander):
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
     records = schedule(2, 20, 1, alternate=True)
     assert [record.warmup for record in records] == [True, True] + [False] * 20
-    assert [record.index for record in records[2:] if record.layers_counted] == [11, 20]
+    assert [record.index for record in records[2:] if record.layers_counted] == [5, 8, 11, 14, 17, 20]
     assert [record.index for record in records] == list(range(22))
 
 
@@ -48,6 +48,13 @@ def test_an_event_sets_turns_are_not_all_even_or_odd(iterations: int, sets: int)
 def test_one_in_ten_at_uneven_distances() -> None:
     counted = [record.index for record in schedule(0, 60, 1, alternate=True) if record.layers_counted]
     assert counted == [9, 18, 29, 38, 49, 58]
+
+
+@given(st.integers(1, 100))
+def test_what_counting_costs_is_known_from_six_iterations_where_two_thirds_stay_timed(iterations: int) -> None:
+    counted = sum(record.layers_counted for record in schedule(0, iterations, 1, alternate=True))
+    assert counted >= min(6, iterations // 3)
+    assert iterations < 4 or iterations - counted >= iterations / 2
 
 
 def test_without_counters_layers_are_only_timed() -> None:
@@ -69,7 +76,14 @@ def test_every_set_has_its_turn_where_there_is_room(warmup: int, iterations: int
 
 @pytest.mark.parametrize(
     ("iterations", "sets", "turns"),
-    [(20, 1, [2]), (20, 4, [2, 2, 2, 2]), (20, 6, [2, 2, 2, 2, 1, 1]), (100, 4, [3, 3, 2, 2]), (4, 3, [1, 1, 1])],
+    [
+        (20, 1, [6]),
+        (6, 1, [2]),
+        (20, 4, [2, 2, 2, 2]),
+        (20, 6, [2, 2, 2, 2, 1, 1]),
+        (100, 4, [3, 3, 2, 2]),
+        (4, 3, [1, 1, 1]),
+    ],
 )
 def test_sets_are_counted_twice_where_half_of_the_iterations_stay_timed(
     iterations: int, sets: int, turns: list[int]
