@@ -159,23 +159,6 @@ def shorten(text: str, width: int, ellipsis: str, head: int | None = None) -> st
     return text[:head] + ellipsis + text[len(text) - (kept - head) :]
 
 
-def shorten_apart(texts: Sequence[str], width: int, ellipsis: str) -> list[str]:
-    """The texts, each as ``shorten`` cuts it, all at the place that leaves most of them different from one another:
-    rows of one table that read alike say nothing."""
-    cut = [shorten(text, width, ellipsis) for text in texts]
-    kept = width - len(ellipsis)
-    different = len(set(texts))
-    if len(set(cut)) == different or kept <= 1:
-        return cut
-    for head in sorted(range(1, kept), key=lambda place: abs(place - kept // 3)):
-        found = [shorten(text, width, ellipsis, head) for text in texts]
-        if len(set(found)) > len(set(cut)):
-            cut = found
-            if len(set(cut)) == different:
-                break
-    return cut
-
-
 def plural(number: int, noun: str, plural_form: str | None = None) -> str:
     """``1 layer``, ``2 layers``."""
     return f"{number:,} {noun if number == 1 else plural_form or noun + 's'}"

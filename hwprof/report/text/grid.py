@@ -9,7 +9,8 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
-from hwprof.report.text.figures import Glyphs, shorten, shorten_apart
+from hwprof.report.text.figures import Glyphs, shorten
+from hwprof.report.text.names import shorten_apart
 
 GAP: Final = 2
 ALWAYS: Final = 0
@@ -18,19 +19,23 @@ ALWAYS: Final = 0
 @dataclass(eq=False)
 class Column:
     """One column. ``priority`` 0 is always shown, then the lowest first while there is room. ``least``: to how many
-    characters its cells may be cut in the middle; None: they are shown whole or not at all."""
+    characters its cells may be cut in the middle; None: they are shown whole or not at all. ``most``: how many
+    characters of them are shown, however much room there is."""
 
     header: str
     cells: list[str]
     priority: int = ALWAYS
     right: bool = True
     least: int | None = None
+    most: int | None = None
     key: str = ""  # the metric or event behind it
     marks: str = ""  # what stands behind some of its cells and is explained below the table
     width: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.width = max(cell_len(text) for text in (self.header, *self.cells))
+        if self.most is not None:
+            self.width = min(self.width, self.most)
 
     @property
     def needed(self) -> int:

@@ -60,7 +60,7 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
         rows.append(one.sampled)
         cycles.append(one.layer if _counted(one) else one.sampled)
         shown, rest = _largest(one.kernels, SHOWN)
-        names += [INDENT + kernel_cells.name(kernel, page.glyphs) for kernel in shown]
+        names += [INDENT + kernel.kernel for kernel in shown]
         names += [INDENT + words for words in rest]
         rows += [*shown, *(None for _ in rest)]
         cycles += [*shown, *(None for _ in rest)]
@@ -72,7 +72,7 @@ def kernel_columns(kernels: Sequence[SampledKernel], sampling: Sampling, page: P
     shown, rest = _largest(kernels, OF_ONE)
     if not shown:
         return []
-    names = [*(kernel_cells.name(kernel, page.glyphs) for kernel in shown), *rest]
+    names = [*(kernel.kernel for kernel in shown), *rest]
     rows: list[SampledKernel | None] = [*shown, *(None for _ in rest)]
     return _columns("kernel", names, rows, rows, sampling, page)
 
@@ -93,7 +93,7 @@ def _of_kernels(kernels: Sequence[KernelLayers], sampling: Sampling, page: Page)
     shares: list[str] = []
     for one in kernels:
         shown = one.layers[:SHOWN]
-        names += [kernel_cells.name(one.kernel, glyphs), *(f"{INDENT}{row.layer}" for row in shown)]
+        names += [one.kernel.kernel, *(f"{INDENT}{row.layer}" for row in shown)]
         rows += [one.kernel, *shown]
         shares += [
             kernel_cells.share(one.kernel, glyphs),
@@ -131,7 +131,7 @@ def _columns(
     layers = [row if isinstance(row, SampledLayer) else None for row in rows]
     mark = glyphs.instrumented if sampling.instructions_from else ""
     columns = [
-        Column(header, names, right=False, least=NAME),
+        Column(header, names, right=False, least=NAME, most=kernel_cells.LONGEST),
         Column("library", [row.library if row else "" for row in kernels], 6, right=False, least=12),
         Column("share", [kernel_cells.share(row, glyphs) for row in rows]),
         Column("samples", ["" if row is None else f"{row.samples:,}" for row in rows], 3),

@@ -67,7 +67,12 @@ def _layers(found: Pass, page: Page) -> None:
             *_by_hardware(found, every, page),
             *metric_columns(found, [row.metrics for row in every], page),
             Column(
-                "most instr. in", [_kernel(hottest.get(row.path), page) for row in every], 1, right=False, least=KERNEL
+                "most instr. in",
+                [_kernel(hottest.get(row.path)) for row in every],
+                1,
+                right=False,
+                least=KERNEL,
+                most=LONGEST,
             ),
         ],
         f"{title} ({len(shown)} of {len(ranked)})",
@@ -121,7 +126,7 @@ def kernels(found: Pass, rows: Sequence[InstrumentedKernel], title: str, page: P
     glyphs = page.glyphs
     page.table(
         [
-            Column("kernel", [_shortened(kernel.kernel, page) for kernel in rows], right=False, least=KERNEL),
+            Column("kernel", [kernel.kernel for kernel in rows], right=False, least=KERNEL, most=LONGEST),
             Column("library", [kernel.library for kernel in rows], 3, right=False, least=12),
             Column("instr." + glyphs.instrumented, [figures.amount(kernel.instructions, glyphs) for kernel in rows]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in rows]),
@@ -171,11 +176,6 @@ def _extent(found: Pass, page: Page) -> str:
     return f"one {page.document.whole}" if found.status == "completed" else "complete layers"
 
 
-def _shortened(name: str, page: Page) -> str:
-    """C++ names are long, and their middle says least."""
-    return figures.shorten(name, LONGEST, page.glyphs.ellipsis)
-
-
 def _ranked_by(found: Pass) -> str | None:
     return next((event.name for event in found.events if event.name.endswith(INSTRUCTIONS)), None)
 
@@ -185,10 +185,10 @@ def _value(layer: Layer, event: str) -> float:
     return counter.value or 0.0 if counter is not None else 0.0
 
 
-def _kernel(kernel: InstrumentedKernel | None, page: Page) -> str:
+def _kernel(kernel: InstrumentedKernel | None) -> str:
     if kernel is None or kernel.share is None:
         return ""
-    return f"{100 * kernel.share:.0f}% {_shortened(kernel.kernel, page)}"
+    return f"{100 * kernel.share:.0f}% {kernel.kernel}"
 
 
 def _provenance(found: Pass, shown: Sequence[Column], page: Page) -> list[str]:

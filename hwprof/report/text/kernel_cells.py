@@ -36,11 +36,6 @@ WAITS: Final = "waits"
 """What stands in the place of the CPI of code that waits for other threads."""
 
 
-def name(kernel: SampledKernel, glyphs: Glyphs) -> str:
-    """A kernel's short name; C++ names are long, and their middle says least."""
-    return figures.shorten(kernel.kernel, LONGEST, glyphs.ellipsis)
-
-
 def share(row: SampledFigures | None, glyphs: Glyphs) -> str:
     """The share with half of its interval, in percent: ``35.2% ±0.8``."""
     if row is None or row.share is None:

@@ -11,7 +11,7 @@ from hwprof.report.document.kernels import Kernels, SampledKernel
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures, instrumented, kernel_cells
 from hwprof.report.text.grid import Column
-from hwprof.report.text.kernel_cells import NAME
+from hwprof.report.text.kernel_cells import LONGEST, NAME
 from hwprof.report.text.page import PATH, Page
 
 HOTTEST: Final = "hottest kernel"
@@ -32,7 +32,7 @@ def show(page: Page) -> None:
     glyphs = page.glyphs
     mostly = most_of(sampled)
     columns = [
-        Column("kernel", [kernel_cells.name(kernel, glyphs) for kernel in shown], right=False, least=NAME),
+        Column("kernel", [kernel.kernel for kernel in shown], right=False, least=NAME, most=LONGEST),
         Column("library", [kernel.library for kernel in shown], 4, right=False, least=12),
         Column("share", [kernel_cells.share(kernel, glyphs) for kernel in shown]),
         *kernel_cells.cpi_column(shown, sampled, page),
@@ -81,7 +81,7 @@ def layer_columns(layers: Sequence[Layer | None], page: Page, later: int) -> lis
         return []
     rows = [None if layer is None or layer is page.whole else layer.path for layer in layers]
     cells = ["" if path is None else _hottest(kernels.get(path), page) for path in rows]
-    return [Column(HOTTEST, cells, later + KERNEL_PRIORITY, right=False, least=NAME)]
+    return [Column(HOTTEST, cells, later + KERNEL_PRIORITY, right=False, least=NAME, most=LONGEST)]
 
 
 def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
@@ -95,7 +95,7 @@ def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
 def _hottest(kernel: SampledKernel | None, page: Page) -> str:
     if kernel is None or kernel.share is None:
         return page.glyphs.dash
-    return f"{100 * kernel.share:3.0f}% {kernel_cells.name(kernel, page.glyphs)}"
+    return f"{100 * kernel.share:3.0f}% {kernel.kernel}"
 
 
 def _key(kernel: SampledKernel | InstrumentedKernel) -> tuple[str, str]:

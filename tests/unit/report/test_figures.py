@@ -122,21 +122,6 @@ def test_shortening_keeps_both_ends(text: str, width: int) -> None:
         assert short[-1] == text[-1]
 
 
-def test_rows_are_cut_where_they_differ() -> None:
-    paths = [f"model.{block}.m.0.cv1.act" for block in range(4)]
-    assert figures.shorten_apart(paths, 16, "…") == [f"model.{block}….cv1.act" for block in range(4)]
-    alike = ["aten::convolution_one", "aten::convolution_two"]
-    assert figures.shorten_apart(alike, 12, "…") == [figures.shorten(text, 12, "…") for text in alike]
-
-
-@given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 20))
-def test_cutting_apart_never_makes_more_rows_alike(texts: list[str], width: int) -> None:
-    cut = figures.shorten_apart(texts, width, "…")
-    assert all(len(short) <= width for short in cut)
-    assert all((short == text) == (len(text) <= width) for short, text in zip(cut, texts, strict=True))
-    assert len(set(cut)) >= len({figures.shorten(text, width, "…") for text in texts})
-
-
 ColumnSpec = st.tuples(st.integers(1, 30), st.integers(0, 5), st.one_of(st.none(), st.integers(1, 10)))
 
 

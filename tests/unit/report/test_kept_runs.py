@@ -51,7 +51,7 @@ RENAMED = (
 
 WORDING = re.compile(
     r"^(schema_version|run\.path|notes|not_measured|workload\.notes|passes\.\d+\.collectors|hottest\.)"
-    r"|(layers|layer_types|passes\.\d+)(\.rows)?\.(\d+|unattributed|whole)\.share$"  # of medians since, no longer of sums
+    r"|(layers|layer_types|passes\.\d+)(\.rows)?\.(\d+|unattributed|whole)\.share$"  # of medians, no longer of sums
     r"|(^|\.)(notes|not_comparable|reason|remedy|meaning|caveat|cpi_meaning|title|reference)\b"
 )
 """What is told in words, which may be told in others; what depends on where a run lies; and what is made otherwise."""

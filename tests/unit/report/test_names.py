@@ -1,0 +1,77 @@
+"""Long names are cut so that rows of a table stay different."""
+
+from __future__ import annotations
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.report.text import grid
+from hwprof.report.text.figures import ASCII, UNICODE
+from hwprof.report.text.grid import Column
+from hwprof.report.text.names import shorten_apart
+
+ENCODER = [
+    f"encoder.layer.{number}.{part}"
+    for number in range(12)
+    for part in ("attention.self.query", "attention.self.key", "attention.output.dense", "intermediate.dense",
+                 "output.dense", "attention.output.LayerNorm", "output.LayerNorm")
+]  # fmt: skip
+
+
+def test_what_tells_rows_apart_stays() -> None:
+    """The number of the layer and the block's name: no cut at one place for all keeps both."""
+    dense = [f"encoder.layer.{number}.attention.output.dense" for number in range(12)]
+    cut = shorten_apart([*dense, "unattributed"], 24, "…")
+    assert cut[12] == "unattributed"
+    assert [f".{number}." in shown and shown.endswith("dense") for number, shown in enumerate(cut[:12])] == [True] * 12
+    assert len(set(shorten_apart(ENCODER, 24, "…"))) == len(ENCODER)
+
+
+def test_kernels_of_one_family_stay_different() -> None:
+    names = [f"mkl_blas_avx512_sgemm_kernel_{kind}_b1" for kind in ("nocopy_NN", "nocopy_NT", "copy_NN", "copy_TN")]
+    cut = shorten_apart(names, 26, "…")
+    assert len(set(cut)) == 4
+    assert ["NT" in shown for shown in cut] == [False, True, False, False]
+
+
+def test_an_indented_row_stays_indented() -> None:
+    rows = ["  at::native::AVX512::vectorized_loop2d_silu", "  at::native::AVX512::vectorized_loop2d_mul"]
+    cut = shorten_apart(rows, 20, "…")
+    assert len(set(cut)) == 2
+    assert all(shown.startswith("  ") and len(shown) <= 20 for shown in cut)
+
+
+Part = st.sampled_from(
+    ["encoder", "layer", "model", "0", "1", "12", "attention", "self", "dense", "m", "cv1", "x" * 20]
+)
+Path = st.builds(".".join, st.lists(Part, min_size=1, max_size=8))
+
+
+@given(st.lists(st.one_of(Path, st.text(max_size=40)), max_size=40), st.integers(8, 40), st.sampled_from(["…", ".."]))
+def test_different_rows_never_read_alike(texts: list[str], width: int, ellipsis: str) -> None:
+    cut = shorten_apart(texts, width, ellipsis)
+    assert all(len(shown) <= width for shown in cut)
+    assert all(shown == text for text, shown in zip(texts, cut, strict=True) if len(text) <= width)
+    assert len(set(cut)) == len(set(texts))
+
+
+@given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 7))
+def test_in_very_little_room_they_are_cut_all_the_same(texts: list[str], width: int) -> None:
+    assert all(len(shown) <= width for shown in shorten_apart(texts, width, "…"))
+
+
+def test_a_table_of_an_encoders_layers_has_no_two_equal_rows() -> None:
+    for glyphs in (UNICODE, ASCII):
+        columns = [Column("layer", ENCODER, right=False, least=24), Column("ms", ["1.00"] * len(ENCODER))]
+        rows = str(grid.table(grid.fit(columns, 40), glyphs)).splitlines()[2:]
+        assert len(rows) == len(set(rows)) == len(ENCODER)
+        assert max(map(len, rows)) <= 40
+
+
+def test_a_column_has_no_more_room_than_it_wants() -> None:
+    kernels = [f"at::native::{'very_' * 20}long_{kind}_kernel" for kind in ("silu", "mul")]
+    (column,) = grid.fit([Column("kernel", kernels, right=False, least=30, most=60)], 200)
+    assert column.width == 60
+    rows = str(grid.table([column], UNICODE)).splitlines()[2:]
+    assert len(set(rows)) == 2
+    assert "silu" in rows[0] and "mul" in rows[1]
