@@ -61,6 +61,7 @@ def _kernel(key: tuple[Any, ...], rows: Sequence[Row], whole: Whole) -> dict[str
     misses = _rate(rows, "llc_mpki") if samples >= whole.few_samples else None
     return {
         **dict(zip(KEYS, key, strict=True)),
+        "waits": rows[0]["waits"],
         "full_name": rows[0]["full_name"],
         "code_ranges": max(row["code_ranges"] for row in rows),
         "samples": samples,

@@ -17,6 +17,7 @@ import polars as pl
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.statistics import wilson
+from hwprof.analysis.waiting import causes
 
 WAITING_DOMAIN: Final = "openmp"
 """The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
@@ -69,6 +70,18 @@ def kernel_table(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:
     cells = _cells(sampled)
     found = _with_shares(_figures(cells, ["kernel"]), _weights(cells, []), [])
     return _ordered(_identified(found, kernels), [*IDENTITY, *FIGURES, "layers"])
+
+
+def waiting_table(sampled: pl.DataFrame) -> pl.DataFrame:
+    """The code that waits, in all (``cause`` is null) and by what it waits for, most processor time first: ``cause``,
+    ``samples``, ``cpu_ns``, ``share`` of all processor time with its interval. No rows where none was met."""
+    cells = _cells(sampled)
+    weights = _weights(cells, [])
+    cells = cells.with_columns(cause=pl.Series(causes(cells), dtype=pl.String)).drop_nulls("cause")
+    of_all = cells.with_columns(cause=pl.lit(None, pl.String))
+    tables = [_with_shares(_figures(rows, ["cause"]), weights, []) for rows in (of_all, cells)]
+    shown = [table.sort("cpu_ns", "cause", descending=[True, False]) for table in tables]
+    return pl.concat(shown).select("cause", "samples", "cpu_ns", "share", "share_low", "share_high")
 
 
 def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:

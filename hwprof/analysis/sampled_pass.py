@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kernels, samples
+from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kernels, samples, waiting
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
@@ -149,11 +149,17 @@ class SampledPass:
         full = pl.when(pl.col("full_name") != pl.col("name")).then("full_name")
         columns = [*FIGURES, "cpi", "llc_mpki", "layer", "library", "layers", "code_ranges", "share_of_kernel",
                    "instructions", "cpi_low", "cpi_high"]  # fmt: skip
-        return (
+        rows = (
             frame.with_columns(pl.col("cpu_ns") / number, *_if_enough("cpi", "llc_mpki"))
             .select(*columns, kernel="name", full_name=full, domain=pl.col("domain").fill_null("other"))
             .to_dicts()
         )
+        return [{**row, "waits": waiting.cause(row["domain"], row["kernel"])} for row in rows]
+
+    def waiting(self) -> list[dict[str, Any]]:
+        """The code that waits, as ``sampled_kernels.waiting_table``."""
+        table = sampled_kernels.waiting_table(self.inside)
+        return table.with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
 
     def kernel_cpi(self, passes: Sequence[InstrumentedPass]) -> KernelCpi | None:
         """CPI of kernels by the instructions that one of the instrumented passes counted in the very same code."""

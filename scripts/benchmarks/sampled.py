@@ -82,7 +82,7 @@ def measure(model: str, seconds: float) -> Proof:
         assert collector.state == "ran", collector.reason
         perfs = perf_samples.read(data, record.pid, run.path / "raw" / PASS / "sampler" / PERF_MAP)
         spans, layers, kernels = run.read("spans"), run.read("layers"), run.read("kernels")
-        kept = select(record.iterations).all
+        kept = select(record.iterations, disturbed_too=True).all
         known = kernels.select(code_range="kernel", start=pl.col("address").cast(pl.UInt64), library="library")
         types = layers.select(layer="path", type="type")
         ours = (

@@ -48,7 +48,7 @@ class Sampled:
         self.spans, self.layers, self.kernels = run.read("spans"), run.read("layers"), run.read("kernels")
         self.stacks, self.switches = run.read("stacks"), run.read("switches")
         self.attributed = attribute_samples(run.read("samples"), self.spans, self.layers)
-        self.iterations = select(record.iterations).all
+        self.iterations = select(record.iterations, disturbed_too=True).all
         self.inference = sampled(self.attributed, self.kernels, self.iterations)
 
     def switched(self, whose: pl.Expr) -> int:
@@ -57,7 +57,7 @@ class Sampled:
 
     def times_ns(self) -> pl.DataFrame:
         """Wall time of each layer, and between layers, in the iterations after warm-up."""
-        times = attribute(self.spans, empty("counts"), self.layers, self.record).times
+        times = attribute(self.spans, empty("counts"), self.layers, self.record, disturbed_too=True).times
         kept = times.filter(pl.col("iteration").is_in(list(self.iterations)) & (pl.col("owner") != WHOLE))
         return kept.group_by(layer="owner").agg(pl.col("time_ns").sum())
 

@@ -52,10 +52,11 @@ def printed(built: Document, width: int, part: str | None = None, top: int = 3, 
 
 
 def section_of(text: str, title: str) -> list[str]:
-    """The lines of a section of the text, to the next empty one."""
+    """The lines of a section of the text, to the next empty one that is not above the line on waiting."""
     lines = text.splitlines()
     start = next(number for number, line in enumerate(lines) if line.startswith(title))
-    end = next((number for number in range(start, len(lines)) if not lines[number]), len(lines))
+    ends = (number for number in range(start, len(lines)) if not lines[number])
+    end = next((number for number in ends if not "".join(lines[number + 1 : number + 2]).startswith("waiting ")), None)
     return lines[start + 1 : end]
 
 

@@ -22,7 +22,7 @@ class LayerKernels(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class KernelLayers(msgspec.Struct, kw_only=True, frozen=True):
-    """A kernel and the layers that it took time of, most first."""
+    """A kernel that works, and the layers that it took time of, most first."""
 
     kernel: SampledKernel
     layers: list[SampledKernel]
@@ -50,7 +50,7 @@ def hot_kernels(document: Document, top: int) -> HotKernels:
     layers = document.part(Layers)
     every = [*layers.rows, layers.unattributed] if layers is not None else []
     by_path = {layer.path: layer for layer in every if layer is not None}
-    whole = [kernel for kernel in found.kernels if kernel.layer is None][:top]
+    whole = [kernel for kernel in found.kernels if kernel.layer is None and kernel.waits is None][:top]
     return HotKernels(
         run=document.run.name,
         whole=document.whole,

@@ -85,12 +85,24 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass
 
 
+class Waiting(msgspec.Struct, kw_only=True, frozen=True):
+    """Code that takes processor time and does no work. The share is of the inference's processor time."""
+
+    cause: str | None  # "OpenMP", "futex", …; null: all of it
+    samples: int
+    cpu_ns: float
+    share: float | None
+    share_low: float | None
+    share_high: float | None
+
+
 class SampledKernel(SampledFigures, kw_only=True, frozen=True):
     """A function, or the JIT kernels of one name, in a layer or in the whole (``layer`` is null); what it did itself.
     The share is of the layer's processor time, or of the inference's."""
 
     layer: str | None
     kernel: str
+    waits: str | None  # for what; null: it works, as far as its name tells
     full_name: str | None  # where it says more; of several with one short name, that with the most samples
     code_ranges: int  # how many code ranges have that name
     library: str  # the file's name; "jit"; "[kernel]"; "[unknown]"
@@ -126,6 +138,7 @@ class Sampling(Part, kw_only=True, frozen=True):
     mpki_missing: Missing | None
     instructions_from: str | None  # the pass that counted kernels' instructions
     reference_ghz: float | None
+    waiting: list[Waiting]  # in all, then by cause, most first; empty where none was met
     few_samples: int  # with fewer, a layer or kernel gets no CPI and no MPKI
     few_for_shares: int  # with fewer, a layer gets no wait share and no efficiency
     few_for_balance: int  # with fewer that found the threads busy, a layer gets no imbalance
@@ -177,6 +190,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         mpki_missing=None if taken.counts_misses else _no_mpki(),
         instructions_from=cpi.pass_name if cpi is not None else None,
         reference_ghz=cpi.reference_ghz if cpi is not None else None,
+        waiting=[Waiting(**row) for row in taken.waiting()],
         few_samples=FEW_SAMPLES,
         few_for_shares=sampled_pass.FEW_FOR_SHARES,
         few_for_balance=parallelism.FEW_FOR_BALANCE,

@@ -59,7 +59,7 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
         names.append(one.sampled.path)
         rows.append(one.sampled)
         cycles.append(one.layer if _counted(one) else one.sampled)
-        shown, rest = _largest(one.kernels, SHOWN)
+        shown, rest = _largest(one.kernels, SHOWN, page)
         names += [INDENT + kernel.kernel for kernel in shown]
         names += [INDENT + words for words in rest]
         rows += [*shown, *(None for _ in rest)]
@@ -69,20 +69,22 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
 
 def kernel_columns(kernels: Sequence[SampledKernel], sampling: Sampling, page: Page) -> list[Column]:
     """A row a kernel of one layer; nothing where all were met by chance."""
-    shown, rest = _largest(kernels, OF_ONE)
-    if not shown:
+    shown, rest = _largest(kernels, OF_ONE, page)
+    if not shown and not any(kernel.waits for kernel in kernels):
         return []
     names = [*(kernel.kernel for kernel in shown), *rest]
     rows: list[SampledKernel | None] = [*shown, *(None for _ in rest)]
     return _columns("kernel", names, rows, rows, sampling, page)
 
 
-def _largest(kernels: Sequence[SampledKernel], most: int) -> tuple[list[SampledKernel], list[str]]:
-    """The ones to show, and a line on the others, if there are any."""
-    shown = [kernel for kernel in kernels[:most] if kernel.samples >= kernel_cells.LEAST_SAMPLES]
-    rest = kernels[len(shown) :]
+def _largest(kernels: Sequence[SampledKernel], most: int, page: Page) -> tuple[list[SampledKernel], list[str]]:
+    """The ones to show, and lines on those that wait and on the others, if there are any."""
+    working, waiting = kernel_cells.split(kernels)
+    shown = [kernel for kernel in working[:most] if kernel.samples >= kernel_cells.LEAST_SAMPLES]
+    rest = working[len(shown) :]
     samples = figures.plural(sum(kernel.samples for kernel in rest), "sample")
-    return shown, [f"{len(rest)} more, {samples}"] if rest else []
+    lines = kernel_cells.waiting_line(waiting, page)
+    return shown, [*lines, f"{len(rest)} more, {samples}"] if rest else lines
 
 
 def _of_kernels(kernels: Sequence[KernelLayers], sampling: Sampling, page: Page) -> list[Column]:

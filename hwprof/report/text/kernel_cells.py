@@ -10,7 +10,7 @@ from rich.text import Text
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.document import Document
-from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling
+from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling, Waiting
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
@@ -31,12 +31,14 @@ LONGEST: Final = 60
 LEAST_SAMPLES: Final = 3
 """Kernels with fewer samples in a layer are not named in the text: some such code is met by chance."""
 
-OPENMP: Final = "openmp"
 WAITS: Final = "waits"
-"""What stands in the place of the CPI of code that waits for other threads."""
+"""What stands in the place of the CPI of code that waits."""
+
+CAUSES: Final = 4
+"""Of waiting: so many are named."""
 
 
-def share(row: SampledFigures | None, glyphs: Glyphs) -> str:
+def share(row: SampledFigures | Waiting | None, glyphs: Glyphs) -> str:
     """The share with half of its interval, in percent: ``35.2% ±0.8``."""
     if row is None or row.share is None:
         return ""
@@ -45,11 +47,11 @@ def share(row: SampledFigures | None, glyphs: Glyphs) -> str:
     return f"{100 * row.share:.1f}% {glyphs.plus_minus}{50 * (row.share_high - row.share_low):.1f}"
 
 
-def cpi(row: SampledFigures | Layer | None, glyphs: Glyphs) -> str:
+def cpi(row: SampledFigures | Waiting | Layer | None, glyphs: Glyphs) -> str:
     """Cycles an instruction, with half of their interval where the samples make one; a layer's as it was counted."""
     if row is None:
         return ""
-    if isinstance(row, SampledKernel) and row.domain == OPENMP:
+    if isinstance(row, Waiting):
         return WAITS
     value = row.metrics.get(CPI) if isinstance(row, Layer) else row.cpi
     text = figures.decimal(value, 2, glyphs)
@@ -58,7 +60,7 @@ def cpi(row: SampledFigures | Layer | None, glyphs: Glyphs) -> str:
     return f"{text} {glyphs.plus_minus}{(row.cpi_high - row.cpi_low) / 2:.2f}"
 
 
-def cpi_column(rows: Sequence[SampledFigures | Layer | None], sampled: Sampling, page: Page) -> list[Column]:
+def cpi_column(rows: Sequence[SampledFigures | Waiting | Layer | None], sampled: Sampling, page: Page) -> list[Column]:
     """Cycles an instruction; where nothing tells them a column of dashes, so that a reader sees it."""
     mark = "" if sampled.cpi_provenance == "measured" else page.glyphs.instrumented
     title = f"CPI{mark}" if sampled.cpi_provenance else "CPI"
@@ -83,19 +85,36 @@ def footnotes(sampled: Sampling, page: Page, shown: Sequence[Column], of: Sequen
     return [
         f"{interval}{figures.plural(samples, 'sample')} ({sampled.event}{frequency}), {iterations}",
         *(_cpi_notes(sampled, page, shown) if any(column.key == CPI for column in shown) else ()),
-        *_waits(sampled, of, shown, page),
+        *_waits(sampled, of, page),
         _of_layers(sampled, of, page) if of else _unnamed(sampled, page),
         *_troubles(sampled, "whole pass: " if of else ""),
     ]
 
 
-def _waits(sampled: Sampling, of: Sequence[SampledLayer], shown: Sequence[Column], page: Page) -> list[str]:
-    """What the word in the place of a CPI means, and how much there is of it; of several layers nobody knows that."""
-    share = (of[0].wait_share if len(of) == 1 else None) if of else sampled.wait_share
-    meaning = f"{WAITS}: OpenMP, waiting for threads or waking them"
-    if share is not None:
-        return [f"{meaning}: {figures.percent(share, page.glyphs)}"]
-    return [meaning] if any(WAITS in column.cells for column in shown) else []
+def _waits(sampled: Sampling, of: Sequence[SampledLayer], page: Page) -> list[str]:
+    """What waiting is, and how much there is of it by cause; of a layer that of OpenMP is known, of several nothing."""
+    if of:
+        share = of[0].wait_share if len(of) == 1 else None
+        return [f"waiting for threads or waking them (OpenMP): {figures.percent(share, page.glyphs)}"] if share else []
+    causes = [row for row in sampled.waiting if row.cause is not None]
+    if not causes:
+        return []
+    named = figures.some([f"{row.cause} {figures.percent(row.share, page.glyphs)}" for row in causes], CAUSES)
+    return [f"waiting: for threads, waking or changing them: {named}"]
+
+
+def split(kernels: Sequence[SampledKernel]) -> tuple[list[SampledKernel], list[SampledKernel]]:
+    """Those that work, and those that wait."""
+    return [one for one in kernels if one.waits is None], [one for one in kernels if one.waits is not None]
+
+
+def waiting_line(kernels: Sequence[SampledKernel], page: Page) -> list[str]:
+    """One line on kernels that wait, with their share of what they are kernels of."""
+    if not kernels:
+        return []
+    causes = ", ".join(dict.fromkeys(kernel.waits or "" for kernel in kernels))
+    share = sum(kernel.share or 0.0 for kernel in kernels)
+    return [f"waiting ({causes}): {figures.percent(share, page.glyphs)}"]
 
 
 def _troubles(sampled: Sampling, whose: str) -> list[str]:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Final
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
-from hwprof.report.document.kernels import Kernels, SampledKernel
+from hwprof.report.document.kernels import Kernels, SampledKernel, Waiting
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures, instrumented, kernel_cells
 from hwprof.report.text.grid import Column
@@ -27,22 +28,34 @@ def show(page: Page) -> None:
     sampled = page.part(Kernels)
     if sampled is None:
         return
-    kernels = [kernel for kernel in sampled.kernels if kernel.layer is None]
+    kernels, _ = kernel_cells.split([kernel for kernel in sampled.kernels if kernel.layer is None])
     shown = kernels[: page.document.hottest.top]
     glyphs = page.glyphs
     mostly = most_of(sampled)
+    waiting = sampled.waiting[:1]  # all of it: one line below the work
+    rows: list[SampledKernel | Waiting] = [*shown, *waiting]
+    blank = [""] * len(waiting)
     columns = [
-        Column("kernel", [kernel.kernel for kernel in shown], right=False, least=NAME, most=LONGEST),
-        Column("library", [kernel.library for kernel in shown], 4, right=False, least=12),
-        Column("share", [kernel_cells.share(kernel, glyphs) for kernel in shown]),
-        *kernel_cells.cpi_column(shown, sampled, page),
-        *kernel_cells.misses_column(shown, page),
-        *_instructions(shown, sampled, page),
-        Column("layers", [figures.calls(kernel.layers, glyphs) for kernel in shown], 5),
-        Column("mainly in", [_mostly(mostly.get(_key(kernel)), page) for kernel in shown], 3, right=False, least=PATH),
-        *_instrumented_columns(shown, sampled, page),
+        Column(
+            "kernel",
+            [*(one.kernel for one in shown), *("waiting" for _ in waiting)],
+            right=False,
+            least=NAME,
+            most=LONGEST,
+        ),
+        Column("library", [*(kernel.library for kernel in shown), *blank], 4, right=False, least=12),
+        Column("share", [kernel_cells.share(row, glyphs) for row in rows]),
+        *kernel_cells.cpi_column(rows, sampled, page),
+        *kernel_cells.misses_column([*shown, *(None for _ in waiting)], page),
+        *_instructions(shown, blank, sampled, page),
+        Column("layers", [*(figures.calls(kernel.layers, glyphs) for kernel in shown), *blank], 5),
+        Column(
+            "mainly in", [*(_mostly(mostly.get(_key(one)), page) for one in shown), *blank], 3, right=False, least=PATH
+        ),
+        *_instrumented_columns(shown, blank, sampled, page),
     ]
-    visible = page.table(columns, f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})")
+    title = f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})"
+    visible = page.table(columns, title, footer_rows=len(waiting))
     page.notes([*kernel_cells.footnotes(sampled, page, visible), _hint(sampled)])
 
 
@@ -63,7 +76,7 @@ def hottest_kernels(sampled: Kernels) -> dict[str, SampledKernel]:
     known = {layer.path for layer in sampled.layers if layer.samples >= sampled.few_samples}
     found: dict[str, SampledKernel] = {}
     for kernel in sampled.kernels:
-        working = kernel.domain != kernel_cells.OPENMP and kernel.samples >= kernel_cells.LEAST_SAMPLES
+        working = kernel.waits is None and kernel.samples >= kernel_cells.LEAST_SAMPLES
         if kernel.layer in known and working:
             found.setdefault(kernel.layer, kernel)
     return found
@@ -108,14 +121,18 @@ def _mostly(kernel: SampledKernel | None, page: Page) -> str:
     return f"{100 * kernel.share_of_kernel:3.0f}% {kernel.layer}"
 
 
-def _instructions(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) -> list[Column]:
+def _instructions(shown: Sequence[SampledKernel], below: Sequence[str], sampled: Kernels, page: Page) -> list[Column]:
+    """``below``: the cells of what is no kernel."""
     if not any(kernel.instructions for kernel in shown):
         return []
     mark = page.glyphs.instrumented if sampled.instructions_from else ""
-    return [Column(f"instr.{mark}", [figures.amount(kernel.instructions, page.glyphs) for kernel in shown], 6)]
+    cells = [figures.amount(kernel.instructions, page.glyphs) for kernel in shown]
+    return [Column(f"instr.{mark}", [*cells, *below], 6)]
 
 
-def _instrumented_columns(shown: Sequence[SampledKernel], sampled: Kernels, page: Page) -> list[Column]:
+def _instrumented_columns(
+    shown: Sequence[SampledKernel], below: Sequence[str], sampled: Kernels, page: Page
+) -> list[Column]:
     """What the instrumented pass counted in the same kernels."""
     part = page.part(Instrumented)
     passes = part.passes if part is not None else []
@@ -126,7 +143,8 @@ def _instrumented_columns(shown: Sequence[SampledKernel], sampled: Kernels, page
         _key(one): one for one in found.kernels if one.layer is None
     }
     rows = [counted[_key(kernel)].metrics if _key(kernel) in counted else {} for kernel in shown]
-    return instrumented.metric_columns(found, rows, page, BEHIND)
+    columns = instrumented.metric_columns(found, rows, page, BEHIND)
+    return [replace(column, cells=[*column.cells, *below]) for column in columns]
 
 
 def _hint(sampled: Kernels) -> str:

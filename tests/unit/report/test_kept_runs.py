@@ -146,7 +146,7 @@ def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
         r"^(layers\.modules\.|overhead\.\w+\.(distinguishable|error)$|(kernels|threads)\.(.*\.)?threads_sharing$"
         r"|threads\.layers\.[1-9]\d*\.(path|elapsed_ns|samples)$"  # listed by the samples of all threads, not of one
         r"|cpu_time\.(resolved|tick_ns)$|kernels\.few_for_shares$|threads\.threads\.\d+\.shares_work$|series\."
-        r"|(.*\.)?own$|layers\.irregular$|noise\."
+        r"|(.*\.)?own$|layers\.irregular$|noise\.|kernels\.(waiting\.|(.*\.)?waits$)"
         r"|threads\.threads\.\d+\.(iterations|elapsed_ns)$|threads\.by_iteration\.\d+\.threads\."
         r"|kernels\.kernels\.(?!None/))"  # all layers of listed kernels
     )

@@ -110,7 +110,8 @@ def test_instructions_of_other_work_are_not_joined(change: str, tmp_path: Path) 
     assert all(one.cpi is None and one.instructions is None for one in sampled.kernels)
     assert sampled.cpi_missing is not None and sampled.cpi_missing.remedy is not None
     text = printed(built, 120)
-    (note,) = [line for line in section_of(text, "Hot kernels") if " not available: " in line]
+    below = text[text.index("Hot kernels") :].splitlines()
+    (note,) = [line for line in below if "CPI not available: " in line]
     assert sampled.cpi_missing.reason in note
     assert section_of(text, "Kernels by instructions, pass instrumented"), "its kernels stand in a table of their own"
 
@@ -249,3 +250,27 @@ def test_csv_and_json_hold_it(tmp_path: Path) -> None:
     assert row["cpu_time_ns"] == kernel(sampled, JIT, CONV).cpu_ns
     measured = csv_frames(builder.build(runs.sampled(tmp_path / "pmu")))["kernels_sampled.csv"]
     assert measured.filter(pl.col("layer").is_null() & (pl.col("kernel") == JIT))["cpi_cycles_per_instruction"][0] > 1
+
+
+def test_waiting_is_one_line_below_the_work(tmp_path: Path) -> None:
+    """However much of it there is: the table ranks kernels that work."""
+    built = builder.build(runs.sampled(tmp_path))
+    sampled = samples_of(built)
+    barrier = kernel(sampled, BARRIER)
+    assert (barrier.waits, kernel(sampled, JIT).waits) == ("OpenMP", None)
+    assert [row.cause for row in sampled.waiting] == [None, "OpenMP"]
+    assert sampled.waiting[0].share == pytest.approx(barrier.share)
+    text = printed(built, 160)
+    table = text[text.index("\nHot kernels") :].partition("\nThreads")[0].splitlines()
+    assert not any(BARRIER in line for line in table)
+    (line,) = [line for line in table if line.startswith("waiting ")]
+    assert f"{barrier.share:.1%} ±" in line and "waits" in line
+    (note,) = [line for line in table if line.startswith("  waiting: ")]
+    assert f"OpenMP {barrier.share:.1%}" in note
+
+
+@pytest.mark.parametrize("path", ["", CONV])
+def test_pages_of_kernels_rank_work_too(tmp_path: Path, path: str) -> None:
+    text = printed(builder.build(runs.sampled(tmp_path)), 160, path)
+    assert not any(line.strip().startswith(BARRIER) for line in text.splitlines())
+    assert any(line.strip().startswith("waiting (OpenMP): ") for line in text.splitlines())
