@@ -20,6 +20,7 @@ from collectors.shared.symbols.mappings import Mapping as Mapped
 from collectors.shared.symbols.process import vdso
 from collectors.shared.symbols.resolver import Resolver
 from hwprof.data_files import read_toml
+from hwprof.run.schema import conform
 
 _SYSTEM_CALL: Final = re.compile(r"__(?:x64|ia32|arm64|riscv|s390x)_sys_(\w+)")
 _LIBC_NAME: Final = re.compile(r"_*(?:GI_+)?(?:libc_)?([^@]+)")
@@ -136,7 +137,7 @@ def with_reasons(switches: pl.DataFrame, switch_outs: Sequence[SwitchOut], mappi
         },
         schema={"row": pl.UInt32, "reason": pl.String, "function": pl.String},
     )
-    return numbered.join(reasons, on="row", how="left", maintain_order="left").drop("row")
+    return conform("switches", numbered.join(reasons, on="row", how="left", maintain_order="left").drop("row"))
 
 
 def explain(switch_outs: Sequence[SwitchOut], mappings: Sequence[Mapped], resolver: Resolver) -> list[Reason | None]:

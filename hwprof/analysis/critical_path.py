@@ -1,17 +1,22 @@
 """Which thread the inference waited for at every moment: the critical path, as a dependency analysis would give it.
 
 The path begins at the end of the inference and goes back. While the calling thread is at work, or off its processor on
-its own account, the path lies on it. While it waits for others (in a barrier, for a lock, for the interpreter) the path
-lies on the one that it waits for: a thread at work, of several the one that works longest; where none is at work, one
-that was at work and was taken off its processor, or that is itself blocked. Where all of them are seen to wait too, the
-time goes by with handing over: the end was reached, and the threads do not know it yet. And where nothing tells what
-the others did, the wait stays the calling thread's own, and ``UNOBSERVED``. A calling
-thread that was taken off its processor while it waited holds nobody up: what it waited for counts, unless nothing else
-is in the way. Of another one nobody knows whether it was given work meanwhile: a team waits for all of its threads.
+its own account (I/O, sleep), the path lies on it. A wait off its processor that another thread ends (a lock, a
+condition, the interpreter, a barrier of pthreads, the end of a thread) is followed to the one that ended it, and so on
+(``wait_chains``); what the calling thread waited for is then the path's ``cause``.
 
-Who waits for whom is read off at the calling thread's own moments, whose times are exact sums (``thread_states``). What
-others did at these moments is known exactly while they were off their processors, and else by their nearest sample
-within the same call of a layer: the sums hold over many calls, a single moment is known to a sampling period only.
+While it waits in the OpenMP runtime, the path lies on the one of its team that it waits for: a thread at work, of
+several the one that works longest; where none is at work, one that was at work and was taken off its processor, or that
+is itself blocked. Where all of them are seen to wait too, the time goes by with handing over: the end was reached, and
+the threads do not know it yet. And where nothing tells what the others did, the wait stays the calling thread's own,
+and ``UNOBSERVED``. A calling thread that was taken off its processor while it waited holds nobody up: what it waited
+for counts, unless nothing else is in the way. Of another one nobody knows whether it was given work meanwhile: a team
+waits for all of its threads.
+
+Of a team, who waits for whom is read off at the calling thread's own moments, whose times are exact sums
+(``thread_states``). What others did at these moments is known exactly while they were off their processors, and else by
+their nearest sample within the same call of a layer: the sums hold over many calls, a single moment is known to a
+sampling period only.
 """
 
 from __future__ import annotations
@@ -24,12 +29,13 @@ import polars as pl
 from numpy.typing import NDArray
 
 from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, TEAM_WAITS, UNOBSERVED
+from hwprof.analysis.wait_chains import MUTUAL, WaitChains
 
 Numbers = NDArray[np.int64]
 Strings = NDArray[np.object_]
 
-MUTUAL: Final = (*TEAM_WAITS, "lock", "condition", "GIL", "semaphore", "end of thread", BLOCKED)
-"""States that another thread ends."""
+FOLLOWED: Final = sorted(MUTUAL - {*TEAM_WAITS})
+"""States off a processor that another thread ends, of which the team of OpenMP knows nothing."""
 
 HELD_UP: Final = ("lock", "GIL", "I/O", "page fault", "memory map", "child process", "stopped")
 """What keeps a thread from work that it has; the other reasons are those of threads that have none."""
@@ -59,26 +65,47 @@ class _Thread:
     in_team: bool
 
 
-def path_moments(moments: pl.DataFrame, calling_tid: int) -> pl.DataFrame:
+def path_moments(moments: pl.DataFrame, calling_tid: int, absences: pl.DataFrame) -> pl.DataFrame:
     """The calling thread's moments (``thread_states.moments``), each with the thread that the path lies on (``on``) and
-    its state there (``doing``); long ones are cut into several."""
-    own = _cut(moments.filter(pl.col("tid") == calling_tid))
-    spun = _waited_before(_thread(calling_tid, moments.filter(pl.col("tid") == calling_tid)), own)
+    its state there (``doing``); where that is another one, and no team's, with what the calling thread waited for
+    (``cause``). Long ones are cut into several. ``absences``: as ``thread_states`` makes them of all threads."""
+    calling = moments.filter(pl.col("tid") == calling_tid)
+    waits = ~pl.col("sampled") & pl.col("state").is_in(FOLLOWED)
+    followed = _followed(calling.filter(waits), calling_tid, WaitChains(absences, moments["tid"].unique().to_list()))
+    own = _cut(calling.filter(~waits))
+    spun = _waited_before(_thread(calling_tid, calling), own)
     others = [
         _thread(int(tid), rows) for (tid,), rows in moments.group_by(["tid"], maintain_order=True) if tid != calling_tid
     ]
     states = own["state"].to_numpy()
     on = np.full(own.height, calling_tid, dtype=np.int64)
     doing = states.astype(object)
-    looks = np.flatnonzero(np.isin(states, MUTUAL) | spun)
+    looks = np.flatnonzero(np.isin(states, TEAM_WAITS) | spun)
     if len(looks):
-        places = own[looks]
-        of_team = np.isin(states[looks], TEAM_WAITS) | spun[looks]
-        found_on, found = _waited_for(places, of_team, others, calling_tid)
+        found_on, found = _waited_for(own[looks], others, calling_tid)
         own_fault = spun[looks] & np.isin(found, (BARRIER_LATENCY, UNOBSERVED))
         found = np.where(own_fault, "", found)
         on[looks], doing[looks] = found_on, np.where(found == "", doing[looks], found)
-    return own.with_columns(on=pl.Series(on, dtype=pl.Int32), doing=pl.Series(doing, dtype=pl.String))
+    placed = own.with_columns(
+        on=pl.Series(on, dtype=pl.Int32), doing=pl.Series(doing, dtype=pl.String), cause=pl.lit(None, pl.String)
+    )
+    return pl.concat([placed, followed]).sort("time_ns")
+
+
+def _followed(waits: pl.DataFrame, calling_tid: int, chains: WaitChains) -> pl.DataFrame:
+    """Waits, each cut into the pieces of its chain."""
+    found = [chains.follow(calling_tid, *row) for row in waits.select("begin_ns", "time_ns").iter_rows()]
+    rows = np.repeat(np.arange(len(found)), [len(pieces) for pieces in found])
+    flat = [one for pieces in found for one in pieces]
+    begins, ends = (np.array([getattr(one, name) for one in flat], dtype=np.int64) for name in ("begin_ns", "end_ns"))
+    cut = waits[rows].with_columns(
+        begin_ns=pl.Series(begins, dtype=pl.Int64),
+        time_ns=pl.Series(ends, dtype=pl.Int64),
+        ns=pl.Series(ends - begins, dtype=pl.Int64),
+        on=pl.Series([one.tid for one in flat], dtype=pl.Int32),
+        doing=pl.Series([one.state for one in flat], dtype=pl.String),
+    )
+    return cut.with_columns(cause=pl.when(pl.col("on") != calling_tid).then("state"))
 
 
 def _waited_before(calling: _Thread, own: pl.DataFrame) -> NDArray[np.bool_]:
@@ -92,7 +119,7 @@ def _waited_before(calling: _Thread, own: pl.DataFrame) -> NDArray[np.bool_]:
 
 def _cut(own: pl.DataFrame) -> pl.DataFrame:
     """Waits off a processor in pieces of at most ``GRAIN_NS``; ``time_ns`` is then the middle of each."""
-    long = ~pl.col("sampled") & pl.col("state").is_in([*MUTUAL, PREEMPTED])
+    long = ~pl.col("sampled") & pl.col("state").is_in([*TEAM_WAITS, PREEMPTED])
     pieces = own.filter(long).with_columns(pieces=(pl.col("ns") - 1) // GRAIN_NS + 1)
     if pieces.is_empty():
         return own
@@ -128,24 +155,20 @@ def _thread(tid: int, rows: pl.DataFrame) -> _Thread:
     )
 
 
-def _waited_for(
-    places: pl.DataFrame, of_team: NDArray[np.bool_], others: list[_Thread], calling_tid: int
-) -> tuple[Numbers, Strings]:
-    """(thread, state) of what each of the moments waits for; an empty state: its own."""
+def _waited_for(places: pl.DataFrame, others: list[_Thread], calling_tid: int) -> tuple[Numbers, Strings]:
+    """(thread, state) of what each of the moments, in which it waits for its team, waits for."""
     times, calls = places["time_ns"].to_numpy(), places["call"].to_numpy()
     best = np.full(len(times), _IDLE)
     until = np.full(len(times), np.iinfo(np.int64).min)
     on = np.full(len(times), calling_tid, dtype=np.int64)
-    doing = np.where(of_team, BARRIER_LATENCY, "").astype(object)
-    for thread in others:
+    doing = np.full(len(times), BARRIER_LATENCY, dtype=object)
+    for thread in (one for one in others if one.in_team):
         rank, ends, states = _at(thread, times, calls)
-        if not thread.in_team:
-            rank = np.where(of_team, _IDLE, rank)
         better = (rank > best) | ((rank == best) & (rank > _IDLE) & (ends > until))
         best, until = np.where(better, rank, best), np.where(better, ends, until)
         on, doing = np.where(better, thread.tid, on), np.where(better, states, doing)
     unknown = best == _UNKNOWN
-    return np.where(unknown, calling_tid, on), np.where(unknown, np.where(of_team, UNOBSERVED, ""), doing)
+    return np.where(unknown, calling_tid, on), np.where(unknown, UNOBSERVED, doing)
 
 
 def _at(thread: _Thread, times: Numbers, calls: Numbers) -> tuple[Numbers, Numbers, Strings]:

@@ -162,7 +162,11 @@ def contaminated_layers(moments: pl.DataFrame, few: int) -> list[str]:
 
 
 def largest_loss(
-    states: Iterable[tuple[int, str, float, int]], elapsed_ns: float, team: Set[int], asked: int
+    states: Iterable[tuple[int, str, float, int]],
+    elapsed_ns: float,
+    team: Set[int],
+    asked: int,
+    cause: tuple[int, str] | None = None,
 ) -> str | None:
     """In words, what a layer loses most of its threads' time to, and how much of it; None where they are at work, or
     where the loss might be imbalance and fewer than ``FEW_FOR_BALANCE`` samples tell which thread did how much.
@@ -171,7 +175,9 @@ def largest_loss(
     it; ``elapsed_ns`` its wall time; ``team``: the calling thread and those that wait for one another; ``asked``: how
     many the workload runs with. The threads are those whose efficiency is told as well (``sharing``): where more than
     were asked for share the work, it is these; where fewer are there, the time of the others is a loss of its own, and
-    no imbalance among those that are.
+    no imbalance among those that are. ``cause``: the calling thread and what it waits for on the critical path, where
+    that is worth naming: this is the loss then, and not what follows from it (that one works alone meanwhile, or that
+    there are fewer threads than were asked for), unless others than the calling thread share the work.
     """
     found = list(states)
     rows = [(tid, state, ns) for tid, state, ns, _ in found]
@@ -191,6 +197,9 @@ def largest_loss(
             lost[state] = lost.get(state, 0.0) + ns
     busy_ns, most_ns = math.fsum(busy.values()), max(busy.values(), default=0.0)
     alone = busy_ns and most_ns >= max(SINGLE * busy_ns, MOSTLY * elapsed_ns)
+    if cause is not None and (alone or cause[0] in members):
+        waited_ns = math.fsum(ns for tid, state, ns in rows if state == cause[1] and tid in {*members, cause[0]})
+        return f"{cause[1]}: {waited_ns / whole_ns:.0%}"
     if threads > 1 and alone and known:
         return f"single-threaded: {most_ns / busy_ns:.0%} on one of {threads}"
     waits_ns = sum(lost.pop(state, 0.0) for state in TEAM_WAITS)

@@ -90,7 +90,8 @@ def moments(sampled: pl.DataFrame, switches: pl.DataFrame, lives: pl.DataFrame, 
 
 
 def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
-    """``tid``, ``begin_ns``, ``end_ns``, ``state``: when threads were off their processors, with ends everywhere.
+    """``tid``, ``begin_ns``, ``end_ns``, ``state``: when threads were off their processors, with ends everywhere; and
+    ``woken_ns``, ``waker`` where it is known who ended that.
 
     One that did not come back was away from then on. One that came back without having left was away before. Neither
     holds beyond a thread's life: outside of that it is ``ABSENT``.
@@ -106,7 +107,12 @@ def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
     )  # others have lost an end on the way
     away = (
         whole.select(
-            "tid", begin_ns=pl.col("out_ns").fill_null(-FAR), end_ns=pl.col("in_ns").fill_null(FAR), state=state
+            "tid",
+            "woken_ns",
+            "waker",
+            begin_ns=pl.col("out_ns").fill_null(-FAR),
+            end_ns=pl.col("in_ns").fill_null(FAR),
+            state=state,
         )
         .join(lives.rename({"begin_ns": "born_ns", "end_ns": "ended_ns"}), on="tid", how="left")
         .select(
@@ -114,6 +120,8 @@ def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
             begin_ns=pl.max_horizontal("begin_ns", "born_ns"),
             end_ns=pl.min_horizontal("end_ns", "ended_ns"),
             state="state",
+            woken_ns="woken_ns",
+            waker="waker",
         )
         .filter(pl.col("end_ns") > pl.col("begin_ns"))
     )
@@ -123,7 +131,8 @@ def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
             lives.select("tid", begin_ns="end_ns", end_ns=pl.lit(FAR, pl.Int64)),
         ]
     ).filter(pl.col("end_ns") > pl.col("begin_ns"))
-    return pl.concat([away, not_there.with_columns(state=pl.lit(ABSENT))]).sort("tid", "begin_ns")
+    absent = not_there.with_columns(state=pl.lit(ABSENT))
+    return pl.concat([away, absent], how="diagonal").sort("tid", "begin_ns")
 
 
 def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:

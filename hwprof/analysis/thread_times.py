@@ -18,15 +18,28 @@ from hwprof.analysis.critical_path import path_moments
 from hwprof.analysis.parallelism import SHARES, WORTH_NAMING, at_a_time, contaminated_layers, largest_loss
 from hwprof.analysis.sampled_pass import FEW_FOR_SHARES, SampledPass
 from hwprof.analysis.samples import FEW_SAMPLES
-from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED, TEAM_WAITS, UNSAMPLED, WAITING
+from hwprof.analysis.states import (
+    ABSENT,
+    BARRIER_LATENCY,
+    BLOCKED,
+    BUSY,
+    PREEMPTED,
+    TEAM_WAITS,
+    UNOBSERVED,
+    UNSAMPLED,
+    WAITING,
+)
 from hwprof.analysis.statistics import wilson
-from hwprof.analysis.thread_states import Inference, closed, moments
+from hwprof.analysis.thread_states import Inference, absences, closed, moments
 
 ON_CPU: Final = (BUSY, WAITING, UNSAMPLED)
 """States whose times samples tell; those of the others are exact."""
 
 OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, ABSENT)
 """States that have a field of their own; the others are reasons."""
+
+NO_CAUSE: Final = frozenset({*OWN_FIELDS, *TEAM_WAITS, BARRIER_LATENCY, UNOBSERVED, BLOCKED})
+"""States of the path that the calling thread itself, its team or other programs are behind, or nobody knows what."""
 
 CALLING, TEAM, OTHER = "calling", "team", "other"
 
@@ -146,7 +159,7 @@ class ThreadTimes:
         return float(self.taken.inside["cpu_ns"].median() or 0)  # type: ignore[arg-type]
 
     def critical_path(self) -> list[dict[str, Any]]:
-        """Its parts, longest first: ``tid, state, ns, share, share_low, share_high, samples``."""
+        """Its parts, longest first: ``tid, state, cause, ns, share, share_low, share_high, samples``."""
         return self._parts(self._whole_path, None, self.iterations).get(None, [])
 
     def layers(self) -> list[dict[str, Any]]:
@@ -168,11 +181,25 @@ class ThreadTimes:
                 "elapsed_ns": elapsed[layer] / self.iterations,
                 "samples": samples,
                 "critical_path": parts[layer] if self._is_known(samples, states[layer], elapsed[layer]) else [],
-                "largest_loss": largest_loss(states[layer], elapsed[layer], team, self.taken.threads or 1),
+                "largest_loss": largest_loss(
+                    states[layer], elapsed[layer], team, self.taken.threads or 1, self._cause(parts[layer])
+                ),
             }
             for layer, samples in counts.items()
         ]
         return sorted(found, key=lambda one: (-one["elapsed_ns"], one["path"]))
+
+    def _cause(self, path: list[dict[str, Any]]) -> tuple[int, str] | None:
+        """The calling thread and what it waits for through most of a path, where that is worth naming. Waits for its
+        team are no cause of their own: they are imbalance, or latency."""
+        shares: dict[str, float] = {}
+        for part in path:
+            own = part["state"] if part["tid"] == self.calling_tid and part["state"] not in NO_CAUSE else None
+            cause = part["cause"] or own
+            if cause is not None:
+                shares[cause] = shares.get(cause, 0.0) + part["share"]
+        most = max(shares, key=lambda cause: (shares[cause], cause), default=None)
+        return (self.calling_tid, most) if most is not None and shares[most] >= WORTH_NAMING else None
 
     def _is_known(self, samples: int, states: list[tuple[int, str, float, int]], elapsed_ns: float) -> bool:
         """Whether so many samples of the calling thread tell what it did in a layer, of which the path is made."""
@@ -202,11 +229,12 @@ class ThreadTimes:
         return self._path_times("iteration")
 
     def _path_times(self, by: str) -> pl.DataFrame:
-        """``on``, ``by``, ``doing``, ``ns``, ``samples``; the calling thread's own state where none is told."""
+        """``on``, ``by``, ``doing``, ``cause``, ``ns``, ``samples``; the calling thread's own state where none is
+        told."""
         rows = closed(self.path, self.elapsed, [by])
         return (
             rows.with_columns(pl.col("on").fill_null(self.calling_tid), pl.col("doing").fill_null(pl.col("state")))
-            .group_by(by, "on", "doing")
+            .group_by(by, "on", "doing", "cause")
             .agg(pl.col("ns", "samples").sum())
         )
 
@@ -217,16 +245,20 @@ class ThreadTimes:
         return set(waits["tid"].unique().to_list())
 
     def _parts(self, path: pl.DataFrame, by: str | None, iterations: int) -> Parts:
-        """Of ``on``, ``doing``, ``ns`` and ``samples``: the parts of each group, longest first; without ``by`` there is
-        one group, None."""
+        """Of ``on``, ``doing``, ``cause``, ``ns``, ``samples``: the parts of each group, longest first; without ``by``
+        there is one group, None."""
         grouped = path.with_columns(group=pl.col(by) if by is not None else pl.lit(None))
-        sums = grouped.group_by("group", "on", "doing").agg(pl.col("ns", "samples").sum()).filter(pl.col("ns") > 0)
+        sums = (
+            grouped.group_by("group", "on", "doing", "cause")
+            .agg(pl.col("ns", "samples").sum())
+            .filter(pl.col("ns") > 0)
+        )
         shares = sums.with_columns(
             share=pl.col("ns") / pl.col("ns").sum().over("group"), draws=pl.col("samples").sum().over("group")
         )
         low, high = wilson(pl.col("share"), pl.col("draws").clip(1))
         rows = shares.with_columns(pl.col("ns") / iterations, share_low=low, share_high=high).sort(
-            "ns", "on", "doing", descending=[True, False, False]
+            "ns", "on", "doing", "cause", descending=[True, False, False, False]
         )
         found: Parts = {}
         for row in _parts_of(rows):
@@ -241,10 +273,11 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
         return None
     inference = Inference.of(taken.spans, taken.modules, taken.iterations)
     found = moments(taken.inside, taken.switches, taken.lives, inference)
-    times = ThreadTimes(taken, calling_tid, found, path_moments(found, calling_tid), inference.elapsed())
+    path = path_moments(found, calling_tid, absences(taken.switches, taken.lives))
+    times = ThreadTimes(taken, calling_tid, found, path, inference.elapsed())
     return times if times.elapsed_ns else None
 
 
 def _parts_of(rows: pl.DataFrame) -> Iterator[dict[str, Any]]:
-    columns = ("group", "ns", "share", "share_low", "share_high", "samples")
+    columns = ("group", "ns", "share", "share_low", "share_high", "samples", "cause")
     yield from rows.select(*columns, tid="on", state="doing").iter_rows(named=True)

@@ -138,6 +138,8 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "preempted": pl.Boolean,  # it would have gone on; false: it waited for something. Null as out_ns
             "reason": pl.String,  # barrier, lock, condition, GIL, I/O, sleep, …; null: preempted, or not known
             "function": pl.String,  # that the reason was told by
+            "woken_ns": pl.Int64,  # when another thread ended the wait: known where tracepoints may be used
+            "waker": pl.Int32,  # the thread of the process that did; null: not known, or nobody of the process
         }
     ),
     # Which executable memory of a process came from which file, from `time_ns` on, until another row covers it.
@@ -236,7 +238,9 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "kernels": frozenset({"name", "full_name", "address"}),
     "samples": frozenset({"stack", "cycles", "instructions", "llc_misses"}),
     "stacks": frozenset({"parent"}),
-    "switches": frozenset({"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function"}),
+    "switches": frozenset(
+        {"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function", "woken_ns", "waker"}
+    ),
     "lifetimes": frozenset({"born_ns", "ended_ns"}),
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
@@ -246,7 +250,10 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
 }
 """The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
 
-LATER: Final[dict[str, frozenset[str]]] = {"layers": frozenset({"own_macs", "convolution"})}
+LATER: Final[dict[str, frozenset[str]]] = {
+    "layers": frozenset({"own_macs", "convolution"}),
+    "switches": frozenset({"woken_ns", "waker"}),
+}
 """Columns that runs of older versions lack: null there."""
 
 KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}

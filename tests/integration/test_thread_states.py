@@ -10,6 +10,7 @@ from contextlib import contextmanager, nullcontext
 
 import pytest
 
+from hwprof.analysis.parallelism import WORTH_NAMING
 from tests.support.bounds import disturbance
 from tests.support.threaded_programs import COMPILED, PROGRAMS, Watched, watched
 
@@ -95,3 +96,48 @@ def test_a_helper_of_one_iteration_is_told_with_its_time_in_that_one(run: Watche
     _, helper = run.times.by_thread
     assert helper["iterations"] == 1
     assert near(helper["busy_ns"], 40e6, 40e6, run)
+
+
+CAUSES = {
+    "short": "end of thread",
+    "barrier": "pthread barrier",
+    "lock": "lock",
+    "condition": "condition",
+    "chain": "semaphore",
+    "io": "I/O",
+    "gil": "GIL",
+    "queue": "lock",
+}
+"""Of each program's path: what the calling thread waits for."""
+
+
+def test_the_path_follows_the_threads_that_are_waited_for(run: Watched) -> None:
+    """While the calling thread waits, for whichever of them it is, they work, or have no processor."""
+    calling = run.threads[0]
+    least, most = calling.waits_ns()
+    path = run.times.critical_path()
+    elsewhere = sum(one["ns"] for one in path if one["tid"] != calling.tid) * len(run.iterations)
+    own = run.states(calling.tid)
+    if run.name == "io":
+        assert elsewhere == 0, "nobody of the process keeps it from its file: it waits for itself"
+        assert near(sum(one["ns"] for one in path if one["state"] == "I/O") * len(run.iterations), least, most, run)
+        return
+    waited = sum(ns for state, ns in own.items() if state in run.blocked(calling.tid))
+    late = sum(one["ns"] for one in path if one["tid"] == calling.tid and one["state"] in run.blocked(calling.tid))
+    assert elsewhere + late * len(run.iterations) == pytest.approx(waited, rel=1e-6)
+    worked = sum(one["ns"] for one in path if one["tid"] != calling.tid and one["state"] == "busy")
+    at_work = sum(one.work_ns for one in run.threads[1:])
+    if run.name in ("condition", "chain", "short", "queue"):  # they work while it waits, and at no other time
+        assert near(worked * len(run.iterations), at_work, at_work, run), path
+
+
+def test_the_finding_names_what_the_path_waits_for(run: Watched) -> None:
+    (layer,) = run.times.layers()
+    causes: dict[str, float] = {}
+    for one in layer["critical_path"]:
+        cause = one["cause"] or (one["state"] if one["state"] == CAUSES[run.name] else None)
+        if cause is not None:
+            causes[cause] = causes.get(cause, 0.0) + one["share"]
+    assert max(causes, key=lambda cause: causes[cause]) == CAUSES[run.name]
+    if causes[CAUSES[run.name]] >= WORTH_NAMING:
+        assert layer["largest_loss"].startswith(f"{CAUSES[run.name]}: "), layer

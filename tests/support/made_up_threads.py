@@ -11,7 +11,7 @@ import polars as pl
 from hwprof.analysis.critical_path import path_moments
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, WAITING
-from hwprof.analysis.thread_states import Inference, closed, moments
+from hwprof.analysis.thread_states import Inference, absences, closed, moments
 from hwprof.run.schema import conform, empty
 
 MAIN, WORKER, OTHER = 1, 2, 3
@@ -105,7 +105,7 @@ class Run:
         self.lives = lives(taken, self.switches, lifetimes, MAIN)
         self.moments = moments(self.sampled, self.switches, self.lives, self.inference)
         self.elapsed = self.inference.elapsed()
-        self.path = path_moments(self.moments, MAIN)
+        self.path = path_moments(self.moments, MAIN, absences(self.switches, self.lives))
 
     def states(self, tid: int) -> dict[str, float]:
         """A thread's time by state."""

@@ -24,6 +24,7 @@ COLUMNS: Final = (
     "share_low_ratio",
     "share_high_ratio",
     "samples",
+    "cause",  # of a part of the path on another thread: what the calling thread waited for meanwhile
 )
 
 
@@ -73,6 +74,7 @@ def _of_path(parts: list[PathPart], threads: dict[int, ThreadTimes], **where: An
             "share_low_ratio": part.share_low,
             "share_high_ratio": part.share_high,
             "samples": part.samples,
+            "cause": part.cause,
         }
 
 

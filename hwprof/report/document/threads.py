@@ -48,6 +48,9 @@ class PathPart(msgspec.Struct, kw_only=True, frozen=True):
 
     tid: int
     state: str  # "busy", "preempted", "barrier latency", "I/O", "lock", …
+    cause: (
+        str | None
+    )  # what the calling thread waited for meanwhile ("lock", "condition", …); null: itself, or its team
     ns: float
     share: float
     share_low: float

@@ -147,7 +147,8 @@ def _words_of(part: PathPart, threads: Threads, page: Page) -> str:
     share = percent(part.share, page.glyphs)
     if part.state in NOBODYS:
         return f"{part.state} {share}"
-    return f"{_who(part.tid, threads)} {'at work' if part.state == BUSY else part.state} {share}"
+    cause = f" ({part.cause})" if part.cause is not None else ""
+    return f"{_who(part.tid, threads)} {'at work' if part.state == BUSY else part.state} {share}{cause}"
 
 
 def _efficiency(threads: Threads, page: Page) -> str:
@@ -203,7 +204,8 @@ def _short(row: ThreadsLayer, threads: Threads, page: Page) -> str:
         what = part.state if part.state in NOBODYS else _who(part.tid, threads).replace(" thread", "")
         doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
         if part.share >= LEAST:
-            words.append(f"{what}{doing} {_percent(part.share, page)}")
+            cause = f" ({part.cause})" if part.cause is not None else ""
+            words.append(f"{what}{doing} {_percent(part.share, page)}{cause}")
     return ", ".join(words) or page.glyphs.dash
 
 

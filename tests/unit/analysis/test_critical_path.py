@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from hwprof.analysis.critical_path import path_moments
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, UNOBSERVED, WAITING
-from hwprof.analysis.thread_states import MOMENTS, Inference, closed, moments
+from hwprof.analysis.thread_states import MOMENTS, Inference, absences, closed, moments
 from hwprof.run.schema import empty
 from tests.support.made_up_threads import (
     MAIN,
@@ -101,7 +101,7 @@ def test_what_is_known_of_another_thread_in_a_short_call(
     assert doing == expected
 
 
-@pytest.mark.parametrize(("why", "pieces"), [("lock", 3), (PREEMPTED, 3), ("I/O", 1)])
+@pytest.mark.parametrize(("why", "pieces"), [("barrier", 3), (PREEMPTED, 3), ("I/O", 1), ("lock", 1)])
 def test_a_wait_for_others_is_looked_at_in_pieces(why: str, pieces: int) -> None:
     run = long_layer({MAIN: [(MS, BUSY), (3 * MS, why), (MS, BUSY)]}, 5 * MS)
     found = run.path.filter(~pl.col("sampled")).select("begin_ns", "time_ns", "ns")
@@ -262,8 +262,10 @@ def test_a_million_samples_take_seconds() -> None:
     inference = Inference.of(spans_of(calls, [(0, count * MS)]), layers_of(calls), [0])
     sampled = pl.concat(frames).with_columns(layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32))
     begin_s = time.process_time()
-    found = moments(sampled, empty("switches"), lives(sampled, empty("switches"), empty("lifetimes"), MAIN), inference)
-    path = path_moments(found, MAIN)
+    nothing = empty("switches")
+    lived = lives(sampled, nothing, empty("lifetimes"), MAIN)
+    found = moments(sampled, nothing, lived, inference)
+    path = path_moments(found, MAIN, absences(nothing, lived))
     closed(path, inference.elapsed(), ["layer"])
     assert time.process_time() - begin_s < 10
     assert path.height == count

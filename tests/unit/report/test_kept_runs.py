@@ -148,6 +148,7 @@ def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
         r"|cpu_time\.(resolved|tick_ns)$|kernels\.few_for_shares$|threads\.threads\.\d+\.shares_work$|series\."
         r"|(.*\.)?own$|layers\.irregular$|noise\.|kernels\.(waiting\.|(.*\.)?waits$)"
         r"|threads\.threads\.\d+\.(iterations|elapsed_ns)$|threads\.by_iteration\.\d+\.threads\."
+        r"|(.*\.)?critical_path\.[^.]*\.cause$"
         r"|kernels\.kernels\.(?!None/))"  # all layers of listed kernels
     )
     assert {re.sub(r"\.\d+", "", name) for name in added if not later.search(name)} <= {
