@@ -132,10 +132,17 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
     from collectors.sampler import naming, tables
     from collectors.sampler.off_cpu_reasons import with_reasons
     from collectors.sampler.record_file import read_record_file
+    from collectors.sampler.wakeups import with_wakers
     from collectors.shared.counting.tables import threads_table
 
     record_file = context.raw / RECORD_FILE
-    recording = read_record_file(record_file, reading=plan.reading, switch_out_events=recorder.switch_out_events)
+    recording = read_record_file(
+        record_file,
+        reading=plan.reading,
+        switch_out_events=recorder.switch_out_events,
+        wakeup_events=recorder.wakeup_events,
+        tracepoint=plan.opening.wakeups,
+    )
     samples, silent = tables.without_silent(tables.samples_table(recording.samples, recording.stacks, recorder.events))
     stacks = tables.stacks_table(recording.stacks)
     try:
@@ -150,6 +157,7 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
         )
     except Exception as error:  # how long threads waited is known without what for
         unexplained = [Note.not_available("off-CPU reasons", Unavailable(str(error)))]
+    switches = with_wakers(switches, recording.wakeups)
     switches = recorder.lifetimes.with_beginnings(switches, context.pid)
     own_threads = recorder.own_threads()
     represented = int(recording.samples.period.sum())
@@ -162,6 +170,7 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
         busy_threads=busy_threads(samples),
         sample_cost_ns=round(cost_ns) if cost_ns is not None else None,
         reasons=bool(recorder.switch_out_events),
+        wakers=bool(recorder.wakeup_events),
         lost=recording.lost,
         throttled=recording.throttled,
         silent=silent,

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.sampler.record_decoder import Decoder
+from collectors.sampler.record_decoder import COMMON, Decoder
 from collectors.sampler.record_offsets import WORD
 from collectors.sampler.ring import map_ring
 from collectors.sampler.sampling_events import CPU_CLOCK_EVENT, Opening, SamplingEvent, candidates, most_precise
+from collectors.sampler.wakeups import allowed_tracepoint
 from collectors.shared.counting.notes import user_code_only
 from collectors.shared.event_opening import find_opening
 from collectors.shared.processor_affinity import on_processors
@@ -81,7 +82,7 @@ class Plan:
     @property
     def descriptors(self) -> int:
         """How many a thread takes."""
-        return sum(1 + len(leader.members) for leader in self.leaders) + self.opening.switch_outs
+        return sum(1 + len(leader.members) for leader in self.leaders) + self.opening.beside
 
     def bytes_a_second(self) -> int:
         """What a thread that is never off its processor writes, at most."""
@@ -131,6 +132,7 @@ def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
     opening = Opening(
         frequency_hz=frequency_hz,
         exclude_kernel=not allowed.kernel,
+        wakeups=allowed_tracepoint(COMMON, root) if allowed.kernel else None,
         max_stack=min(options.depth, perf_sampling.deepest_stack(root) or options.depth),
     )
     if not allowed.kernel:

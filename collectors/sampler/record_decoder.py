@@ -3,7 +3,7 @@
 Every event here writes the same fields, so that records of all rings can be decoded as one stream: samples are
 identifier, address, pid and tid, time, processor, period, then (``reading``) the group's values, then the call chain;
 every other record ends with pid and tid, time, processor and identifier. Samples of switch-outs, which show why
-threads leave their processor, are known by their identifier.
+threads leave their processor, and of wake-ups are known by their identifier.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from collectors.sampler.call_chains import Chains
 from collectors.sampler.record_offsets import WORD, record_offsets
 from collectors.sampler.records import Batch, Mapping, Numbers, Renaming, Samples, Switches, TaskEvent, Words
 from collectors.sampler.switch_outs import SwitchOut, parse_switch_out
+from collectors.sampler.wakeups import Tracepoint, Wakeups, parse_wakeups
 from hwprof.hardware.perf_event import FORMAT_GROUP, FORMAT_TOTAL_TIME_ENABLED, FORMAT_TOTAL_TIME_RUNNING
 from hwprof.hardware.perf_sampling import (
     CPUMODE_MASK,
@@ -63,11 +64,21 @@ def sample_type(*, reading: bool) -> int:
 
 class Decoder:
     """Decodes a stream block by block, so that memory stays bounded. ``damaged_bytes`` is what of whole records made no
-    sense. ``switch_out_events``: the numbers of the events that sample switch-outs."""
+    sense. ``switch_out_events``: the numbers of the events that sample switch-outs; ``wakeup_events``: of those that
+    record wake-ups by the ``tracepoint``."""
 
-    def __init__(self, *, reading: bool, switch_out_events: Collection[int] = ()) -> None:
+    def __init__(
+        self,
+        *,
+        reading: bool,
+        switch_out_events: Collection[int] = (),
+        wakeup_events: Collection[int] = (),
+        tracepoint: Tracepoint | None = None,
+    ) -> None:
         self._reading = reading
         self._switch_out_events = np.array(sorted(switch_out_events), dtype=np.uint64)
+        self._wakeup_events = np.array(sorted(wakeup_events), dtype=np.uint64)
+        self._tracepoint = tracepoint
         self.chains = Chains()
         self.damaged_bytes = 0
 
@@ -88,10 +99,12 @@ class Decoder:
             return at[chosen], misc[chosen], end[chosen]
 
         sampled = of(RECORD_SAMPLE)
-        leaves = np.isin(words[sampled[0] + _IDENTIFIER], self._switch_out_events)
+        identifier = words[sampled[0] + _IDENTIFIER]
+        leaves, wakes = (np.isin(identifier, events) for events in (self._switch_out_events, self._wakeup_events))
         return Batch(
-            samples=self._samples(words, *(part[~leaves] for part in sampled)),
+            samples=self._samples(words, *(part[~(leaves | wakes)] for part in sampled)),
             switch_outs=self._switch_outs(words, sampled[0][leaves], sampled[2][leaves]),
+            wakeups=self._wakeups(words, sampled[0][wakes], sampled[2][wakes]),
             switches=_switches(words, *of(RECORD_SWITCH)),
             mappings=list(_mappings(words, *of(RECORD_MMAP2))),
             created_threads=list(_task_events(words, *of(RECORD_FORK))),
@@ -120,6 +133,9 @@ class Decoder:
             values=_values(words, at + _REST + _GROUP_TIMES, count),
             chain=self.chains.intern(words, chain_at + 1, word(chain_at).view(np.int64), mode),
         )
+
+    def _wakeups(self, words: Words, at: Numbers, end: Numbers) -> Wakeups:
+        return parse_wakeups(words, at, end, self._tracepoint) if self._tracepoint is not None else Wakeups.none()
 
     def _switch_outs(self, words: Words, at: Numbers, end: Numbers) -> list[SwitchOut]:
         found = []

@@ -14,6 +14,7 @@ from collectors.sampler.call_chains import Stacks
 from collectors.sampler.record_decoder import Decoder
 from collectors.sampler.records import Samples, Switches, joined
 from collectors.sampler.switch_outs import SwitchOut
+from collectors.sampler.wakeups import Tracepoint, Wakeups
 
 BLOCK_BYTES: Final = 8 << 20
 """Decoded at a time: many records, and few enough for the caches."""
@@ -26,23 +27,42 @@ class Recording:
     samples: Samples
     switches: Switches
     switch_outs: list[SwitchOut]
+    wakeups: Wakeups
     stacks: Stacks
     lost: int
     throttled: int
     torn_bytes: int
 
 
-def read_record_file(file: Path, *, reading: bool, switch_out_events: Collection[int] = ()) -> Recording:
-    """Decodes the file block by block. ``switch_out_events``: the events that sample switch-outs."""
+def read_record_file(
+    file: Path,
+    *,
+    reading: bool,
+    switch_out_events: Collection[int] = (),
+    wakeup_events: Collection[int] = (),
+    tracepoint: Tracepoint | None = None,
+) -> Recording:
+    """Decodes the file block by block. ``switch_out_events``: the events that sample switch-outs, ``wakeup_events``:
+    those that record wake-ups by the ``tracepoint``."""
+    decoder = Decoder(
+        reading=reading,
+        switch_out_events=switch_out_events,
+        wakeup_events=wakeup_events,
+        tracepoint=tracepoint,
+    )
     with file.open("rb") as handle, mapped(handle) as data:
-        return decode_all(data, reading=reading, switch_out_events=switch_out_events)
+        return _decoded(data, decoder, BLOCK_BYTES)
 
 
 def decode_all(
     data: memoryview, *, reading: bool, switch_out_events: Collection[int] = (), block_bytes: int = BLOCK_BYTES
 ) -> Recording:
     """Decodes a stream of records. Blocks must have room for the largest record, 64 KiB."""
-    decoder, batches, at = Decoder(reading=reading, switch_out_events=switch_out_events), [], 0
+    return _decoded(data, Decoder(reading=reading, switch_out_events=switch_out_events), block_bytes)
+
+
+def _decoded(data: memoryview, decoder: Decoder, block_bytes: int) -> Recording:
+    batches, at = [], 0
     while True:
         batch, used = decoder.decode(data[at : at + block_bytes])
         batches.append(batch)
@@ -53,6 +73,7 @@ def decode_all(
         samples=joined([batch.samples for batch in batches]),
         switches=joined([batch.switches for batch in batches]),
         switch_outs=[one for batch in batches for one in batch.switch_outs],
+        wakeups=joined([batch.wakeups for batch in batches]),
         stacks=decoder.chains.stacks(),
         lost=sum(batch.lost for batch in batches),
         throttled=sum(batch.throttled for batch in batches),

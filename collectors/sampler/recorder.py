@@ -54,6 +54,7 @@ class Recorder:
         self.failure: Exception | None = None  # why not all samples are there
         self.events: dict[int, SamplingEvent] = {}  # every sampling event there was, by number
         self.switch_out_events: set[int] = set()  # the events that sample switch-outs, by number
+        self.wakeup_events: set[int] = set()  # those that record wake-ups
         self.mappings: list[Mapping] = []
         self.refused: dict[int, str] = {}  # tid -> why it is not sampled
         self.missed = 0  # threads that had ended before they could be sampled
@@ -206,6 +207,7 @@ class Recorder:
             self._threads[tid] = self._by_fd[thread.fd] = thread
             self.events |= thread.events
             self.switch_out_events |= {thread.switch_out_event} if thread.switch_out_event is not None else set()
+            self.wakeup_events |= {thread.wakeup_event} if thread.wakeup_event is not None else set()
             self.sampled.add(tid)
             self.ring_bytes = min(self.ring_bytes or thread.ring_bytes, thread.ring_bytes)
             self._poll.register(thread.fd, select.EPOLLIN)

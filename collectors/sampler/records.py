@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from collectors.sampler.switch_outs import SwitchOut
+from collectors.sampler.wakeups import Wakeups
 
 Words = NDArray[np.uint64]
 Numbers = NDArray[np.int64]
@@ -88,6 +89,7 @@ class Batch:
     ended_threads: list[TaskEvent] = field(default_factory=list)
     renamings: list[Renaming] = field(default_factory=list)
     switch_outs: list[SwitchOut] = field(default_factory=list)
+    wakeups: Wakeups = field(default_factory=Wakeups.none)
     lost: int = 0  # records that found no room, or that the hardware dropped
     throttled: int = 0  # how often the kernel stopped an event for the rest of a tick
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Final
 
 from collectors.sampler.record_decoder import COMMON, GROUP_FORMAT, sample_type
+from collectors.sampler.wakeups import Tracepoint
 from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.catalogue import Event
 from hwprof.hardware.cores import DEVICES
@@ -56,11 +57,17 @@ class Opening:
     frequency_hz: int
     exclude_kernel: bool
     max_stack: int
+    wakeups: Tracepoint | None = None  # recorded on every thread, where that is allowed
 
     @property
     def switch_outs(self) -> bool:
         """Whether switch-outs can be recorded: they happen in the kernel."""
         return not self.exclude_kernel
+
+    @property
+    def beside(self) -> int:
+        """How many events there are on a thread beside those that sample: of switch-outs, and of wake-ups."""
+        return int(self.switch_outs) + (self.wakeups is not None)
 
     def attributes(self, leader: SamplingEvent) -> list[SamplingAttributes]:
         """The sampling event and then its group's members. The first one carries the thread's switches."""

@@ -25,14 +25,15 @@ _IOC_SET_OUTPUT: Final = 0x2405
 
 class SampledThread:
     """A thread's sampling events, switched off at first, and its ring. ``events``: which sampling event each event
-    number is, ``switch_out_event``: the number of the event that samples the thread's switch-outs (None: there is
-    none)."""
+    number is, ``switch_out_event`` and ``wakeup_event``: the numbers of those that sample the thread's switch-outs, and
+    that record whom it wakes (None: there is none)."""
 
     def __init__(self, plan: Plan, tid: int) -> None:
         """Raises ``EndedError`` or ``RefusedError``; then nothing stays open."""
         self.tid = tid
         self.events: dict[int, SamplingEvent] = {}
         self.switch_out_event: int | None = None
+        self.wakeup_event: int | None = None
         self._groups: list[list[int]] = []
         try:
             for leader in plan.leaders:
@@ -40,7 +41,9 @@ class SampledThread:
                 self.events[perf_sampling.event_id(self._groups[-1][0])] = leader
             self._ring = map_ring(self.fd, ring_bytes(plan.bytes_a_second()))
             if plan.opening.switch_outs:
-                self._open_switch_out()
+                self.switch_out_event = self._open_beside(switch_outs.attributes(COMMON))
+            if plan.opening.wakeups is not None:
+                self.wakeup_event = self._open_beside(plan.opening.wakeups.attributes(COMMON))
             for group in self._groups[1:]:
                 fcntl.ioctl(group[0], _IOC_SET_OUTPUT, self.fd)
         except OSError as error:
@@ -83,11 +86,13 @@ class SampledThread:
         self._ring.close()
         self._close_events()
 
-    def _open_switch_out(self) -> None:
-        """Where the kernel has no such event for this machine, samples are taken all the same."""
+    def _open_beside(self, attributes: SamplingAttributes) -> int | None:
+        """The number of an event beside those that sample; where the kernel has no such event for this machine, samples
+        are taken all the same."""
         with contextlib.suppress(OSError):
-            self._groups.append([perf_event.open_event(switch_outs.attributes(COMMON), self.tid)])
-            self.switch_out_event = perf_sampling.event_id(self._groups[-1][0])
+            self._groups.append([perf_event.open_event(attributes, self.tid)])
+            return perf_sampling.event_id(self._groups[-1][0])
+        return None
 
     def _close_events(self) -> None:
         for group in self._groups:

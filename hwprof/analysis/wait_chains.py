@@ -26,6 +26,9 @@ JOIN: Final = "end of thread"
 MUTUAL: Final = frozenset({BARRIER, "pthread barrier", "lock", "condition", "GIL", "semaphore", JOIN, BLOCKED})
 """Waits that another thread ends."""
 
+POLLED: Final = "GIL"
+"""Waited for in turns of some milliseconds, at the end of which a timer wakes the thread, and it waits on."""
+
 UNTIL_NS: Final = 100_000
 """A thread that ran so shortly before another one came back may have woken it: a wake-up takes as long."""
 
@@ -142,7 +145,7 @@ class WaitChains:
         """Who ended the wait, and when; from then on the thread waited for a processor, or, as nobody knows when that
         was, was in its wait still. Where nobody is known to have ended it, the wait is its own."""
         state = thread.states[place]
-        if self._recorded:
+        if self._recorded and (thread.wakers[place] or state != POLLED):
             waker, woken_ns, latency = self._threads.get(thread.wakers[place]), thread.woken[place], PREEMPTED
         else:
             waker, latency = self._guessed(thread, state, since_ns, until_ns), state

@@ -30,6 +30,7 @@ SAMPLE_CPU: Final = 1 << 7
 SAMPLE_PERIOD: Final = 1 << 8
 SAMPLE_READ: Final = 1 << 4
 SAMPLE_CALLCHAIN: Final = 1 << 5
+SAMPLE_RAW: Final = 1 << 10
 SAMPLE_REGS_USER: Final = 1 << 12
 SAMPLE_STACK_USER: Final = 1 << 13
 

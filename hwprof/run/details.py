@@ -56,6 +56,7 @@ class SamplingDetail(Detail, kw_only=True, tag="samples"):
     busy_threads: int = 0
     sample_cost_ns: int | None = None
     reasons: bool = True  # whether off-CPU reasons were recorded
+    wakers: bool = False  # whether it was recorded who woke whom
     lost: int = 0
     throttled: int = 0
     silent: list[str] = []  # events between samples that never moved

@@ -103,6 +103,11 @@ def test_where_wakers_are_recorded_nobody_is_guessed() -> None:
     assert chains(*rows[:1], rows[2]).follow(1, 20, 100) == [Piece(2, BUSY, 20, 100)], "without any record one is"
 
 
+def test_a_turn_of_waiting_for_the_interpreter_that_a_timer_ends_is_for_whoever_has_it() -> None:
+    rows: list[Off] = [(1, 20, 25, "GIL", None, None), (1, 25, 30, "GIL", 30, 2), (2, 40, 50, "GIL", None, None)]
+    assert chains(*rows).follow(1, 20, 25) == [Piece(2, BUSY, 20, 25)]
+
+
 def test_of_a_part_of_a_wait_the_same_is_told() -> None:
     rows: list[Off] = [(1, 20, 100, "lock", None, None), (2, 0, 60, "sleep", None, None)]
     assert chains(*rows).follow(1, 30, 80) == [Piece(2, BUSY, 60, 80), Piece(2, "sleep", 30, 60)]
