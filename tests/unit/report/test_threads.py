@@ -60,7 +60,9 @@ def waits(root: Path, *, reasons: bool = True) -> RunDirectory:
         reason=pl.lit("I/O"),
         function=pl.lit("read"),
     )
-    switches = pl.concat([run.read("switches").cast({"reason": pl.String, "function": pl.String}), read])
+    switches = pl.concat(
+        [run.read("switches").cast({"reason": pl.String, "function": pl.String}), read], how="diagonal"
+    )
     if not reasons:
         switches = switches.with_columns(reason=pl.lit(None, pl.String), function=pl.lit(None, pl.String))
         run.manifest.passes[1].collectors[-1].detail["reasons"] = False
@@ -169,7 +171,8 @@ def test_a_layer_is_judged_by_the_samples_of_all_its_threads(tmp_path: Path, off
     assert [thread.samples for thread in sampled.threads if thread.tid == MAIN] in ([], [0])
     (layer,) = [layer for layer in of(built).layers if layer.path == CONV]
     assert layer.samples == 0 and sampled.samples >= of(built).few_samples
-    assert {one.tid for one in layer.critical_path} == ({MAIN, WORKER} if off else set())
+    assert {one.tid for one in layer.critical_path} == ({WORKER} if off else set())
+    assert {one.cause for one in layer.critical_path} == ({"lock"} if off else set())
     listed = [line for line in printed(built, 120).splitlines() if line.startswith(CONV)]
     assert len(listed) == 1
 
