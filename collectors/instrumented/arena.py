@@ -18,7 +18,6 @@ from typing import Final
 
 PROT_NONE: Final = 0
 PROT_READ_WRITE: Final = 3
-PROT_EXEC: Final = 4
 MAP_PRIVATE_ANONYMOUS: Final = 0x22
 MAP_FIXED: Final = 0x10
 MAP_NORESERVE: Final = 0x4000
@@ -80,9 +79,9 @@ class Arena:
         return gaps
 
 
-def reserve(size: int, *, executable: bool = False) -> int:
-    """Address space that becomes memory where it is written. Raises ``OSError``."""
-    return _map(0, size, PROT_READ_WRITE | (PROT_EXEC if executable else 0))
+def reserve(size: int) -> int:
+    """Address space that becomes memory where it is written."""
+    return _map(0, size, PROT_READ_WRITE)
 
 
 def _map(address: int, size: int, protection: int, flags: int = 0) -> int:

@@ -18,10 +18,12 @@ from typing import Any, Final
 
 from collectors.instrumented.cache_geometry import Geometry
 from collectors.instrumented.cache_memory import CacheMemory
+from collectors.instrumented.deleted_libraries import deleted_libraries
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.source import agent_source, module_source
 from hwprof.errors import HwprofError, first_line
+from hwprof.printable import printable
 
 FRIDA_VERSION: Final = "17.26.0"
 """The C module knows structures that frida's headers do not show, as they are in this version."""
@@ -59,6 +61,11 @@ class Engine:
         found = installed_frida()
         if found != FRIDA_VERSION:
             raise HwprofError(f"frida {FRIDA_VERSION} is needed, found {found or 'none'}", REMEDY)
+        if gone := deleted_libraries():
+            raise HwprofError(
+                f"frida cannot instrument a process whose library's file was deleted: {printable(gone[0])}",
+                "keep the file for as long as the model runs",
+            )
         wanted = "avx512f" in processor_flags() if mend_epilog is None else mend_epilog
         self.openmp = OpenMP()
         self.memory = _memory(wanted, self.openmp.threads)
@@ -148,7 +155,7 @@ class Engine:
         }
         addresses |= {
             name: function_address(c_library[name])
-            for name in ("clock_gettime", "memcmp", "mmap", "pthread_self", "syscall")
+            for name in ("clock_gettime", "memcmp", "mmap", "munmap", "pthread_self", "syscall")
         }
         return {name: hex(address) for name, address in addresses.items()}
 

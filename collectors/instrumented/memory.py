@@ -17,7 +17,7 @@ MAX_EDGES: Final = 4_194_304
 LOG_ENTRIES: Final = 67_108_864
 CODE_PAGES: Final = 65_536
 SLOTS: Final = 8
-STUBS_BYTES: Final = 1 << 20
+STUB_REGIONS: Final = 64
 
 SPARE_CONTEXTS: Final = 16
 COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS)
@@ -81,8 +81,6 @@ class Control(ctypes.Structure):
     lock: int
     counters: int
     counters_room: int
-    stubs: int
-    stubs_used: int
     contexts: ctypes.Array[Context]
     _fields_ = [
         *(
@@ -104,10 +102,11 @@ class Control(ctypes.Structure):
                 "lock",
                 "counters",
                 "counters_room",
-                "stubs",
-                "stubs_used",
             )
         ),
+        ("stub_regions", ctypes.c_uint64),
+        ("stubs", ctypes.c_uint64 * STUB_REGIONS),
+        ("stubs_used", ctypes.c_uint64 * STUB_REGIONS),
         ("contexts", Context * MAX_CONTEXTS),
     ]
 
@@ -125,7 +124,6 @@ class SharedMemory:
         self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
         self.control.log_ends = reserve(MAX_EDGES * 8)
         self.control.edge_times = reserve(MAX_EDGES * 8)
-        self.control.stubs = reserve(STUBS_BYTES, executable=True)
         self.control.lock = ctypes.addressof(self._lock)
 
     def contexts(self) -> list[Context]:

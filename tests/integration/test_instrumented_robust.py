@@ -129,3 +129,25 @@ def test_forks_from_other_threads() -> None:
     )
     assert said["statuses"] == [7] * 10
     assert said["same"]
+
+
+def test_a_library_whose_file_was_deleted_is_a_reason_and_no_crash() -> None:
+    """As of a module that was compiled in a temporary folder. Memory that is no library does not matter."""
+    said = child(
+        """
+        import _ctypes, mmap, shutil, tempfile
+        copy = Path(tempfile.mkdtemp(), "gone.so")
+        shutil.copy(_ctypes.__file__, copy)
+        plain = tempfile.TemporaryFile()
+        plain.write(bytes(4096))
+        plain.flush()
+        kept = mmap.mmap(plain.fileno(), 4096)
+        ctypes.CDLL(str(copy))
+        copy.unlink()
+        try:
+            Engine()
+        except HwprofError as error:
+            end(error=error.message, path=str(copy))
+        """
+    )
+    assert said["path"] in said["error"]

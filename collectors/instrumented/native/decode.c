@@ -68,14 +68,14 @@ static gboolean only_names_memory(const cs_insn *instruction) {
 
 /* Instructions without vectors whose memory is their result. */
 static gboolean stores_its_operand(const char *mnemonic) {
-  static const char *const prefixes[] = {"fst", "fist", "fbstp", "fnst", "fnsave", "fxsave", "xsave", "stmxcsr", "vstmxcsr",
+  static const char *const prefixes[] = {"fst", "fist", "fbstp", "fnst", "fnsave", "fxsave", "xsave", "stmxcsr", "vstmxcsr", "set",
                                          NULL};
   return begins_with_any(mnemonic, prefixes);
 }
 
-/* Instructions that write memory whether it changes or not, after they read it. */
-static gboolean exchanges(const char *mnemonic) {
-  static const char *const prefixes[] = {"cmpxchg", "xchg", "xadd", NULL};
+/* Instructions that write their first operand after they read it, whatever the disassembler says. */
+static gboolean changes_its_operand(const char *mnemonic) {
+  static const char *const prefixes[] = {"cmpxchg", "xchg", "xadd", "rcl", "rcr", NULL};
   const char *after_lock = begins(mnemonic, "lock ") ? mnemonic + 5 : mnemonic;
   return begins_with_any(after_lock, prefixes);
 }
@@ -85,7 +85,7 @@ static gboolean exchanges(const char *mnemonic) {
 static int access_of(const cs_insn *instruction, int operand, int width) {
   const char *mnemonic = instruction->mnemonic;
   int access = instruction->detail->x86.operands[operand].access;
-  if (exchanges(mnemonic)) return CS_AC_READ | CS_AC_WRITE;
+  if (changes_its_operand(mnemonic)) return CS_AC_READ | CS_AC_WRITE;
   if (operand > 0) return CS_AC_READ;
   if (stores_its_operand(mnemonic)) return CS_AC_WRITE;
   if (instruction->detail->x86.op_count > 1 && (width > 0 || mnemonic[0] == 'k')) return CS_AC_WRITE;
@@ -110,6 +110,7 @@ static gboolean is_indexed_by_vector(const cs_insn *instruction) {
 /* `width`: of the instruction's vectors. */
 static int operand_bytes(const cs_insn *instruction, int operand, int width) {
   if (is_indexed_by_vector(instruction)) return width;
+  if (contains(instruction->mnemonic, "comisd")) return 8; /* the disassembler says 16 */
   return broadcasts(instruction) ? broadcast_bytes(instruction) : instruction->detail->x86.operands[operand].size;
 }
 

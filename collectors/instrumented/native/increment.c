@@ -3,15 +3,16 @@
 #define NEAR_BYTES 7
 
 /* Before an instruction that overwrites OF, SF, ZF, AF and PF without reading them, inc can do no harm: it leaves CF
-   alone. At calls and returns by the calling convention the flags hold nothing. */
+   alone. Calls and returns are not among them, as functions that are written by hand may take or give flags, nor is
+   multiplication, which leaves some as they are. */
 static gboolean flags_are_free_before(const cs_insn *instruction) {
   switch (instruction->id) {
     case X86_INS_CMP: case X86_INS_TEST: case X86_INS_ADD: case X86_INS_SUB: case X86_INS_ADC: case X86_INS_SBB:
     case X86_INS_AND: case X86_INS_OR: case X86_INS_XOR: case X86_INS_INC: case X86_INS_DEC: case X86_INS_NEG:
-    case X86_INS_IMUL: case X86_INS_MUL: case X86_INS_COMISS: case X86_INS_COMISD: case X86_INS_UCOMISS:
+    case X86_INS_COMISS: case X86_INS_COMISD: case X86_INS_UCOMISS:
     case X86_INS_UCOMISD: case X86_INS_VCOMISS: case X86_INS_VCOMISD: case X86_INS_VUCOMISS: case X86_INS_VUCOMISD:
     case X86_INS_PTEST: case X86_INS_VPTEST: case X86_INS_KORTESTB: case X86_INS_KORTESTW: case X86_INS_KORTESTD:
-    case X86_INS_KORTESTQ: case X86_INS_CALL: case X86_INS_RET:
+    case X86_INS_KORTESTQ:
       return TRUE;
     default:
       return FALSE;

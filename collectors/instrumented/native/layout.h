@@ -9,7 +9,8 @@
 #define MAX_CONTEXTS 1024
 #define LOG_ENTRIES 67108864 /* 1 GiB of address space, of which only what is written becomes memory */
 #define MAX_EDGES 4194304
-#define STUBS_BYTES 1048576
+#define STUB_REGIONS 64
+#define STUBS_BYTES 65536 /* of a region */
 #define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
 
 /* A basic block as it was copied: what one execution of it does. */
@@ -58,8 +59,9 @@ typedef struct {
   GumSpinlock *lock;
   guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */
   guint64 counters_room;
-  guint8 *stubs;             /* executable memory, see rcx_branches.c */
-  guint64 stubs_used;        /* bytes of it */
+  guint64 stub_regions;      /* how many there are, see rcx_branches.c */
+  guint8 *stubs[STUB_REGIONS];
+  guint64 stubs_used[STUB_REGIONS]; /* bytes */
   Context contexts[MAX_CONTEXTS];
 } Control;
 

@@ -2,6 +2,8 @@
    missed, and takes jecxz for jrcxz. The copy goes on in a stub instead, which does the same in instructions that Stalker
    knows. Stubs are code of ours: they count nothing, and no flag is changed in them. */
 
+extern int munmap(gpointer address, gsize length);
+
 #define STUB_BYTES 64
 
 static gboolean is_rcx_branch(const cs_insn *instruction) {
@@ -9,19 +11,22 @@ static gboolean is_rcx_branch(const cs_insn *instruction) {
 }
 
 static gboolean is_stub(guint64 address) {
-  guint64 first = (guint64) control.stubs;
-  return address >= first && address < first + STUBS_BYTES;
+  guint64 i, first;
+  for (i = 0; i < control.stub_regions; i++) {
+    first = (guint64) control.stubs[i];
+    if (address >= first && address < first + STUBS_BYTES) return TRUE;
+  }
+  return FALSE;
 }
 
-/* jmp [rip], to the address that follows */
+#define JUMP_BYTES 5
+
+/* A direct one: at indirect ones Stalker loses the overflow flag. */
 static guint8 *put_jump(guint8 *at, guint64 target) {
-  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0};
-  memcpy(at, jump, sizeof(jump));
-  put64(at + sizeof(jump), target);
-  return at + sizeof(jump) + 8;
+  *at = 0xe9;
+  put32(at + 1, target - ((guint64) at + JUMP_BYTES));
+  return at + JUMP_BYTES;
 }
-
-#define JUMP_BYTES 14
 
 /* loop: rcx (ecx with an address-size prefix) is one less, and unless it is zero now, or the zero flag differs from
    what loope and loopne ask for, the target is next. */
@@ -49,14 +54,47 @@ static void write_jecxz(guint8 *at, guint64 target, guint64 next) {
   put_jump(at + sizeof(restore), target);
 }
 
+/* --- memory for stubs, in reach of the code that they jump to */
+
+#define PROT_ALL 7
+#define STUB_REACH 0x70000000L
+#define STUB_STEP 0x4000000L
+
+static gboolean is_in_reach(gconstpointer region, guint64 code) {
+  gint64 distance = (gint64) region - (gint64) code;
+  return distance < STUB_REACH && distance > -STUB_REACH;
+}
+
+/* A region by its number, or STUB_REGIONS: there is none. */
+static guint64 stub_region_near(guint64 code) {
+  guint64 i;
+  gint64 step;
+  for (i = 0; i < control.stub_regions; i++)
+    if (is_in_reach(control.stubs[i], code) && control.stubs_used[i] + STUB_BYTES <= STUBS_BYTES) return i;
+  if (i == STUB_REGIONS) return i;
+  for (step = STUB_STEP; step < STUB_REACH; step = step > 0 ? -step : STUB_STEP - step) {
+    guint64 hint = (code + step) & ~(guint64) (STUBS_BYTES - 1);
+    guint8 *made = mmap((gpointer) hint, STUBS_BYTES, PROT_ALL, MAP_PRIVATE_ANONYMOUS, -1, 0);
+    if (made == (guint8 *) -1) return STUB_REGIONS;
+    if (is_in_reach(made, code)) {
+      control.stubs[i] = made;
+      control.stub_regions++;
+      return i;
+    }
+    munmap(made, STUBS_BYTES);
+  }
+  return STUB_REGIONS;
+}
+
 /* The stub of an instruction; NULL: there is no room. */
 static gpointer make_stub(const cs_insn *instruction) {
-  guint64 target = instruction->detail->x86.operands[0].imm, next = instruction->address + instruction->size;
+  guint64 target = instruction->detail->x86.operands[0].imm, next = instruction->address + instruction->size, region;
   guint8 *stub = NULL;
   gum_spinlock_acquire(control.lock);
-  if (control.stubs_used + STUB_BYTES <= STUBS_BYTES) {
-    stub = control.stubs + control.stubs_used;
-    control.stubs_used += STUB_BYTES;
+  region = stub_region_near(next);
+  if (region != STUB_REGIONS) {
+    stub = control.stubs[region] + control.stubs_used[region];
+    control.stubs_used[region] += STUB_BYTES;
   }
   gum_spinlock_release(control.lock);
   if (stub == NULL) return NULL;

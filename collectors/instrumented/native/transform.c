@@ -32,9 +32,11 @@ static void put_increment_once(Context *context, guint64 number, GumX86Writer *t
 }
 
 static void put_jump_to(const guint8 *code, GumX86Writer *to) {
-  guint8 jump[JUMP_BYTES];
-  put_jump(jump, (guint64) code);
+  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
+  guint8 address[8];
+  put64(address, (guint64) code);
   gum_x86_writer_put_bytes(to, jump, sizeof(jump));
+  gum_x86_writer_put_bytes(to, address, sizeof(address));
 }
 
 /* At an instruction that nobody can decode, the thread goes on in the original code, not instrumented any more: Python
@@ -53,6 +55,13 @@ static void go_on_in_stub(const cs_insn *branch, Generator *generator, GumX86Wri
   else
     generator->continuation = stub;
   generator->relocator->end_of_block = TRUE;
+}
+
+/* A call of what follows, for its address: Stalker reads on, but what it copies behind the call is never executed. */
+static gboolean calls_next(const cs_insn *instruction) {
+  const cs_x86_op *target = &instruction->detail->x86.operands[0];
+  return instruction->id == X86_INS_CALL && target->type == X86_OP_IMM &&
+         (guint64) target->imm == instruction->address + instruction->size;
 }
 
 /* Copies the instructions that the disassembler knows, with the increment before the first that allows it, or before
@@ -75,7 +84,14 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Generator *generator, 
       go_on_in_stub(instruction, generator, to);
       break;
     }
-    gum_stalker_iterator_keep(iterator);
+    if (is_far_and_uses_unnamed_registers(instruction, to))
+      put_with_own_base(instruction, to); /* not kept, it is left out */
+    else
+      gum_stalker_iterator_keep(iterator);
+    if (calls_next(instruction)) {
+      generator->relocator->end_of_block = TRUE;
+      break;
+    }
   }
   return end;
 }

@@ -5,6 +5,7 @@ typedef struct {
   int width; /* of the vectors, in bytes */
   int map, prefix, opcode;
   gboolean evex, memory;
+  int element;      /* bytes of the one element that is repeated from memory, else 0 */
   int modrm;        /* offset of that byte */
   int displacement; /* offset of an instruction-relative displacement, else 0 */
   int length;
@@ -31,6 +32,7 @@ static gboolean read_encoding(const guint8 *code, Encoding *e) {
   mod = code[at] >> 6;
   rm = code[at++] & 7;
   e->memory = mod != 3;
+  if (e->evex && e->memory && (code[3] & 16) != 0) e->element = code[2] & 0x80 ? 8 : e->map >= 5 ? 2 : 4;
   if (mod != 3 && rm == 4) {
     if (mod == 0 && (code[at] & 7) == 5) at += 4; /* a base that is only a displacement */
     at++;
@@ -57,7 +59,8 @@ static void decode_encoding(const Encoding *e, guint32 *facts) {
     facts[TILES]++;
     return;
   }
-  if (e->memory) load(facts, e->width);
+  if (e->memory) load(facts, e->element != 0 ? e->element : e->width);
+  if (e->element != 0) facts[BROADCASTS]++;
   facts[VECTOR_128 + width_step(e->width)]++;
   if (e->evex && e->map == 2 && e->prefix == 2 && op == 0x52) { /* vdpbf16ps: two multiply-adds a 32-bit lane */
     facts[FLOAT_INSTRUCTIONS]++;

@@ -1,0 +1,1 @@
+"""Random instruction sequences, each executed natively, in single steps and instrumented, and compared."""
