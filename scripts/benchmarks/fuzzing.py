@@ -1,6 +1,6 @@
 """Random instruction sequences, executed natively, in single steps and instrumented, from the same states.
 
-    python -m scripts.benchmarks.fuzzing [--sequences 100000] [--seed 1]
+    python -m scripts.benchmarks.fuzzing [--sequences 100000] [--seed 1] [--batch 2500]
 
 A sequence is a function of random instructions (general, vector, mask and x87 registers, memory by every kind of
 address, the red zone below the stack) with branches of every kind around them: on flags and on rcx, loops, calls and
@@ -76,20 +76,21 @@ def execute(seed: int, count: int, place: str, found: Found) -> None:
             return
 
 
-def batches(sequences: int, seed: int) -> Iterator[tuple[int, int]]:
+def batches(sequences: int, seed: int, size: int) -> Iterator[tuple[int, int]]:
     """Seed and size of each."""
-    for begin in range(0, sequences, BATCH):
-        yield seed + begin // BATCH, min(BATCH, sequences - begin)
+    for begin in range(0, sequences, size):
+        yield seed + begin // size, min(size, sequences - begin)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=str(__doc__).splitlines()[0])
     parser.add_argument("--sequences", type=int, default=100_000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--batch", type=int, default=BATCH, help="sequences of a process; places take turns")
     parser.add_argument("--output", type=Path, default=Path("results/fuzzing.md"))
     arguments = parser.parse_args()
     places = {"near": Found(), "far": Found()}
-    for number, (seed, count) in enumerate(batches(arguments.sequences, arguments.seed)):
+    for number, (seed, count) in enumerate(batches(arguments.sequences, arguments.seed, arguments.batch)):
         place = list(places)[number % 2]
         execute(seed, count, place, places[place])
     rows = [
