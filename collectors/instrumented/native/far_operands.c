@@ -8,7 +8,7 @@ static gboolean uses_unnamed_registers(const cs_insn *instruction) {
   switch (instruction->id) {
     case X86_INS_MUL: case X86_INS_DIV: case X86_INS_IDIV: case X86_INS_MULX: case X86_INS_CMPXCHG8B:
     case X86_INS_CMPXCHG16B: case X86_INS_PCMPESTRI: case X86_INS_PCMPESTRM: case X86_INS_VPCMPESTRI:
-    case X86_INS_VPCMPESTRM:
+    case X86_INS_VPCMPESTRM: case X86_INS_SHLD: case X86_INS_SHRD:
       return TRUE;
     case X86_INS_IMUL:
       return instruction->detail->x86.op_count == 1;
