@@ -137,7 +137,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, int], pl.D
     found = sampler.stop()
     if not fields(found.detail)["reasons"]:
         missing("samples of the kernel, by which it is told why threads wait")
-    waits = found.tables["switches"].filter(~pl.col("preempted")).drop_nulls("in_ns")
+    waits = found.tables["switches"].filter(~pl.col("preempted")).drop_nulls(["in_ns", "out_cpu"])  # those it saw begin
     times = waits.group_by("tid", "reason", "function").agg(
         times=pl.len(), ns=(pl.col("in_ns") - pl.col("out_ns")).sum()
     )
