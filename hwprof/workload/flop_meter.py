@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Final, Self
 
 from hwprof.workload.operator_flops import CountedFlops
 
@@ -45,6 +44,7 @@ class _Thread:
     """The calls that are open on one thread, the innermost last."""
 
     mode: CountedFlops
+    around: _Open | None = None  # on the first thread, when the outermost call began
     calls: list[_Open] = field(default_factory=list)
 
     def so_far(self) -> Flops:
@@ -71,36 +71,37 @@ class FlopMeter:
     ) -> None:
         self._home.mode.__exit__(kind, error, trace)
 
-    def measured(self, call: Callable[[], Any]) -> tuple[Any, Flops, Flops]:
-        """What the call gives, what it did, and what of that no ``measured`` call within it did."""
+    def begin(self) -> None:
+        """A call begins on this thread; ``end`` or ``abandon`` must follow there."""
         here: _Thread | None = getattr(self._threads, "here", None)
-        return self._on(here, call) if here is not None else self._elsewhere(call)
+        if here is None:
+            here = self._threads.here = _Thread(self._mode(), around=self._home.calls[-1] if self._home.calls else None)
+            here.mode.__enter__()
+        here.calls.append(_Open(here.so_far()))
 
-    def _elsewhere(self, call: Callable[[], Any]) -> tuple[Any, Flops, Flops]:
-        """The outermost call of another thread."""
-        around = self._home.calls[-1] if self._home.calls else None
-        mode: AbstractContextManager[Any] = self._mode()
-        self._threads.here = here = _Thread(mode)  # type: ignore[arg-type]  # torch's modes have no types
-        try:
-            with mode:
-                output, done, own = self._on(here, call)
-        finally:
-            del self._threads.here
-        if around is not None:
-            with self._adding:
-                around.elsewhere += done
-        return output, done, own
-
-    def _on(self, thread: _Thread, call: Callable[[], Any]) -> tuple[Any, Flops, Flops]:
-        opened = _Open(thread.so_far())
-        thread.calls.append(opened)
-        try:
-            output = call()
-        finally:
-            thread.calls.pop()
-        here = thread.so_far() - opened.before
-        if thread.calls:
-            with self._adding:
+    def end(self) -> tuple[Flops, Flops]:
+        """What the call that began last on this thread did, and what of that no other call within it did."""
+        thread: _Thread = self._threads.here
+        closed = thread.calls.pop()
+        here = thread.so_far() - closed.before
+        with self._adding:
+            done = here + closed.elsewhere
+            if thread.calls:
                 thread.calls[-1].below += here
-                thread.calls[-1].elsewhere += opened.elsewhere
-        return output, here + opened.elsewhere, here - opened.below
+                thread.calls[-1].elsewhere += closed.elsewhere
+            elif thread.around is not None:
+                thread.around.elsewhere += done
+        self._leave(thread)
+        return done, here - closed.below
+
+    def abandon(self) -> None:
+        """The call that began last on this thread failed: what it did is its caller's own."""
+        thread: _Thread = self._threads.here
+        thread.calls.pop()
+        self._leave(thread)
+
+    def _leave(self, thread: _Thread) -> None:
+        """Another thread's mode ends with its outermost call."""
+        if thread is not self._home and not thread.calls:
+            del self._threads.here
+            thread.mode.__exit__(None, None, None)

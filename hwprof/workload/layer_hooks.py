@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -61,6 +62,8 @@ class LayerHooks:
     def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: LayerRecorder) -> None:
         self._recorder = recorder
         self.counts_alone = False
+        self._room = room_on_the_stack()
+        self._room.__enter__()
         self._watched = [
             _watch(path, module, recorder) for prefix, root in modules.items() for path, module in layers(prefix, root)
         ]
@@ -99,6 +102,19 @@ class LayerHooks:
             watched.module.__dict__.pop("forward", None)
             if watched.own is not None:
                 watched.module.__dict__["forward"] = watched.own
+        self._room.__exit__(None, None, None)
+
+
+@contextmanager
+def room_on_the_stack() -> Iterator[None]:
+    """While it lasts Python's calls may be nested twice as deep: a watched module takes four frames instead of three,
+    and a deep model that works without must work with them."""
+    before = sys.getrecursionlimit()
+    sys.setrecursionlimit(2 * before)
+    try:
+        yield
+    finally:
+        sys.setrecursionlimit(before)
 
 
 def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Module]]:

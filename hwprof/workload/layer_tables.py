@@ -14,7 +14,7 @@ from torch import nn
 
 from hwprof.run.schema import TABLES, conform, empty
 from hwprof.workload.flop_meter import FlopMeter, Flops
-from hwprof.workload.layer_hooks import is_leaf, layers
+from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack
 from hwprof.workload.operator_flops import CountedFlops
 from hwprof.workload.protocol import Call, Workload
 from hwprof.workload.shape_flops import ShapeFlops
@@ -46,7 +46,7 @@ def tables_without_call(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]
     """The same tables where the model cannot be called for them: its modules in their own order, with nulls for all
     that a call would tell, and no calls."""
     facts = [_Facts(path, module) for prefix, root in workload.modules.items() for path, module in layers(prefix, root)]
-    rows = conform("layers", pl.DataFrame([fact.row(order) for order, fact in enumerate(facts)]))
+    rows = _table(facts)
     return rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in OF_A_CALL), empty("layer_calls")
 
 
@@ -56,7 +56,7 @@ def _tables(
     facts = [_Facts(path, module) for prefix, root in modules.items() for path, module in layers(prefix, root)]
     recorder = _CallRecorder(facts, flops)
     try:
-        with torch.no_grad():
+        with torch.no_grad(), room_on_the_stack():
             for call, positions in _distinct(forwards):
                 recorder.begin_forward(positions)
                 call.run()
@@ -64,8 +64,11 @@ def _tables(
         recorder.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
     ordered = called + [fact for fact in facts if not fact.calls]
-    rows = [fact.row(order) for order, fact in enumerate(ordered)]
-    return conform("layers", pl.DataFrame(rows)), conform("layer_calls", recorder.calls())
+    return _table(ordered), conform("layer_calls", recorder.calls())
+
+
+def _table(facts: list[_Facts]) -> pl.DataFrame:
+    return pl.DataFrame([fact.row(order) for order, fact in enumerate(facts)], schema=TABLES["layers"])
 
 
 @dataclass
@@ -167,8 +170,13 @@ class _CallRecorder:
     def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
             call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
-            output, done, own = self._flops.measured(lambda: forward(*arguments, **keywords))
-            self._end(fact, call, list(tensors_in(output)), done, own)
+            self._flops.begin()
+            try:
+                output = forward(*arguments, **keywords)
+            except BaseException:
+                self._flops.abandon()
+                raise
+            self._end(fact, call, list(tensors_in(output)), *self._flops.end())
             return output
 
         return recorded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import importlib
 import inspect
@@ -44,7 +45,9 @@ class ModuleWorkload:
         factory = _find(spec.model)
         torch.manual_seed(spec.seed)
         module, given = _make(spec.model, factory)
-        self._module = module.eval()
+        self._module = module
+        with contextlib.suppress(NotImplementedError):  # what torch.export makes is in the mode that it was made in
+            module.eval()
         if weights is not None:
             load_weights(self._module, weights)
         self._call = Call(self._module, *self._inputs(given))

@@ -191,6 +191,16 @@ def test_products_that_torch_does_not_count_are_not_known_and_none_are_0(name: s
     assert calls.filter(pl.col("path") == "1")["macs"].to_list() == [macs]
 
 
+class _Around(nn.Module):
+    def __init__(self, inner: nn.Module) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.inner(x)
+        return result
+
+
 class Threaded(nn.Module):
     """One of its two layers is called by a thread that the forward starts."""
 
@@ -338,3 +348,13 @@ def test_leaves_nothing_behind_when_the_model_fails() -> None:
 def test_a_model_of_one_module_is_its_own_layer() -> None:
     table = layer_tables(Calls(nn.Linear(4, 2), [(torch.zeros(1, 4),)]))[0]
     assert table.select("path", "index", "macs").rows() == [("Linear", None, 8)]
+
+
+def test_a_number_may_first_be_found_far_down() -> None:
+    """Of 150 modules without an index the 151st has one: no column's type hangs on the rows before."""
+    model: nn.Module = nn.Sequential(nn.Linear(4, 4))
+    for _ in range(150):
+        model = _Around(model)
+    layers, _ = layer_tables(Calls(model, [(torch.zeros(1, 4),)]))
+    assert layers.schema == TABLES["layers"]
+    assert layers.height == 152 and layers["index"].drop_nulls().to_list() == [0]

@@ -39,6 +39,9 @@ def with_one_input():
 def scripted():
     return torch.jit.script(Net())
 
+def exported():
+    return torch.export.export(nn.Linear(2, 3), (torch.ones(7, 2),)).module(), torch.ones(7, 2)
+
 def of_words():
     return nn.Embedding(5, 2), torch.zeros(1, 3, dtype=torch.int64)
 
@@ -112,6 +115,13 @@ def test_a_factory_may_bring_its_inputs(name: str, shapes: list[str]) -> None:
     assert (record.input_shapes, record.batch) == (shapes, int(shapes[0][0]))
     ((_, arguments, _),) = workload.forwards()
     assert [float(tensor.mean()) for tensor in arguments] == [1.0] * len(shapes)
+
+
+def test_an_exported_model_stays_in_its_mode(stages: RecordedStages) -> None:
+    """It refuses ``eval()``."""
+    workload = build(WorkloadSpec(model="users_models:exported"))
+    assert workload.prepare().input_shapes == ["7x2"]
+    workload.iterate(stages, None)
 
 
 def test_weights_are_loaded(tmp_path: Path) -> None:
