@@ -210,7 +210,9 @@ def notes(analysis: RunAnalysis) -> list[str]:
     elif measured.name != MEASURE:
         found.append(f"pass {MEASURE} not completed: times and counts are from pass {measured.name}")
     if attribution is not None and attribution.overlapping_calls:
-        found.append(f"{attribution.overlapping_calls} layer calls overlap in time: their counts are in both layers")
+        found.append(
+            f"{attribution.overlapping_calls} layer calls overlap in time: their counts and shares are in both layers"
+        )
     if measured is not None:
         found += _stolen(measured, run.manifest.machine)
     if run.manifest.workload is not None:
