@@ -80,8 +80,6 @@ def _account_lags(closure: dict[str, Any]) -> float:
 def _sums(layers: dict[str, Any], notes: list[str]) -> Iterator[str]:
     """What does not add up to the whole."""
     called = [row for row in layers["rows"] if row["calls"]]
-    if any("overlap in time" in note for note in notes):
-        return  # layers side by side: told, and their times and counts are in several of them
     parts = [*called, *([layers["unattributed"]] if layers["unattributed"] else [])]
     whole = layers["whole"]
     if any(part["share"] is None for part in parts):
@@ -92,6 +90,8 @@ def _sums(layers: dict[str, Any], notes: list[str]) -> Iterator[str]:
     macs = [row["macs"] for row in called]
     if whole["macs"] is not None and None not in macs and sum(macs) != whole["macs"]:
         yield f"{sum(macs)} MACs of {whole['macs']}"
+    if any("overlap in time" in note for note in notes):
+        return  # layers side by side: told, and their counts are in several of them
     for event, of_whole in whole["counters"].items():
         values = [part["counters"][event]["value"] for part in parts if event in part["counters"]]
         if None not in values and of_whole["value"] is not None and _off(sum(values), of_whole["value"]) > CLOSE:

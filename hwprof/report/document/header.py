@@ -211,7 +211,7 @@ def notes(analysis: RunAnalysis) -> list[str]:
         found.append(f"pass {MEASURE} not completed: times and counts are from pass {measured.name}")
     if attribution is not None and attribution.overlapping_calls:
         found.append(
-            f"{attribution.overlapping_calls} layer calls overlap in time: their counts and shares are in both layers"
+            f"{attribution.overlapping_calls} layer calls overlap in time: their counts and times are in both layers"
         )
     if measured is not None:
         found += _stolen(measured, run.manifest.machine)
