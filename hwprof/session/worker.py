@@ -29,45 +29,16 @@ from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, o
 from hwprof.hardware import machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.session import disturbance, messages
+from hwprof.session import disturbance
 from hwprof.session.in_process import RunningCollectors
-from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
+from hwprof.session.messages import Built, Failed, Finished, Order, Phase, PhaseBegins, Step
 from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
+from hwprof.session.reporter import NobodyListensError, Reporter
 
 LONGEST_TRACE: Final = 1 << 16
 """Characters of a traceback that the supervisor is told."""
-
-
-class NobodyListensError(BrokenPipeError):
-    """The supervisor is gone. A type of its own: the model's code may know other broken pipes."""
-
-
-class Reporter:
-    """Tells the supervisor; if it is gone, the worker ends at the next word. Processes that the worker's code starts
-    have no part in it: they would hold the pipe open, and speak in the worker's name."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor: int | None = descriptor
-        os.set_inheritable(descriptor, False)
-        os.register_at_fork(after_in_child=self._leave)
-
-    def _leave(self) -> None:
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-            self._descriptor = None
-
-    def send(self, message: Message) -> None:
-        """One message; raises ``NobodyListensError``."""
-        if self._descriptor is None:
-            return
-        data = messages.encode(message)
-        try:
-            while data:
-                data = data[os.write(self._descriptor, data) :]
-        except BrokenPipeError as error:
-            raise NobodyListensError from error
 
 
 def main(arguments: Sequence[str]) -> int:
