@@ -67,6 +67,17 @@ with ForkServer("my:model") as server:
 """
 
 SMALL = "import torch\ndef model():\n    return torch.nn.Linear(3, 2)\n"
+SLOW = """
+import time, torch
+
+class Slow(torch.nn.Linear):
+    def forward(self, x):
+        time.sleep(0.02)
+        return super().forward(x)
+
+def model():
+    return Slow(3, 2)
+"""
 
 
 @pytest.fixture(scope="module")
@@ -194,9 +205,9 @@ def test_a_thread_that_an_import_leaves_keeps_nobody_waiting(place: Path, monkey
 
 
 def test_a_worker_that_is_ended_before_its_turn_is_started_again(tmp_path: Path) -> None:
-    (tmp_path / "small.py").write_text(SMALL)
+    (tmp_path / "small.py").write_text(SLOW)  # so that the first pass lasts until the second one's worker is there
     process = start_hwprof(
-        *("collect", "--model", "small:model", "--input-shape", "1,3", "--iterations", "2", "--warmup", "1"),
+        *("collect", "--model", "small:model", "--input-shape", "1,3", "--iterations", "200", "--warmup", "1"),
         *("--no-instrumented", "--output", str(tmp_path / "results")),
         cwd=tmp_path,
     )

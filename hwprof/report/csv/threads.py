@@ -67,7 +67,7 @@ def _of_path(parts: list[PathPart], threads: dict[int, ThreadTimes], **where: An
         yield {
             "what": "path",
             **where,
-            **_who(threads[part.tid]),
+            **_who_or_tid(part.tid, threads),
             "state": part.state,
             "time_ns": part.ns,
             "share_ratio": part.share,
@@ -76,6 +76,11 @@ def _of_path(parts: list[PathPart], threads: dict[int, ThreadTimes], **where: An
             "samples": part.samples,
             "cause": part.cause,
         }
+
+
+def _who_or_tid(tid: int, threads: dict[int, ThreadTimes]) -> dict[str, Any]:
+    """The path also leads to threads that no sample hit, and that have no row of their own."""
+    return _who(threads[tid]) if tid in threads else {"tid": tid}
 
 
 def _who(one: ThreadTimes) -> dict[str, Any]:

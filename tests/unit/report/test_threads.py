@@ -121,6 +121,16 @@ def test_every_threads_time_adds_up_in_json_and_csv(tmp_path: Path) -> None:
         assert rows["time_ns"].sum() == pytest.approx(iteration.elapsed_ns)
 
 
+def test_the_path_may_lead_to_a_thread_that_no_sample_hit(tmp_path: Path) -> None:
+    """It has no row among the threads."""
+    built = builder.build(waits(tmp_path))
+    unsampled = msgspec.structs.replace(of(built).critical_path[0], tid=4711)
+    built = replaced(built, msgspec.structs.replace(of(built), critical_path=[unsampled]))
+    (row,) = csv_frames(built)[waiting_table.FILE].filter(tid=4711).to_dicts()
+    assert (row["what"], row["thread"], row["role"], row["time_ns"]) == ("path", None, None, unsampled.ns)
+    assert "other thread" in printed(built, 120)
+
+
 def test_what_nobody_could_know_is_said_with_its_remedy(tmp_path: Path) -> None:
     built = builder.build(waits(tmp_path, reasons=False))
     missing = of(built).reasons_missing
