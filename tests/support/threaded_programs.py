@@ -99,7 +99,7 @@ PYTHON: Final = """
             mine.told["ended_ns"] = time.monotonic_ns()
 
         made = threading.Thread(target=runs, daemon=True)
-        made.start()
+        wait("GIL", made.start)  # which returns when the other one has begun, and has the interpreter
         return made
 
     begins("main", 0)
