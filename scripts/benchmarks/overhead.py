@@ -25,7 +25,7 @@ import torch
 
 from collectors.perf.collector import PerfCollector
 from hwprof.collector.contract import PassContext
-from hwprof.session.plan import COUNTED_SHARE
+from hwprof.session.plan import schedule
 from hwprof.session.recorder import SpanRecorder
 from hwprof.workload import factory
 from hwprof.workload.layer_hooks import LayerHooks
@@ -35,7 +35,10 @@ from scripts.benchmarks.tables import Table, write
 
 Forward = Callable[[], None]
 BARE = "bare forward"
-MEASURE_PASS = f"hwprof, measure pass (one in {COUNTED_SHARE} counted)"
+ITERATIONS = 20
+"""Of a measure pass, by default."""
+COUNTED = sum(record.layers_counted for record in schedule(0, ITERATIONS, 1, alternate=True))
+MEASURE_PASS = f"hwprof, measure pass ({COUNTED} of {ITERATIONS} counted)"
 
 
 class Watched:
@@ -117,7 +120,7 @@ def _bench(model: str, rounds: int) -> list[list[str]]:
         other_times = _interleave(others, max(rounds // 4, 5))
     ratios = _ratios(times)
     ratios[MEASURE_PASS] = [
-        (timed * (COUNTED_SHARE - 1) + counted) / COUNTED_SHARE
+        (timed * (ITERATIONS - COUNTED) + counted * COUNTED) / ITERATIONS
         for timed, counted in zip(ratios["hwprof, timed iteration"], ratios["hwprof, counted iteration"], strict=True)
     ]
     rows = [_row(model, kind, times.get(kind), ratios[kind]) for kind in (*kinds, MEASURE_PASS)]
