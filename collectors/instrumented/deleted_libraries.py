@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import ctypes
+import os
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Final
@@ -26,4 +26,19 @@ def begins_of_deleted_files(mappings: Iterable[str]) -> Iterator[tuple[int, str]
 def deleted_libraries() -> list[str]:
     """Paths of those that this process has loaded."""
     lines = Path("/proc/self/maps").read_text(errors="surrogateescape").splitlines()
-    return [path for address, path in begins_of_deleted_files(lines) if ctypes.string_at(address, len(ELF)) == ELF]
+    begins = list(begins_of_deleted_files(lines))
+    if not begins:
+        return []
+    memory = os.open("/proc/self/mem", os.O_RDONLY)
+    try:
+        return [path for address, path in begins if _is_library(memory, address)]
+    finally:
+        os.close(memory)
+
+
+def _is_library(memory: int, address: int) -> bool:
+    """Read as a file's: of a file that was cut short, too, its memory would end the process (SIGBUS)."""
+    try:
+        return os.pread(memory, len(ELF), address) == ELF
+    except OSError:
+        return False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 from typing import Final
 
 import polars as pl
@@ -89,8 +90,7 @@ def drift(times: Sequence[int]) -> float | None:
     if correlation is None or not abs(correlation) * (number - 1) ** 0.5 > NORMAL_99:  # the latter: all are alike
         return None
     third = number // 3
-    first, last = pl.Series(times[:third]).median(), pl.Series(times[-third:]).median()
-    assert isinstance(first, float) and isinstance(last, float)
+    first, last = median(times[:third]), median(times[-third:])
     found = last / first - 1 if first else 0.0
     return found if abs(found) > DRIFT else None
 
@@ -105,9 +105,7 @@ def _whole_times(attribution: Attribution) -> list[int]:
 def _median_over_min(times: Sequence[int]) -> float | None:
     if len(times) < 2 or min(times) <= 0:
         return None
-    median = pl.Series(times).median()
-    assert isinstance(median, float)
-    return median / min(times)
+    return median(times) / min(times)
 
 
 def _share(lost_ns: Sequence[int | None], of_ns: int) -> float | None:

@@ -22,6 +22,8 @@ STAT: Final = Path("/proc/stat")
 IDLE: Final = (3, 4)
 """Of the fields of /proc/stat: idle and iowait."""
 
+NOT_TOLD: Final = "the kernel does not tell what the processors do (/proc/stat)"
+
 GUEST: Final = slice(0, 8)
 """Without guest time, which user time has in it already."""
 
@@ -51,24 +53,22 @@ def wait_until_quiet(
     read: Callable[[], Ticks | None] = read_ticks,
     sleep: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
-) -> float | None:
+) -> str | None:
     """Sleeps until others have let the processors alone for two seconds, for ``longest_s`` seconds at most. None: they
-    have; else how many processors were still in use. It is meant for a moment in which nothing of hwprof's runs."""
-    end, calm, busy = clock() + longest_s, 0, 0.0
+    have; else why that is not known. It is meant for a moment in which nothing of hwprof's runs."""
+    end, calm = clock() + longest_s, 0
     before = read()
     while calm < WINDOWS:
-        if before is None or clock() >= end:
-            return busy * (os.cpu_count() or 1)
+        if before is None:
+            return NOT_TOLD
         sleep(WINDOW_S)
         after = read()
-        busy = _busy(before, after)
+        if after is None or after.all <= before.all:
+            return NOT_TOLD
+        busy = (after.busy - before.busy) / (after.all - before.all)
         calm = calm + 1 if busy <= QUIET_SHARE else 0
         before = after
+        if calm < WINDOWS and clock() >= end:
+            processors = busy * (os.cpu_count() or 1)
+            return f"after {longest_s:.0f} s of --wait-quiet others still used {processors:.1f} processors"
     return None
-
-
-def _busy(before: Ticks, after: Ticks | None) -> float:
-    """Which share of the processors' time was used meanwhile."""
-    if after is None or after.all <= before.all:
-        return 1.0
-    return (after.busy - before.busy) / (after.all - before.all)

@@ -162,10 +162,9 @@ class _Worker:
         if not self._plan.wait_quiet_s:
             return
         self._reporter.send(PhaseBegins(Phase.WAITING))
-        busy = wait_until_quiet(self._plan.wait_quiet_s)
-        if busy is not None:
-            after = f"after {self._plan.wait_quiet_s:.0f} s of --wait-quiet"
-            self._notes.append(f"pass {self._plan.name}: {after} others still used {busy:.1f} processors")
+        why_not = wait_until_quiet(self._plan.wait_quiet_s)
+        if why_not is not None:
+            self._notes.append(f"pass {self._plan.name}: {why_not}")
 
     def _measure(self) -> None:
         self._reporter.send(PhaseBegins(Phase.STARTING))

@@ -3,14 +3,12 @@ with two busy processes beside."""
 
 from __future__ import annotations
 
-import subprocess
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 
 import pytest
 
 from hwprof.analysis.parallelism import WORTH_NAMING
+from scripts.tests_under_load import busy
 from tests.support.bounds import disturbance
 from tests.support.threaded_programs import COMPILED, PROGRAMS, Watched, watched
 
@@ -23,17 +21,6 @@ UNTOLD_NS = 1_000_000
 BUSY_PROCESSES = 2
 
 
-@contextmanager
-def busy_machine() -> Iterator[None]:
-    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(BUSY_PROCESSES)]
-    try:
-        yield
-    finally:
-        for process in processes:
-            process.kill()
-            process.wait()
-
-
 @pytest.fixture(scope="module", params=["as it is", "busy"])
 def machine(request: pytest.FixtureRequest) -> str:
     return str(request.param)
@@ -41,7 +28,7 @@ def machine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module", params=PROGRAMS)
 def run(request: pytest.FixtureRequest, machine: str, tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    beside = busy_machine() if machine == "busy" else nullcontext()
+    beside = busy(BUSY_PROCESSES) if machine == "busy" else nullcontext()
     with beside, disturbance() as disturbed:
         found = watched(request.param, tmp_path_factory.mktemp(request.param))
     found.stolen_ns = round(disturbed.stolen_s * 1e9)
@@ -90,9 +77,8 @@ def test_before_its_creation_and_after_its_end_a_thread_does_nothing(run: Watche
             assert near(there, *one.there_ns(run.iterations), run), (one, found)
 
 
+@pytest.mark.parametrize("run", ["short"], indirect=True)  # the others' helpers live longer
 def test_a_helper_of_one_iteration_is_told_with_its_time_in_that_one(run: Watched) -> None:
-    if run.name != "short":
-        pytest.skip("its helpers live longer")
     _, helper = run.times.by_thread
     assert helper["iterations"] == 1
     assert near(helper["busy_ns"], 40e6, 40e6, run)

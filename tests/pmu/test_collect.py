@@ -13,10 +13,8 @@ from tests.pmu.machine import run_in_vm
 from tests.support.command import hwprof_here
 
 EVENTS = ("instructions", "cycles")
-FEW = 16
-"""Instructions that most layers have more in one boot than in the other at most: 7 have been seen."""
 APART = 0.002
-"""Of its instructions, that any layer may have more: 0.0008 has been seen."""
+"""Of its instructions, that a layer may have more in one boot than in the other: 0.0008 has been seen."""
 
 
 def collect(out: Path, *threads: int) -> dict[int, RunDirectory]:
@@ -91,7 +89,6 @@ def test_two_boots_count_the_same_instructions(boots: list[RunDirectory]) -> Non
     both = first.join(second, on=["iteration", "path"], suffix="_again", validate="1:1")
     assert both.height == first.height == second.height == 10
     apart = both.with_columns(apart=(pl.col("value") - pl.col("value_again")).abs())
-    assert apart.select(pl.col("apart").median()).item() <= FEW, apart
     assert (apart["apart"] <= APART * apart["value"]).all(), apart
 
 

@@ -77,18 +77,21 @@ PYTHON: Final = """
         used = library.burn(ns)
         mine.told["works"].append([begin, time.monotonic_ns(), used])
 
+    # reading a file lets go of the interpreter, and waits for it: that is told as well
     def spin(ns):
-        delayed, begin, before = delay_ns(), time.monotonic_ns(), time.thread_time_ns()
+        begin, before, delayed = time.monotonic_ns(), time.thread_time_ns(), delay_ns()
         while time.thread_time_ns() < before + ns:
             pass
+        delayed = delay_ns() - delayed
         end, used = time.monotonic_ns(), time.thread_time_ns() - before
         mine.told["works"].append([begin, end, used])
-        mine.told["waits"].append(["GIL", begin, end - used, delay_ns() - delayed])
+        mine.told["waits"].append(["GIL", begin, end - used, delayed])
 
     def wait(kind, call):
-        delayed, begin = delay_ns(), time.monotonic_ns()
+        begin, delayed = time.monotonic_ns(), delay_ns()
         call()
-        mine.told["waits"].append([kind, begin, time.monotonic_ns(), delay_ns() - delayed])
+        delayed = delay_ns() - delayed
+        mine.told["waits"].append([kind, begin, time.monotonic_ns(), delayed])
 
     def start(body, *given):
         born_ns = time.monotonic_ns()

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from os.path import commonprefix
 from typing import Final
 
 from hwprof.report.text.figures import shorten
@@ -97,12 +98,12 @@ def _branches(names: Sequence[_Name]) -> dict[str, set[int]]:
 
 
 def _windows(group: Sequence[str], cut: dict[str, str], width: int, ellipsis: str) -> dict[str, str]:
-    """Of texts whose telling parts have no room: each from where it differs from the others on."""
+    """Of texts whose parts that tell them apart have no room: each from where it differs from the others on."""
     ordered = sorted(group)
     found = {}
     for number, text in enumerate(ordered):
         beside = [*ordered[max(number - 1, 0) : number], *ordered[number + 1 : number + 2]]
-        first = max(_common(text, other) for other in beside)
+        first = max(len(commonprefix([text, other])) for other in beside)  # noqa: RUF071 - by characters
         room = width - 2 * len(ellipsis)
         if room < 1:
             return {one: cut[one] for one in group}
@@ -110,14 +111,6 @@ def _windows(group: Sequence[str], cut: dict[str, str], width: int, ellipsis: st
         rest = text[begin:]
         found[text] = ellipsis + (rest if len(rest) <= width - len(ellipsis) else rest[:room] + ellipsis)
     return found
-
-
-def _common(text: str, other: str) -> int:
-    """How many characters both begin with."""
-    for place, (one, two) in enumerate(zip(text, other, strict=False)):
-        if one != two:
-            return place
-    return min(len(text), len(other))
 
 
 def _numbered(text: str, taken: set[str], width: int, ellipsis: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.session.planner import plan_passes
-from hwprof.session.quiet import WINDOW_S, WINDOWS, Ticks, read_ticks, wait_until_quiet
+from hwprof.session.quiet import NOT_TOLD, WINDOW_S, WINDOWS, Ticks, read_ticks, wait_until_quiet
 
 
 class Machine:
@@ -23,7 +23,7 @@ class Machine:
         busy = self._busy.pop(0) if len(self._busy) > 1 else self._busy[0]
         self._ticks = Ticks(self._ticks.busy + round(1000 * busy), self._ticks.all + 1000)
 
-    def wait(self, longest_s: float) -> float | None:
+    def wait(self, longest_s: float) -> str | None:
         return wait_until_quiet(longest_s, lambda: self._ticks, self.sleep, lambda: self.now)
 
 
@@ -42,8 +42,14 @@ def test_it_waits_until_others_have_ended_and_a_short_rest_is_not_the_end() -> N
 def test_it_does_not_wait_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.cpu_count", lambda: 4)
     machine = Machine(0.5)
-    assert machine.wait(10) == pytest.approx(2.0)
+    why_not = machine.wait(10)
+    assert why_not is not None and " 2.0 processors" in why_not
     assert machine.now == 10
+
+
+def test_what_the_kernel_does_not_tell_is_no_figure() -> None:
+    told = iter([Ticks(1, 10), None])
+    assert wait_until_quiet(10, lambda: next(told), lambda seconds: None) == NOT_TOLD
 
 
 def test_idle_and_waiting_for_a_disk_are_not_busy_and_guests_are_not_counted_twice(tmp_path: Path) -> None:
@@ -58,7 +64,7 @@ def test_a_kernel_that_does_not_tell(tmp_path: Path, text: str) -> None:
     stat.write_text(text)
     assert read_ticks(stat) is None
     assert read_ticks(tmp_path / "none") is None
-    assert wait_until_quiet(60, lambda: None, _never) is not None
+    assert wait_until_quiet(60, lambda: None, _never) == NOT_TOLD
 
 
 def _never(seconds: float) -> None:

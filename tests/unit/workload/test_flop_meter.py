@@ -1,0 +1,44 @@
+"""FLOPs of calls within calls."""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+from hwprof.workload.flop_meter import FlopMeter, Flops
+from hwprof.workload.operator_flops import CountedFlops
+
+ONE = torch.ones(4, 4)
+PRODUCT = 2 * 4**3
+
+
+def test_a_call_that_fails_is_its_callers_own_work() -> None:
+    with FlopMeter(CountedFlops) as meter:
+        meter.begin()
+        meter.begin()
+        ONE @ ONE
+        meter.abandon()
+        meter.begin()
+        ONE @ ONE
+        assert meter.end() == (Flops(PRODUCT), Flops(PRODUCT))
+        assert meter.end() == (Flops(2 * PRODUCT), Flops(PRODUCT))
+
+
+def test_a_call_that_fails_on_another_thread_leaves_that_one_as_it_was() -> None:
+    found: list[tuple[Flops, Flops]] = []
+
+    def elsewhere() -> None:
+        meter.begin()
+        meter.abandon()
+        meter.begin()
+        ONE @ ONE
+        found.append(meter.end())
+
+    with FlopMeter(CountedFlops) as meter:
+        meter.begin()
+        helper = threading.Thread(target=elsewhere)
+        helper.start()
+        helper.join()
+        assert meter.end() == (Flops(PRODUCT), Flops())
+    assert found == [(Flops(PRODUCT), Flops(PRODUCT))]
