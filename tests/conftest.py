@@ -40,6 +40,16 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: (_alone(item), ORDER.index(item.path.relative_to(here).parts[0])))
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """What is measured once for a module is measured again where a test of it is run again."""
+    if isinstance(item, pytest.Function) and _alone(item) and getattr(item, "execution_count", 1) > 1:
+        definitions = (one for found in item._fixtureinfo.name2fixturedefs.values() for one in found)
+        for definition in definitions:
+            if definition.scope == "module":
+                definition.finish(item._request)  # type: ignore[arg-type]  # the request is for its hooks only
+
+
 class _ByWhatTheyShare(LoadScopeScheduling):  # type: ignore[misc]  # xdist has no types
     """Where processes share the tests (``pytest --numprocesses 2``), those that share what is made once stay in one:
     the tests of a file, and all that look at emulated machines."""

@@ -8,18 +8,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.session.fork_server import ForkServer
-from hwprof.session.messages import Failed, Order, PhaseBegins
-from hwprof.session.plan import PassPlan
+from hwprof.session.messages import Failed
 from hwprof.session.worker_process import WorkerProcess
-from hwprof.workload.spec import WorkloadSpec
 from tests.support.command import start_hwprof
-from tests.support.processes import alive, children_of, parent_of
+from tests.support.processes import alive, parent_of
 
 MODEL = "my:model"  # of which nothing is imported beforehand, but torch
 LATE = {"ONEDNN_VERBOSE_TIMESTAMP": "1"}
@@ -67,16 +66,18 @@ with ForkServer("my:model") as server:
 """
 
 SMALL = "import torch\ndef model():\n    return torch.nn.Linear(3, 2)\n"
-SLOW = """
-import time, torch
-
-class Slow(torch.nn.Linear):
-    def forward(self, x):
-        time.sleep(0.02)
-        return super().forward(x)
+SECOND_WAITS = """
+import os, time, torch
+from pathlib import Path
 
 def model():
-    return Slow(3, 2)
+    builders = Path("builders")
+    builders.mkdir(exist_ok=True)
+    if len(list(builders.iterdir())) == 1:
+        (builders / str(os.getpid())).touch()
+        time.sleep(600)  # until it is killed
+    (builders / str(os.getpid())).touch()
+    return torch.nn.Linear(3, 2)
 """
 
 
@@ -88,17 +89,36 @@ def server() -> Iterator[ForkServer]:
 
 @pytest.fixture
 def place(tmp_path: Path) -> Path:
-    """A folder with an order."""
-    plan = PassPlan(name="measure", iterations=1, warmup=0, in_process=(), external=())
-    order = Order(
-        workload=WorkloadSpec(model=MODEL), plan=plan, folder=str(tmp_path / "raw"), describe=False, save_to=None
-    )
-    order.write(tmp_path / "order.json")
+    """A folder with an order that never comes: whoever reads it waits until it is ended."""
+    os.mkfifo(tmp_path / "order.json")
     return tmp_path
 
 
 def started(place: Path, server: ForkServer, environment: dict[str, str] | None = None) -> WorkerProcess:
     return WorkerProcess(place / "order.json", place / "worker.log", server=server, environment=environment or {})
+
+
+@contextmanager
+def order_that_never_comes(place: Path) -> Iterator[None]:
+    """Begins when a worker asks for it."""
+    descriptor, deadline = None, time.monotonic() + 60
+    while descriptor is None and time.monotonic() < deadline:
+        try:
+            descriptor = os.open(place / "order.json", os.O_WRONLY | os.O_NONBLOCK)
+        except OSError:  # nobody reads yet
+            time.sleep(0.01)
+    assert descriptor is not None, "no worker asked for its order"
+    yield
+    os.close(descriptor)
+
+
+@contextmanager
+def waiting(place: Path, server: ForkServer) -> Iterator[WorkerProcess]:
+    """One that has begun, and waits for its order."""
+    worker = started(place, server)
+    with order_that_never_comes(place):
+        yield worker
+        worker.end()
 
 
 def test_a_worker_is_a_copy_that_leads_a_group_of_its_own(place: Path, server: ForkServer) -> None:
@@ -122,11 +142,9 @@ def test_it_says_what_it_does_and_its_exit_code_is_known(tmp_path: Path, server:
 
 
 def test_what_ends_it_is_known(place: Path, server: ForkServer) -> None:
-    worker = started(place, server)
-    assert isinstance(worker.inbox.next(), PhaseBegins)
-    os.kill(worker.pid, signal.SIGKILL)
-    assert worker.wait() == -signal.SIGKILL
-    worker.end()
+    with waiting(place, server) as worker:
+        os.kill(worker.pid, signal.SIGKILL)
+        assert worker.wait() == -signal.SIGKILL
 
 
 def test_what_must_be_known_when_libraries_load_asks_for_a_fresh_process(tmp_path: Path, server: ForkServer) -> None:
@@ -148,13 +166,10 @@ def test_without_its_server_a_worker_is_a_fresh_process(tmp_path: Path) -> None:
 
 
 def test_a_copy_ends_with_its_server_and_says_so(place: Path) -> None:
-    with ForkServer(MODEL) as server:
-        worker = started(place, server)
-        assert isinstance(worker.inbox.next(), PhaseBegins)
+    with ForkServer(MODEL) as server, waiting(place, server) as worker:
         os.kill(server.pid, signal.SIGKILL)
         assert worker.wait() == -signal.SIGKILL
         assert worker.orphaned
-        worker.end()
 
 
 def test_nothing_stays_open(place: Path) -> None:
@@ -171,12 +186,13 @@ def test_neither_outlives_who_started_them(place: Path) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as starter:
         assert starter.stdout is not None
         pids = [int(pid) for pid in starter.stdout.readline().split()]
-        assert all(map(alive, pids)) and len(pids) == 2
-        starter.kill()
-    deadline = time.monotonic() + 10
-    while any(map(alive, pids)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    assert [pid for pid in pids if alive(pid)] == []
+        with order_that_never_comes(place):
+            assert all(map(alive, pids)) and len(pids) == 2
+            starter.kill()
+            deadline = time.monotonic() + 60
+            while any(map(alive, pids)) and time.monotonic() < deadline:
+                time.sleep(0.05)
+            assert [pid for pid in pids if alive(pid)] == []
 
 
 def test_whoever_ignores_the_end_of_children_has_exit_codes_all_the_same(place: Path) -> None:
@@ -190,34 +206,34 @@ def test_ctrl_c_ends_the_wait_for_a_server_that_does_not_answer() -> None:
     assert done.stdout.split() == ["interrupted", "True"], done.stderr
 
 
-def test_a_thread_that_an_import_leaves_keeps_nobody_waiting(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shadow = place / "shadow"
+def test_a_thread_that_an_import_leaves_keeps_nobody_waiting(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shadow = tmp_path / "shadow"
     shadow.mkdir()
     (shadow / "torch.py").write_text(
         "import threading, time\nthreading.Thread(target=time.sleep, args=(60,)).start()\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(shadow), prepend=os.pathsep)
     with ForkServer(MODEL) as server:
-        worker = started(place, server)
+        worker = started(tmp_path, server)
         worker.go_on()
         assert worker.wait() == 1
         worker.end()
 
 
 def test_a_worker_that_is_ended_before_its_turn_is_started_again(tmp_path: Path) -> None:
-    (tmp_path / "small.py").write_text(SLOW)  # so that the first pass lasts until the second one's worker is there
+    (tmp_path / "small.py").write_text(SECOND_WAITS)
     process = start_hwprof(
-        *("collect", "--model", "small:model", "--input-shape", "1,3", "--iterations", "200", "--warmup", "1"),
+        *("collect", "--model", "small:model", "--input-shape", "1,3", "--iterations", "3", "--warmup", "1"),
         *("--no-instrumented", "--output", str(tmp_path / "results")),
         cwd=tmp_path,
     )
-    killed = False
-    while process.poll() is None and not killed:
-        workers = [pid for child in children_of(process.pid) for pid in children_of(child) if alive(pid)]
-        if len(workers) == 2:
-            os.kill(max(workers), signal.SIGKILL)
-            killed = True
+    builders = tmp_path / "builders"
+    while process.poll() is None and not (builders.exists() and len(list(builders.iterdir())) == 2):
+        time.sleep(0.01)
+    _, second = sorted(builders.iterdir(), key=lambda file: file.stat().st_mtime_ns)
+    os.kill(int(second.name), signal.SIGKILL)
     _, errors = process.communicate(timeout=120)
-    assert killed and process.returncode == 0, errors
+    assert process.returncode == 0, errors
+    assert len(list(builders.iterdir())) == 3
     run = RunDirectory.latest(tmp_path / "results")
     assert [record.status for record in run.manifest.passes] == ["completed", "completed"]
