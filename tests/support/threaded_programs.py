@@ -128,6 +128,8 @@ class Wait:
     meanwhile, which may be before it began to wait, when it was preempted."""
 
     kind: str
+    begin_ns: int
+    end_ns: int
     least_ns: int
     most_ns: int
 
@@ -140,6 +142,7 @@ class Truth:
     tid: int
     name: str
     work_ns: int
+    works: list[tuple[int, int, int]]  # begin, end, and what of it the thread had a processor
     waits: list[Wait]
     born_ns: int
     begun_ns: int
@@ -149,6 +152,16 @@ class Truth:
         """How long it waited, at least and at most; ``kind``: for that alone."""
         chosen = [wait for wait in self.waits if kind in (None, wait.kind)]
         return sum(wait.least_ns for wait in chosen), sum(wait.most_ns for wait in chosen)
+
+    def work_while_waiting_ns(self, other: Truth) -> tuple[int, int]:
+        """How much of its work it did while another thread waited, at least and at most: that one may have begun to
+        wait late, when it was preempted before."""
+        least = most = 0
+        for begin, end, ns in self.works:
+            inside = sum(_shared(begin, end, wait.begin_ns, wait.end_ns) for wait in other.waits)
+            least += max(0, ns - (end - begin - inside))
+            most += min(ns, inside)
+        return max(0, least - sum(wait.most_ns - wait.least_ns for wait in other.waits)), most
 
     def there_ns(self, iterations: list[tuple[int, int]]) -> tuple[int, int]:
         """How long it was there, of these, at least and at most."""
@@ -234,13 +247,13 @@ def _truth(told: dict[str, Any], iterations: list[tuple[int, int]]) -> Truth:
     waits = []
     for kind, begin, end, delay_ns in told["waits"]:
         inside = sum(_shared(begin, end, *one) for one in iterations)
-        waits.append(Wait(kind, max(0, inside - delay_ns), inside))
+        waits.append(Wait(kind, begin, end, max(0, inside - delay_ns), inside))
     work_ns = 0
     for begin, end, ns in told["works"]:
         inside = sum(_shared(begin, end, *one) for one in iterations)
         work_ns += round(ns * inside / max(1, end - begin))
     life = (told["born_ns"], told["begun_ns"], told["ended_ns"])
-    return Truth(told["tid"], told["name"], work_ns, waits, *life)
+    return Truth(told["tid"], told["name"], work_ns, [tuple(one) for one in told["works"]], waits, *life)
 
 
 def _shared(begin: int, end: int, other_begin: int, other_end: int) -> int:
