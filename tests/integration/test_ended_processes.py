@@ -43,7 +43,7 @@ def sleeping():
         if call > 2:
             (HERE / "pid").write_text(str(os.getpid()))
             Path(f"/tmp/perf-{os.getpid()}.map").touch()
-            time.sleep(30)
+            time.sleep(120)
     return Does(sleep)
 def sleeping_later():
     \"\"\"Only in the second pass.\"\"\"

@@ -7,6 +7,7 @@ import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -95,7 +96,7 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     worker.do(
         "globals().update(zlib=__import__('zlib'), sha=__import__('_sha3').sha3_256, data=bytes(range(256)) * 400)"
     )
-    time.sleep(1)  # until perf is there
+    wait_for_counters(other.pid)
     sampler.work_begins()
     worker.do("[(zlib.compress(data), sha(data).digest(), busy(0.005)) for _ in range(120)]")
     sampler.work_ends()
@@ -120,6 +121,21 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     assert functions.total() > 50, "files in which perf knows no name are left out, and nothing is compared"
     pairs = [(Path(words[-1].strip("()")).name, stub(" ".join(words[1:-1]))) for words in told]
     assert not different_shares(functions, Counter(pair for pair in pairs if pair[0] not in unknown), NAMES_DIFFER)
+
+
+def wait_for_counters(pid: int) -> None:
+    """Until a process, a perf, has opened its events; it enables them a moment later."""
+    deadline = time.monotonic() + 60
+    while not any("perf_event" in link for link in open_files(pid)):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    time.sleep(0.5)
+
+
+def open_files(pid: int) -> Iterator[str]:
+    for entry in Path(f"/proc/{pid}/fd").iterdir():
+        with suppress(FileNotFoundError):
+            yield str(entry.readlink())
 
 
 def stub(name: str | None) -> str | None:
