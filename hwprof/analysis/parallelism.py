@@ -78,7 +78,7 @@ def threads_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
 def sharing(threads_by_layer: pl.DataFrame, threads: int) -> pl.DataFrame:
     """``layer``, ``tid``, ``busy_ns``, ``busy_samples`` and ``threads`` of those that share a layer's work: as many as
     the workload runs with, or as are found busy in it where the model's own code brings more (a pool); the busiest
-    ones."""
+    ones. Threads one after the other must be one already (``lanes``), or they seem to share what they did in turn."""
     busy = pl.col("busy_ns")
     working = (busy >= SHARES * busy.max().over("layer")) & (busy > 0)
     rows = threads_by_layer.with_columns(

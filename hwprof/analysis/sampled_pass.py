@@ -16,6 +16,7 @@ from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kerne
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
+from hwprof.analysis.lanes import lanes
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.samples import FEW_SAMPLES
@@ -75,6 +76,11 @@ class SampledPass:
         """The kernels of each layer, as ``sampled_kernels.kernels_by_layer``."""
         return sampled_kernels.kernels_by_layer(self.inside, self.kernels)
 
+    @cached_property
+    def lanes(self) -> dict[int, int]:
+        """Which threads continue one another, as ``lanes.lanes``."""
+        return lanes(self.inside, self.lives)
+
     def share(self, chosen: pl.Expr) -> float | None:
         """The share of the samples for which this holds."""
         return self.inside.select(chosen.sum() / pl.len()).item() if self.inside.height else None
@@ -103,12 +109,13 @@ class SampledPass:
         number = len(self.iterations)
         by_thread = parallelism.threads_by_layer(self.inside)
         off = parallelism.off_cpu(self.switches, self.spans, self.modules, self.iterations)
-        off = self._of_those_that_work(off, by_thread)
+        by_lane = parallelism.threads_by_layer(self.inside.with_columns(self._lane()))
+        off = self._of_those_that_work(off, by_lane)
         sums = off.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
         enough = pl.col("samples") >= FEW_FOR_SHARES
         frame = (
             sampled_kernels.layer_table(self.inside)
-            .join(self._balance(by_thread), on="layer", how="left", maintain_order="left")
+            .join(self._balance(by_lane), on="layer", how="left", maintain_order="left")
             .join(sums, on="layer", how="left", maintain_order="left")
             .with_columns(
                 pl.col("off_cpu_ns", "preempted_ns").fill_null(0.0),
@@ -172,16 +179,23 @@ class SampledPass:
         table = kernel_cpi.kernel_cpi(self.inside, self.by_layer, counted, len(self.iterations), ghz)
         return KernelCpi(other.record.name, ghz, table)
 
-    def _of_those_that_work(self, off: pl.DataFrame, by_thread: pl.DataFrame) -> pl.DataFrame:
+    def _lane(self) -> pl.Expr:
+        """In the place of a thread its lane."""
+        return pl.col("tid").replace(self.lanes)
+
+    def _of_those_that_work(self, off: pl.DataFrame, by_lane: pl.DataFrame) -> pl.DataFrame:
         """Absences of the threads that work in the inference: others sleep through it, which is no loss. Where they are
-        more than the workload runs with, a pool of the model's own, those of a layer are the ones that share it."""
-        each = self.inside.group_by("tid").agg(pl.col("cpu_ns").sum())
+        more at a time than the workload runs with, a pool of the model's own, those of a layer are the ones that share
+        it."""
+        placed = off.with_columns(lane=self._lane())
+        each = self.inside.group_by(lane=self._lane()).agg(pl.col("cpu_ns").sum())
         working = each.filter(pl.col("cpu_ns") >= parallelism.WORKS * pl.col("cpu_ns").max())
         if self.threads is None or working.height <= self.threads:
-            return off.join(working, on="tid", how="semi")
-        return off.join(parallelism.sharing(by_thread, self.threads), on=["layer", "tid"], how="semi")
+            return placed.join(working, on="lane", how="semi").drop("lane")
+        sharing = parallelism.sharing(by_lane, self.threads).select("layer", lane="tid")
+        return placed.join(sharing, on=["layer", "lane"], how="semi").drop("lane")
 
-    def _balance(self, by_thread: pl.DataFrame) -> pl.DataFrame:
+    def _balance(self, by_lane: pl.DataFrame) -> pl.DataFrame:
         """Efficiency and imbalance by layer."""
         times = attribute(self.spans, empty("counts"), self.modules, self.record, disturbed_too=True).times
         kept = times.filter(pl.col("iteration").is_in(list(self.iterations)) & (pl.col("owner") != WHOLE))
@@ -189,7 +203,7 @@ class SampledPass:
         if self.threads is None:
             unknown = {name: pl.lit(None, pl.Float64) for name in ("efficiency", "imbalance")}
             return wall.select("layer", **unknown, threads_sharing=pl.lit(None, pl.Int64))
-        found = parallelism.parallelism(by_thread, wall, self.threads)
+        found = parallelism.parallelism(by_lane, wall, self.threads)
         return found.select("layer", "efficiency", "imbalance", threads_sharing="threads")
 
     def _threads(self, by_thread: pl.DataFrame, off: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:

@@ -15,6 +15,7 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis.critical_path import path_moments
+from hwprof.analysis.lanes import in_lanes
 from hwprof.analysis.parallelism import SHARES, WORTH_NAMING, at_a_time, contaminated_layers, largest_loss
 from hwprof.analysis.sampled_pass import FEW_FOR_SHARES, SampledPass
 from hwprof.analysis.samples import FEW_SAMPLES
@@ -112,16 +113,19 @@ class ThreadTimes:
         }
 
     def _sharing(self, threads: list[dict[str, Any]]) -> set[int]:
-        """Which of the threads share the inference's work: the calling one and its team, the busiest of them where they
-        are more than the workload runs with; where more than these were found busy (a pool), all that were."""
-        asked = self.taken.threads
-        busy_ns = {one["tid"]: one["busy_ns"] * one["iterations"] for one in threads}
+        """Which of the threads share the inference's work: those that were found busy (a pool, threads one after the
+        other), and where these are fewer at a time than the workload runs with, the calling one and its team, the
+        busiest of them first."""
+        lanes, busy_ns = self.taken.lanes, dict[int, float]()
+        for one in threads:
+            lane = lanes.get(one["tid"], one["tid"])
+            busy_ns[lane] = busy_ns.get(lane, 0.0) + one["busy_ns"] * one["iterations"]
         most_ns = max(busy_ns.values(), default=0.0)
-        busy = {tid for tid, ns in busy_ns.items() if ns >= SHARES * most_ns > 0}
-        if asked and len(busy) > asked:
-            return busy
-        own = sorted((one["tid"] for one in threads if one["role"] != OTHER), key=lambda tid: -busy_ns[tid])
-        return set(own[:asked])
+        busy = {lane for lane, ns in busy_ns.items() if ns >= SHARES * most_ns > 0}
+        own = {lanes.get(one["tid"], one["tid"]) for one in threads if one["role"] != OTHER} - busy
+        asked = self.taken.threads or len(threads)
+        busy |= set(sorted(own, key=lambda lane: (-busy_ns[lane], lane))[: max(0, asked - len(busy))])
+        return {one["tid"] for one in threads if lanes.get(one["tid"], one["tid"]) in busy}
 
     @property
     def those_that_share(self) -> list[dict[str, Any]]:
@@ -135,7 +139,8 @@ class ThreadTimes:
             return None
         sharing = self.those_that_share
         there_ns = math.fsum((one["elapsed_ns"] - one["absent_ns"]) * one["iterations"] for one in sharing)
-        return max(self.taken.threads, at_a_time(there_ns / self.elapsed_ns))
+        number = len({self.taken.lanes.get(one["tid"], one["tid"]) for one in sharing})
+        return max(self.taken.threads, min(at_a_time(there_ns / self.elapsed_ns), number))
 
     def efficiency(self) -> float | None:
         """Busy time of those that share the work over their number x elapsed time."""
@@ -170,7 +175,8 @@ class ThreadTimes:
         counts = dict(sampled.filter(pl.col("len") >= FEW_SAMPLES).select("layer", "own").iter_rows())
         elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
         parts = self._parts(self._path_times("layer"), "layer", self.iterations)
-        team = {self.calling_tid, *self._team}
+        lanes = self.taken.lanes
+        team = {lanes.get(tid, tid) for tid in (self.calling_tid, *self._team)}
         states: dict[str, list[tuple[int, str, float, int]]] = {}
         times = self._times("layer").filter(pl.col("layer").is_in(list(counts)))
         for layer, tid, state, ns, samples in times.select("layer", "tid", "state", "ns", "samples").iter_rows():
@@ -182,7 +188,11 @@ class ThreadTimes:
                 "samples": samples,
                 "critical_path": parts[layer] if self._is_known(samples, states[layer], elapsed[layer]) else [],
                 "largest_loss": largest_loss(
-                    states[layer], elapsed[layer], team, self.taken.threads or 1, self._cause(parts[layer])
+                    in_lanes(states[layer], lanes, elapsed[layer]),
+                    elapsed[layer],
+                    team,
+                    self.taken.threads or 1,
+                    self._cause(parts[layer]),
                 ),
             }
             for layer, samples in counts.items()
