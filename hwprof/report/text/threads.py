@@ -184,7 +184,7 @@ def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
 def _preempted(threads: Threads, page: Page) -> str:
     """Where others had the processors, times are not the model's own. Of the threads that efficiency is of."""
     members = [one for one in threads.threads if one.shares_work]
-    number = threads.threads_sharing or len(members)  # at a time: there may be many, one after the other
+    number = min(len(members), threads.threads_sharing or len(members))  # at a time: of many one after the other
     elapsed_ns = number * threads.elapsed_ns * threads.iterations
     share = sum(one.preempted_ns * one.iterations for one in members) / elapsed_ns if members else 0.0
     if share < CROWDED:
