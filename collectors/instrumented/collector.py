@@ -125,11 +125,11 @@ class InstrumentedCollector(Collector):
         cpu_ns = time.process_time_ns() - self._cpu_ns
         uninstrumented.end()  # before anything is imported
         engine.uninstrument()
-        from collectors.instrumented.frequency import reference_ghz
         from collectors.instrumented.log import Log
         from collectors.instrumented.metrics import definitions
         from collectors.instrumented.notes import check_complete, engine_detail, engine_notes, threads_table
         from collectors.instrumented.tables import Tables
+        from collectors.shared.time_stamp_counter import reference_ghz
 
         ghz = reference_ghz()
         log = Log.of(engine.memory)
@@ -149,7 +149,7 @@ class InstrumentedCollector(Collector):
             notes=notes,
             detail=detail,
             events=infos,
-            metrics=definitions(ghz, [info.name for info in infos]),
+            metrics=definitions([info.name for info in infos]),
         )
 
     # --- a counter's

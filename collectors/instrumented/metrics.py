@@ -14,7 +14,7 @@ from hwprof.run.manifest import MetricDefinition
 
 
 class Recipe(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """One entry of the file; ``{reference_ghz}`` stands for the machine's."""
+    """One entry of the file."""
 
     name: str
     formula: str
@@ -32,16 +32,12 @@ def recipes() -> tuple[Recipe, ...]:
     return read_toml(__name__, "metrics.toml", _File).metric
 
 
-def definitions(reference_ghz: float, counted: Collection[str]) -> list[MetricDefinition]:
-    """The metrics on a machine with that reference frequency, without those that need a simulated event which is not
-    among the ``counted`` ones."""
+def definitions(counted: Collection[str]) -> list[MetricDefinition]:
+    """The metrics, without those that need a simulated event which is not among the ``counted`` ones."""
     names = {metric.name: metric for metric in vocabulary()}
     made = []
     for recipe in recipes():
         if any(name.startswith(PREFIX) and name not in counted for name in operands(recipe.formula)):
             continue
-        formula, meaning = (
-            text.replace("{reference_ghz}", f"{reference_ghz:.4g}") for text in (recipe.formula, recipe.meaning)
-        )
-        made.append(names[recipe.name].defined(formula, meaning=meaning, caveat=recipe.caveat))
+        made.append(names[recipe.name].defined(recipe.formula, meaning=recipe.meaning, caveat=recipe.caveat))
     return made

@@ -14,7 +14,8 @@ from typing import Final
 from collectors.instrumented.engine import Engine, processor_flags
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
-from collectors.instrumented.machine_code import Function, Loop, keep_registers, loops
+from collectors.instrumented.machine_code import Loop, keep_registers, loops
+from collectors.shared.machine_code import Function
 from hwprof.errors import HwprofError
 
 ROUNDS: Final = 1003

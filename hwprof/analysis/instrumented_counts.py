@@ -43,12 +43,13 @@ def instrumented_counts(
     )
 
 
-def further_operands(traffic: pl.DataFrame, counters: pl.DataFrame | None) -> pl.DataFrame:
-    """The operands by owner that do not come from the pass itself: DRAM traffic, and these counters."""
-    moved = uncore.operands(traffic)
-    if counters is None or counters.is_empty():
-        return moved
-    return moved.join(summary.as_operands(counters), on="owner", how="full", coalesce=True)
+def further_operands(traffic: pl.DataFrame, counters: pl.DataFrame | None, cycles: pl.DataFrame | None) -> pl.DataFrame:
+    """The operands by owner that do not come from the pass itself: DRAM traffic, these counters, sampled cycles."""
+    found = uncore.operands(traffic)
+    for further in (None if counters is None or counters.is_empty() else summary.as_operands(counters), cycles):
+        if further is not None:
+            found = found.join(further, on="owner", how="full", coalesce=True)
+    return found
 
 
 def with_counters(found: layers.Figures, counters: pl.DataFrame | None) -> layers.Figures:

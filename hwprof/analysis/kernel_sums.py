@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.intervals import wilson
 
 KEYS: Final = ("kernel", "library", "domain")
@@ -27,7 +28,7 @@ class Whole:
     few_samples: int  # with fewer, a kernel gets no CPI
     run_cpu_ns: float
     run_samples: int
-    reference_ghz: float | None  # of CPI by time; None: cycles were counted
+    clock: Clock | None  # of CPI by time; None: cycles were counted
 
 
 def kernels(rows: Sequence[Row], whole: Whole) -> list[dict[str, Any]]:
@@ -87,11 +88,12 @@ def _cpi(counted: Sequence[Row], samples: int, whole: Whole) -> dict[str, float 
     """Measured: over the layers that have it. By time: over those whose instructions were counted, with the interval
     of their processor time in that of the run's whole."""
     enough = samples >= whole.few_samples
-    if whole.reference_ghz is None:
+    if whole.clock is None:
         return {"cpi": _rate(counted, "cpi") if enough else None, "cpi_low": None, "cpi_high": None}
     instructions, counted_ns = (math.fsum(row[name] for row in counted) for name in ("instructions", "cpu_ns"))
     if not enough or instructions <= 0 or counted_ns <= 0:
         return {"cpi": None, "cpi_low": None, "cpi_high": None}
-    cpi, share = counted_ns * whole.reference_ghz / instructions, counted_ns / whole.run_cpu_ns
+    cpi, share = counted_ns * whole.clock.ghz / instructions, counted_ns / whole.run_cpu_ns
     low, high = wilson(share, whole.run_samples)
-    return {"cpi": cpi, "cpi_low": cpi * low / share, "cpi_high": cpi * high / share}
+    down, up = (math.hypot(end / share - 1, whole.clock.error or 0.0) for end in (low, high))
+    return {"cpi": cpi, "cpi_low": cpi * (1 - down), "cpi_high": cpi * (1 + up)}

@@ -25,7 +25,7 @@ import polars as pl
 from hwprof.analysis import uncore
 from hwprof.analysis.formulas import expression
 from hwprof.errors import HwprofError
-from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, independent, vocabulary
+from hwprof.hardware.metrics import GIVEN_OPERANDS, MODELLED_OPERANDS, independent, sampled, vocabulary
 from hwprof.hardware.metrics import operands as named_operands
 from hwprof.hardware.selection import DEFAULT, select
 from hwprof.run.manifest import CoreKind, Machine, MetricDefinition, PassRecord
@@ -61,7 +61,8 @@ def definitions(
     events = {info.name for found in records for info in found.events}
     own = (record.metrics if record is not None else []) or of_machine(machine)
     found: dict[str, MetricDefinition] = {}
-    others = [over_kinds(definition, events) for definition in (joined.metrics if joined is not None else ())]
+    further = (*joined.metrics, *sampled()) if joined is not None else ()
+    others = [over_kinds(definition, events) for definition in further]
     for definition in (*own, *others):
         known = found.get(definition.name)
         if known is None or (not events.issuperset(events_of(known)) and events.issuperset(events_of(definition))):

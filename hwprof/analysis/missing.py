@@ -9,7 +9,7 @@ from typing import Final
 from hwprof.analysis import uncore
 from hwprof.analysis.metrics import missing_operands, operands_of
 from hwprof.analysis.reasons import Missing
-from hwprof.hardware.metrics import GIVEN_OPERANDS
+from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS
 from hwprof.run.details import CountingDetail, DramDetail
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
 from hwprof.run.roles import Role
@@ -22,6 +22,8 @@ GIVEN_REASONS: Final = {
     "macs": "no multiply-accumulates are known of these modules",
     "bytes": "the sizes of inputs and outputs are not known of these modules",
 }
+
+NO_SAMPLES: Final = Unavailable("no samples of the code that was instrumented", "hwprof collect --passes measure,trace")
 
 
 def metric_missing(
@@ -39,6 +41,8 @@ def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -
     event, _, thread = operand.partition("@")
     if record is None:
         return Missing("no measuring pass was completed", what=event)
+    if event in SAMPLED_OPERANDS:
+        return Missing(NO_SAMPLES.reason, NO_SAMPLES.remedy, what=event)
     if event in GIVEN_OPERANDS:
         return Missing(GIVEN_REASONS[event], what=event)
     if event.startswith(uncore.PREFIX):

@@ -23,7 +23,7 @@ from hwprof.run.passes import MEASURE, TRACE
 from hwprof.run.schema import empty
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
-    from hwprof.analysis.sampled_pass import SampledPass
+    from hwprof.analysis.sampled_pass import KernelCpi, SampledPass
 
 
 @dataclass(frozen=True)
@@ -43,6 +43,15 @@ class FigureTables:
     layers: Figures
     layer_types: Figures
     stages: Figures
+
+
+@dataclass(frozen=True)
+class SampledCycles:
+    """Operands of metrics, as ``sampled_cycles`` makes them."""
+
+    layers: pl.DataFrame | None
+    layer_types: pl.DataFrame | None
+    stages: pl.DataFrame | None
 
 
 class RunAnalysis:
@@ -133,12 +142,11 @@ class RunAnalysis:
             return None
         attribution, definitions, threads = measured.attribution, self.definitions, self.threads
         of_layers, of_types, of_stages = (own.layers, own.layer_types, own.stages) if own is not None else (None,) * 3
-        by_layer = layers.layer_table(
-            self.modules, attribution, definitions, threads, further_operands(dram.layers, of_layers)
-        )
-        by_type = layer_type_table(
-            self.modules, attribution, definitions, threads, further_operands(dram.layer_types, of_types)
-        )
+        cycles = self._sampled_cycles
+        further = further_operands(dram.layers, of_layers, cycles.layers)
+        by_layer = layers.layer_table(self.modules, attribution, definitions, threads, further)
+        further = further_operands(dram.layer_types, of_types, cycles.layer_types)
+        by_type = layer_type_table(self.modules, attribution, definitions, threads, further)
         by_stage = stages.stage_table(
             measured.spans,
             measured.counts,
@@ -146,7 +154,7 @@ class RunAnalysis:
             attribution.iterations,
             definitions,
             threads,
-            further_operands(dram.stages, of_stages),
+            further_operands(dram.stages, of_stages, cycles.stages),
             [INFERENCE] if by_layer.irregular else [],
         )
         return FigureTables(
@@ -223,6 +231,7 @@ class RunAnalysis:
                 record,
                 *(self.of_pass(table, record) for table in ("samples", "spans", "kernels", "switches", "threads")),
                 lifetimes=self.of_pass("lifetimes", record),
+                series=self.of_pass("series", record),
                 modules=self.modules,
                 threads=record.threads or self.threads,
             )
@@ -231,6 +240,24 @@ class RunAnalysis:
         ]
         best = max(found, key=lambda one: one.inside.height, default=None)
         return best if best is not None and best.inside.height else None
+
+    @cached_property
+    def kernel_cpi(self) -> KernelCpi | None:
+        """CPI by samples and instrumented instructions, where nothing counted cycles."""
+        return self.sampled.kernel_cpi(self.instrumented) if self.sampled is not None else None
+
+    @cached_property
+    def _sampled_cycles(self) -> SampledCycles:
+        if self.counted is None or self.kernel_cpi is None:
+            return SampledCycles(None, None, None)
+        from hwprof.analysis import sampled_cycles
+
+        table = self.kernel_cpi.table
+        return SampledCycles(
+            sampled_cycles.of_layers(table),
+            sampled_cycles.of_layer_types(table, self.modules),
+            sampled_cycles.of_stages(table),
+        )
 
     def _load(self, record: PassRecord, *, counted: bool = True) -> Pass:
         spans = self.of_pass("spans", record)

@@ -14,6 +14,7 @@ import polars as pl
 
 from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kernels, samples, waiting
 from hwprof.analysis.attribution import attribute
+from hwprof.analysis.core_clock import Clock, core_clock
 from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
 from hwprof.analysis.lanes import lanes
@@ -36,6 +37,7 @@ FEW_FOR_SHARES: Final = 30
 """With fewer samples of a layer than that, no share of its threads' time (waiting, at work) is told."""
 
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high")
+CPI: Final = ("cpi", "cpi_low", "cpi_high")
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,7 @@ class SampledPass:
     switches: pl.DataFrame
     known_threads: pl.DataFrame  # the table ``threads``
     lives: pl.DataFrame  # as ``lifetimes.lives`` makes it
+    clock: Clock | None  # the core's, where it was probed
     iterations: tuple[int, ...]
     placed: pl.DataFrame  # in these iterations, in the inference or not
     inside: pl.DataFrame
@@ -103,9 +106,9 @@ class SampledPass:
         """Samples by kind of owner, as ``samples.coverage``."""
         return samples.coverage(self.placed).with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
 
-    def layer_rows(self) -> list[dict[str, Any]]:
+    def layer_rows(self, cpi: pl.DataFrame | None) -> list[dict[str, Any]]:
         """The sampled layers, most processor time first: ``path``, the figures, and the lists ``threads`` and
-        ``operators``."""
+        ``operators``. ``cpi`` as for ``kernel_rows``."""
         number = len(self.iterations)
         by_thread = parallelism.threads_by_layer(self.inside)
         off = parallelism.off_cpu(self.switches, self.spans, self.modules, self.iterations)
@@ -124,7 +127,9 @@ class SampledPass:
                 *_if_enough("cpi", "llc_mpki"),
             )
         )
-        columns = [*FIGURES, "cpi", "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
+        of_layers = cpi.filter(pl.col("name").is_null()).drop(*kernel_cpi.KEYS) if cpi is not None else None
+        frame = self._with_cpi(frame, of_layers, ["layer"])
+        columns = [*FIGURES, *CPI, "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
                    "threads_sharing", "off_cpu_ns", "preempted_ns"]  # fmt: skip
         threads, operators = self._threads(by_thread, off), self._operators()
         return [
@@ -146,22 +151,24 @@ class SampledPass:
             pl.col("library").fill_null(UNKNOWN_LIBRARY),
             pl.col("instructions") / number,
         )
-        nothing = pl.lit(None, pl.Float64)
-        if not self.measured and cpi is not None:
-            keys = ["layer", "name", "library", "domain"]
-            frame = frame.drop("instructions", "cpi")
-            frame = frame.join(cpi, on=keys, how="left", nulls_equal=True, maintain_order="left")
-        else:
-            frame = frame.with_columns(cpi_low=nothing, cpi_high=nothing)
+        frame = self._with_cpi(frame, cpi, ["layer", *kernel_cpi.KEYS])
         full = pl.when(pl.col("full_name") != pl.col("name")).then("full_name")
-        columns = [*FIGURES, "cpi", "llc_mpki", "layer", "library", "layers", "code_ranges", "share_of_kernel",
-                   "instructions", "cpi_low", "cpi_high"]  # fmt: skip
+        columns = [*FIGURES, *CPI, "llc_mpki", "layer", "library", "layers", "code_ranges", "share_of_kernel",
+                   "instructions"]  # fmt: skip
         rows = (
             frame.with_columns(pl.col("cpu_ns") / number, *_if_enough("cpi", "llc_mpki"))
             .select(*columns, kernel="name", full_name=full, domain=pl.col("domain").fill_null("other"))
             .to_dicts()
         )
         return [{**row, "waits": waiting.cause(row["domain"], row["kernel"])} for row in rows]
+
+    def _with_cpi(self, frame: pl.DataFrame, cpi: pl.DataFrame | None, keys: list[str]) -> pl.DataFrame:
+        """The rows with ``CPI``, ``instructions`` among them: as counted with the samples, else from these."""
+        if self.measured or cpi is None:
+            return frame.with_columns(pl.lit(None, pl.Float64).alias(end) for end in CPI[1:])
+        found = cpi.select(*keys, "instructions", *CPI)
+        frame = frame.drop("instructions", "cpi")
+        return frame.join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
 
     def waiting(self) -> list[dict[str, Any]]:
         """The code that waits, as ``sampled_kernels.waiting_table``."""
@@ -172,12 +179,13 @@ class SampledPass:
         """CPI of kernels by the instructions that one of the instrumented passes counted in the very same code."""
         same = instrumented.same_code((one.record for one in passes), self.record)
         other = next((one for one in passes if one.record in same), None)
-        ghz = _reference_ghz(other.record) if other is not None else None
-        if other is None or ghz is None:
+        reference_ghz = _reference_ghz(other.record) if other is not None else None
+        clock = self.clock or (Clock(reference_ghz) if reference_ghz is not None else None)
+        if other is None or clock is None:
             return None
         counted = other.kernels.filter(pl.col("event").str.ends_with(INSTRUCTIONS))
-        table = kernel_cpi.kernel_cpi(self.inside, self.by_layer, counted, len(self.iterations), ghz)
-        return KernelCpi(other.record.name, ghz, table)
+        table = kernel_cpi.kernel_cpi(self.inside, self.by_layer, counted, len(self.iterations), clock)
+        return KernelCpi(other.record.name, clock, reference_ghz, table)
 
     def _lane(self) -> pl.Expr:
         """In the place of a thread its lane."""
@@ -230,7 +238,8 @@ class KernelCpi:
     """Cycles per instruction from samples' times and another pass's instructions: ``table`` as ``kernel_cpi``."""
 
     pass_name: str
-    reference_ghz: float
+    clock: Clock
+    reference_ghz: float | None
     table: pl.DataFrame
 
 
@@ -243,6 +252,7 @@ def sampled_pass(
     known_threads: pl.DataFrame,
     *,
     lifetimes: pl.DataFrame,
+    series: pl.DataFrame,
     modules: pl.DataFrame,
     threads: int | None,
 ) -> SampledPass:
@@ -259,6 +269,7 @@ def sampled_pass(
         switches=switches,
         known_threads=known_threads,
         lives=lives(taken, switches, lifetimes, record.main_tid),
+        clock=core_clock(record, series),
         iterations=iterations,
         placed=placed,
         inside=inside,

@@ -125,7 +125,9 @@ def _one_pass(declared: Declaration, options: dict[str, Any]) -> None:
             collector.stop()  # gives back what it took
             return
         collector.work_begins()
+        collector.iteration_edge()
         spans = _edges(collector, work)
+        collector.iteration_edge()
         collector.step()
         collector.work_ends()
         for _ in range(collector.own_iterations):

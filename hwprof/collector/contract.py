@@ -187,6 +187,12 @@ class Collector(ABC):
         who count in the process make do with the others; asked after ``availability``."""
         return False
 
+    # --- An in-process collector that looks between iterations
+
+    def iteration_edge(self) -> None:  # noqa: B027 (an ability: the default does nothing)
+        """Just before and just after each iteration that is measured, outside of it, on the thread that calls the
+        model. It should take no longer than some 0.1 ms: caches and frequency are to stay those of the work."""
+
     # --- Iterations and passes of its own
 
     def own_iteration(self) -> AbstractContextManager[None]:
@@ -261,3 +267,8 @@ EDGE_METHODS: Final = ("event_sets", *READERS, "counts")
 def counts_at_edges(collector: Collector) -> bool:
     """Whether it reads counters at the edges of spans."""
     return type(collector).event_sets is not Collector.event_sets
+
+
+def looks_between_iterations(collector: Collector) -> bool:
+    """Whether it is to be called at the edges of iterations."""
+    return type(collector).iteration_edge is not Collector.iteration_edge

@@ -20,7 +20,10 @@ EFFICIENCY_CORE_SHARE: Final = "efficiency_core_share"
 MODELLED_OPERANDS: Final = frozenset({"macs", "bytes"})
 """Operands of formulas that arithmetic on the model gives."""
 
-GIVEN_OPERANDS: Final = MODELLED_OPERANDS | {"time", "counted-time", "threads"}
+SAMPLED_OPERANDS: Final = ("sampled.cycles", "sampled.instructions")
+"""Operands that samples and instrumented code give together."""
+
+GIVEN_OPERANDS: Final = MODELLED_OPERANDS | {"time", "counted-time", "threads", *SAMPLED_OPERANDS}
 """Operands of formulas that are no events."""
 
 Section: TypeAlias = Literal["layers", "topdown", "flops", "dram", "instrumented"]
@@ -39,6 +42,8 @@ class MetricFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     group: str
     meaning: str | None = None
     formula: str | None = None
+    sampled: str | None = None
+    sampled_meaning: str | None = None
     default: bool = False
     core: bool = False
     section: Section = "layers"
@@ -101,6 +106,12 @@ def vocabulary() -> tuple[MetricFacts, ...]:
 def independent() -> tuple[MetricDefinition, ...]:
     """The metrics that are the same on every machine, in order of presentation."""
     return tuple(metric.defined(metric.formula) for metric in _file().metric if metric.formula is not None)
+
+
+def sampled() -> tuple[MetricDefinition, ...]:
+    """The metrics of cycles where nothing counts them, in order of presentation."""
+    found = (metric for metric in _file().metric if metric.sampled is not None)
+    return tuple(metric.defined(metric.sampled or "", meaning=metric.sampled_meaning) for metric in found)
 
 
 def lost_with(names: Collection[str], metrics: Iterable[MetricDefinition]) -> list[str]:

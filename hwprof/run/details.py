@@ -102,6 +102,15 @@ class PrimitivesDetail(Detail, kw_only=True, tag="primitives"):
     restricted_to: str | None = None  # the setting that keeps the library from newer instructions
 
 
+class CoreClockDetail(Detail, kw_only=True, tag="core_clock"):
+    """The core's frequency by instructions of known latency: rows of ``series``."""
+
+    series: str
+    probes: int
+    chains_apart: float  # by how much two kinds of chains differ, relative
+    reference_ghz: float
+
+
 class InstrumentedDetail(Detail, kw_only=True, tag="instrumented"):
     """Counts of instrumented code. ``reference_ghz``: of the clock that CPI of such counts is in."""
 
@@ -110,7 +119,15 @@ class InstrumentedDetail(Detail, kw_only=True, tag="instrumented"):
     edges: int | None = None
 
 
-Known: TypeAlias = CountingDetail | SamplingDetail | EnergyDetail | DramDetail | PrimitivesDetail | InstrumentedDetail
+Known: TypeAlias = (
+    CountingDetail
+    | SamplingDetail
+    | EnergyDetail
+    | DramDetail
+    | PrimitivesDetail
+    | InstrumentedDetail
+    | CoreClockDetail
+)
 """What hwprof itself reads."""
 
 KNOWN: Final = {str(kind.__struct_config__.tag): kind for kind in get_args(Known)}

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from hwprof.collector import registry
-from hwprof.collector.contract import Collected, Collector, PassContext, counts_at_edges
+from hwprof.collector.contract import Collected, Collector, PassContext, counts_at_edges, looks_between_iterations
 from hwprof.run.manifest import CollectorRecord
 from hwprof.session.failure import alone
 from hwprof.session.messages import Order
@@ -43,6 +43,15 @@ class RunningCollectors:
                 collector = registry.create(planned.name)
                 collector.start(context)
                 self.running[planned.name] = collector
+
+    def iteration_edge(self) -> None:
+        """Just before and just after an iteration."""
+        for name in [one for one, collector in self.running.items() if looks_between_iterations(collector)]:
+            failed = len(self.records)
+            with self.guard(name):
+                self.running[name].iteration_edge()
+            if len(self.records) > failed:
+                del self.running[name]
 
     def counters(self) -> list[Collector]:
         """Those that read counters at span edges."""

@@ -189,7 +189,9 @@ class _Worker:
                     self._watch.count()
                 else:
                     self._watch.time_only()
+                self._collectors.iteration_edge()
                 self._cpu_ns[iteration.index] = self._iterate(iteration)
+                self._collectors.iteration_edge()
                 if not (self._plan.slow and iteration.layers_counted):
                     self._step()
         except Halted:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from collectors.instrumented.engine import processor_flags
-from collectors.instrumented.frequency import reference_ghz
+from collectors.shared.time_stamp_counter import reference_ghz
 from tests.support.instrumented_process import child
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")

@@ -36,6 +36,7 @@ def times_of(threads: dict[int, list[Stretch]], iterations: list[tuple[int, int]
             switches,
             conform("threads", pl.DataFrame(names)),
             lifetimes=lived(threads),
+            series=empty("series"),
             modules=pl.concat([empty("layers"), layers_of(calls)], how="diagonal"),
             threads=asked,
         )

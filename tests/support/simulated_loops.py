@@ -19,7 +19,7 @@ BEGIN = """
     import tempfile
     import polars as pl
     from collectors.instrumented.collector import InstrumentedCollector
-    from collectors.instrumented.machine_code import Function
+    from collectors.shared.machine_code import Function
     from hwprof.collector.contract import CountedSpan, PassContext
     # rdi: where, rsi: bytes from one load to the next, rdx: loads of a round, rcx: rounds
     #   outer: mov rax, rdi; mov r8, rdx; inner: mov r9, [rax]; add rax, rsi; dec r8; jnz inner; dec rcx; jnz outer; ret

@@ -12,7 +12,7 @@ import polars as pl
 from hwprof.hardware.selection import select
 from hwprof.run.details import CountingDetail, InstrumentedDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import CollectorRecord, CoreKind, Disturbance, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.manifest import CollectorRecord, CoreKind, Disturbance, EventInfo, PassRecord
 from hwprof.run.notes import Note
 from hwprof.run.roles import Role
 from hwprof.run.schema import conform
@@ -192,14 +192,10 @@ def follow(run: RunDirectory) -> None:
     for table, frame in added.items():
         write_table(run.path / f"{table}.parquet", table, pl.concat([run.read(table), conform(table, frame)]))
     write_table(run.path / "kernel_counts.parquet", "kernel_counts", of_kernels)
-    cpi = MetricDefinition(
-        name="cpi", title="CPI", unit="cycles/instruction", digits=2, group="cpi", core=True,
-        formula=f'{REFERENCE_GHZ} * "time" / "{INSTRUCTIONS}"', meaning="made up",
-    )  # fmt: skip
     run.manifest.passes.append(
         PassRecord(
             name="instrumented", status="completed", pid=measure.pid, main_tid=measure.main_tid, times_from="measure",
-            begin_ns=measure.begin_ns, end_ns=measure.end_ns, metrics=[cpi], event_sets=[[INSTRUCTIONS]],
+            begin_ns=measure.begin_ns, end_ns=measure.end_ns, event_sets=[[INSTRUCTIONS]],
             events=[EventInfo(INSTRUCTIONS, "made up", "1", "instrumented")],
             collectors=[_instrumented()],
             iterations=[

@@ -285,6 +285,7 @@ def _taken(iterations: list[tuple[int, int]], collected: Collected, tid: int) ->
         tables["switches"],
         tables["threads"],
         lifetimes=tables["lifetimes"],
+        series=empty("series"),
         modules=modules,
         threads=2,
     )

@@ -6,7 +6,7 @@ from typing import Final
 
 from hwprof.report.csv.table import Table, columns_of, fields_of
 from hwprof.report.document.document import Document
-from hwprof.report.document.kernels import Kernels, SampledFigures, SampledKernel, SampledLayer
+from hwprof.report.document.kernels import INSTRUMENTED, Kernels, SampledFigures, SampledKernel, SampledLayer
 
 NESTED: Final = ("threads", "operators")
 """Of a sampled layer: lists, which JSON has."""
@@ -42,8 +42,8 @@ def files(document: Document) -> dict[str, Table]:
     common = fields_of(SampledFigures)
     of_layers = [name for name in fields_of(SampledLayer) if name not in (*common, *NESTED)]
     of_kernels = [name for name in fields_of(SampledKernel) if name not in common]
-    headers = HEADERS | (INSTRUMENTED_HEADERS if part.instructions_from is not None else {})
+    headers = HEADERS | (INSTRUMENTED_HEADERS if part.cpi_provenance == INSTRUMENTED else {})
     return {
-        "layers_sampled.csv": columns_of(part.layers, [*of_layers, *common], HEADERS),
+        "layers_sampled.csv": columns_of(part.layers, [*of_layers, *common], headers),
         "kernels_sampled.csv": columns_of(part.kernels, [*of_kernels, *common], headers),
     }

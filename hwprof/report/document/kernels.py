@@ -46,6 +46,8 @@ class SampledFigures(msgspec.Struct, kw_only=True, frozen=True):
     share_low: float | None
     share_high: float | None
     cpi: float | None
+    cpi_low: float | None  # null where cycles were counted: then nothing tells
+    cpi_high: float | None
     llc_mpki: float | None
 
 
@@ -107,8 +109,6 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True):
     code_ranges: int  # how many code ranges have that name
     library: str  # the file's name; "jit"; "[kernel]"; "[unknown]"
     domain: str  # what its library is there for: jit, torch, openmp, python, system, kernel, other
-    cpi_low: float | None  # null where cycles were counted: then nothing tells
-    cpi_high: float | None
     instructions: float | None  # between samples, or as ``instructions_from`` counted them in it
     layers: int | None  # of the whole: in how many layers it was met
     share_of_kernel: float | None  # of a layer: which part of the kernel's processor time this layer has
@@ -138,6 +138,8 @@ class Sampling(Part, kw_only=True, frozen=True):
     mpki_missing: Missing | None
     instructions_from: str | None  # the pass that counted kernels' instructions
     reference_ghz: float | None
+    core_ghz: float | None  # that CPI by processor time is in; null: not probed, it is in the reference frequency
+    core_ghz_error: float | None  # half the range of nine probes in ten
     waiting: list[Waiting]  # in all, then by cause, most first; empty where none was met
     few_samples: int  # with fewer, a layer or kernel gets no CPI and no MPKI
     few_for_shares: int  # with fewer, a layer gets no wait share and no efficiency
@@ -167,7 +169,8 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     from hwprof.analysis import parallelism, sampled_pass
     from hwprof.analysis.samples import FEW_SAMPLES
 
-    cpi = taken.kernel_cpi(analysis.instrumented)
+    cpi = analysis.kernel_cpi
+    table = cpi.table if cpi is not None else None
     provenance = MEASURED if taken.measured else INSTRUMENTED if cpi is not None else None
     detail, event = taken.detail, str(taken.inside["event"][0])
     return Kernels(
@@ -190,6 +193,8 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         mpki_missing=None if taken.counts_misses else _no_mpki(),
         instructions_from=cpi.pass_name if cpi is not None else None,
         reference_ghz=cpi.reference_ghz if cpi is not None else None,
+        core_ghz=cpi.clock.ghz if cpi is not None and cpi.clock.probed else None,
+        core_ghz_error=cpi.clock.error_ghz if cpi is not None else None,
         waiting=[Waiting(**row) for row in taken.waiting()],
         few_samples=FEW_SAMPLES,
         few_for_shares=sampled_pass.FEW_FOR_SHARES,
@@ -197,8 +202,8 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         least_share=sampled_pass.LEAST_SHARE,
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,
         notes=_notes(taken),
-        layers=[_layer(row) for row in taken.layer_rows()],
-        kernels=[SampledKernel(**row) for row in taken.kernel_rows(cpi.table if cpi is not None else None)],
+        layers=[_layer(row) for row in taken.layer_rows(table)],
+        kernels=[SampledKernel(**row) for row in taken.kernel_rows(table)],
     )
 
 
@@ -226,9 +231,10 @@ def _meaning(provenance: str | None, cpi: KernelCpi | None) -> str | None:
         return "cycles / instructions, counted by hardware between two samples of a thread, at the later one"
     if cpi is None:
         return None
+    clock = "the core's, probed between iterations" if cpi.clock.probed else "reference frequency"
     return (
-        f"sampled CPU time x {cpi.reference_ghz:.4g} GHz (reference frequency) / instructions of pass {cpi.pass_name}"
-        " in the same kernel and layers, all threads"
+        f"sampled CPU time x {cpi.clock.ghz:.4g} GHz ({clock}) / instructions of pass {cpi.pass_name}"
+        " in the same kernels and layers, all threads"
     )
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from hwprof.analysis.reasons import Missing
+from hwprof.hardware.metrics import SAMPLED_OPERANDS
 from hwprof.run.manifest import EventInfo, Machine, MetricDefinition, PassRecord
 
 if TYPE_CHECKING:
@@ -100,6 +101,8 @@ def metric_infos(
             sources.add("measured")
         if metrics.is_modelled(metric):
             sources.add("modelled")
+        if set(SAMPLED_OPERANDS).intersection(names):
+            sources |= {"instrumented", "sampled"}
         infos.append(
             MetricInfo(
                 name=metric.name,

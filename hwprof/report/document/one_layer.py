@@ -9,12 +9,13 @@ from typing import Final
 import msgspec
 
 from hwprof.analysis import kernel_sums
+from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.owners import own
 from hwprof.errors import UsageError
 from hwprof.report.document.document import Document
 from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
-from hwprof.report.document.kernels import Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
+from hwprof.report.document.kernels import MEASURED, Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
 from hwprof.report.document.layers import Layer, Layers, Module
 from hwprof.report.document.primitives import Primitive, Primitives
 from hwprof.report.document.threads import Threads, ThreadsLayer
@@ -112,10 +113,16 @@ def _kernels(
         few_samples=found.few_samples,
         run_cpu_ns=sum(row.cpu_ns for row in found.coverage if row.share is not None),
         run_samples=found.samples,
-        reference_ghz=None if found.cpi_provenance == "measured" else found.reference_ghz,
+        clock=None if found.cpi_provenance == MEASURED else _clock(found),
     )
     rows = kernel_sums.kernels([msgspec.structs.asdict(kernel) for kernel in kernels], whole)
     return [SampledKernel(layer=path, layers=None, **row) for row in rows]
+
+
+def _clock(found: Kernels) -> Clock | None:
+    if found.core_ghz is not None and found.core_ghz_error is not None:
+        return Clock(found.core_ghz, found.core_ghz_error / found.core_ghz)
+    return Clock(found.reference_ghz) if found.reference_ghz is not None else None
 
 
 def _nearest(leaves: Sequence[str], path: str) -> str:

@@ -10,9 +10,9 @@ from rich.text import Text
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hot_kernels import HotKernels, KernelLayers, LayerKernels
-from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling
+from hwprof.report.document.kernels import INSTRUMENTED, SampledFigures, SampledKernel, SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import choice, figures, footnotes, kernel_cells
+from hwprof.report.text import figures, footnotes, kernel_cells
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -58,7 +58,7 @@ def of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page) ->
     for one in layers:
         names.append(one.sampled.path)
         rows.append(one.sampled)
-        cycles.append(one.layer if _counted(one) else one.sampled)
+        cycles.append(one.layer if _counted(one, sampling) else one.sampled)
         shown, rest = _largest(one.kernels, SHOWN, page)
         names += [INDENT + kernel.kernel for kernel in shown]
         names += [INDENT + words for words in rest]
@@ -150,21 +150,23 @@ def _columns(
 
 def layer_notes(layers: Sequence[LayerKernels], sampling: Sampling, page: Page, shown: Sequence[Column]) -> list[str]:
     """What the figures of layers mean beside those of kernels."""
-    return [_cpi_of_layers(layers, page, shown), _balance(sampling, shown)]
+    return [_cpi_of_layers(layers, sampling, page, shown), _balance(sampling, shown)]
 
 
-def _cpi_of_layers(layers: Sequence[LayerKernels], page: Page, shown: Sequence[Column]) -> str:
+def _cpi_of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page, shown: Sequence[Column]) -> str:
     """Where the rows of layers have the CPI that was counted of them, which is no sum of their kernels'."""
     metric = next((one for one in page.document.metrics if one.name == kernel_cells.CPI), None)
     header = next((column.header for column in shown if column.key == kernel_cells.CPI), None)
-    if metric is None or header is None or not any(map(_counted, layers)):
+    if metric is None or header is None or not any(_counted(one, sampling) for one in layers):
         return ""
-    how = metric.meaning if choice.is_instrumented(metric) else "counters read at their edges"
-    return footnotes.fitting(f"{header} of layers: {how}", f"{header} of layers: hwprof explain cpi")
+    return f"{header} of layers: counters read at their edges"
 
 
-def _counted(one: LayerKernels) -> bool:
-    return one.layer is not None and one.layer.metrics.get(kernel_cells.CPI) is not None
+def _counted(one: LayerKernels, sampling: Sampling) -> bool:
+    """Whether hardware counted the layer's cycles, whatever gave those of kernels."""
+    if sampling.cpi_provenance == INSTRUMENTED or one.layer is None:
+        return False
+    return one.layer.metrics.get(kernel_cells.CPI) is not None
 
 
 def _balance(sampling: Sampling, shown: Sequence[Column]) -> str:

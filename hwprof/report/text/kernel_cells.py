@@ -48,14 +48,15 @@ def share(row: SampledFigures | Waiting | None, glyphs: Glyphs) -> str:
 
 
 def cpi(row: SampledFigures | Waiting | Layer | None, glyphs: Glyphs) -> str:
-    """Cycles an instruction, with half of their interval where the samples make one; a layer's as it was counted."""
+    """Cycles an instruction, with half of their interval where the samples make one; a layer's as it was counted, where
+    something counted cycles."""
     if row is None:
         return ""
     if isinstance(row, Waiting):
         return WAITS
     value = row.metrics.get(CPI) if isinstance(row, Layer) else row.cpi
     text = figures.decimal(value, 2, glyphs)
-    if value is None or not isinstance(row, SampledKernel) or row.cpi_low is None or row.cpi_high is None:
+    if value is None or isinstance(row, Layer) or row.cpi_low is None or row.cpi_high is None:
         return text
     return f"{text} {glyphs.plus_minus}{(row.cpi_high - row.cpi_low) / 2:.2f}"
 
@@ -137,9 +138,14 @@ def _cpi_notes(sampled: Sampling, page: Page, shown: Sequence[Column]) -> list[s
     if sampled.cpi_provenance == "measured":
         titles = ", ".join(dict.fromkeys(column.header for column in shown if column.key in (CPI, LLC_MPKI)))
         return [f"{titles}: counters read with each sample; {few}"]
-    ghz = f"{sampled.reference_ghz:.4g} GHz" if sampled.reference_ghz else "reference GHz"
-    title = f"CPI{page.glyphs.instrumented}"
-    return [f"{title} of kernels: CPU time x {ghz} / instrumented instructions; {few}, kernel code"]
+    title, clock = f"CPI{page.glyphs.instrumented}", _clock(sampled, page.glyphs)
+    return [f"{title}: CPU time at work x {clock} / instrumented instructions; {few}, kernel code"]
+
+
+def _clock(sampled: Sampling, glyphs: Glyphs) -> str:
+    if sampled.core_ghz is None or sampled.core_ghz_error is None:
+        return f"{sampled.reference_ghz:.4g} GHz (reference)" if sampled.reference_ghz else "reference GHz"
+    return f"{sampled.core_ghz:.2f} {glyphs.plus_minus}{sampled.core_ghz_error:.2f} GHz (core)"
 
 
 def _unnamed(sampled: Sampling, page: Page) -> str:

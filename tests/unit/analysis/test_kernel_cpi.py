@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
 from hwprof.analysis.kernel_cpi import kernel_cpi
 from hwprof.analysis.owners import UNATTRIBUTED
@@ -18,6 +19,7 @@ from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, 
 from tests.support.small_tables import MAIN
 
 GHZ = 2.5
+CLOCK = Clock(GHZ)
 NAMES = {SILU: ("silu", "libtorch_cpu.so", "torch"), WAIT: ("gomp_barrier_wait", "libgomp.so.1", "openmp"),
          NAMELESS: (UNNAMED, "[unknown]", "other")}  # fmt: skip
 MOMENTS = {"a": 1012, "b": 1055, UNATTRIBUTED: 1040}
@@ -36,11 +38,13 @@ def counted(rows: list[tuple[str | None, int, float]]) -> pl.DataFrame:
     )
 
 
-def found(samples: list[Row], instructions: list[tuple[str | None, int, float]]) -> dict[tuple[str | None, str], float]:
-    """CPI by layer and kernel, where there is one."""
+def found(
+    samples: list[Row], instructions: list[tuple[str | None, int, float]]
+) -> dict[tuple[str | None, str | None], float]:
+    """CPI by layer and kernel, where there is one; of all kernels of a layer, and all layers, without a name."""
     inside = taken(samples)
     table = kernel_cpi(
-        inside, kernels_by_layer(inside, KERNELS), counted(instructions), len(AFTER_WARM_UP), GHZ
+        inside, kernels_by_layer(inside, KERNELS), counted(instructions), len(AFTER_WARM_UP), CLOCK
     ).drop_nulls("cpi")
     assert (table["cpi_low"] < table["cpi"]).all()
     ends = table["cpi_high"] / table["cpi"]
@@ -56,11 +60,10 @@ def test_of_a_layer_and_of_all_layers_that_it_was_counted_in() -> None:
     taken_ = [*samples("a", SILU, 20), *samples("b", SILU, 10), *samples(UNATTRIBUTED, SILU, 50)]
     cpi = found(taken_, [("a", SILU, 50.0), ("b", SILU, 200.0), (UNATTRIBUTED, SILU, 1.0), (None, SILU, 251.0)])
     per_iteration = GHZ * 10 / len(AFTER_WARM_UP)
-    assert cpi == {
-        ("a", "silu"): pytest.approx(20 * per_iteration / 50),
-        ("b", "silu"): pytest.approx(10 * per_iteration / 200),
-        (None, "silu"): pytest.approx(30 * per_iteration / 250),
-    }
+    each = {"a": 20 * per_iteration / 50, "b": 10 * per_iteration / 200, None: 30 * per_iteration / 250}
+    assert cpi == {(layer, name): pytest.approx(value) for layer, value in each.items() for name in ("silu", None)}, (
+        "a layer of one kernel has that kernel's"
+    )
 
 
 def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
@@ -70,17 +73,39 @@ def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
         *samples("b", NAMELESS, FEW_SAMPLES),
     ]
     instructions: list[tuple[str | None, int, float]] = [("a", SILU, 9.0), ("b", WAIT, 9.0), ("b", NAMELESS, 9.0)]
-    assert set(found(rows, instructions)) == {("b", UNNAMED), (None, UNNAMED)}
+    assert set(found(rows, instructions)) == {("b", UNNAMED), (None, UNNAMED), ("b", None), (None, None)}
 
 
 def test_fewer_samples_make_wider_intervals() -> None:
     def width(number: int) -> float:
         inside = taken([*samples("a", SILU, number), *samples("b", NAMELESS, 10 * number)])
-        table = kernel_cpi(inside, kernels_by_layer(inside, KERNELS), counted([("a", SILU, 9.0)]), 1, GHZ)
-        (row,) = table.filter(layer="a").iter_rows(named=True)
+        table = kernel_cpi(inside, kernels_by_layer(inside, KERNELS), counted([("a", SILU, 9.0)]), 1, CLOCK)
+        (row,) = table.filter(layer="a", name="silu").iter_rows(named=True)
         return float((row["cpi_high"] - row["cpi_low"]) / row["cpi"])
 
     assert width(16) == pytest.approx(2 * width(64), rel=0.1), "as one over the root of their number"
+
+
+def together(
+    layers: list[str], number: dict[tuple[str, int], int], instructions: dict[tuple[str, int], int], per_sample: float
+) -> dict[tuple[str | None, str | None], float]:
+    """The CPI of all code at work in these layers, by the first one's name."""
+    many = sum(number[layer, kernel] for layer in layers for kernel in (SILU, NAMELESS))
+    counted = sum(instructions.get((layer, kernel), 0) for layer in layers for kernel in (SILU, NAMELESS))
+    return {(layers[0], None): per_sample * many / counted} if layers and many >= FEW_SAMPLES else {}
+
+
+def test_the_clocks_error_is_in_the_interval() -> None:
+    inside = taken([*samples("a", SILU, 40), *samples("b", NAMELESS, 400)])
+    tables = [
+        kernel_cpi(inside, kernels_by_layer(inside, KERNELS), counted([("a", SILU, 9.0)]), 1, clock)
+        for clock in (Clock(GHZ, 0.0), Clock(GHZ, 0.5))
+    ]
+    sure, unsure = (table.filter(layer="a", name="silu").row(0, named=True) for table in tables)
+    assert sure["cpi"] == unsure["cpi"]
+    for end in ("cpi_low", "cpi_high"):
+        own, both = ((row[end] - row["cpi"]) / row["cpi"] for row in (sure, unsure))
+        assert both**2 == pytest.approx(own**2 + 0.5**2)
 
 
 LAYERS = st.sampled_from([*MOMENTS])
@@ -95,7 +120,7 @@ def test_agrees_with_a_plain_loop(groups: list[tuple[str, int, int]], instructio
     number: dict[tuple[str, int], int] = defaultdict(int)
     for layer, kernel, many in groups:
         number[layer, kernel] += many
-    expected: dict[tuple[str | None, str], float] = {}
+    expected: dict[tuple[str | None, str | None], float] = {}
     leaves = {layer for layer, kernel in instructions if layer != UNATTRIBUTED and kernel != WAIT}
     for kernel in (SILU, NAMELESS):
         cells = {layer: value for (layer, code), value in instructions.items() if code == kernel and layer in leaves}
@@ -105,6 +130,11 @@ def test_agrees_with_a_plain_loop(groups: list[tuple[str, int, int]], instructio
         whole = sum(number[layer, kernel] for layer in leaves)
         if cells and whole >= FEW_SAMPLES:
             expected[None, NAMES[kernel][0]] = GHZ * 10 * whole / len(AFTER_WARM_UP) / sum(cells.values())
+    per_sample = GHZ * 10 / len(AFTER_WARM_UP)
+    for part in ([layer] for layer in leaves):
+        expected |= together(part, number, instructions, per_sample)
+    for cpi in together(sorted(leaves), number, instructions, per_sample).values():
+        expected[None, None] = cpi
     rows = [row for layer, kernel, many in groups for row in samples(layer, kernel, many)]
     told: list[tuple[str | None, int, float]] = [
         (layer, kernel, float(value)) for (layer, kernel), value in instructions.items()

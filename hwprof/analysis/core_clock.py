@@ -1,0 +1,48 @@
+"""The clock that processor time is turned into cycles by: the core's, where it was probed between iterations, else the
+reference frequency, at which no core has to run."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+from hwprof.run.details import CoreClockDetail
+from hwprof.run.manifest import PassRecord
+
+if TYPE_CHECKING:  # sums of a kept report's rows are made without the table library
+    import polars as pl
+
+ENDS: Final = (0.05, 0.95)
+"""Quantiles of the probes between which the frequency was: of the nine iterations in ten that are nothing special."""
+
+
+@dataclass(frozen=True)
+class Clock:
+    """``ghz``: cycles per nanosecond. ``error``: relative, half of the range of nine probes in ten; None: it was not
+    probed, and is the reference frequency."""
+
+    ghz: float
+    error: float | None = None
+
+    @property
+    def error_ghz(self) -> float | None:
+        """The error in cycles per nanosecond."""
+        return self.error * self.ghz if self.error is not None else None
+
+    @property
+    def probed(self) -> bool:
+        """Whether it is the core's own."""
+        return self.error is not None
+
+
+def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:
+    """The median of the pass's probes; ``series`` are its rows. None where there are none."""
+    details = (collector.detail_as(CoreClockDetail) for collector in record.collectors)
+    detail = next((one for one in details if one is not None), None)
+    if detail is None:
+        return None
+    ghz = series.filter(name=detail.series)["value"]
+    middle, low, high = ghz.median(), *(ghz.quantile(end, "linear") for end in ENDS)
+    if not isinstance(middle, float) or low is None or high is None or middle <= 0:
+        return None
+    return Clock(middle, (high - low) / 2 / middle)
