@@ -106,7 +106,7 @@ class SampledPass:
         """Samples by kind of owner, as ``samples.coverage``."""
         return samples.coverage(self.placed).with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
 
-    def layer_rows(self, cpi: pl.DataFrame | None) -> list[dict[str, Any]]:
+    def layer_rows(self, cpi: pl.DataFrame | None = None) -> list[dict[str, Any]]:
         """The sampled layers, most processor time first: ``path``, the figures, and the lists ``threads`` and
         ``operators``. ``cpi`` as for ``kernel_rows``."""
         number = len(self.iterations)
