@@ -139,7 +139,7 @@ def _cpi_notes(sampled: Sampling, page: Page, shown: Sequence[Column]) -> list[s
         titles = ", ".join(dict.fromkeys(column.header for column in shown if column.key in (CPI, LLC_MPKI)))
         return [f"{titles}: counters read with each sample; {few}"]
     title, clock = f"CPI{page.glyphs.instrumented}", _clock(sampled, page.glyphs)
-    return [f"{title}: CPU time at work x {clock} / instrumented instructions; {few}, kernel code"]
+    return [f"{title}: CPU time x {clock} / instrumented instructions; {few}, kernel code"]
 
 
 def _clock(sampled: Sampling, glyphs: Glyphs) -> str:
