@@ -29,7 +29,8 @@ from collectors.instrumented.engine import Engine, processor_flags
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
 from collectors.shared.c_compiler import compiled
-from scripts.fuzzing.sequences import FLAGS_AT, Batch, Facts, batch
+from scripts.fuzzing.sequences import Batch, batch
+from scripts.fuzzing.writing import FLAGS_AT, Facts
 
 STATE: Final = 4096
 """Bytes before what r15 points at: registers and flags, see ``frame.s``."""
