@@ -51,7 +51,8 @@ def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads
     if total_ns > UNINSTRUMENTED_SHARE * cpu_ns:
         busy = sorted(worked, key=lambda name: -worked[name])[:5]
         names = ", ".join(name for name in busy if worked[name] > total_ns / 20)
-        text = f"{total_ns / cpu_ns:.1%} of the processor time was spent on uninstrumented threads: {names}"
+        share = f"{total_ns / cpu_ns:.1%} of the CPU time of this pass, which instrumentation makes longer"
+        text = f"uninstrumented threads worked for {total_ns / 1e6:.3g} ms ({share}): {names}"
         found.append(Note(NoteKind.INCOMPLETE, text))
     if refused := engine.memory.control.refused_contexts:
         text = f"too many threads: {refused} basic blocks of those beyond the limit were not counted"

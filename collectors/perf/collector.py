@@ -88,7 +88,7 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         cpu_ns = time.process_time_ns() - self._cpu_ns
         thread_set.close()
         self._thread_set = None
-        self._notes += plan_notes(plan) + account.notes(cpu_ns) + refused_threads(thread_set.refused)
+        self._notes += plan_notes(plan) + account.notes() + refused_threads(thread_set.refused)
         self._notes += self._children.worked().notes(cpu_ns, "counted") if self._children is not None else []
         detail = plan_detail(plan)
         detail.threads, detail.edges = len(thread_set.all), self._readings.edges

@@ -1,9 +1,7 @@
-"""What all threads counted in a pass, kept to report what the counts do not show: multiplexing, uncounted time, events
-that never moved."""
+"""What all threads counted in a pass, kept to report what the counts do not show: multiplexing, events that never
+moved."""
 
 from __future__ import annotations
-
-from typing import Final
 
 from collectors.perf.plan import Plan
 from collectors.perf.threads import ThreadGroups
@@ -11,9 +9,6 @@ from collectors.shared.counting.notes import Total, silent_events
 from collectors.shared.counting.readings import FULLY_RUNNING
 from hwprof.collector.contract import Note, NoteKind
 from hwprof.hardware import perf_event, permission
-
-UNCOUNTED_SHARE: Final = 0.02
-"""Processor time outside of all counters that is worth a note."""
 
 
 class Account:
@@ -52,16 +47,9 @@ class Account:
         self._running_ns[event_set] += sum(ran_ns[number] for number in turns) if turns else ran_ns[0]
         return enabled_ns
 
-    def notes(self, cpu_ns: int) -> list[Note]:
-        """What should be known of the counts of a process that worked for ``cpu_ns``."""
-        notes = self._multiplexing() + silent_events(self._totals)
-        if self.counted_ns < (1 - UNCOUNTED_SHARE) * cpu_ns:
-            share = (cpu_ns - self.counted_ns) / cpu_ns
-            text = "threads that began during an iteration are counted from the next one on"
-            notes.append(
-                Note(NoteKind.INCOMPLETE, text, f"{share:.0%} of the process's processor time was not counted")
-            )
-        return notes
+    def notes(self) -> list[Note]:
+        """What should be known of the counts."""
+        return self._multiplexing() + silent_events(self._totals)
 
     def _multiplexing(self) -> list[Note]:
         notes = []

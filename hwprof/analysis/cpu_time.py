@@ -2,34 +2,58 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
 from hwprof.analysis.attribution import Attribution, owned_counts
+from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import INFERENCE, is_leaf, is_rest
-from hwprof.run.schema import PROCESS_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.manifest import IterationRecord
+from hwprof.run.schema import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
 TASK_CLOCK: Final = "task-clock"
+CONTEXT_SWITCHES: Final = "context-switches"
 
 UNRECORDED_TICK_NS: Final = 4_000_000
 """Taken for the tick of a machine that did not tell it, and of every run from before it was kept: most kernels'
 (CONFIG_HZ=250)."""
 
 FEW_TICKS: Final = 5
-"""Iterations with less CPU time than this say more of when the clock ticked than of what was counted."""
+"""Of a run of before, whose account of the process lagged by up to a tick: iterations with less CPU time than this say
+more of when the clock ticked than of what was counted."""
+
+COARSE: Final = 0.1
+"""From this error of the process's CPU time on, iterations are too short: counters were being read for much of it."""
+
+WORTH_NAMING: Final = 0.02
+"""Of the CPU time, beyond the error: less that was not counted is not told."""
+
+SWITCH_NS: Final = 10_000
+"""At most so long counters stand still at a context switch, for which the kernel charges the thread: 4 to 6 µs were
+measured in a virtual machine with seven events."""
+
+NEW_THREADS: Final = "new threads"
+SWITCHES: Final = "context switches"
+UNKNOWN: Final = "unknown"
+"""Why CPU time was not counted."""
+
+
+class Uncounted(NamedTuple):
+    """Which part of the process's CPU time was counted of no thread, and most of it why."""
+
+    share: float
+    cause: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class CpuTime:
     """CPU time by owner, as shares of the process's CPU time by the kernel's account; sums over iterations.
 
-    The kernel's account of a thread that runs on another processor lags by up to a tick at either end of an iteration,
-    which sums even out and medians would not.
-
-    ``accounted_for`` = layers + rest of the inference + rest of the iteration: 1 where every thread was
-    counted throughout.
+    ``accounted_for`` = layers + rest of the inference + rest of the iteration: 1, within its error, where every thread
+    was counted throughout.
     """
 
     iterations: int
@@ -38,7 +62,8 @@ class CpuTime:
     rest_of_inference: float
     rest_of_iteration: float
     accounted_for: float
-    tick_ns: int  # of the kernel's clock: its account of a thread on another processor is as old as that
+    error: float | None  # of ``accounted_for``; None: not known, in runs of before
+    tick_ns: int  # of the kernel's clock: in runs of before its account of a thread elsewhere is as old as that
     resolved: bool  # iterations are long enough for the kernel's account
 
 
@@ -49,37 +74,80 @@ def cpu_time(
 
     ``recorded_tick_ns``: the tick of the machine that was measured on, where it told.
     """
-    tick_ns = recorded_tick_ns or UNRECORDED_TICK_NS
     counted = spans.join(
         attribution.iterations.frame.filter("layers_counted").select("iteration"), on="iteration", how="semi"
     )
-    iterations = counted.filter(pl.col("kind") == "iteration")
-    process = (
-        counts.filter((pl.col("event") == PROCESS_CPU_TIME) & (pl.col("tid") == WHOLE_PROCESS_TID))
-        .join(iterations, on="span", how="semi")
-        .group_by("iteration")
-        .agg(pl.col("value").sum().alias("process"))
-    )
     layers = _task_clock(attribution, layers=True).rename({"scaled": "layers"})
     rest = _task_clock(attribution, layers=False).rename({"scaled": "rest"})
-    everything = _threads(counted, counts).rename({"scaled": "everything"})
-    table = process.filter(pl.col("process") > 0).join(everything, on="iteration", how="inner").drop_nulls("everything")
+    table = _both_sides(counted, counts)
     for part in (layers, rest):  # a model may have no layer that is called, or nothing beside its layers
         table = table.join(part, on="iteration", how="left")
     if not table.height:
         return None
-    whole = float(table["process"].sum())
-    in_layers, in_threads = float(table["layers"].sum()), float(table["everything"].sum())
+    whole, in_threads = float(table["process"].sum()), float(table["everything"].sum())
+    in_layers = float(table["layers"].sum())
     in_rest = float(table["rest"].sum()) if attribution.whole == INFERENCE else 0.0
+    tick_ns = recorded_tick_ns or UNRECORDED_TICK_NS
+    known_to = _known_to(table)
+    accounted_for = in_threads / whole
     return CpuTime(
         iterations=table.height,
         process_cpu_time_ns=whole / table.height,
         layers=in_layers / whole,
         rest_of_inference=in_rest / whole,
         rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
-        accounted_for=in_threads / whole,
+        accounted_for=accounted_for,
+        error=accounted_for * known_to / (1 - known_to) if known_to is not None and known_to < 1 else None,
         tick_ns=tick_ns,
-        resolved=whole / table.height >= FEW_TICKS * tick_ns,
+        resolved=known_to <= COARSE if known_to is not None else whole / table.height >= FEW_TICKS * tick_ns,
+    )
+
+
+def uncounted(spans: pl.DataFrame, counts: pl.DataFrame, records: Sequence[IterationRecord]) -> Uncounted | None:
+    """Of the process's CPU time, in the iterations that ``cpu_time`` is of; None where all of it may have been counted,
+    and where that is not known. All three are one pass's."""
+    chosen = select(records).counted
+    spans = spans.filter(pl.col("iteration").is_in(list(chosen)))
+    table = _both_sides(spans, counts)
+    known_to = _known_to(table)
+    if known_to is None or known_to > COARSE:
+        return None
+    process_ns = float(table["process"].sum())
+    missed_ns = process_ns - float(table["everything"].sum())
+    if missed_ns <= (WORTH_NAMING + known_to) * process_ns:
+        return None
+    of_iterations = counts.join(spans.filter(pl.col("kind") == "iteration"), on="span", how="semi")
+    new_ns, switches = (
+        of_iterations.filter(pl.col("event") == event)["value"].sum()
+        for event in (NEW_THREADS_CPU_TIME, CONTEXT_SWITCHES)
+    )
+    cause = NEW_THREADS if new_ns >= missed_ns / 2 else SWITCHES if missed_ns <= SWITCH_NS * switches else UNKNOWN
+    return Uncounted(missed_ns / process_ns, cause)
+
+
+def _known_to(table: pl.DataFrame) -> float | None:
+    """The relative error of the process's CPU time over all iterations of ``_both_sides``; None: not known."""
+    if not table.height or table["error"].has_nulls():
+        return None
+    return float(table["error"].sum()) / float(table["process"].sum())
+
+
+def _both_sides(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """``iteration``, ``process`` and its ``error`` (ns, by the kernel's account), ``everything`` that was counted of
+    its threads; the iterations that have both."""
+    iterations = spans.filter(pl.col("kind") == "iteration")
+    of_process = counts.filter(pl.col("tid") == WHOLE_PROCESS_TID).join(iterations, on="span", how="semi")
+    charged, error = (
+        of_process.filter(pl.col("event") == event).group_by("iteration").agg(pl.col("value").sum().alias(name))
+        for event, name in ((PROCESS_CPU_TIME, "process"), (PROCESS_CPU_ERROR, "error"))
+    )
+    everything = _threads(spans, counts).rename({"scaled": "everything"})
+    return (
+        charged.filter(pl.col("process") > 0)
+        .join(error, on="iteration", how="left")
+        .join(everything, on="iteration", how="inner")
+        .drop_nulls("everything")
+        .sort("iteration")
     )
 
 

@@ -25,10 +25,17 @@ WHOLE_PROCESS_TID: Final = 0
 PROCESS_CPU_TIME: Final = "process-cpu-time"
 """The process's CPU time over an iteration by the kernel's own account: what its threads' task-clock must add up to."""
 
+PROCESS_CPU_ERROR: Final = "process-cpu-time-error"
+"""By how many nanoseconds more or less that may be: what the process took while counters were read at both edges. Runs
+of before have none, and an account that lags by up to a tick of the kernel's clock."""
+
+NEW_THREADS_CPU_TIME: Final = "new-threads-cpu-time"
+"""That part of it that threads took which were not there when the iteration began: no counter was open on them."""
+
 COUNTED_WINDOW: Final = "counted-window"
 """Wall time between the two readings of a span's counters: a little more than the span, which excludes the reading."""
 
-PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, COUNTED_WINDOW})
+PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, PROCESS_CPU_ERROR, NEW_THREADS_CPU_TIME, COUNTED_WINDOW})
 """The events that stand under ``WHOLE_PROCESS_TID``; not counters, but what counters are held against."""
 
 UNKNOWN_LIBRARY: Final = "[unknown]"

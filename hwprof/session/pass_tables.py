@@ -4,17 +4,33 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
+from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.cpu_time import NEW_THREADS, SWITCHES, UNKNOWN, uncounted
 from hwprof.collector.contract import Collected, Collector, counts_at_edges
 from hwprof.run.manifest import PassRecord
 from hwprof.run.notes import Note, NoteKind
-from hwprof.run.schema import COUNTED_WINDOW, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.schema import (
+    COUNTED_WINDOW,
+    NEW_THREADS_CPU_TIME,
+    PROCESS_CPU_ERROR,
+    PROCESS_CPU_TIME,
+    WHOLE_PROCESS_TID,
+)
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.plan import uncounted_notes
+from hwprof.session.process_cpu_time import Charged
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.results import PassResults
+
+UNCOUNTED: Final = {
+    NEW_THREADS: "threads that began during an iteration are counted from the next one on",
+    SWITCHES: "context switches: counters stand still while the kernel switches threads, for some microseconds each",
+    UNKNOWN: "nothing tells why",
+}
+"""Why a part of the CPU time was not counted."""
 
 
 def gather(
@@ -22,20 +38,18 @@ def gather(
     recorder: SpanRecorder,
     collectors: RunningCollectors,
     collected: Mapping[str, Collected],
-    cpu_times: Mapping[int, int],
 ) -> dict[str, pl.DataFrame]:
-    """Brings all rows together, with ``pass`` filled in; completes the pass's record.
-
-    ``cpu_times`` is the process's CPU time of each iteration in nanoseconds.
-    """
+    """Brings all rows together, with ``pass`` filled in; completes the pass's record."""
     spans = recorder.table(os.getpid())
     results = PassResults(record, lambda: spans)
     results.add("spans", spans)
-    results.add("counts", _process_cpu_time(spans, cpu_times))
+    process = process_cpu_time(spans, recorder.cpu_times())
+    results.add("counts", process)
     results.add("counts", _windows(recorder))
     for name, result in collected.items():
         with collectors.guard(name):
             _count(collectors.running[name], result, record, recorder)
+            _note_uncounted(result, spans, process, record)
             results.keep(collectors.plans[name], result)
     record.collectors += collectors.records
     return results.tables()
@@ -51,6 +65,17 @@ def _count(collector: Collector, result: Collected, record: PassRecord, recorder
         result.notes.append(Note(NoteKind.SUSPECT, text, f"layers called from {recorder.calling_threads()} threads"))
     spans = recorder.counted_spans()
     result.tables = {**result.tables, **collector.kernel_tables(spans), "counts": collector.counts(spans)}
+
+
+def _note_uncounted(result: Collected, spans: pl.DataFrame, process: pl.DataFrame, record: PassRecord) -> None:
+    """Which part of the CPU time a source of counts did not see: as large as the report's shares are too small."""
+    own = result.tables.get("counts") if isinstance(result, Collected) else None
+    if own is None or own.is_empty():
+        return
+    missed = uncounted(spans, pl.concat([own, process], how="diagonal_relaxed"), record.iterations)
+    if missed is not None:
+        subject = f"{missed.share:.1%} of the process's CPU time was not counted"
+        result.notes.append(Note(NoteKind.INCOMPLETE, UNCOUNTED[missed.cause], subject))
 
 
 def _windows(recorder: SpanRecorder) -> pl.DataFrame:
@@ -70,17 +95,27 @@ def _windows(recorder: SpanRecorder) -> pl.DataFrame:
     )
 
 
-def _process_cpu_time(spans: pl.DataFrame, cpu_times: Mapping[int, int]) -> pl.DataFrame:
-    """The counts rows of the whole process: one an iteration."""
+def process_cpu_time(spans: pl.DataFrame, cpu_times: Mapping[int, Charged]) -> pl.DataFrame:
+    """The counts rows of the whole process: for each iteration the middle of its CPU time's bounds, the error, and what
+    new threads took."""
     iterations = spans.filter((pl.col("kind") == "iteration") & pl.col("iteration").is_in(list(cpu_times)))
+    found = [cpu_times[index] for index in iterations["iteration"]]
     duration_ns = pl.col("end_ns") - pl.col("begin_ns")
-    return iterations.select(
-        "iteration",
-        "span",
-        tid=pl.lit(WHOLE_PROCESS_TID),
-        event=pl.lit(PROCESS_CPU_TIME),
-        value=pl.Series([cpu_times[index] for index in iterations["iteration"]], dtype=pl.Int64),
-        enabled_ns=duration_ns,
-        running_ns=duration_ns,
-        provenance=pl.lit("measured"),
+    values = {
+        PROCESS_CPU_TIME: [(one.least_ns + one.most_ns) // 2 for one in found],
+        PROCESS_CPU_ERROR: [(one.most_ns - one.least_ns + 1) // 2 for one in found],
+        NEW_THREADS_CPU_TIME: [one.new_threads_ns for one in found],
+    }
+    return pl.concat(
+        iterations.select(
+            "iteration",
+            "span",
+            tid=pl.lit(WHOLE_PROCESS_TID),
+            event=pl.lit(event),
+            value=pl.Series(ns, dtype=pl.Int64),
+            enabled_ns=duration_ns,
+            running_ns=duration_ns,
+            provenance=pl.lit("measured"),
+        )
+        for event, ns in values.items()
     )

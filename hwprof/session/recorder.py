@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from hwprof.collector.contract import Collector, CountedSpan
+from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
 from hwprof.session.span_rows import NO_EDGE, Record, in_order, span_rows
 
 if TYPE_CHECKING:  # the process that is measured has no threads of a table library in it
@@ -32,10 +33,13 @@ Forward = Callable[..., Any]
 
 
 class SpanRecorder:
-    """Collects the spans of one pass. ``clock`` is CLOCK_MONOTONIC in nanoseconds; tests pass their own."""
+    """Collects the spans of one pass. ``clock`` is CLOCK_MONOTONIC in nanoseconds; tests pass their own, and their own
+    ``cpu_time`` of the process."""
 
-    def __init__(self, clock: Callable[[], int] = time.monotonic_ns) -> None:
+    def __init__(self, clock: Callable[[], int] = time.monotonic_ns, cpu_time: ProcessCpuTime | None = None) -> None:
         self._clock = clock
+        self._cpu_time = cpu_time or ProcessCpuTime()
+        self._cpu_readings: dict[int, list[Reading]] = {}  # of an iteration: before and after each of its edges
         self._counters: list[Collector] = []
         self._read_fully = _together([])
         self._edge_ns: list[int] = []  # when the workers were read: at a gap that is the edge before
@@ -93,6 +97,22 @@ class SpanRecorder:
             return len(edge_ns) - 1
 
         return enter, leave if leaf else leave_inner
+
+    def _first_edge(self) -> int:
+        """Of an iteration, between two looks at the process's CPU time."""
+        self._cpu_time.look()
+        before = self._cpu_time.now()
+        edge = self._full_edge()
+        self._cpu_readings[self._iteration] = [before, self._cpu_time.now()]
+        return edge
+
+    def _last_edge(self) -> int:
+        """As the first one. Threads that are new are looked for when everything else is read: it takes time, too."""
+        before = self._cpu_time.now()
+        edge = self._full_edge()
+        self._cpu_time.look()
+        self._cpu_readings[self._iteration] += [before, self._cpu_time.now()]
+        return edge
 
     # Layers
 
@@ -161,7 +181,7 @@ class SpanRecorder:
             for counter in self._counters:
                 counter.begin_iteration(event_set % len(counter.event_sets()))
         try:
-            with self._span("iteration", f"iteration {index}"):
+            with self._span("iteration", f"iteration {index}", self._first_edge, self._last_edge):
                 yield
         finally:
             self._keep_layers()
@@ -170,7 +190,7 @@ class SpanRecorder:
     @contextmanager
     def stage(self, name: str) -> Iterator[None]:
         """A stage of the pipeline."""
-        with self._span("stage", name):
+        with self._span("stage", name, self._full_edge, self._full_edge):
             yield
 
     @contextmanager
@@ -183,15 +203,18 @@ class SpanRecorder:
             self._add("region", name, begin, self._clock(), NO_EDGE, NO_EDGE)
 
     @contextmanager
-    def _span(self, kind: SpanKind, path: str) -> Iterator[None]:
+    def _span(
+        self, kind: SpanKind, path: str, first_edge: Callable[[], int], last_edge: Callable[[], int]
+    ) -> Iterator[None]:
         # The reading lies outside of the span's time and inside of its parent's.
-        begin_edge = self._full_edge() if self._iteration >= 0 and not self._warmup else NO_EDGE
+        counted = self._iteration >= 0 and not self._warmup
+        begin_edge = first_edge() if counted else NO_EDGE
         begin = self._clock()
         try:
             yield
         finally:
             end = self._clock()
-            end_edge = self._full_edge() if begin_edge != NO_EDGE else NO_EDGE
+            end_edge = last_edge() if counted else NO_EDGE
             self._add(kind, path, begin, end, begin_edge, end_edge)
 
     def _add(self, kind: SpanKind, path: str, begin: int, end: int, begin_edge: int, end_edge: int) -> None:
@@ -225,6 +248,12 @@ class SpanRecorder:
         """For each of ``counted_spans``, the wall time between the two readings of the workers' counters: what a
         counted CPU time is to be divided by. It is a little longer than the span, whose time excludes the reading."""
         return [self._edge_ns[span.end_edge] - self._edge_ns[span.begin_edge] for span in self.counted_spans()]
+
+    def cpu_times(self) -> dict[int, Charged]:
+        """The process's CPU time in each iteration after warm-up. What is counted between the edges of its threads, if
+        of all, lies between its bounds."""
+        whole = {iteration: found for iteration, found in self._cpu_readings.items() if len(found) == 4}
+        return {iteration: charged((a, b), (c, d)) for iteration, (a, b, c, d) in whole.items()}
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""

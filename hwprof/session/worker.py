@@ -106,7 +106,6 @@ class _Worker:
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
         self._interrupted: str | None = None  # how far it came
-        self._cpu_ns: dict[int, int] = {}  # the process's CPU time of each measured iteration
         self._notes: list[str] = []  # on the workload
         self._pid = os.getpid()
         self._record = PassRecord(name=order.plan.name, pid=self._pid, main_tid=self._pid)
@@ -190,7 +189,7 @@ class _Worker:
                 else:
                     self._watch.time_only()
                 self._collectors.iteration_edge()
-                self._cpu_ns[iteration.index] = self._iterate(iteration)
+                self._iterate(iteration)
                 self._collectors.iteration_edge()
                 if not (self._plan.slow and iteration.layers_counted):
                     self._step()
@@ -208,19 +207,16 @@ class _Worker:
         if self._plan.times_from is not None and failed:
             raise HwprofError(failed[0].reason or f"{failed[0].name} gives no reason", failed[0].remedy)
 
-    def _iterate(self, iteration: IterationRecord) -> int:
-        """One iteration; the process's CPU time that it took."""
+    def _iterate(self, iteration: IterationRecord) -> None:
+        """One iteration."""
         save_to = Path(self._order.save_to) if self._order.save_to else None
         self._record.iterations.append(iteration)
         before = disturbance.read()
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
-            cpu_ns = time.process_time_ns()
             self._workload.iterate(self._recorder.stage, save_to)
             processes.end_copy(self._pid)
-            cpu_ns = time.process_time_ns() - cpu_ns
         found = disturbance.between(before, disturbance.read())
         self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found)
-        return cpu_ns
 
     def _iterate_once_more(self, collector: str) -> None:
         """For a collector that looks when everything else is measured."""
@@ -251,7 +247,7 @@ class _Worker:
         from hwprof.run.directory import write_table
         from hwprof.session.pass_tables import gather
 
-        tables = gather(self._record, self._recorder, self._collectors, collected, self._cpu_ns)
+        tables = gather(self._record, self._recorder, self._collectors, collected)
         self._need_its_collector()
         notes = self._notes
         if self._order.describe:

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import polars as pl
 import pytest
 
+from collectors.perf.collector import PerfCollector
 from collectors.sampler.collector import SamplerCollector
+from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCH_NS
 from hwprof.report.document import builder
+from hwprof.report.document.cpu_time import CpuTime
+from hwprof.report.document.document import Document
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.threads import Threads
+from hwprof.run.directory import RunDirectory
+from hwprof.session.pass_tables import UNCOUNTED
 from tests.support.command import collect
 from tests.support.document_parts import part
 from tests.support.models.short import TASKS
@@ -23,6 +30,44 @@ MODELS = "tests.support.models.short"
 @pytest.fixture(scope="module", autouse=True)
 def _needs() -> None:
     require_module("torch")
+
+
+def measured(place: Path, model: str, threads: int) -> tuple[RunDirectory, Document]:
+    available = PerfCollector().availability()
+    if not available.ok:
+        missing(f"perf events ({available.reason})")
+    arguments = ("--model", f"{MODELS}:{model}", "--passes", "measure", "--iterations", "20", "--no-instrumented")
+    run = collect(place, *arguments, "--threads", str(threads))
+    return run, builder.build(run)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_cpu_time_of_short_iterations_is_accounted_for_within_its_error(tmp_path: Path, threads: int) -> None:
+    """About a millisecond of work. At context switches counters stand still, and while the hypervisor has a processor
+    they run on; what spinning makes of it on a busy machine is CPU time as well."""
+    run, built = measured(tmp_path, "linears", threads)
+    found = part(built, CpuTime)
+    assert found.error is not None and found.resolved == (found.error / (found.accounted_for + found.error) <= COARSE)
+    iterations = run.read("spans").filter((pl.col("kind") == "iteration") & ~pl.col("warmup"))
+    counts = run.read("counts").join(iterations.select("span"), on="span")
+    sums = dict(counts.group_by("event").agg(pl.col("value").sum()).iter_rows())
+    process_ns, error_ns = sums["process-cpu-time"], sums["process-cpu-time-error"]
+    assert error_ns < COARSE * process_ns, "then nothing would be shown"
+    lost_ns = SWITCH_NS * sums["context-switches"]
+    assert process_ns - error_ns - lost_ns <= sums["task-clock"]
+    assert sums["task-clock"] <= process_ns + error_ns + (run.manifest.passes[0].stolen_ns or 0)
+
+
+def test_threads_of_an_iteration_are_what_was_not_counted_of_it(tmp_path: Path) -> None:
+    """And the note on it says the same as the account."""
+    run, built = measured(tmp_path, "in_turn", 1)
+    found = part(built, CpuTime)
+    assert found.error is not None and found.accounted_for < 0.5
+    (note,) = [note for note in built.notes if "CPU time was not counted" in note]
+    assert f"{1 - found.accounted_for:.1%}" in note
+    assert UNCOUNTED[NEW_THREADS] in note
+    by_event = dict(run.read("counts").group_by("event").agg(pl.col("value").sum()).iter_rows())
+    assert by_event["new-threads-cpu-time"] > 0.5 * by_event["process-cpu-time"]
 
 
 def test_threads_one_after_the_other_do_not_share_their_work(tmp_path: Path) -> None:

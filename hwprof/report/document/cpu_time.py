@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 class CpuTime(Part, frozen=True, kw_only=True):
     """CPU time by owner, as shares of the process's CPU time by the kernel's account; sums over iterations.
 
-    ``accounted_for`` = layers + rest of the inference + rest of the iteration: 1 where every thread was counted
-    throughout.
+    ``accounted_for`` = layers + rest of the inference + rest of the iteration: 1, within its error, where every thread
+    was counted throughout.
     """
 
     iterations: int
@@ -24,8 +24,9 @@ class CpuTime(Part, frozen=True, kw_only=True):
     rest_of_inference: float
     rest_of_iteration: float
     accounted_for: float
-    tick_ns: int  # of that machine's kernel: as far as its account may be behind
-    resolved: bool  # false: iterations too short for the kernel's account, and these shares are chance
+    error: float | None  # of ``accounted_for``: what the process took while counters were read; null: runs of before
+    tick_ns: int  # of that machine's kernel: in runs of before its account may be as far behind
+    resolved: bool  # false: iterations too short, and these shares are chance
 
 
 PART: Final = CpuTime

@@ -178,16 +178,15 @@ def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
 
 
 def _cpu_time(found: CpuTime, glyphs: Glyphs) -> str:
+    per_iteration = f"{figures.milliseconds(found.process_cpu_time_ns)} ms per iteration"
+    error = f" {glyphs.plus_minus}{100 * found.error:.1f}" if found.error is not None else ""
     if not found.resolved:
-        short = f"{figures.milliseconds(found.process_cpu_time_ns)} ms an iteration"
         tick = f"{found.tick_ns / 1e6:.3g} ms"
-        return f"accounted for {glyphs.dash}: {short}, and the kernel's account is right to ticks of {tick}"
+        known = f"known to{error}%" if error else f"and the kernel's account is right to ticks of {tick}"
+        return f"accounted for {glyphs.dash}: {per_iteration}, {known}"
     parts = [
         f"layers {100 * found.layers:.1f}%",
         f"rest of inference {100 * found.rest_of_inference:.1f}%",
         f"rest of iteration {100 * found.rest_of_iteration:.1f}%",
     ]
-    return (
-        f"accounted for {100 * found.accounted_for:.1f}% of {figures.milliseconds(found.process_cpu_time_ns)} ms"
-        f" per iteration: {', '.join(parts)}"
-    )
+    return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {', '.join(parts)}"

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, PassContext
+from hwprof.session.process_cpu_time import ProcessCpuTime, Reading
 from hwprof.session.recorder import GAP_NS, SpanRecorder
 from hwprof.session.span_rows import parents
 
@@ -273,3 +274,34 @@ def test_calls_of_a_path_are_numbered_within_their_iteration() -> None:
     assert table.filter(pl.col("path") == "a")["call"].to_list() == [0, 1, 0, 1]
     assert table.filter(pl.col("path") == "b")["call"].to_list() == [0, 0]
     assert table.filter(pl.col("kind") == "iteration")["call"].null_count() == 2
+
+
+class Account(ProcessCpuTime):
+    """An account of the process that grows by a microsecond each time that it is read."""
+
+    def __init__(self, calls: list[str]) -> None:
+        super().__init__()
+        self.calls = calls
+
+    def look(self) -> None:
+        self.calls.append("look")
+
+    def now(self) -> Reading:
+        self.calls.append("account")
+        return Reading(1000 * self.calls.count("account"), {})
+
+
+def test_the_account_of_the_process_is_read_on_both_sides_of_both_edges() -> None:
+    """New threads are looked for where nothing is counted: before the first edge and after the last."""
+    counter = Readings()
+    recorder = SpanRecorder(Clock(), Account(counter.calls))
+    recorder.count_with([counter])
+    with recorder.iteration(0, warmup=True, event_set=None):
+        pass
+    assert counter.calls == []
+    with recorder.iteration(1, warmup=False, event_set=0), recorder.stage("inference"):
+        pass
+    edge = ["account", "full"]
+    assert counter.calls == ["set 0", "look", *edge, "account", "full", "full", *edge, "look", "account"]
+    (found,) = recorder.cpu_times().items()
+    assert found == (1, (1000, 3000, 3000))
