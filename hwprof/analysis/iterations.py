@@ -68,6 +68,11 @@ def is_disturbed(record: IterationRecord) -> bool:
     return waited_ns + stolen_ns > DISTURBED_SHARE * found.elapsed_ns
 
 
+def disturbed_iterations(record: PassRecord) -> tuple[int, ...]:
+    """The numbers of a pass's disturbed iterations, after warm-up."""
+    return tuple(entry.index for entry in record.iterations if not entry.warmup and is_disturbed(entry))
+
+
 def _undisturbed(records: Sequence[IterationRecord]) -> list[IterationRecord]:
     """Without the disturbed ones, of each kind that has enough others: those that time their layers, and those that
     count one event set at their edges."""

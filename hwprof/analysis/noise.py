@@ -10,7 +10,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.iterations import is_disturbed
+from hwprof.analysis.iterations import disturbed_iterations
 from hwprof.analysis.owners import WHOLE
 from hwprof.run.manifest import PassRecord
 
@@ -37,6 +37,8 @@ class Noise:
 
     iterations: int
     disturbed: int  # by their own evidence
+    disturbed_iterations: tuple[int, ...]  # their numbers
+    left_out_iterations: tuple[int, ...]  # of those, the ones that no median is of: enough others remain
     timed: int  # that times are of
     timed_left_out: int  # of those that only timed their layers: disturbed, while enough others remain
     preempted_share: float | None  # ready to run, and without a processor
@@ -66,10 +68,12 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
     known = [iteration.disturbance for iteration in measured if iteration.disturbance is not None]
     elapsed_ns = sum(one.elapsed_ns for one in known)
     times = _whole_times(attribution)
-    left_out = set(attribution.iterations.left_out)
+    left_out, disturbed = set(attribution.iterations.left_out), disturbed_iterations(record)
     return Noise(
         iterations=len(measured),
-        disturbed=sum(map(is_disturbed, measured)),
+        disturbed=len(disturbed),
+        disturbed_iterations=disturbed,
+        left_out_iterations=attribution.iterations.left_out,
         timed=len(attribution.iterations.timed),
         timed_left_out=sum(one.index in left_out and not one.layers_counted for one in measured),
         preempted_share=_share([one.waited_ns for one in known], elapsed_ns * (threads or 1)),

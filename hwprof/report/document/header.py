@@ -56,6 +56,7 @@ class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
     timed: int
     counted: int
     alone: list[str]
+    disturbed_iterations: tuple[int, ...]  # the numbers of those that others took much time of
     event_sets: list[list[str]]
     collectors: list[CollectorRecord]
     clocks: list[ClockRecord]
@@ -151,6 +152,8 @@ def _stolen(record: PassRecord, machine: Machine) -> list[str]:
 
 
 def _pass(record: PassRecord) -> PassInfo:
+    from hwprof.analysis.iterations import disturbed_iterations
+
     known = record.begin_ns is not None and record.end_ns is not None
     kept = [iteration for iteration in record.iterations if not iteration.warmup]
     alone = [iteration.alone_for for iteration in record.iterations if iteration.alone_for is not None]
@@ -163,6 +166,7 @@ def _pass(record: PassRecord) -> PassInfo:
         timed=sum(not iteration.layers_counted for iteration in kept),
         counted=sum(iteration.layers_counted for iteration in kept),
         alone=alone,
+        disturbed_iterations=disturbed_iterations(record),
         event_sets=record.event_sets,
         collectors=record.collectors,
         clocks=record.clocks,

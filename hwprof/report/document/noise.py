@@ -17,6 +17,8 @@ class Noise(Part, kw_only=True, frozen=True):
 
     iterations: int
     disturbed: int  # by their own evidence: preempted or stolen for more than 5% of their time
+    disturbed_iterations: tuple[int, ...]  # their numbers, as in the trace and the tables
+    left_out_iterations: tuple[int, ...]  # of those, the ones that no median is of
     timed: int  # that times are of
     timed_left_out: int  # disturbed, while enough others remain
     preempted_share: float | None  # ready to run, and without a processor

@@ -110,6 +110,7 @@ def test_what_others_took_is_a_share_of_all_threads_time() -> None:
     assert found.stolen_share == pytest.approx(0.1)
     assert found.others
     assert (found.disturbed, found.timed, found.timed_left_out) == (12, 12, 0)
+    assert (found.disturbed_iterations, found.left_out_iterations) == (tuple(range(12)), ())
 
 
 def test_stolen_time_alone_makes_a_run_noisy() -> None:
@@ -125,6 +126,7 @@ def test_what_is_left_out_is_said_and_the_spread_is_that_of_the_rest() -> None:
     times = [300 * MS if index % 2 else 40 * MS for index in range(12)]
     found = found_in(times, [BUSY if index % 2 else CALM for index in range(12)])
     assert (found.disturbed, found.timed, found.timed_left_out) == (6, 6, 6)
+    assert found.disturbed_iterations == found.left_out_iterations == (1, 3, 5, 7, 9, 11)
     assert not found.spread
     assert found_in(times, [CALM] * 12).spread
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -11,6 +12,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.noise import Noise
 from hwprof.report.document.stages import Stages
+from hwprof.report.json.codec import encode
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import part
 from tests.support.sampled_report import printed
@@ -30,6 +32,16 @@ def test_figures_are_those_of_a_quiet_run(tmp_path: Path) -> None:
         assert abs(here.median_ns / there.median_ns - 1) < 0.05
         assert (here.repetitions, there.repetitions) == (4, 6)
     assert {row.call.repetitions for row in part(busy, Stages).rows if row.call} == {4}
+
+
+def test_the_numbers_of_disturbed_iterations_are_in_the_json(tmp_path: Path) -> None:
+    """Of the pass that figures are from, and of each pass: they are marked in its trace."""
+    some, every = (builder.build(runs.disturbed(tmp_path / str(all_), every=all_)) for all_ in (False, True))
+    noise, passes = (json.loads(encode(some))[key] for key in ("noise", "passes"))
+    assert (noise["disturbed_iterations"], noise["left_out_iterations"]) == ([2, 8], [2, 8])
+    assert [entry["disturbed_iterations"] for entry in passes] == [[2, 8], []]
+    found = part(every, Noise)
+    assert (found.disturbed_iterations, found.left_out_iterations) == (tuple(range(1, 13)), ())
 
 
 def layer(document: Document, path: str) -> Layer:
