@@ -50,9 +50,10 @@ class PassWriter:
         threads = run.of_pass("threads", record.name)
         self._layers = run.read("layers")
         calls = run.read("layer_calls")
-        self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed)
-        self._primitives = run.of_pass("primitives", record.name)
         self._slice_metrics = slice_metrics_of(run, record, calls)
+        origins = self._slice_metrics.origins
+        self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins)
+        self._primitives = run.of_pass("primitives", record.name)
         workload = run.manifest.workload
         name = workload.name if workload else run.manifest.name
         self._tracks = Tracks(record, pid, name, threads, writer)

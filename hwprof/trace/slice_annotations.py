@@ -1,24 +1,42 @@
-"""Annotations of slices: layer, counts by thread, and derived metrics; shown by the UI when a slice is selected."""
+"""Names and annotations of slices: layer, metrics and counts by thread; shown by the UI when a slice is selected.
+
+An annotation is an argument of SQL's: its name, and each part of it, is a name that SQL takes without quotation marks.
+"""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
 import polars as pl
 
-from hwprof.run.manifest import IterationRecord, PassRecord
+from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace.annotations import SharedAnnotations
-from hwprof.trace.slice_metrics import MetricValues
+from hwprof.trace.argument_names import ArgumentNames
+from hwprof.trace.iteration_slices import IterationSlices
+from hwprof.trace.slice_metrics import PLAIN, MetricOrigins, MetricValues
 
-_LAYER_FACTS: Final = ("index", "type", "parameters", "calls")
-"""Columns of the layers table; ``calls`` are those of one iteration."""
+NAMELESS: Final = "(root)"
+"""The name of the module that has none: the model itself."""
+
+_LAYER_FACTS: Final = {"layout_index": "index", "type": "type", "parameters": "parameters", "calls": "calls"}
+"""Columns of the layers table, by the argument's name (``index`` is a word of SQL's own); ``calls`` are those of one
+iteration."""
 
 _CALL_FACTS: Final = ("input_shapes", "output_shapes", "macs", "bytes")
 """Columns of the layer_calls table: of the very call that a slice shows."""
+
+OWN: Final = frozenset(
+    {
+        "span", "iteration", "warmup", "disturbed", "layer", "input_shapes", "layers_counted", "event_set", "events",
+        "left_out_of_medians", "preemptions", "waited_ms", "stolen_ms", "alone_for", "metric_provenance", "counts_pass",
+        "counts", "main", "workers", "worker", "running_share", "provenance",
+    }
+)  # fmt: skip
+"""Names that no metric takes."""
 
 
 class Count(NamedTuple):
@@ -61,10 +79,12 @@ class SliceAnnotations:
         layers: pl.DataFrame,
         calls: pl.DataFrame,
         executed: Mapping[str, Sequence[str]] = MappingProxyType({}),
+        origins: MetricOrigins = PLAIN,
     ) -> None:
-        """``executed``: by a layer's path, its primitives."""
-        self._iterations: dict[int, IterationRecord] = {entry.index: entry for entry in record.iterations}
-        self._event_sets = record.event_sets
+        """``executed``: by a layer's path, its primitives; ``origins``: of the metrics."""
+        self._iterations = IterationSlices(record.iterations, record.event_sets)
+        self._event_names, self._metric_names = ArgumentNames(), ArgumentNames(OWN)
+        self._origins = origins
         self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
         self._calls = {(row["path"], row["call"]): row for row in calls.iter_rows(named=True)}
@@ -72,62 +92,81 @@ class SliceAnnotations:
         self._layer_facts: dict[tuple[str, int | None], SharedAnnotations] = {}
         self._provenances: dict[tuple[tuple[str, str], ...], SharedAnnotations] = {}
 
+    def name(self, span: Mapping[str, Any]) -> str:
+        """What the slice of a row of the spans table is called."""
+        if span["kind"] == "iteration":
+            return self._iterations.name(span["path"], span["iteration"])
+        return span["path"] or NAMELESS
+
     def of(self, span: Mapping[str, Any], counts: list[Count], derived: MetricValues) -> dict[str, Any]:
         """The annotations of one row of the spans table, with what follows from its counts."""
-        facts: dict[str, Any] = {"span": span["span"], "iteration": span["iteration"], "warmup": span["warmup"]}
+        number = span["iteration"]
+        facts: dict[str, Any] = {"span": span["span"], "iteration": number, "warmup": span["warmup"]}
+        facts["disturbed"] = self._iterations.disturbed(number)
         if span["kind"] == "layer" and span["path"] in self._layers:
             facts["layer"] = self._layer(span["path"], span["call"])
         if span["input_shapes"]:
             facts["input_shapes"] = span["input_shapes"]
-        if span["kind"] == "iteration" and span["iteration"] in self._iterations:
-            facts |= self._iteration(self._iterations[span["iteration"]])
+        if span["kind"] == "iteration":
+            facts |= self._iterations.annotations(number)
+        if derived:
+            facts |= self._metrics(derived)
         if counts:
             facts |= self._counts(counts)
-        if derived:
-            facts["derived"] = derived
         return facts
 
     def _layer(self, path: str, call: int | None) -> SharedAnnotations:
         """What is known of a layer and of this call of it; the same object for the same call."""
         if (path, call) not in self._layer_facts:
             layer, asked = self._layers[path], self._calls.get((path, call), {})
-            known = {column: layer[column] for column in _LAYER_FACTS} | {name: asked.get(name) for name in _CALL_FACTS}
-            self._layer_facts[path, call] = SharedAnnotations(known | {"onednn": self._executed.get(path)})
+            known = {name: layer[column] for name, column in _LAYER_FACTS.items()}
+            known |= {name: asked.get(name) for name in _CALL_FACTS} | {"onednn": self._executed.get(path)}
+            self._layer_facts[path, call] = SharedAnnotations(known)
         return self._layer_facts[path, call]
 
-    def _iteration(self, record: IterationRecord) -> dict[str, Any]:
-        events = self._event_sets[record.event_set] if record.event_set is not None else None
-        return {"layers_counted": record.layers_counted, "event_set": record.event_set, "events": events}
+    def _metrics(self, derived: MetricValues) -> dict[str, Any]:
+        """The metrics by name, and what is to be known of where they come from."""
+        facts: dict[str, Any] = {self._metric_names.of(name): value for name, value in derived.items()}
+        known = self._origins.by_metric
+        kinds = [(self._metric_names.of(name), known[name]) for name in derived if name in known]
+        if kinds:
+            facts["metric_provenance"] = self._shared(kinds)
+        if self._origins.joined.intersection(derived):
+            facts["counts_pass"] = self._origins.counts_pass
+        return facts
 
     def _counts(self, counts: list[Count]) -> dict[str, Any]:
         total: dict[str, int] = defaultdict(int)
         main: dict[str, int] = defaultdict(int)
         workers: dict[str, int] = defaultdict(int)
-        by_worker: dict[str, dict[int, int]] = defaultdict(dict)
+        by_worker: dict[str, dict[str, int]] = defaultdict(dict)
         sources: dict[str, set[str]] = defaultdict(set)
         for count in counts:
-            total[count.event] += count.value
-            sources[count.event].add(count.provenance)
+            event = self._event_names.of(count.event)
+            total[event] += count.value
+            sources[event].add(count.provenance)
             if count.tid in self._main:
-                main[count.event] += count.value
+                main[event] += count.value
             elif count.tid != WHOLE_PROCESS_TID:
-                workers[count.event] += count.value
-                by_worker[count.event][count.tid] = count.value
+                workers[event] += count.value
+                by_worker[event][f"tid_{count.tid}"] = count.value
         several = any(len(values) > 1 for values in by_worker.values())
         groups: dict[str, dict[str, Any]] = {
             "counts": total,
             "main": main,
             "workers": workers,
             "worker": by_worker if several else {},
-            "running_share": {event: share for event, share in running_shares(counts).items() if share < 1},
-            "provenance": self._provenance(sources),
+            "running_share": {
+                self._event_names.of(event): share for event, share in running_shares(counts).items() if share < 1
+            },
+            "provenance": self._shared((event, ", ".join(sorted(kinds))) for event, kinds in sources.items()),
         }
         return {name: group for name, group in groups.items() if group}
 
-    def _provenance(self, sources: Mapping[str, set[str]]) -> SharedAnnotations:
-        """How each event was counted; the same object for the same answer."""
-        entries = tuple((event, ", ".join(sorted(kinds))) for event, kinds in sources.items())
-        return self._provenances.setdefault(entries, SharedAnnotations(entries))
+    def _shared(self, entries: Iterable[tuple[str, str]]) -> SharedAnnotations:
+        """The same object for the same entries."""
+        key = tuple(entries)
+        return self._provenances.setdefault(key, SharedAnnotations(key))
 
 
 def running_shares(counts: list[Count]) -> dict[str, float]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
@@ -14,6 +15,7 @@ from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
 from hwprof.run.schema import COUNTED_WINDOW
 
 MetricValues: TypeAlias = Mapping[str, float]
+"""By the metric's name, as the report's JSON has it."""
 
 _CALL: Final = ["path", "call"]
 
@@ -23,6 +25,17 @@ class InstrumentedCounts(NamedTuple):
 
     name: str  # of the pass
     operands: pl.DataFrame  # path, call and a column an operand
+
+
+class MetricOrigins(NamedTuple):
+    """What a reader must know of where metrics come from."""
+
+    by_metric: Mapping[str, str] = MappingProxyType({})  # of those that are not made of the slice's own counts alone
+    joined: frozenset[str] = frozenset()  # made of another pass's counts
+    counts_pass: str | None = None  # that pass
+
+
+PLAIN: Final = MetricOrigins()
 
 
 class SliceMetrics:
@@ -38,19 +51,21 @@ class SliceMetrics:
         self._calls = calls.select(*_CALL, *(pl.col(name).cast(pl.Float64) for name in ("macs", "bytes")))
         self._threads = threads
         self._exact = exact
-        self._titles = {metric.name: self._title(metric) for metric in definitions}
         self._definitions = definitions
 
-    def _title(self, metric: MetricDefinition) -> str:
-        """With what a reader must know of where it comes from."""
-        if metrics.is_modelled(metric):
-            return f"{metric.title} (modelled)"
-        if self._exact is not None and set(metrics.operands_of(metric)).intersection(self._exact.operands.columns):
-            return f"{metric.title} (counts: pass {self._exact.name})"
-        return metric.title
+    @property
+    def origins(self) -> MetricOrigins:
+        """Of its metrics."""
+        modelled = {metric.name: "modelled" for metric in self._definitions if metrics.is_modelled(metric)}
+        if self._exact is None:
+            return MetricOrigins(modelled)
+        counted = set(self._exact.operands.columns)
+        joined = {metric.name for metric in self._definitions if counted.intersection(metrics.operands_of(metric))}
+        text = f"counts of pass {self._exact.name}"
+        return MetricOrigins(dict.fromkeys(joined, text) | modelled, frozenset(joined), self._exact.name)
 
     def derive(self, spans: pl.DataFrame, counts: pl.DataFrame) -> dict[int, MetricValues]:
-        """By span: title -> value, of the metrics whose operands its own counts and its own call have."""
+        """By span: name -> value, of the metrics whose operands its own counts and its own call have."""
         wanted = spans.filter((pl.col("kind") == "layer") | pl.col("span").is_in(counts["span"].unique().implode()))
         if wanted.is_empty():
             return {}
@@ -65,7 +80,7 @@ class SliceMetrics:
         values = metrics.values(frame, self._definitions)
         known = [name for name in values.columns if name != "owner" and values[name].null_count() < values.height]
         return {
-            int(row.pop("owner")): {self._titles[name]: value for name, value in row.items() if value is not None}
+            int(row.pop("owner")): {name: value for name, value in row.items() if value is not None}
             for row in values.select("owner", *known).iter_rows(named=True)
         }
 

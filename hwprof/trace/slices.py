@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import polars as pl
@@ -12,10 +11,7 @@ import polars as pl
 from hwprof.trace.encoder import Events, EventSequence, Flows, Numbers
 from hwprof.trace.nesting import EDGES_PER_NS, END_OF_TIME, Ints, Lane, NestedEvents, edges, outer_first, parents
 from hwprof.trace.packets import EventType
-from hwprof.trace.slice_annotations import Known, SliceAnnotations
-
-NAMELESS: Final = "(root)"
-"""The name of the module that has none: the model itself."""
+from hwprof.trace.slice_annotations import NAMELESS, Known, SliceAnnotations
 
 
 @dataclass(frozen=True)
@@ -99,7 +95,7 @@ def write_annotated(
         attached = flows.get(int(placed.rows[row]), ())
         placed.sequence.begin(
             time_ns,
-            span["path"] or NAMELESS,
+            facts.name(span),
             category=span["kind"],
             annotations=facts.of(span, known.counts.get(span["span"], []), known.derived.get(span["span"], {})),
             flows=() if target else attached,

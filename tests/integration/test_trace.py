@@ -16,8 +16,8 @@ from hwprof.run.schema import WHOLE_PROCESS_TID
 from hwprof.trace import pass_writer
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace
-from tests.support import synthetic_model, synthetic_run
-from tests.support.traced import COUNTERS, FLOWS, Traced
+from tests.support import synthetic_model, synthetic_run, synthetic_variants
+from tests.support.traced import COUNTERS, FLOWS, Traced, argument, argument_names, needs_no_quotation_marks
 
 
 @pytest.fixture(scope="module")
@@ -50,13 +50,13 @@ def test_every_count_is_an_annotation_with_the_same_number(traced: Traced) -> No
     workers: Counter[tuple[str, int, str]] = Counter()
     for row in traced.run.read("counts").iter_rows(named=True):
         name, span, tid, event, value = (row[key] for key in ("pass", "span", "tid", "event", "value"))
-        args = slices[name, span]["args"]
+        args, event = slices[name, span]["args"], argument(event)
         sums[name, span, event] += value
         assert args[f"provenance.{event}"] == row["provenance"]
         if tid == synthetic_run.PIDS[name]:
             assert args[f"main.{event}"] == value
         elif tid != WHOLE_PROCESS_TID:
-            assert args[f"worker.{event}.{tid}"] == value
+            assert args[f"worker.{event}.tid_{tid}"] == value
             workers[name, span, event] += value
     assert len(sums) > 300
     for (name, span, event), total in sums.items():
@@ -73,12 +73,14 @@ def test_layers_say_what_they_are_and_what_follows(traced: Traced) -> None:
         if row["category"] != "layer":
             continue
         layer, args = layers[row["name"]], row["args"]
-        for column in ("index", "type", "input_shapes", "output_shapes", "parameters", "macs", "calls"):
+        for column in ("type", "input_shapes", "output_shapes", "parameters", "macs", "calls"):
             assert args[f"layer.{column}"] == layer[column]
+        assert args["layer.layout_index"] == layer["index"]
         if layer["macs"]:
-            assert args["derived.GFLOP/s (modelled)"] == pytest.approx(2 * layer["macs"] / row["dur"])
+            assert args["gflops"] == pytest.approx(2 * layer["macs"] / row["dur"])
+            assert args["metric_provenance.gflops"] == "modelled"
         if "counts.cycles" in args:
-            assert args["derived.CPI"] == pytest.approx(args["counts.cycles"] / args["counts.instructions"])
+            assert args["cpi"] == pytest.approx(args["counts.cycles"] / args["counts.instructions"])
 
 
 def test_operators_have_their_shapes_and_threads(traced: Traced) -> None:
@@ -133,18 +135,46 @@ def xeon(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
 
 def test_counted_layers_carry_the_metrics_of_their_event_set(xeon: Traced) -> None:
     assert xeon.processor.complaints() == []
-    titles = {metric.name: metric.title for metric in xeon.run.manifest.passes[0].metrics}
+    names = {metric.name for metric in xeon.run.manifest.passes[0].metrics}
     seen: Counter[str] = Counter()
     for row in xeon.by_span().values():
         args = row["args"]
         if row["category"] == "layer" and "counts.cycles" in args:
-            derived = {key.removeprefix("derived.") for key in args if key.startswith("derived.")}
-            seen.update(derived & set(titles.values()))
+            seen.update(args.keys() & names)
             if "counts.slots" in args:
                 kinds = ("retiring", "bad_speculation", "frontend", "backend")
-                slots = [args[f"derived.{titles[f'topdown_{kind}']}"] for kind in kinds]
+                slots = [args[f"topdown_{kind}"] for kind in kinds]
                 assert sum(slots) == pytest.approx(100, abs=1)
-    assert set(seen) == set(titles.values())
+    assert set(seen) == names
+
+
+def test_every_argument_is_a_column_without_quotation_marks(traced: Traced, xeon: Traced) -> None:
+    for processor in (traced.processor, xeon.processor):
+        names = argument_names(processor)
+        assert {"cpi", "counts.cycles", "layer.macs"} <= names
+        assert needs_no_quotation_marks(processor, names)
+        (row,) = processor.query("select cpi, counts_cycles, layer_macs from facts where cpi > 0 order by cpi limit 1")
+        assert row["cpi"] > 0 and row["counts_cycles"] > 0
+
+
+def test_iterations_that_no_figure_is_of_say_so(tmp_path: Path) -> None:
+    """Warm-up and what others disturbed, by name and by argument; the slices in them have it, too."""
+    run = synthetic_variants.disturbed(tmp_path)
+    traced = Traced(run, tmp_path / "trace.pftrace")
+    rows = [row for (name, _), row in traced.by_span().items() if name == "measure" and row["category"] == "iteration"]
+    names = {row["args"]["iteration"]: row["name"] for row in rows}
+    remarks = {0: " (warm-up)", 2: " (disturbed)", 8: " (disturbed)"}
+    assert names == {number: f"iteration {number}{remarks.get(number, '')}" for number in range(13)}
+    for row in rows:
+        args, number = row["args"], row["args"]["iteration"]
+        hit = number in (2, 8)
+        assert (args["warmup"], args["disturbed"], args["left_out_of_medians"]) == (number == 0, hit, hit)
+        assert (args["preemptions"], args["waited_ms"]) == ((9, 36.0) if hit else (1, 0.05))
+    query = """select count(*) from slice where category = 'layer' and extract_arg(arg_set_id, 'debug.warmup') = 0
+               and extract_arg(arg_set_id, 'debug.disturbed') = 0"""
+    layers = run.read("spans").filter((pl.col("kind") == "layer") & ~pl.col("warmup"))
+    left = layers.filter((pl.col("pass") != "measure") | ~pl.col("iteration").is_in([2, 8]))
+    assert traced.processor.value(query) == len(left) < len(layers)
 
 
 def test_memory_traffic_is_a_rate(xeon: Traced) -> None:

@@ -10,7 +10,7 @@ import pytest
 from hwprof.analysis.metrics import definitions
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
-from hwprof.trace.slice_metrics import InstrumentedCounts, SliceMetrics
+from hwprof.trace.slice_metrics import InstrumentedCounts, MetricOrigins, SliceMetrics
 from tests.support.synthetic_processor import Processor, synthetic_machine
 
 MAIN, WORKER = 10, 11
@@ -39,7 +39,7 @@ def derive(*counts: dict[str, Any], metrics: tuple[MetricDefinition, ...] = METR
 
 
 def test_cpi_of_scaled_values() -> None:
-    assert derive(count("cycles", 300, running_ns=50), count("instructions", 400))["CPI"] == pytest.approx(1.5)
+    assert derive(count("cycles", 300, running_ns=50), count("instructions", 400))["cpi"] == pytest.approx(1.5)
 
 
 @pytest.mark.parametrize(
@@ -52,32 +52,34 @@ def test_cpi_of_scaled_values() -> None:
     ],
 )
 def test_no_cpi_without_both_operands(counts: list[dict[str, Any]]) -> None:
-    assert "CPI" not in derive(*counts)
+    assert "cpi" not in derive(*counts)
 
 
 def test_the_modelled_rates_are_the_call_s_own() -> None:
-    assert derive() == {"GFLOP/s (modelled)": 2 * 500 / 100, "GB/s (modelled)": 10.0}
-    assert derive(call=1) == {"GFLOP/s (modelled)": 2 * 400 / 100, "GB/s (modelled)": 0.5}
+    assert derive() == {"gflops": 2 * 500 / 100, "gbytes": 10.0}
+    assert derive(call=1) == {"gflops": 2 * 400 / 100, "gbytes": 0.5}
     assert derive(call=2) == {}, "nothing is known of a third call"
     assert derive(end_ns=1_000) == {}
+    origins = SliceMetrics(METRICS, conform("layer_calls", pl.DataFrame(CALLS)), 2).origins
+    assert origins == MetricOrigins({"gflops": "modelled", "gbytes": "modelled"})
 
 
 def test_cpus_are_the_cpu_time_of_the_window_that_was_counted() -> None:
     busy = (count("task-clock", 49), count("task-clock", 41, WORKER))
-    assert derive(*busy, count(COUNTED_WINDOW, 50, WHOLE_PROCESS_TID))["CPUs"] == pytest.approx(90 / 50)
-    assert "CPUs" not in derive(*busy)
+    assert derive(*busy, count(COUNTED_WINDOW, 50, WHOLE_PROCESS_TID))["cpus_used"] == pytest.approx(90 / 50)
+    assert "cpus_used" not in derive(*busy)
 
 
 def test_threads_are_told_apart_by_who_opened_the_span() -> None:
     found = derive(count("instructions", 30), count("instructions", 10, WORKER))
-    assert found["worker ins %"] == pytest.approx(25)
-    assert derive(count("instructions", 30), count("instructions", 10, WORKER), tid=WORKER)["worker ins %"] == 75
+    assert found["worker_instructions"] == pytest.approx(25)
+    assert derive(count("instructions", 30), count("instructions", 10, WORKER), tid=WORKER)["worker_instructions"] == 75
 
 
 def test_stages_and_operators_that_were_counted_have_metrics_others_have_none() -> None:
     counts = (count("cycles", 6), count("instructions", 3))
-    assert derive(*counts, kind="stage", path="inference", call=None) == {"CPI": 2.0}
-    assert derive(*counts, kind="op", path="aten::conv2d", call=None) == {"CPI": 2.0}
+    assert derive(*counts, kind="stage", path="inference", call=None) == {"cpi": 2.0}
+    assert derive(*counts, kind="op", path="aten::conv2d", call=None) == {"cpi": 2.0}
     assert derive(kind="op", path="aten::conv2d", call=None) == {}
 
 
@@ -86,11 +88,11 @@ def test_every_metric_of_a_processor_is_on_a_slice_that_counted_all_events(name:
     known = Processor(name)
     counts = [count(event, 100 + number) for number, event in enumerate(known.events)]
     found = derive(*counts, count(COUNTED_WINDOW, 90, WHOLE_PROCESS_TID), metrics=known.metrics)
-    assert set(found) == {metric.title for metric in known.metrics}
+    assert set(found) == {metric.name for metric in known.metrics}
 
 
 def test_counts_of_the_same_call_in_an_instrumented_pass_are_joined_with_this_ones_time() -> None:
-    """The second call of the layer has its own count, and the title says whose it is."""
+    """The second call of the layer has its own count, and it is known whose it is."""
     cpi = MetricDefinition(
         name="cpi", title="CPI", unit="1", digits=2, formula='2.5 * "time" / "followed.instructions"', meaning=""
     )
@@ -104,7 +106,7 @@ def test_counts_of_the_same_call_in_an_instrumented_pass_are_joined_with_this_on
         for span, (path, call) in enumerate([("model.0", 0), ("model.0", 1), ("model.1", 0)])
     ]
     found = slice_metrics.derive(conform("spans", pl.DataFrame(spans)), conform("counts", pl.DataFrame()))
-    title = "CPI (counts: pass followed)"
-    assert found[0] == {title: 2.5 * 100 / 50}
-    assert found[1] == {title: 2.5 * 100 / 500}
+    assert found[0] == {"cpi": 2.5 * 100 / 50}
+    assert found[1] == {"cpi": 2.5 * 100 / 500}
+    assert slice_metrics.origins == MetricOrigins({"cpi": "counts of pass followed"}, frozenset({"cpi"}), "followed")
     assert not found.get(2)
