@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import polars as pl
 
 from hwprof.trace import packets
@@ -20,19 +22,25 @@ class CallStacks:
             for stack, parent, address, kernel in stacks.select("stack", "parent", "address", "kernel").iter_rows()
         }
 
-    def number(self, stack: int | None, leaf: Key) -> int:
-        """The number of the call stack that ends in ``leaf``, called from ``stack``."""
-        return self._interned.entry(Table.CALL_STACKS, (stack, leaf), lambda: self._frames(stack, leaf))
+    def number(self, stack: int | None, leaf: Key, roots: Sequence[tuple[str, str]] = ()) -> int:
+        """The number of the call stack that ends in ``leaf``, called from ``stack``, and stands on ``roots``: kind and
+        name of each, the outermost first."""
+        key = (tuple(roots), stack, leaf)
+        return self._interned.entry(Table.CALL_STACKS, key, lambda: self._frames(stack, leaf, roots))
 
-    def _frames(self, stack: int | None, leaf: Key) -> bytes:
+    def _frames(self, stack: int | None, leaf: Key, roots: Sequence[tuple[str, str]]) -> bytes:
         callers = []
         while stack in self._callers:
             stack, caller = self._callers[stack]
             callers.append(caller)
         while callers and self._code.place(callers[-1]).file.path == UNKNOWN:
             callers.pop()  # code without frame pointers has wrong callers: no flame graph is to stand on those
-        frames = [self._frame(key) for key in (*reversed(callers), leaf)]
+        frames = [self._root(*root) for root in roots] + [self._frame(key) for key in (*reversed(callers), leaf)]
         return b"".join(packets.number(2, frame) for frame in frames)  # the outermost first
+
+    def _root(self, kind: str, name: str) -> int:
+        place = Place(name, File(f"[{kind}]"), 0)
+        return self._interned.entry(Table.FRAMES, (kind, name), lambda: self._described(place))
 
     def _frame(self, key: Key) -> int:
         return self._interned.entry(Table.FRAMES, key, lambda: self._described(self._code.place(key)))

@@ -85,16 +85,17 @@ class PassWriter:
             spans = self._spans.filter(pl.col("begin_ns").is_between(since, until, closed="left"))
             prepared = self._prepare(spans.collect(engine="streaming"))
             leaves = self._leaves(prepared.filter(tid=self._record.main_tid) if self._record.main_tid else prepared)
-            workers = self._samples.write(leaves, window, flows)
+            workers = self._samples.write(prepared, leaves, window, flows)
             self._write_window(prepared, until, rates, flows, workers)
+        nothing = pl.DataFrame(schema=self._spans.collect_schema())
         if not parts:
-            self._samples.write(pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
+            self._samples.write(nothing, pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
         self.primitives = write_primitives(self._primitives, self._record, self._tracks)
         for kind, track in self._tracks.open_slices():
             for placed in track.finish():
                 if kind == OPERATOR:
-                    write_columns(placed, pl.DataFrame(schema=self._spans.collect_schema()), np.empty(0, np.uint64))
+                    write_columns(placed, nothing, np.empty(0, np.uint64))
                 else:
                     write_annotated(placed, pl.DataFrame(), self._annotations, Known({}, {}), {}, target=False)
         rates.finish()

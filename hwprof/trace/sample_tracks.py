@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import PurePath
-from typing import Final
+from typing import Any, Final
 
 import polars as pl
 
@@ -15,6 +15,7 @@ from hwprof.run.schema import TABLES
 from hwprof.trace import kernel_slices
 from hwprof.trace.call_stacks import CallStacks
 from hwprof.trace.encoder import EventSequence, TraceEncoder
+from hwprof.trace.flame_roots import ROOTS, FlameRoots
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.frames import UNKNOWN, Code, Key
 from hwprof.trace.kernel_slices import OPENMP, SLICES, WAITING
@@ -41,6 +42,8 @@ class SampleTracks:
         self._samples, self._stacks = (_all_columns(run, table, record) for table in ("samples", "stacks"))
         self._switches = _all_columns(run, "switches", record)
         self._code = Code(run.of_pass("mappings", record.name), run.of_pass("kernels", record.name))
+        outer = run.scan_pass("spans", record.name).filter(pl.col("kind").is_in(["iteration", "stage"])).collect()
+        self._roots = FlameRoots(outer, run.read("layers"), record)
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
         self._tracks: dict[int, EventSequence] = {}
@@ -50,10 +53,13 @@ class SampleTracks:
         self._detail = next((detail for detail in found if detail is not None), None)
         self.samples = self.slices = 0
 
-    def write(self, leaves: pl.DataFrame, window: Window, flows: FlowNumbers) -> dict[int, list[int]]:
+    def write(
+        self, spans: pl.DataFrame, leaves: pl.DataFrame, window: Window, flows: FlowNumbers
+    ) -> dict[int, list[int]]:
         """Writes what was sampled within a window, and returns the flows that begin at each leaf layer, by span.
 
-        ``leaves`` are the leaf layers that begin in it (``span``, ``begin_ns``, ``end_ns``); they end in it, too.
+        ``spans`` are those that begin in it; ``leaves`` (``span``, ``begin_ns``, ``end_ns``) the leaf layers of the
+        main thread among them: they end in it, too.
         """
         edges = pl.concat([self._edge, kernel_slices.edges_of(leaves)])
         self._edge = edges.tail(1)
@@ -61,7 +67,8 @@ class SampleTracks:
         for part in self._parts(window, leaves):
             samples = self._within(self._samples, pl.col("time_ns"), part).sort("time_ns", maintain_order=True)
             switches = self._within(self._switches, pl.coalesce("out_ns", "in_ns"), part)
-            self._write_samples(samples)
+            self._write_samples(samples.hstack(self._roots.of(samples, spans, part[1])))
+            spans = spans.clear()
             found = kernel_slices.slices(self._described(samples), switches, edges, self._open)
             found, begun = kernel_slices.link(found, self._record.main_tid, flows)
             for layer, numbers in begun.items():
@@ -146,9 +153,9 @@ class _Stream:
 
     def write(self, rows: pl.DataFrame, own_pid: int | None, pid: int) -> None:
         """``own_pid`` is shown as ``pid``."""
-        keys = rows.select("stack").hstack(_keys(rows))
+        keys = rows.select(*ROOTS, "stack").hstack(_keys(rows))
         distinct = keys.unique(maintain_order=True)
-        numbers = [self._stacks.number(stack, Key(*key)) for stack, *key in distinct.iter_rows()]
+        numbers = [self._number(row[: len(ROOTS)], *row[len(ROOTS) :]) for row in distinct.iter_rows()]
         numbered = distinct.with_columns(number=pl.Series(numbers, dtype=pl.Int64))
         found = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
         cpu = rows["cpu"].cast(pl.Int64).to_numpy()
@@ -167,6 +174,10 @@ class _Stream:
                 followers=followers,
             )
         )
+
+    def _number(self, names: tuple[str | None, ...], stack: int | None, *key: Any) -> int:
+        roots = [(kind, name) for kind, name in zip(ROOTS, names, strict=True) if name is not None]
+        return self._stacks.number(stack, Key(*key), roots)
 
 
 def _keys(samples: pl.DataFrame) -> pl.DataFrame:

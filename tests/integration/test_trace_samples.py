@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,6 +13,7 @@ import polars as pl
 import pytest
 
 from collectors.sampler.collector import SamplerCollector
+from hwprof.analysis.samples import attribute_samples
 from hwprof.run.directory import RunDirectory
 from hwprof.trace import pass_writer, sample_tracks
 from hwprof.trace.time_windows import windows
@@ -20,6 +22,7 @@ from tests.support import perfetto, synthetic_model, synthetic_run, synthetic_sa
 from tests.support.command import collect
 from tests.support.requirements import missing, require_module
 from tests.support.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
+from tests.support.traced import ROOTED, argument_names, needs_no_quotation_marks
 
 pytestmark = pytest.mark.alone
 
@@ -36,6 +39,7 @@ SLICES = """select s.ts, s.dur, s.depth, s.name, s.category, t.name as track,
             extract_arg(arg_set_id, 'debug.cpi') cpi, extract_arg(arg_set_id, 'debug.llc_misses') misses,
             extract_arg(arg_set_id, 'debug.library') library, extract_arg(arg_set_id, 'debug.function') function
             from slice s join track t on s.track_id = t.id where t.name glob 'kernels*' order by s.ts, t.name, s.id"""
+ROOTS = r"(?:/\[unmeasured\] (\S+) > )?/\[layer\] (\S+(?: \(own\))?) > (?:/\[operator\] (\S+) > )?/(?!\[operator)"
 FLOWS = """select a.name as layer, a.ts, b.ts as target_ts, b.dur, b.name from flow f
            join slice a on f.slice_out = a.id join slice b on f.slice_in = b.id join track t
            on b.track_id = t.id where t.name glob 'kernels*' order by 2"""
@@ -79,13 +83,23 @@ def samples_of(traced: Traced) -> list[dict[str, Any]]:
 def test_a_stack_stands_on_its_callers_and_a_frame_in_its_file(traced: Traced) -> None:
     rows = {row["name"]: row for row in samples_of(traced)}
     conv = rows["jit_conv_fwd"]
-    assert (conv["depth"], conv["caller"]) == (2, "at::native::silu_kernel")
+    assert (conv["depth"], conv["caller"]) == (4, "at::native::silu_kernel")
     silu = rows["at::native::silu_kernel"]
-    assert (silu["depth"], silu["caller"]) == (0, None)
+    assert (silu["depth"], silu["caller"]) == (2, "aten::silu_")
     assert (silu["file"], silu["rel_pc"]) == ("/lib/libtorch_cpu.so", 0x100)
-    chain = traced.processor.query("select f.name from stack_profile_callsite c join stack_profile_frame f "
-                                   "on c.frame_id = f.id where c.depth = 0 order by 1")  # fmt: skip
-    assert "gomp_barrier_wait" in {row["name"] for row in chain}
+
+
+def test_flame_graphs_stand_on_the_reports_layers_and_their_operators(traced: Traced) -> None:
+    """Every sample's roots are those that the report gives it; of warm-up there is no layer among the measured ones."""
+    found = Counter(re.match(ROOTS, row["frames"]).groups() for row in traced.processor.query(ROOTED))  # type: ignore[union-attr]
+    record = traced.run.manifest.passes[1]
+    spans = traced.run.read("spans").filter(pl.col("pass") == record.name)
+    placed = attribute_samples(traced.samples, spans, traced.run.read("layers"))
+    rows = placed.select("iteration", pl.col("layer", "operator").cast(pl.String)).iter_rows()
+    expected = Counter(("warm-up" if iteration == 0 else None, layer, operator) for iteration, layer, operator in rows)
+    assert found == expected
+    assert {layer for warm_up, layer, operator in found if operator and not warm_up} >= {"model.0.conv", "model.0.act"}
+    assert sum(number for (warm_up, _, _), number in found.items() if warm_up) > 10
 
 
 def test_counts_grow_by_what_each_sample_stands_for(traced: Traced) -> None:
@@ -165,6 +179,21 @@ def test_every_slice_of_a_layer_tells_what_it_executes(traced: Traced) -> None:
     assert all(row["first"] is None for row in rows if row["name"].endswith(".act"))
 
 
+def test_arguments_of_kernels_and_primitives_need_no_quotation_marks(traced: Traced) -> None:
+    names = argument_names(traced.processor)
+    assert {"cpi", "cpu_ms", "function", "implementation", "layer.onednn"} <= names
+    assert needs_no_quotation_marks(traced.processor, names)
+
+
+def test_the_documentations_queries_find_something(traced: Traced) -> None:
+    page = Path(__file__).parents[2] / "docs" / "trace.md"
+    queries = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
+    assert len(queries) == 2
+    for query in queries:
+        first, *_ = traced.processor.query(query)
+        assert None not in first.values()
+
+
 def test_the_summary_counts_what_was_written(traced: Traced) -> None:
     summary = traced.summary
     assert summary.samples == len(traced.samples)
@@ -192,9 +221,10 @@ def test_windows_of_any_size_make_the_same_slices(
     assert again.processor.complaints() == []
     assert again.processor.query(SLICES) == traced.processor.query(SLICES)
     assert again.processor.query(FLOWS) == traced.processor.query(FLOWS)
-    assert Counter(tuple(row.values()) for row in samples_of(again)) == Counter(
-        tuple(row.values()) for row in samples_of(traced)
-    )
+    for rows in (samples_of, lambda run: run.processor.query(ROOTED)):
+        assert Counter(tuple(row.values()) for row in rows(again)) == Counter(
+            tuple(row.values()) for row in rows(traced)
+        )
 
 
 def test_without_names_there_are_files_and_addresses(tmp_path: Path) -> None:
