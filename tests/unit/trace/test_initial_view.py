@@ -4,18 +4,29 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import polars as pl
 
 from hwprof.trace.initial_view import parameters
 from tests.support import synthetic_run, synthetic_samples
 
 
-def test_pins_the_measured_pass_and_shows_one_counted_iteration(tmp_path: Path) -> None:
+def test_unfolds_and_pins_the_measured_pass_and_shows_its_first_measured_iteration(tmp_path: Path) -> None:
+    """That is the first one after warm-up, whether its layers were counted or not."""
     run = synthetic_run.build(tmp_path)
+    record = run.manifest.passes[0]
+    record.iterations = [msgspec.structs.replace(one, layers_counted=one.index == 3) for one in record.iterations]
     chosen = parameters(run)
     unfold, pin = json.loads(chosen["startupCommands"])
-    assert re.search(unfold["args"][0], "trace pass - synthetic (pid 4200) 4200")
-    matching = {"stages (measure)", "layers (measure)", "CPUs busy (measure)", "power/package-0 (measure)"}
+    groups = ["measure pass - synthetic (pid 4100) 4100", "measure pass", "trace pass - synthetic (pid 4200) 4200"]
+    assert [bool(re.search(unfold["args"][0], name)) for name in groups] == [True, True, False]
+    matching = {
+        "iterations (measure)",
+        "stages (measure)",
+        "layers (measure)",
+        "CPUs busy (measure)",
+        "power/package-0 (measure)",
+    }
     others = {"layers (trace)", "memory/rss (measure)", "layers (measure) 2"}
     assert {name for name in matching | others if re.search(pin["args"][0], name)} == matching
     clock = run.manifest.clock
