@@ -19,6 +19,7 @@ from typing import Any, Final
 from collectors.instrumented.cache_geometry import Geometry
 from collectors.instrumented.cache_memory import CacheMemory
 from collectors.instrumented.deleted_libraries import deleted_libraries
+from collectors.instrumented.faults import handle_faults
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.source import agent_source, module_source
@@ -27,6 +28,12 @@ from hwprof.printable import printable
 
 FRIDA_VERSION: Final = "17.26.0"
 """The C module knows structures that frida's headers do not show, as they are in this version."""
+
+FUNCTIONS: Final = (
+    *("clock_gettime", "close", "memcmp", "mmap", "mprotect", "munmap", "open", "pthread_self", "read", "signal"),
+    "syscall",
+)
+"""Of the C library, which the C module calls."""
 
 REMEDY: Final = f"pip install frida=={FRIDA_VERSION}"
 
@@ -77,6 +84,7 @@ class Engine:
         self._begin_epoch = ctypes.PYFUNCTYPE(None)(int(self._agent["beginEpoch"], 16))
         self.edge: Callable[[], None] = ctypes.PYFUNCTYPE(None)(int(self._agent["edge"], 16))
         """Logs what every instrumented thread has executed since the last edge."""
+        self.memory.control.fault_handler = handle_faults(int(self._agent["onFault"], 16))
         atexit.register(self.uninstrument)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
         self._interrupted = False
@@ -151,12 +159,10 @@ class Engine:
             "control": ctypes.addressof(self.memory.control),
             "cache_model": ctypes.addressof(self.cache_memory.model),
             "code_pages": ctypes.addressof(self.memory.code_pages),
-            "munmap_address": function_address(c_library.munmap),
+            "page_states": ctypes.addressof(self.memory.page_states),
+            "page_faults": ctypes.addressof(self.memory.page_faults),
         }
-        addresses |= {
-            name: function_address(c_library[name])
-            for name in ("clock_gettime", "memcmp", "mmap", "munmap", "pthread_self", "syscall")
-        }
+        addresses |= {name: function_address(c_library[name]) for name in FUNCTIONS}
         return {name: hex(address) for name, address in addresses.items()}
 
 

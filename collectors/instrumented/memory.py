@@ -17,10 +17,11 @@ MAX_EDGES: Final = 4_194_304
 LOG_ENTRIES: Final = 67_108_864
 CODE_PAGES: Final = 65_536
 SLOTS: Final = 8
+MAX_WATCHES: Final = 65_536
 STUB_REGIONS: Final = 64
 
 SPARE_CONTEXTS: Final = 16
-COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS)
+COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS + MAX_WATCHES)
 
 BLOCK: Final = np.dtype(
     [("start", np.uint64), ("size", np.uint32), ("partly_decoded", np.uint32), ("facts", np.uint32, (len(Fact),))],
@@ -45,6 +46,10 @@ class Context(ctypes.Structure):
     mended: int
     slow_increments: int
     lost_blocks: int
+    watches: int
+    watches_used: int
+    copied_bytes: int
+    copied_bytes_used: int
     _fields_ = [
         (name, ctypes.c_uint64)
         for name in (
@@ -58,6 +63,10 @@ class Context(ctypes.Structure):
             "mended",
             "slow_increments",
             "lost_blocks",
+            "watches",
+            "watches_used",
+            "copied_bytes",
+            "copied_bytes_used",
         )
     ]
 
@@ -81,6 +90,10 @@ class Control(ctypes.Structure):
     lock: int
     counters: int
     counters_room: int
+    rewritten: int
+    rewritten_address: int
+    unguarded: int
+    fault_handler: int
     contexts: ctypes.Array[Context]
     _fields_ = [
         *(
@@ -102,8 +115,14 @@ class Control(ctypes.Structure):
                 "lock",
                 "counters",
                 "counters_room",
+                "rewritten",
+                "rewritten_address",
+                "unguarded",
+                "unprotecting",
+                "fault_handler",
             )
         ),
+        ("mapping", ctypes.c_uint64 * 5),
         ("stub_regions", ctypes.c_uint64),
         ("stubs", ctypes.c_uint64 * STUB_REGIONS),
         ("stubs_used", ctypes.c_uint64 * STUB_REGIONS),
@@ -120,6 +139,8 @@ class SharedMemory:
         self.arena = Arena(room * COUNTERS_BYTES)
         self.control = Control(mend_epilog=mend_epilog, counters=self.arena.counters, counters_room=room)
         self.code_pages = (ctypes.c_uint64 * CODE_PAGES)()
+        self.page_states = (ctypes.c_uint8 * CODE_PAGES)()
+        self.page_faults = (ctypes.c_uint8 * CODE_PAGES)()
         self._lock = ctypes.c_uint64()
         self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
         self.control.log_ends = reserve(MAX_EDGES * 8)

@@ -33,6 +33,10 @@ def check_complete(engine: Engine) -> None:
     wrong = None
     if control.undecoded:
         wrong = f"the code has an instruction at {control.undecoded_address:#x} that cannot be instrumented"
+    elif control.rewritten:
+        wrong = f"the code at {control.rewritten_address:#x} was rewritten after it had been instrumented"
+    elif control.unguarded:
+        wrong = "there is more code made at run time than can be watched for changes"
     elif any(context.lost_blocks for context in engine.memory.contexts()):
         wrong = "the code has more basic blocks than there is room for"
     elif control.log_overflowed:

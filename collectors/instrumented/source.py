@@ -9,6 +9,7 @@ from collectors.instrumented.facts import Fact
 
 PARTS: Final = (
     "layout.h",
+    "stalker.h",
     "cache.h",
     "decode.c",
     "writing.c",
@@ -17,7 +18,6 @@ PARTS: Final = (
     "epilog.c",
     "contexts.c",
     "rcx_branches.c",
-    "guards.c",
     "cache_threads.c",
     "cache_registers.c",
     "far_operands.c",
@@ -25,6 +25,8 @@ PARTS: Final = (
     "cache_operands.c",
     "cache_encoded.c",
     "cache_record.c",
+    "guards.c",
+    "rewritten.c",
     "cache_edges.c",
     "edges.c",
     "transform.c",

@@ -31,7 +31,7 @@ BEGIN = """
 """
 
 
-def child(script: str, threads: int = 2, timeout_s: float = 120) -> dict[str, Any]:
+def child(script: str, threads: int = 2, timeout_s: float = 600) -> dict[str, Any]:
     """What a fresh process says by ``end`` after the script."""
     require_module("frida")
     code = textwrap.dedent(BEGIN.format(threads=threads)) + textwrap.dedent(script)

@@ -39,8 +39,11 @@ static Context *make_context(gpointer key, guint64 tid) {
   if (number == MAX_CONTEXTS || number == control.counters_room) return NULL;
   context->seen = map(sizeof(guint64) * MAX_BLOCKS);
   context->blocks = map(sizeof(Block) * MAX_BLOCKS);
-  if (context->seen == NULL || context->blocks == NULL) return NULL;
-  context->counters = control.counters + number * (SLOTS + MAX_BLOCKS) + SLOTS;
+  context->watches = map(sizeof(Watch) * MAX_WATCHES);
+  context->copied_bytes = map(COPIED_BYTES);
+  if (context->seen == NULL || context->blocks == NULL || context->watches == NULL || context->copied_bytes == NULL)
+    return NULL;
+  context->counters = control.counters + number * (SLOTS + MAX_BLOCKS + MAX_WATCHES) + SLOTS;
   context->key = key;
   context->tid = tid;
   control.contexts_used++; /* last: readers look at no context beyond */

@@ -9,6 +9,9 @@
 #define MAX_CONTEXTS 1024
 #define LOG_ENTRIES 67108864 /* 1 GiB of address space, of which only what is written becomes memory */
 #define MAX_EDGES 4194304
+#define MAX_WATCHES 65536 /* of a thread: words behind its counters */
+#define COPIED_BYTES 67108864 /* of a thread: the code of its watched blocks */
+#define MOST_FAULTS 16
 #define STUB_REGIONS 64
 #define STUBS_BYTES 65536 /* of a region */
 #define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
@@ -20,6 +23,20 @@ typedef struct {
   guint32 partly_decoded;
   guint32 facts[FACTS];
 } Block;
+
+/* A block whose original may change, see rewritten.c. */
+typedef struct {
+  guint64 start, size;
+  guint8 *bytes;          /* as they were copied */
+  guint64 *word, *result; /* whether it is to be compared; whether it differed */
+  guint64 copy, copy_end; /* addresses */
+} Watch;
+
+/* A line of /proc/self/maps. */
+typedef struct {
+  guint64 start, end;
+  guint64 writable, shared, is_file;
+} Mapping;
 
 /* An instrumented thread, or rather frida's execution context of it: instrumented anew, a thread may get another
    one. */
@@ -34,6 +51,10 @@ typedef struct {
   guint64 mended;         /* helpers that had the fault */
   guint64 slow_increments; /* blocks whose increment must keep the flags */
   guint64 lost_blocks;     /* blocks beyond MAX_BLOCKS: they share one counter */
+  Watch *watches;
+  guint64 watches_used;
+  guint8 *copied_bytes;
+  guint64 copied_bytes_used;
 } Context;
 
 typedef struct {
@@ -59,6 +80,12 @@ typedef struct {
   GumSpinlock *lock;
   guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */
   guint64 counters_room;
+  guint64 rewritten;         /* how often code had changed that was about to be executed */
+  guint64 rewritten_address; /* of the last such block */
+  guint64 unguarded;         /* blocks that could change unseen: there was no room */
+  guint64 unprotecting;      /* whether pages can be protected no more */
+  guint64 fault_handler;     /* of SIGSEGV, as it was before */
+  Mapping mapping;           /* that was looked up last */
   guint64 stub_regions;      /* how many there are, see rcx_branches.c */
   guint8 *stubs[STUB_REGIONS];
   guint64 stubs_used[STUB_REGIONS]; /* bytes */

@@ -1,42 +1,9 @@
 /* What frida calls once for each basic block that it copies. */
 
-/* The beginnings of structures that frida's headers do not show, as they are in the version that this is made for. */
-typedef struct {
-  int reference_count;
-  int padding;
-  guint64 capstone;
-  const guint8 *input_start, *input_current;
-  guint64 input_pc;
-  GumX86Writer *output;
-  gpointer *instructions;
-  guint32 input_position, output_position;
-  int end_of_block, end_of_input;
-} Relocator;
-
-typedef struct {
-  gpointer instruction;
-  Relocator *relocator;
-  gpointer writer, slow_writer;
-  gpointer continuation; /* where the block goes on when the memory for copies is full */
-} Generator;
-
-typedef struct {
-  gpointer execution_context, execution_block;
-  Generator *generator;
-} Iterator;
-
 static void put_increment_once(Context *context, guint64 number, GumX86Writer *to, gboolean flags_are_free,
                                gboolean *done) {
   if (!*done) put_increment(context, &context->counters[number], to, flags_are_free);
   *done = TRUE;
-}
-
-static void put_jump_to(const guint8 *code, GumX86Writer *to) {
-  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
-  guint8 address[8];
-  put64(address, (guint64) code);
-  gum_x86_writer_put_bytes(to, jump, sizeof(jump));
-  gum_x86_writer_put_bytes(to, address, sizeof(address));
 }
 
 /* At an instruction that nobody can decode, the thread goes on in the original code, not instrumented any more: Python
@@ -74,9 +41,8 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Generator *generator, 
   while (gum_stalker_iterator_next(iterator, &instruction)) {
     gboolean free = flags_are_free_before(instruction);
     end = instruction->address + instruction->size;
-    if (instruction->address == (guint64) &munmap_address)
-      gum_stalker_iterator_put_callout(iterator, on_munmap, NULL, NULL);
     decode(instruction, block->facts);
+    if (instruction->id == X86_INS_SYSCALL) put_syscall_watch(iterator, instruction, to);
     record_instruction(recorder, instruction, to);
     if (ends_block(instruction)) end_record(recorder, iterator, to);
     if (free || ends_block(instruction)) put_increment_once(context, number, to, free, incremented);
@@ -111,6 +77,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   guint64 number, end;
   Block *block;
   Recorder recorder;
+  Watch *watch;
   if (context == NULL) {
     leave_uncounted(relocator->input_current, to);
     return;
@@ -118,6 +85,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   number = next_block(context);
   block = &context->blocks[number];
   end = block->start = (guint64) relocator->input_current;
+  watch = begin_watch(context, block->start, iterator, inner->generator, to);
   begin_recording(&recorder, context, number, to->pc);
   if (is_stub(block->start)) recorder.thread = NULL;
   for (;;) {
@@ -142,7 +110,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   end_record(&recorder, NULL, to);
   block->size = end - block->start;
   if (is_stub(block->start)) memset(block->facts, 0, sizeof(block->facts));
-  remember_code(block->start, end);
+  if (watch != NULL && end > block->start) end_watch(context, watch, end, to->pc);
 }
 
 guint32 control_bytes(void) { return sizeof(Control); }

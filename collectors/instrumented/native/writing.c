@@ -31,3 +31,11 @@ static void put_absolute(GumX86Writer *to, guint8 opcode, gconstpointer address)
   put64(code + 2, (guint64) address);
   gum_x86_writer_put_bytes(to, code, sizeof(code));
 }
+
+static void put_jump_to(const guint8 *code, GumX86Writer *to) {
+  static const guint8 jump[] = {0xff, 0x25, 0, 0, 0, 0}; /* jmp [rip], to the address that follows */
+  guint8 address[8];
+  put64(address, (guint64) code);
+  gum_x86_writer_put_bytes(to, jump, sizeof(jump));
+  gum_x86_writer_put_bytes(to, address, sizeof(address));
+}
