@@ -30,8 +30,8 @@ FRIDA_VERSION: Final = "17.26.0"
 """The C module knows structures that frida's headers do not show, as they are in this version."""
 
 FUNCTIONS: Final = (
-    *("clock_gettime", "close", "memcmp", "mmap", "mprotect", "munmap", "open", "pthread_self", "read", "signal"),
-    "syscall",
+    *("clock_gettime", "close", "memcmp", "mmap", "mprotect", "munmap", "open", "pread", "pthread_self", "read"),
+    *("signal", "syscall"),
 )
 """Of the C library, which the C module calls."""
 
@@ -84,7 +84,9 @@ class Engine:
         self._begin_epoch = ctypes.PYFUNCTYPE(None)(int(self._agent["beginEpoch"], 16))
         self.edge: Callable[[], None] = ctypes.PYFUNCTYPE(None)(int(self._agent["edge"], 16))
         """Logs what every instrumented thread has executed since the last edge."""
-        self.memory.control.fault_handler = handle_faults(int(self._agent["onFault"], 16))
+        self._look_for_changes = ctypes.PYFUNCTYPE(None)(int(self._agent["lookForChanges"], 16))
+        self.memory.control.memory_file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+        self._handle_faults()
         atexit.register(self.uninstrument)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
         self._interrupted = False
@@ -111,6 +113,11 @@ class Engine:
             self.openmp.each(self._uninstrument_address)
             self.instrumenting = False
 
+    def look_for_changes(self) -> None:
+        """Compares what was copied with what stands there now, and notes what nobody saw change; before anything else
+        is unloaded or loaded."""
+        self._look_for_changes()
+
     def compile(self, source: str, name: str) -> int:
         """The address of a function of a C source that needs nothing else. Raises ``HwprofError``."""
         import frida
@@ -119,6 +126,12 @@ class Engine:
             return int(self._script.exports_sync.compile(source, name), 16)
         except frida.core.RPCException as error:
             raise HwprofError(f"frida cannot compile {name}: {first_line(error)}") from error
+
+    def _handle_faults(self) -> None:
+        try:
+            self.memory.control.fault_handler = handle_faults(int(self._agent["onFault"], 16))
+        except OSError as error:
+            raise HwprofError(f"writes into code cannot be watched: {error.strerror}") from error
 
     def _before_fork(self) -> None:
         """A fork of an instrumented thread crashes. Others may fork: of the threads the child has only theirs."""
@@ -161,6 +174,7 @@ class Engine:
             "code_pages": ctypes.addressof(self.memory.code_pages),
             "page_states": ctypes.addressof(self.memory.page_states),
             "page_faults": ctypes.addressof(self.memory.page_faults),
+            "maps_reader": ctypes.addressof(self.memory.maps_reader),
         }
         addresses |= {name: function_address(c_library[name]) for name in FUNCTIONS}
         return {name: hex(address) for name, address in addresses.items()}

@@ -17,14 +17,17 @@ MAX_EDGES: Final = 4_194_304
 LOG_ENTRIES: Final = 67_108_864
 CODE_PAGES: Final = 65_536
 SLOTS: Final = 8
-MAX_WATCHES: Final = 65_536
 STUB_REGIONS: Final = 64
 
 SPARE_CONTEXTS: Final = 16
-COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS + MAX_WATCHES)
+MAPS_READER_BYTES: Final = 16_384
+COUNTERS_BYTES: Final = 8 * (SLOTS + MAX_BLOCKS)
 
 BLOCK: Final = np.dtype(
-    [("start", np.uint64), ("size", np.uint32), ("partly_decoded", np.uint32), ("facts", np.uint32, (len(Fact),))],
+    [
+        *(("start", np.uint64), ("size", np.uint32), ("partly_decoded", np.uint32), ("hash", np.uint64)),
+        ("facts", np.uint32, (len(Fact),)),
+    ],
     align=True,
 )
 LOG_ENTRY: Final = np.dtype([("context", np.uint32), ("block", np.uint32), ("executions", np.uint64)])
@@ -46,6 +49,7 @@ class Context(ctypes.Structure):
     mended: int
     slow_increments: int
     lost_blocks: int
+    first_block: int
     watches: int
     watches_used: int
     copied_bytes: int
@@ -63,6 +67,7 @@ class Context(ctypes.Structure):
             "mended",
             "slow_increments",
             "lost_blocks",
+            "first_block",
             "watches",
             "watches_used",
             "copied_bytes",
@@ -93,6 +98,7 @@ class Control(ctypes.Structure):
     rewritten: int
     rewritten_address: int
     unguarded: int
+    memory_file: int
     fault_handler: int
     contexts: ctypes.Array[Context]
     _fields_ = [
@@ -118,7 +124,9 @@ class Control(ctypes.Structure):
                 "rewritten",
                 "rewritten_address",
                 "unguarded",
-                "unprotecting",
+                "unguarding",
+                "read_only_pages",
+                "memory_file",
                 "fault_handler",
             )
         ),
@@ -141,6 +149,7 @@ class SharedMemory:
         self.code_pages = (ctypes.c_uint64 * CODE_PAGES)()
         self.page_states = (ctypes.c_uint8 * CODE_PAGES)()
         self.page_faults = (ctypes.c_uint8 * CODE_PAGES)()
+        self.maps_reader = (ctypes.c_uint8 * MAPS_READER_BYTES)()
         self._lock = ctypes.c_uint64()
         self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
         self.control.log_ends = reserve(MAX_EDGES * 8)

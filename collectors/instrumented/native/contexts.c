@@ -43,7 +43,7 @@ static Context *make_context(gpointer key, guint64 tid) {
   context->copied_bytes = map(COPIED_BYTES);
   if (context->seen == NULL || context->blocks == NULL || context->watches == NULL || context->copied_bytes == NULL)
     return NULL;
-  context->counters = control.counters + number * (SLOTS + MAX_BLOCKS + MAX_WATCHES) + SLOTS;
+  context->counters = control.counters + number * (SLOTS + MAX_BLOCKS) + SLOTS;
   context->key = key;
   context->tid = tid;
   control.contexts_used++; /* last: readers look at no context beyond */
@@ -63,6 +63,8 @@ static Context *context_of(gpointer key) {
   }
   if (context != NULL && context->epoch != control.epoch) {
     context->epoch = control.epoch;
+    context->first_block = context->blocks_used;
+    context->watches_used = context->copied_bytes_used = 0;
     if (control.mend_epilog) context->mended += mend_epilogs(key);
   }
   gum_spinlock_release(control.lock);
@@ -74,5 +76,3 @@ static guint64 next_block(Context *context) {
   context->lost_blocks++;
   return MAX_BLOCKS - 1;
 }
-
-void begin_epoch(void) { control.epoch++; }

@@ -37,6 +37,7 @@ static gint64 now_ns(void) {
 static void log_edge(void) {
   guint64 number, contexts = control.contexts_used;
   log_cache_edge(control.edges);
+  look_at_read_only_pages();
   for (number = 0; number < contexts; number++) {
     Context *context = &control.contexts[number];
     guint64 first, used = context->blocks_used;

@@ -5,7 +5,9 @@
    - pages that may be written are protected from it; the fault of the first write makes them writable again, and every
      block of them is compared with its original before it is executed next (rewritten.c)
    - so is every block within reach of mprotect, mremap and mappings at fixed addresses, which are seen at the system
-     calls of instrumented threads */
+     calls of instrumented threads (changes.c)
+   - what may be written through another mapping of the same memory is compared each time
+   - what other threads' system calls do, and what is written into libraries' files, is found out afterwards */
 
 #define PAGE_SHIFT 12
 #define PAGE_BYTES 4096
@@ -22,9 +24,6 @@ extern guint8 page_states[CODE_PAGES];
 extern guint8 page_faults[CODE_PAGES];
 
 extern int mprotect(gpointer address, gsize length, int protection);
-extern int open(const char *path, int flags);
-extern gssize read(int file, gpointer to, gsize bytes);
-extern int close(int file);
 
 static guint64 page_hash(guint64 page) { return (page * 0x9E3779B97F4A7C15UL) >> 48; }
 
@@ -62,91 +61,58 @@ static gboolean holds_code(guint64 first, guint64 end) {
   return FALSE;
 }
 
-/* --- the process's mappings */
-
-typedef struct {
-  int file;
-  guint32 at, filled;
-  char buffer[4096];
-} Reader;
-
-static int next_char(Reader *reader) {
-  if (reader->at == reader->filled) {
-    gssize got = read(reader->file, reader->buffer, sizeof(reader->buffer));
-    if (got <= 0) return -1;
-    reader->at = 0;
-    reader->filled = got;
-  }
-  return (guint8) reader->buffer[reader->at++];
+/* What may happen to a page of code; where it may be written, that is taken away. The lock is held. */
+static int state_of_mapping(guint64 i) {
+  guint64 address = code_pages[i] << PAGE_SHIFT;
+  const Mapping *mapping = mapping_of(address);
+  if (mapping == NULL || mapping->shared) return PAGE_COMPARED;
+  if (!mapping->writable && mapping->is_file) return PAGE_OF_FILE;
+  if (control.unguarding) return PAGE_COMPARED;
+  if (!mapping->writable) return PAGE_READ_ONLY;
+  if (page_faults[i] > MOST_FAULTS) return PAGE_COMPARED;
+  if (mprotect((gpointer) address, PAGE_BYTES, PROT_READ_EXEC) != 0) return PAGE_COMPARED;
+  forget_mapping();
+  return PAGE_PROTECTED;
 }
 
-/* Up to the character after it, which is given back. */
-static int read_hex(Reader *reader, guint64 *value) {
-  int c;
-  *value = 0;
-  while ((c = next_char(reader)) >= 0) {
-    int digit = c >= '0' && c <= '9' ? c - '0' : c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-    if (digit < 0) break;
-    *value = *value << 4 | digit;
-  }
-  return c;
-}
-
-/* A line of /proc/self/maps; FALSE at the end. */
-static gboolean read_mapping(Reader *reader, Mapping *mapping) {
-  guint64 ignored;
-  char protection[5];
-  int i, c;
-  read_hex(reader, &mapping->start);
-  if (read_hex(reader, &mapping->end) < 0) return FALSE;
-  for (i = 0; i < 5; i++) protection[i] = next_char(reader);
-  read_hex(reader, &ignored); /* offset */
-  read_hex(reader, &ignored); /* device */
-  read_hex(reader, &ignored);
-  mapping->is_file = 0;
-  while ((c = next_char(reader)) >= '0' && c <= '9') mapping->is_file |= c != '0'; /* inode */
-  while (c >= 0 && c != '\n') c = next_char(reader);
-  mapping->writable = protection[1] == 'w';
-  mapping->shared = protection[3] == 's';
-  return TRUE;
-}
-
-/* The one that an address lies in: the last that was asked for, or a new look. The lock is held. */
-static const Mapping *mapping_of(guint64 address) {
-  Reader reader;
-  Mapping *mapping = &control.mapping;
-  if (address >= mapping->start && address < mapping->end) return mapping;
-  reader.at = reader.filled = 0;
-  reader.file = open("/proc/self/maps", 0);
-  if (reader.file < 0) return NULL;
-  do {
-    if (!read_mapping(&reader, mapping)) {
-      mapping->start = mapping->end = 0;
-      break;
-    }
-  } while (address >= mapping->end);
-  close(reader.file);
-  return address >= mapping->start && address < mapping->end ? mapping : NULL;
-}
-
-/* Finds out what may happen to a page of code, and takes away that it can be written unseen. The lock is held. */
+/* The same for a page that may be known. The lock is held. */
 static int guard_page(guint64 page) {
   guint64 i = take_page(page);
-  const Mapping *mapping;
   if (i == CODE_PAGES) {
     control.unguarded++;
     return PAGE_COMPARED;
   }
   if (page_states[i] != PAGE_UNKNOWN && page_states[i] != PAGE_WRITTEN) return page_states[i];
-  mapping = mapping_of(page << PAGE_SHIFT);
-  if (mapping == NULL || mapping->shared || (mapping->writable && (control.unprotecting || page_faults[i] > MOST_FAULTS)))
-    page_states[i] = PAGE_COMPARED;
-  else if (!mapping->writable)
-    page_states[i] = mapping->is_file ? PAGE_OF_FILE : PAGE_READ_ONLY;
-  else if (mprotect((gpointer) (page << PAGE_SHIFT), PAGE_BYTES, PROT_READ_EXEC) == 0)
-    page_states[i] = PAGE_PROTECTED;
-  else
-    page_states[i] = PAGE_COMPARED;
-  if (page_states[i] == PAGE_PROTECTED) control.mapping.start = control.mapping.end = 0;
+  page_states[i] = state_of_mapping(i);
+  if (page_states[i] == PAGE_READ_ONLY) control.read_only_pages++;
   return page_states[i];
+}
+
+/* Whether blocks there are always compared. The lock is held. */
+static gboolean guard_block(guint64 start, guint64 end) {
+  gboolean compared = FALSE;
+  guint64 page;
+  for (page = start >> PAGE_SHIFT; page <= (end - 1) >> PAGE_SHIFT; page++)
+    if (guard_page(page) == PAGE_COMPARED) compared = TRUE;
+  return compared;
+}
+
+/* Lets a protected page be written. The lock is held. */
+static void unprotect_page(guint64 i) {
+  mprotect((gpointer) (code_pages[i] << PAGE_SHIFT), PAGE_BYTES, PROT_READ_EXEC | PROT_WRITE);
+  forget_mapping();
+}
+
+/* Instrumentation begins (anew), and there are no copies of code: what was done to pages meanwhile, nobody saw. Those
+   that are protected are so again. */
+void begin_epoch(void) {
+  guint64 i;
+  gum_spinlock_acquire(control.lock);
+  control.epoch++;
+  forget_mapping();
+  for (i = 0; i < CODE_PAGES; i++)
+    if (page_states[i] != PAGE_PROTECTED ||
+        mprotect((gpointer) (code_pages[i] << PAGE_SHIFT), PAGE_BYTES, PROT_READ_EXEC) != 0)
+      page_states[i] = PAGE_UNKNOWN;
+  gum_spinlock_release(control.lock);
 }

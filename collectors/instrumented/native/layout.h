@@ -9,7 +9,7 @@
 #define MAX_CONTEXTS 1024
 #define LOG_ENTRIES 67108864 /* 1 GiB of address space, of which only what is written becomes memory */
 #define MAX_EDGES 4194304
-#define MAX_WATCHES 65536 /* of a thread: words behind its counters */
+#define MAX_WATCHES 65536
 #define COPIED_BYTES 67108864 /* of a thread: the code of its watched blocks */
 #define MOST_FAULTS 16
 #define STUB_REGIONS 64
@@ -21,6 +21,7 @@ typedef struct {
   guint64 start; /* address of the original code */
   guint32 size;  /* bytes of it */
   guint32 partly_decoded;
+  guint64 hash; /* of these bytes, as they were copied; 0: the block is watched */
   guint32 facts[FACTS];
 } Block;
 
@@ -28,14 +29,15 @@ typedef struct {
 typedef struct {
   guint64 start, size;
   guint8 *bytes;          /* as they were copied */
-  guint64 *word, *result; /* whether it is to be compared; whether it differed */
+  guint64 suspected;      /* whether it is to be compared: its copy reads that */
+  guint64 changed;        /* whether it differed; it stays so */
   guint64 copy, copy_end; /* addresses */
 } Watch;
 
 /* A line of /proc/self/maps. */
 typedef struct {
   guint64 start, end;
-  guint64 writable, shared, is_file;
+  guint64 writable, shared, is_file; /* shared: it may be written through another mapping */
 } Mapping;
 
 /* An instrumented thread, or rather frida's execution context of it: instrumented anew, a thread may get another
@@ -51,6 +53,7 @@ typedef struct {
   guint64 mended;         /* helpers that had the fault */
   guint64 slow_increments; /* blocks whose increment must keep the flags */
   guint64 lost_blocks;     /* blocks beyond MAX_BLOCKS: they share one counter */
+  guint64 first_block;     /* that was copied since then; of those before, no copy is executed any more */
   Watch *watches;
   guint64 watches_used;
   guint8 *copied_bytes;
@@ -80,10 +83,12 @@ typedef struct {
   GumSpinlock *lock;
   guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */
   guint64 counters_room;
-  guint64 rewritten;         /* how often code had changed that was about to be executed */
+  guint64 rewritten;         /* how often code was found changed of which there was a copy */
   guint64 rewritten_address; /* of the last such block */
   guint64 unguarded;         /* blocks that could change unseen: there was no room */
-  guint64 unprotecting;      /* whether pages can be protected no more */
+  guint64 unguarding;        /* whether every block that is watched is always compared */
+  guint64 read_only_pages;   /* of code that no file has */
+  guint64 memory_file;       /* descriptor of /proc/self/mem */
   guint64 fault_handler;     /* of SIGSEGV, as it was before */
   Mapping mapping;           /* that was looked up last */
   guint64 stub_regions;      /* how many there are, see rcx_branches.c */

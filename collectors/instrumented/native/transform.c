@@ -11,6 +11,9 @@ static void put_increment_once(Context *context, guint64 number, GumX86Writer *t
 static void leave_off(const guint8 *code, GumX86Writer *to) {
   control.undecoded++;
   control.undecoded_address = (guint64) code;
+  gum_spinlock_acquire(control.lock);
+  stop_guarding();
+  gum_spinlock_release(control.lock);
   put_jump_to(code, to);
 }
 
@@ -34,13 +37,14 @@ static gboolean calls_next(const cs_insn *instruction) {
 /* Copies the instructions that the disassembler knows, with the increment before the first that allows it, or before
    the last. */
 static guint64 copy_decoded(GumStalkerIterator *iterator, Generator *generator, Context *context, guint64 number,
-                            GumX86Writer *to, gboolean *incremented, Recorder *recorder) {
+                            GumX86Writer *to, gboolean *incremented, Recorder *recorder, guint64 *hash) {
   Block *block = &context->blocks[number];
   const cs_insn *instruction;
   guint64 end = 0;
   while (gum_stalker_iterator_next(iterator, &instruction)) {
     gboolean free = flags_are_free_before(instruction);
     end = instruction->address + instruction->size;
+    *hash = hash_bytes(*hash, instruction->bytes, instruction->size);
     decode(instruction, block->facts);
     if (instruction->id == X86_INS_SYSCALL) put_syscall_watch(iterator, instruction, to);
     record_instruction(recorder, instruction, to);
@@ -74,7 +78,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   GumX86Writer *to = output->writer.x86;
   gboolean incremented = FALSE;
   Context *context = context_of(inner->execution_context);
-  guint64 number, end;
+  guint64 number, end, hash = NO_BYTES_HASH;
   Block *block;
   Recorder recorder;
   Watch *watch;
@@ -89,7 +93,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   begin_recording(&recorder, context, number, to->pc);
   if (is_stub(block->start)) recorder.thread = NULL;
   for (;;) {
-    guint64 reached = copy_decoded(iterator, inner->generator, context, number, to, &incremented, &recorder);
+    guint64 reached = copy_decoded(iterator, inner->generator, context, number, to, &incremented, &recorder, &hash);
     int copied;
     if (reached != 0) end = reached;
     if (inner->generator->continuation != NULL || relocator->end_of_block || relocator->end_of_input) break;
@@ -101,6 +105,7 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
       leave_off(relocator->input_current, to);
       break;
     }
+    hash = hash_bytes(hash, relocator->input_current, copied);
     relocator->input_current += copied;
     relocator->input_pc += copied;
     end += copied;
@@ -110,7 +115,10 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   end_record(&recorder, NULL, to);
   block->size = end - block->start;
   if (is_stub(block->start)) memset(block->facts, 0, sizeof(block->facts));
-  if (watch != NULL && end > block->start) end_watch(context, watch, end, to->pc);
+  if (watch != NULL)
+    end_watch(context, watch, block->size, hash, to->pc);
+  else
+    end_unwatched(block, hash);
 }
 
 guint32 control_bytes(void) { return sizeof(Control); }
