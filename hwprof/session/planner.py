@@ -61,9 +61,23 @@ def plan_passes(
     if shared:
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
-    plans = shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+    plans = compare_outputs(
+        shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+    )
     waiting = [0.0 if plan.slow else wait_quiet_s for plan in plans]
     return [msgspec.structs.replace(plan, wait_quiet_s=s) for plan, s in zip(plans, waiting, strict=True)]
+
+
+def compare_outputs(plans: Sequence[PassPlan]) -> list[PassPlan]:
+    """What comes out is kept of the iterations of passes that instrument the very code whose times another took, and of
+    as many of that one's."""
+    kept: dict[str, int] = {}
+    for plan in plans:
+        if plan.times_from is None or plan.instruction_set is not None:
+            continue
+        for name in (plan.name, plan.times_from):
+            kept[name] = max(kept.get(name, 0), plan.warmup + plan.iterations)
+    return [msgspec.structs.replace(plan, outputs=kept.get(plan.name, 0)) for plan in plans]
 
 
 def _no_pass(name: str, surveyed: Sequence[Surveyed]) -> UsageError:

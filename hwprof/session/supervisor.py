@@ -26,6 +26,7 @@ from hwprof.session.failure import alone
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.launcher import Launching
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
+from hwprof.session.outputs import OutputsDifferError, compare, uninstrumented
 from hwprof.session.pass_record import PLANNED, PassError, cannot_write, recorded, save_if_possible
 from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.prediction import prediction
@@ -96,7 +97,8 @@ def _carry_out(
                         save_if_possible(run)  # else the record would say that the pass is running
                     if not done.plan.may_fail:
                         raise
-                    failure = failure or (error if done.plan.asked else None)
+                    unasked = not done.plan.asked and not isinstance(error, OutputsDifferError)
+                    failure = failure or (None if unasked else error)
                 finally:
                     done.end()
         finally:
@@ -210,11 +212,28 @@ class _Pass:
         if self.plan.launcher:
             self._begin(Phase.READING)
         collected += launching.collect_results(worker.pid, self._finished.record.collectors)
+        if not self._halting:
+            self._compare_outputs(self._finished.record)
         self._keep(record, self._finished, collected, [*external.records, *launching.records])
         if self._halting:
             record.kept = True
             record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
             raise KeyboardInterrupt
+
+    def _compare_outputs(self, finished: PassRecord) -> None:
+        """With those of the pass that did the same work. Raises ``OutputsDifferError``, and what a pass may raise."""
+        if self.plan.times_from is not None and self.plan.outputs:
+            companion = self._run.find_pass(self.plan.times_from)
+            compare(finished, companion, lambda: self._carry_out_too(uninstrumented(self.plan, companion)))
+
+    def _carry_out_too(self, plan: PassPlan) -> PassRecord:
+        one = _Pass(self._means, plan, first=False)
+        try:
+            with recorded(self._run, plan) as record:
+                one.carry_out(record, _nothing)
+        finally:
+            one.end()
+        return record
 
     def _listen(self, worker: WorkerProcess) -> None:
         """Hears the worker to its last word. The first Ctrl-C tells that of a slow pass to come to one, with the layers

@@ -18,7 +18,7 @@ from hwprof.workload import postprocessing
 from hwprof.workload.detector import Detector
 from hwprof.workload.images import Image, read_image
 from hwprof.workload.libraries import require_cv2, require_ultralytics
-from hwprof.workload.protocol import Stages
+from hwprof.workload.protocol import Outputs, Stages
 from hwprof.workload.tensors import refused
 
 
@@ -32,9 +32,11 @@ class Pipeline:
         self._iou = iou
         self._letterbox_class: Any = require_ultralytics("data.augment").LetterBox
 
-    def run(self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None) -> list[torch.Tensor]:
+    def run(
+        self, paths: Sequence[Path], stages: Stages, targets: Sequence[Path] | None, outputs: Outputs | None = None
+    ) -> list[torch.Tensor]:
         """One batch through all stages: each image's boxes, (n, 6), in its own pixels. ``targets``: where to write the
-        drawn pictures, if at all."""
+        drawn pictures, if at all; ``outputs`` is shown what the model gave, and the boxes."""
         with stages("load"):
             images = [read_image(path) for path in paths]
         with stages("preprocess"):
@@ -48,6 +50,8 @@ class Pipeline:
             postprocessing.to_image_pixels(boxes, (height, width), images)
         with stages("save"):
             self._save(images, boxes, targets)
+        if outputs is not None:
+            outputs((output, boxes))
         return boxes
 
     def preprocess(self, images: Sequence[Image]) -> torch.Tensor:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
@@ -10,6 +10,9 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 from hwprof.run.manifest import WorkloadRecord
+
+Outputs = Callable[[Any], None]
+"""Is shown what a workload gives."""
 
 
 class Call(NamedTuple):
@@ -46,8 +49,9 @@ class Workload(Protocol):
         layer tables. Raises ``HwprofError`` with one clear line on bad input."""
         ...
 
-    def iterate(self, stages: Stages, save_to: Path | None) -> None:
-        """One iteration: every input once through all stages. Results are written into ``save_to``, if given."""
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
+        """One iteration: every input once through all stages. Results are written into ``save_to``, if given, and what
+        comes out is shown to ``outputs``, outside of all stages."""
         ...
 
     def forwards(self) -> list[Call]:

@@ -19,7 +19,7 @@ from hwprof.errors import HwprofError, UsageError, described, first_line
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload import model_inputs
 from hwprof.workload.checkpoints import load_weights
-from hwprof.workload.protocol import Call, Stages
+from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
 
@@ -66,10 +66,16 @@ class ModuleWorkload:
             notes=[*_notes(self._module), *model_inputs.notes(spec.inputs)],
         )
 
-    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
         """One call of the model, as the only stage, ``inference``."""
-        with torch.inference_mode(), stages("inference"):
-            self._call.run()
+        with torch.inference_mode():
+            if outputs is None:
+                with stages("inference"):
+                    self._call.run()  # what comes out is given back within the stage
+                return
+            with stages("inference"):
+                output = self._call.run()
+            outputs(output)
 
     def forwards(self) -> list[Call]:
         """The one call."""

@@ -19,7 +19,7 @@ from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
 from hwprof.workload.postprocessing import tally
-from hwprof.workload.protocol import Call, Stages
+from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import refused, shape_text
@@ -86,13 +86,13 @@ class YoloWorkload:
             options={"imgsz": imgsz, "conf": spec.conf, "iou": spec.iou, "seed": spec.seed},
         )
 
-    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
         """Every image once; drawn pictures go into ``save_to`` under the image's own name, as JPEG."""
         found: list[torch.Tensor] = []
         with torch.inference_mode():
             for number, batch in enumerate(self._batches):
                 targets = self._targets(number, save_to) if save_to is not None else None
-                found += self._pipeline.run(batch, stages, targets)
+                found += self._pipeline.run(batch, stages, targets, outputs)
         self._found = found
 
     def forwards(self) -> list[Call]:

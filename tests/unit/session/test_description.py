@@ -13,7 +13,7 @@ from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.session.description import describe
 from hwprof.workload.layer_tables import OF_A_CALL
-from hwprof.workload.protocol import Call, Stages
+from hwprof.workload.protocol import Call, Outputs, Stages
 
 
 class Cached(nn.Module):
@@ -52,7 +52,7 @@ class Once:
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
         raise NotImplementedError
 
-    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
         raise NotImplementedError
 
     def forwards(self) -> list[Call]:

@@ -12,7 +12,7 @@ from torch import nn
 
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.fingerprint import fingerprint
-from hwprof.workload.protocol import Call, Stages
+from hwprof.workload.protocol import Call, Outputs, Stages
 
 
 class Work:
@@ -29,7 +29,7 @@ class Work:
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
         raise AssertionError("it is prepared")
 
-    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
         raise AssertionError("nothing is executed")
 
     def forwards(self) -> list[Call]:

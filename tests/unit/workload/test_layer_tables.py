@@ -13,7 +13,7 @@ from torch import nn
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.schema import TABLES
 from hwprof.workload.layer_tables import layer_tables
-from hwprof.workload.protocol import Call, Stages, Workload
+from hwprof.workload.protocol import Call, Outputs, Stages, Workload
 
 
 class Join(nn.Module):
@@ -65,7 +65,7 @@ class Calls:
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
         raise NotImplementedError
 
-    def iterate(self, stages: Stages, save_to: Path | None) -> None:
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
         raise NotImplementedError
 
     def forwards(self) -> list[Call]:
