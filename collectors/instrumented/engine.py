@@ -108,15 +108,12 @@ class Engine:
                 self.openmp.each(self._instrument_address)
 
     def uninstrument(self) -> None:
-        """The same threads run their own code again."""
+        """The same threads run their own code again. What was copied is compared with what stands there now, and what
+        nobody saw change is noted."""
         if self.instrumenting:
             self.openmp.each(self._uninstrument_address)
             self.instrumenting = False
-
-    def look_for_changes(self) -> None:
-        """Compares what was copied with what stands there now, and notes what nobody saw change; before anything else
-        is unloaded or loaded."""
-        self._look_for_changes()
+            self._look_for_changes()
 
     def compile(self, source: str, name: str) -> int:
         """The address of a function of a C source that needs nothing else. Raises ``HwprofError``."""

@@ -29,7 +29,6 @@ UNINSTRUMENTED_SHARE: Final = 0.002
 
 def check_complete(engine: Engine) -> None:
     """Raises ``HwprofError`` where something was executed that is not in the log, or was not the code any more."""
-    engine.look_for_changes()
     control = engine.memory.control
     wrong = None
     if control.undecoded:
