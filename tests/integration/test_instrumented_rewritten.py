@@ -171,13 +171,15 @@ WAYS = {
     """,
     "instrumented anew": """
         at = memory(RWX)
-        for value in range(6):
+        for value in range(3):
             engine.instrument()
             write(at, value)
+            expect(value, call(at))
             expect(value, call(at))
             engine.uninstrument()
             write(at, value + 50)
             engine.instrument()
+            expect(value + 50, call(at))
             expect(value + 50, call(at))
             engine.uninstrument()
         engine.instrument()
