@@ -55,6 +55,7 @@ class Bypass(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Knowledge(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file ``primitives.toml``."""
 
+    reorder_kernel: list[str]  # patterns of the names of functions
     reorder: dict[str, str]  # how to do without: of which tensor
     bypass: list[Bypass]
     fallback: list[Fallback]
@@ -74,6 +75,12 @@ def fallback(primitive: str, implementation: str, flags: Collection[str], restri
     if has is not None and used is not None and used < has:
         return Verdict("narrow", f"its vectors have {used} bits, the processor's {has}", free)
     return Verdict()
+
+
+@cache
+def is_reorder(function: str | None) -> bool:
+    """Whether a sampled function of this name changes a tensor's layout for oneDNN."""
+    return function is not None and any(re.fullmatch(known, function) for known in knowledge().reorder_kernel)
 
 
 def vector_bits(flags: Collection[str]) -> int | None:

@@ -15,10 +15,12 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.implementations import is_reorder
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.waiting import causes
 
+JIT_DOMAIN: Final = "jit"
 WAITING_DOMAIN: Final = "openmp"
 """The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
 
@@ -82,6 +84,29 @@ def waiting_table(sampled: pl.DataFrame) -> pl.DataFrame:
     tables = [_with_shares(_figures(rows, ["cause"]), weights, []) for rows in (of_all, cells)]
     shown = [table.sort("cpu_ns", "cause", descending=[True, False]) for table in tables]
     return pl.concat(shown).select("cause", "samples", "cpu_ns", "share", "share_low", "share_high")
+
+
+def reorder_table(sampled: pl.DataFrame) -> pl.DataFrame | None:
+    """Functions that change layouts for oneDNN, in all (``layer`` is null, first) and by layer: ``layer``, ``samples``
+    and ``cpu_ns`` of these, ``share`` of the processor time of the whole or of the layer with its interval, and
+    ``of_samples`` of whole or layer. None where nobody knows: the code that was made at run time has no names."""
+    cells = _cells(sampled)
+    made = cells.filter(pl.col("code") == JIT_DOMAIN)
+    if made.height and made["name"].null_count() == made.height:
+        return None
+    reorders = pl.Series([is_reorder(name) for name in cells["name"]], dtype=pl.Boolean)
+    none = pl.lit(0, pl.Int64)
+    chosen = cells.with_columns(
+        of_samples="samples",
+        **{name: pl.when(reorders).then(name).otherwise(none) for name in ("samples", "cpu_ns")},
+    )
+    tables = []
+    for groups, rows in (([], chosen.with_columns(layer=pl.lit(None, pl.String))), (["layer"], chosen)):
+        sums = rows.group_by("layer").agg(pl.col("samples", "cpu_ns", "of_samples").sum())
+        tables.append(_with_shares(sums, _weights(cells, groups), groups).sort("layer"))
+    return pl.concat(
+        table.select("layer", "samples", "cpu_ns", "share", "share_low", "share_high", "of_samples") for table in tables
+    )
 
 
 def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFrame:

@@ -175,6 +175,17 @@ class SampledPass:
         table = sampled_kernels.waiting_table(self.inside)
         return table.with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
 
+    def reorders(self) -> list[dict[str, Any]]:
+        """Changes of layout for oneDNN in the whole (``path`` is null, first) and in the layers that enough samples
+        tell of, as ``sampled_kernels.reorder_table``; empty: not known."""
+        table = sampled_kernels.reorder_table(self.inside)
+        if table is None:
+            return []
+        enough = pl.col("layer").is_null() | (pl.col("of_samples") >= FEW_SAMPLES)
+        columns = [pl.col("layer").alias("path"), *FIGURES]
+        rows = table.filter(enough).drop_nulls("share").with_columns(pl.col("cpu_ns") / len(self.iterations))
+        return rows.select(columns).to_dicts()
+
     def kernel_cpi(self, passes: Sequence[InstrumentedPass]) -> KernelCpi | None:
         """CPI of kernels by the instructions that one of the instrumented passes counted in the very same code."""
         same = instrumented.same_code((one.record for one in passes), self.record)

@@ -16,6 +16,7 @@ import pytest
 
 from collectors.onednn_verbose.collector import RAW_FILE, OnednnVerboseCollector
 from collectors.onednn_verbose.lines import parse
+from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import Primitives, analyse
 from hwprof.analysis.reported_primitives import reported_primitives
@@ -23,10 +24,12 @@ from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 from hwprof.report.document import builder
+from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.primitives import Primitives as PrimitivesPart
 from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from tests.support.command import TESTS_MODELS, collect, hwprof_here
+from tests.support.document_parts import part
 from tests.support.requirements import missing, require_module
 
 pytestmark = pytest.mark.alone
@@ -88,6 +91,27 @@ def test_shares_are_of_the_layers_time(yolo: RunDirectory) -> None:
     bypassed = found.without.filter(pl.col("type") == "Conv2d")
     assert bypassed.height > 10 and bypassed["reason"].null_count() == 0
     assert found.without.filter(pl.col("type") == "SiLU")["reason"].null_count() > 30
+
+
+def test_the_share_of_reorders_is_that_of_their_samples(tmp_path: Path) -> None:
+    """Of all samples of the inference, those in code that is called a reorder; oneDNN's clock stands beside it."""
+    if not (available := SamplerCollector().availability()).ok:
+        missing(f"perf events ({available.reason})")
+    require_module("ultralytics")
+    arguments = ("--model", "yolov8n", "--imgsz", "320", "--passes", "trace", "--frequency", "3999", "--threads", "2")
+    run = collect(tmp_path, *SHORT[2:6], *arguments, "--collectors", "onednn_verbose,sampler")
+    document = builder.build(run)
+    kernels, found = part(document, Kernels), part(document, PrimitivesPart)
+    of_whole = [one for one in kernels.kernels if one.layer is None]
+    listed = sum(one.samples for one in of_whole if re.search("blk_kernel|reorder.*(32|execute)", one.kernel))
+    whole, *of_layers = found.sampled_reorders
+    assert found.reorders and listed, "then nothing would be shown"
+    assert (whole.path, found.sampled_from) == (None, kernels.pass_name)
+    unlisted = 0.01 * kernels.samples  # each kernel below a thousandth of the whole is not in the list
+    assert listed <= whole.samples <= listed + unlisted
+    assert whole.share == pytest.approx(whole.samples / kernels.samples, rel=0.2), "a sample stands for about as much"
+    assert sum(one.samples for one in of_layers) <= whole.samples
+    assert all(0 <= one.share_low <= one.share <= one.share_high <= 1 for one in found.sampled_reorders)
 
 
 def test_its_iteration_is_nobody_elses(yolo: RunDirectory) -> None:

@@ -1,4 +1,4 @@
-"""oneDNN's primitives. Provenance of times: measured (oneDNN's own clock and the layers')."""
+"""oneDNN's primitives. Provenance of times: measured (oneDNN's own clock and the layers'; samples)."""
 
 from __future__ import annotations
 
@@ -64,7 +64,8 @@ class Bypass(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Reorders(msgspec.Struct, kw_only=True, frozen=True):
-    """What it took to bring one kind of tensor from one memory layout into another."""
+    """What it took to bring one kind of tensor from one memory layout into another, by oneDNN's clock: page faults of
+    whoever writes first to new memory and waiting for threads are in it."""
 
     tensor: str | None  # input, weights, output; null: not known
     remedy: str | None
@@ -72,6 +73,17 @@ class Reorders(msgspec.Struct, kw_only=True, frozen=True):
     executions: int
     time_ns: int
     share: float | None  # of the whole
+
+
+class SampledReorders(msgspec.Struct, kw_only=True, frozen=True):
+    """Which part of the processor time is spent in code that changes layouts. Intervals are 95%."""
+
+    path: str | None  # a layer's; null: the whole
+    samples: int  # of such code
+    cpu_ns: float  # an iteration's, over all threads
+    share: float  # of the layer's processor time, or the inference's
+    share_low: float
+    share_high: float
 
 
 class Primitives(Part, kw_only=True, frozen=True):
@@ -93,6 +105,8 @@ class Primitives(Part, kw_only=True, frozen=True):
     fallbacks: list[Fallback]  # most time first
     bypasses: list[Bypass]  # most time first
     reorders: list[Reorders]  # most time first
+    sampled_from: str | None  # the pass of ``sampled_reorders``
+    sampled_reorders: list[SampledReorders]  # the whole, then layers; empty: no samples, or JIT code has no names
 
 
 PART: Final = Primitives
@@ -107,6 +121,8 @@ def build(analysis: RunAnalysis) -> Primitives | Unavailable:
     if reported is None:
         return Unavailable("oneDNN reported in no completed pass")
     found, detail = reported.found, reported.detail
+    taken = analysis.sampled
+    sampled = taken.reorders() if taken is not None else []
     not_joined = found.not_joined()
     return Primitives(
         pass_name=reported.record.name,
@@ -124,4 +140,6 @@ def build(analysis: RunAnalysis) -> Primitives | Unavailable:
         fallbacks=[Fallback(**row) for row in reported.fallbacks()],
         bypasses=[Bypass(**row) for row in reported.bypasses()],
         reorders=[Reorders(**row) for row in reported.reorders()],
+        sampled_from=taken.record.name if taken is not None and sampled else None,
+        sampled_reorders=[SampledReorders(**row) for row in sampled],
     )

@@ -27,6 +27,7 @@ TITLE: Final = "oneDNN primitives"
 
 MS: Final = "ms"
 OF_LAYER: Final = "of layer"
+REORDERS: Final = "reorders"
 
 LAYOUTS: Final = 30
 PROBLEM: Final = 30
@@ -101,12 +102,10 @@ def _of_whole(time_ns: int, share: float | None, found: Primitives, page: Page) 
 
 
 def _reorders(found: Primitives, page: Page) -> None:
-    """The time that went into changing layouts, by tensor."""
+    """What changing layouts took of the processor time, by samples, and by tensor of oneDNN's own clock."""
     rows = found.reorders
     if not rows:
         return
-    share = None if any(row.share is None for row in rows) else sum(row.share or 0.0 for row in rows)
-    whole = _of_whole(sum(row.time_ns for row in rows), share, found, page)
     parts = [f"{row.tensor or 'other tensors'} {figures.milliseconds(row.time_ns)} ms" for row in rows]
     executions = plural(sum(row.executions for row in rows), "time")
     by_remedy: dict[str, list[str]] = {}
@@ -114,7 +113,15 @@ def _reorders(found: Primitives, page: Page) -> None:
         if row.remedy is not None and row.tensor is not None and _matters(row):
             by_remedy.setdefault(row.remedy, []).append(row.tensor)
     remedies = [f"Try ({figures.enumerate_words(names)}): {remedy}" for remedy, names in by_remedy.items()]
-    _item(page, "", f"reorders: {whole} {executions}: {', '.join(parts)}", *remedies)
+    clock = f"{figures.milliseconds(sum(row.time_ns for row in rows))} ms per iteration by oneDNN's clock"
+    whole = next((one for one in found.sampled_reorders if one.path is None), None)
+    if whole is None:
+        _item(page, "", f"reorders: {clock}, {executions}: {', '.join(parts)}", *remedies)
+        return
+    error = f"{page.glyphs.plus_minus}{50 * (whole.share_high - whole.share_low):.1f}"
+    share = f"{figures.percent(whole.share, page.glyphs)} {error} of CPU time by samples of pass {found.sampled_from}"
+    below = f"{clock}, page faults and waiting in it, {executions}: {', '.join(parts)}"
+    _item(page, "", f"reorders: {share}", below, *remedies)
 
 
 def _not_joined(found: Primitives, page: Page) -> None:
@@ -137,21 +144,24 @@ def _item(page: Page, mark: str, text: str, *below: str) -> None:
 
 
 def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
-    """One row for each primitive of the hottest layers that computes, with its layer's reorders summed beside; those of
-    a single layer in rows of their own. ``told``: types of which stands above why they have none."""
+    """One row for each primitive of the hottest layers that computes, with its layer's share of samples in reorders
+    beside; the reorders of a single layer in rows of their own. ``told``: types of which stands above why they have
+    none."""
     layers, glyphs = page.hottest(), page.glyphs
     executed: dict[str, list[Primitive]] = {layer.path: [] for layer in layers}
     for row in found.by_layer:
         executed.get(row.layer, []).append(row)
     names = [layer.path for layer in layers]
+    moving = {one.path: one.share for one in found.sampled_reorders}
     shown: list[tuple[str, Primitive, str]] = []
     for name, own in zip(names, executed.values(), strict=True):
         computing = [row for row in own if row.primitive != REORDER]
-        moved = sum(row.share for row in own if row.primitive == REORDER)
+        moved = figures.percent(moving.get(name), glyphs)
         for number, row in enumerate(own if len(layers) == 1 else computing or own):
-            shown.append(("" if number else name, row, "" if number else figures.percent(moved, glyphs)))
+            shown.append(("" if number else name, row, "" if number else moved))
     rows = [row for _, row, _ in shown]
-    reorders = [] if len(layers) == 1 else [Column("reorders", [moved for _, _, moved in shown])]
+    known = any(layer.path in moving for layer in layers)
+    reorders = [Column(REORDERS, [moved for _, _, moved in shown])] if known else []
     visible: list[Column] = []
     if rows:
         visible = page.rows(
@@ -171,7 +181,8 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
     called = {path for bypass in found.bypasses for path in bypass.layers}
     bare = [layer for layer in layers if not executed[layer.path] and layer.path in called]
     without = [_without(bare, len(layers)), *_reasons({layer.type for layer in bare} - set(told), found)]
-    below = [_times(visible, found), "all layers: primitives.csv, --format json"]
+    moved_of = of_columns(visible, {REORDERS: f"{REORDERS}: of the layer's CPU time, by samples"})
+    below = [_times(visible, found), moved_of, "all layers: primitives.csv, --format json"]
     page.notes([*without, *below] if rows else without if len(layers) > 1 else [])
 
 
