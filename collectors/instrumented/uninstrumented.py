@@ -28,6 +28,7 @@ class UninstrumentedThreads:
         self._spent_ns: dict[int, int] = {}
         self._names: dict[int, str | None] = {}
         self._ended_ns = 0
+        _times()  # instrumented already, this is copied where it is executed first: milliseconds between two clocks
         self._process_ns, self._began_ns = _times()
 
     def end(self) -> None:

@@ -128,7 +128,7 @@ def test_results_are_the_same_and_work_is_counted(model: str) -> None:
 )
 def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str) -> None:
     notes = child(FOLLOW.format(model=model))["notes"]
-    assert any("uninstrumented" in note and thread in note for note in notes)
+    assert any("uninstrumented" in note and thread in note for note in notes), notes
 
 
 def count(model: str, folder: Path) -> tuple[Manifest, pl.DataFrame]:

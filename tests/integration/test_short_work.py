@@ -17,7 +17,7 @@ from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.threads import Threads
 from hwprof.run.directory import RunDirectory
 from hwprof.session.pass_tables import UNCOUNTED
-from tests.support.command import collect
+from tests.support.command import TESTS_MODELS, collect
 from tests.support.document_parts import part
 from tests.support.models.short import TASKS
 from tests.support.requirements import missing, require_module
@@ -37,7 +37,7 @@ def measured(place: Path, model: str, threads: int) -> tuple[RunDirectory, Docum
     if not available.ok:
         missing(f"perf events ({available.reason})")
     arguments = ("--model", f"{MODELS}:{model}", "--passes", "measure", "--iterations", "20", "--no-instrumented")
-    run = collect(place, *arguments, "--threads", str(threads))
+    run = collect(place, *arguments, "--threads", str(threads), environment=TESTS_MODELS)
     return run, builder.build(run)
 
 
