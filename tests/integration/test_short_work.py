@@ -76,7 +76,7 @@ def test_threads_one_after_the_other_do_not_share_their_work(tmp_path: Path) -> 
     if not available.ok:
         missing(f"perf events ({available.reason})")
     arguments = ("--model", f"{MODELS}:in_turn", "--passes", "trace", "--iterations", "5", "--threads", "2")
-    built = builder.build(collect(tmp_path, *arguments, "--collectors", "sampler"))
+    built = builder.build(collect(tmp_path, *arguments, "--collectors", "sampler", environment=TESTS_MODELS))
     sampled = part(built, Kernels)
     (layer,) = [one for one in sampled.layers if one.path == "0"]
     working = [one for one in layer.threads if one.busy_ns > layer.cpu_ns / (TASKS * sampled.iterations) / 2]
