@@ -15,7 +15,7 @@ MAIN, ENGINE, OTHER, LATER = 1, 2, 3, 4
 
 
 def test_only_what_threads_did_until_the_end_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Making tables brings threads later; the first reading was copied while it was executed, and counts for nothing."""
+    """Making tables brings threads later. The first reading was copied while it was executed, and is not used."""
     times = iter(
         [
             (97, {MAIN: 50, ENGINE: 20}),
