@@ -13,6 +13,7 @@ from statistics import median
 from typing import TYPE_CHECKING, Final
 
 from hwprof.collector.contract import Availability, Collected, Collector, Note, PassContext, Unavailable
+from hwprof.hardware.machine import ROOT, cpuinfo
 from hwprof.run.details import CoreClockDetail
 
 if TYPE_CHECKING:  # the command line lists collectors without compiled code and tables
@@ -24,7 +25,6 @@ SERIES: Final = "core-clock"
 ALIKE: Final = 0.03
 """By how much the two chains may differ: by more, and the latencies are not what they are taken for."""
 
-CPUINFO: Final = Path("/proc/cpuinfo")
 STEADY: Final = "constant_tsc"
 """The time stamp counter's rate does not change with the core's."""
 
@@ -32,7 +32,8 @@ STEADY: Final = "constant_tsc"
 class CoreClockCollector(Collector):
     """Times chains of instructions at the edges of iterations, on the thread that calls the model."""
 
-    def __init__(self) -> None:
+    def __init__(self, root: Path = ROOT) -> None:
+        self._root = root
         self._probe: Probe | None = None
         self._length: TickLength | None = None
         self._found: list[tuple[int, float, float]] = []  # when (ns), cycles per tick by either chain
@@ -41,11 +42,10 @@ class CoreClockCollector(Collector):
         """Whether there is a time stamp counter of constant rate."""
         if platform.machine() != "x86_64" or platform.system() != "Linux":
             return Availability.no(f"it times instructions of x86-64 on Linux, not on {platform.machine()}")
-        try:
-            flags = next(line for line in CPUINFO.read_text().splitlines() if line.startswith("flags"))
-        except (OSError, StopIteration) as error:
-            return Availability.no(f"{CPUINFO} does not tell what the processor can ({error})")
-        if STEADY not in flags.split():
+        flags = cpuinfo(self._root).flags
+        if not flags:
+            return Availability.no("/proc/cpuinfo does not tell what the processor can")
+        if STEADY not in flags:
             return Availability.no("the time stamp counter's rate is not constant on this processor")
         return Availability()
 

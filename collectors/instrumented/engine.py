@@ -13,7 +13,6 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
 from typing import Any, Final
 
 from collectors.instrumented.cache_geometry import Geometry
@@ -24,6 +23,7 @@ from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.source import agent_source, module_source
 from hwprof.errors import HwprofError, first_line
+from hwprof.hardware.machine import cpuinfo
 from hwprof.printable import printable
 
 FRIDA_VERSION: Final = "17.26.0"
@@ -41,10 +41,7 @@ REMEDY: Final = f"pip install frida=={FRIDA_VERSION}"
 @cache
 def processor_flags() -> frozenset[str]:
     """The instruction set extensions as the kernel names them."""
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("flags"):
-            return frozenset(line.split(":", 1)[1].split())
-    return frozenset()
+    return cpuinfo().flags
 
 
 def installed_frida() -> str | None:

@@ -8,11 +8,9 @@ from pathlib import Path
 from typing import Final
 
 from collectors.shared.counting.threads import thread_name
+from hwprof.thread_clock import thread_cpu_time_ns
 
 ENDED: Final = "threads that have ended"
-
-CLOCK_OF_A_THREAD: Final = 4 | 2
-"""In the lowest bits of a clock's number: the scheduler's time of one thread, whose number stands above, inverted."""
 
 
 def thread_ids() -> set[int]:
@@ -54,7 +52,7 @@ def _times() -> tuple[int, dict[int, int]]:
     found = {}
     for tid in thread_ids():
         try:
-            found[tid] = time.clock_gettime_ns(~tid << 3 | CLOCK_OF_A_THREAD)
+            found[tid] = thread_cpu_time_ns(tid)
         except OSError:  # it has ended meanwhile
             continue
     return time.process_time_ns(), found

@@ -11,11 +11,9 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Mapping
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-CLOCK_OF_A_THREAD: Final = 4 | 2
-"""In the lowest bits of a clock's number: the scheduler's time of one thread, whose number stands above, inverted
-(CPUCLOCK_PERTHREAD and CPUCLOCK_SCHED in include/linux/posix-timers.h)."""
+from hwprof.thread_clock import thread_cpu_time_ns
 
 
 class Reading(NamedTuple):
@@ -48,7 +46,7 @@ class ProcessCpuTime:
         found: dict[int, int] = {}
         for tid in self._tids:
             try:
-                found[tid] = time.clock_gettime_ns(~tid << 3 | CLOCK_OF_A_THREAD)
+                found[tid] = thread_cpu_time_ns(tid)
             except OSError:  # it has ended, and was charged then
                 continue
         return Reading(time.process_time_ns(), found)

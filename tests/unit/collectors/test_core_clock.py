@@ -7,7 +7,6 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from collectors.core_clock import collector as module
 from collectors.core_clock.collector import CoreClockCollector
 from hwprof.run.details import CoreClockDetail
 from hwprof.run.notes import NoteKind
@@ -52,12 +51,9 @@ def test_without_an_iteration_there_is_nothing() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "flags : fpu tsc\n", None])
-def test_where_the_counters_rate_is_not_known_to_be_constant(
-    text: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cpuinfo = tmp_path / "cpuinfo"
+def test_where_the_counters_rate_is_not_known_to_be_constant(text: str | None, tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
     if text is not None:
-        cpuinfo.write_text(text)
-    monkeypatch.setattr(module, "CPUINFO", cpuinfo)
-    found = CoreClockCollector().availability()
+        (tmp_path / "proc" / "cpuinfo").write_text(text)
+    found = CoreClockCollector(tmp_path).availability()
     assert not found.ok and found.reason
