@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collectors.instrumented.deleted_libraries import begins_of_deleted_files, deleted_libraries
+from collectors.instrumented.deleted_libraries import begins_of_deleted_files
 
 MAPS = """\
 7f0000000000-7f0000001000 r--p 00000000 fe:00 11 /tmp/a library.so (deleted)
@@ -17,7 +17,3 @@ MAPS = """\
 def test_the_first_mappings_of_deleted_files() -> None:
     found = list(begins_of_deleted_files(MAPS.splitlines()))
     assert found == [(0x7F0000000000, "/tmp/a library.so"), (0x7F0000005000, "/memfd:made")]
-
-
-def test_this_process_has_none() -> None:
-    assert deleted_libraries() == []
