@@ -1,51 +1,20 @@
-"""The parent: starts a worker for each pass, with the external collectors, and keeps what they bring."""
+"""The parent: does the passes of a run in turn, and keeps those that are done when one fails."""
 
 from __future__ import annotations
 
-import os
-import signal
 import tempfile
 from collections.abc import Callable, Sequence
-from contextlib import suppress
-from dataclasses import dataclass
 from itertools import zip_longest
-from pathlib import Path
-from typing import Final
 
-import msgspec
-
-from hwprof.collector.contract import Collected
-from hwprof.errors import HwprofError, is_full_disk
-from hwprof.processes import perf_map_of
-from hwprof.run.directory import RunDirectory, remove_parts, write_table
-from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.run.tables import scan_table
-from hwprof.session import interruption
-from hwprof.session.external import ExternalCollectors
-from hwprof.session.failure import alone
+from hwprof.errors import is_full_disk
+from hwprof.run.directory import RunDirectory
 from hwprof.session.fork_server import ForkServer
-from hwprof.session.launcher import Launching
-from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
-from hwprof.session.outputs import OutputsDifferError, compare, uninstrumented
-from hwprof.session.pass_record import PLANNED, PassError, cannot_write, recorded, save_if_possible
-from hwprof.session.plan import CollectorPlan, PassPlan
-from hwprof.session.prediction import prediction
+from hwprof.session.outputs import OutputsDifferError
+from hwprof.session.pass_record import PassError, cannot_write, recorded, save_if_possible
+from hwprof.session.plan import PassPlan
 from hwprof.session.progress import Progress
-from hwprof.session.results import PassResults
-from hwprof.session.worker_process import WorkerProcess
+from hwprof.session.supervised_pass import Means, Pass, nothing
 from hwprof.workload.spec import WorkloadSpec
-
-LOG_FILE: Final = "worker.log"
-ORDER_FILE: Final = "order.json"
-SMALL_MODEL: Final = 1 << 28
-"""So many parameters, a gigabyte of them, may be there twice."""
-
-PREDICTED: Final = frozenset(Phase) - {Phase.ADDING_UP, Phase.READING, Phase.HALTING, Phase.KEEPING}
-"""The phases in which the user is told how long the pass takes."""
-
-
-def _nothing() -> None:
-    pass
 
 
 def carry_out(
@@ -54,7 +23,7 @@ def carry_out(
     plans: Sequence[PassPlan],
     progress: Progress,
     server: ForkServer | None = None,
-    when_measured: Callable[[], None] = _nothing,
+    when_measured: Callable[[], None] = nothing,
 ) -> None:
     """Does every pass in turn and keeps each in ``run``. ``server``: who has the workload's libraries at hand.
     ``when_measured`` is called when the last pass measures no more; it may go on to add up for seconds.
@@ -84,8 +53,8 @@ def _carry_out(
 ) -> PassError | None:
     failure: PassError | None = None
     with tempfile.TemporaryFile(dir=run.path) as weights:  # it has no name, and is gone with the last process
-        means = _Means(run, workload, progress, server, weights.fileno())
-        passes = [_Pass(means, plan, first=number == 0) for number, plan in enumerate(plans)]
+        means = Means(run, workload, progress, server, weights.fileno())
+        passes = [Pass(means, plan, first=number == 0) for number, plan in enumerate(plans)]
         try:
             for done, following in zip_longest(passes, passes[1:]):
                 try:
@@ -105,223 +74,3 @@ def _carry_out(
             for one in passes:
                 one.end()
     return failure
-
-
-@dataclass(frozen=True)
-class _Means:
-    """What every pass of a run has."""
-
-    run: RunDirectory
-    workload: WorkloadSpec
-    progress: Progress
-    server: ForkServer | None
-    weights: int
-    """A descriptor that the passes share."""
-
-
-class _Pass:
-    """One pass, from the start of its worker until its rows are kept."""
-
-    def __init__(self, means: _Means, plan: PassPlan, *, first: bool) -> None:
-        self.plan = plan
-        self._means = means
-        self._run = means.run
-        self._progress = means.progress
-        self._folder = self._run.path / "raw" / plan.name
-        images = self._run.path / "images"
-        threads = means.workload.threads if plan.threads is None else plan.threads
-        self._order = Order(
-            workload=msgspec.structs.replace(means.workload, threads=threads),
-            plan=plan,
-            folder=str(self._folder),
-            describe=first,
-            save_to=str(images) if first else None,
-        )
-        self._started: tuple[WorkerProcess, Launching] | None = None
-        self._when_measured = _nothing
-        self._external: ExternalCollectors | None = None
-        self._finished: Finished | None = None
-        self._halting = False
-        self._predicted = ""
-
-    def prepare(self) -> None:
-        """Starts the worker before its turn, while the one of the pass before still has its model: not where the memory
-        may be too small for two of them."""
-        workload = self._run.manifest.workload
-        if workload is not None and workload.parameters <= SMALL_MODEL:
-            with suppress(OSError, HwprofError):  # in its turn it fails again, and is recorded
-                self._start()
-
-    def end(self) -> None:
-        """Ends the worker, if there is one still, and takes away what it could not: once, for its number may be given
-        to another process."""
-        if self._started is not None:
-            (worker, _), self._started = self._started, None
-            worker.end()
-            remove_parts(self._folder)
-            with suppress(OSError):
-                perf_map_of(worker.pid).unlink(missing_ok=True)
-
-    def give_room(self) -> None:
-        """Takes away what a pass that failed has written, but for its order and its log: nobody reads it."""
-        self.end()
-        for left in self._folder.rglob("*"):
-            if left.name not in (ORDER_FILE, LOG_FILE) and left.is_file() and not left.is_symlink():
-                with suppress(OSError):
-                    os.truncate(left, 0)  # a collector that failed may have it open, and so keep the room it takes
-                    left.unlink()
-
-    def _start(self) -> tuple[WorkerProcess, Launching]:
-        """Raises ``OSError`` and ``HwprofError``."""
-        if self._started is None:
-            self._folder.mkdir(parents=True, exist_ok=True)
-            if self._order.save_to:
-                Path(self._order.save_to).mkdir(exist_ok=True)
-            self._order.write(self._folder / ORDER_FILE)
-            launching = Launching(self.plan, self._folder)
-            worker = WorkerProcess(
-                self._folder / ORDER_FILE,
-                self._folder / LOG_FILE,
-                server=self._means.server,
-                launcher=launching.command(),
-                environment=self.plan.environment,
-                # calibration also warms the process up; without a warm-up of its own, a pass keeps that
-                weights=self._means.weights if self.plan.warmup else None,
-            )
-            self._started = (worker, launching)
-        return self._started
-
-    def carry_out(self, record: PassRecord, when_measured: Callable[[], None]) -> None:
-        """All of it. ``when_measured`` is called when it measures no more, and only adds up and writes."""
-        self._predicted = prediction(self._run, self.plan)
-        self._when_measured = when_measured
-        self._begin(Phase.IMPORTING)
-        if self._started is not None and self._started[0].has_ended():
-            self.end()  # before its turn: another one may do better
-        worker, launching = self._start()
-        self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
-        try:
-            worker.go_on()
-            self._listen(worker)
-            status = worker.wait()
-        finally:
-            worker.end()
-            collected = external.stop()
-        if self._finished is None:
-            raise KeyboardInterrupt if self._halting else self._died(worker, status)
-        if self.plan.launcher:
-            self._begin(Phase.READING)
-        collected += launching.collect_results(worker.pid, self._finished.record.collectors)
-        if not self._halting:
-            self._compare_outputs(self._finished.record)
-        self._keep(record, self._finished, collected, [*external.records, *launching.records])
-        if self._halting:
-            record.kept = True
-            record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
-            raise KeyboardInterrupt
-
-    def _compare_outputs(self, finished: PassRecord) -> None:
-        """With those of the pass that did the same work. Raises ``OutputsDifferError``, and what a pass may raise."""
-        if self.plan.times_from is not None and self.plan.outputs:
-            companion = self._run.find_pass(self.plan.times_from)
-            compare(finished, companion, lambda: self._carry_out_too(uninstrumented(self.plan, companion)))
-
-    def _carry_out_too(self, plan: PassPlan) -> PassRecord:
-        one = _Pass(self._means, plan, first=False)
-        try:
-            with recorded(self._run, plan) as record:
-                one.carry_out(record, _nothing)
-        finally:
-            one.end()
-        return record
-
-    def _listen(self, worker: WorkerProcess) -> None:
-        """Hears the worker to its last word. The first Ctrl-C tells that of a slow pass to come to one, with the layers
-        done so far; the second one ends it."""
-        while True:
-            try:
-                while self._finished is None and (message := worker.inbox.next()) is not None:
-                    self._hear(message)
-                return
-            except KeyboardInterrupt as interrupt:
-                if not self.plan.slow or self._halting or not interruption.can_wait(interrupt):
-                    raise
-                self._halting = True
-                worker.interrupt()
-                self._begin(Phase.HALTING)
-
-    def _hear(self, message: Message) -> None:
-        if self._external is not None:
-            self._external.hear(message)
-        if isinstance(message, PhaseBegins):
-            self._begin(message.phase, message.total)
-            if message.phase is Phase.ADDING_UP and not self._halting:
-                self._when_measured()
-        elif isinstance(message, Step):
-            self._progress.step()
-        elif isinstance(message, Built):
-            if self._run.manifest.workload is None:
-                self._run.manifest.workload = message.workload
-                self._run.manifest.versions |= message.versions
-                self._run.save_manifest()
-        elif isinstance(message, Finished):
-            self._finished = message
-        else:
-            self._refuse(message)
-
-    def _begin(self, phase: Phase, total: int | None = None) -> None:
-        predicted = self._predicted if phase in PREDICTED else ""
-        self._progress.phase(self.plan.name, f"{phase.value}{predicted}", total)
-
-    def _refuse(self, message: Failed) -> None:
-        if message.trace is not None:
-            with (self._folder / LOG_FILE).open("a") as log:
-                log.write(message.trace)
-        remedy = message.remedy
-        if message.trace is not None and remedy is None:
-            remedy = f"see {self._folder / LOG_FILE}"
-        raise PassError(message.message, remedy, message.exit_code, foreseen=message.trace is None)
-
-    def _died(self, worker: WorkerProcess, status: int) -> PassError:
-        how = f"with exit code {status} before it was done: the model's code, or a library's, ended the process"
-        if status < 0:
-            how = f"by {interruption.name_of(-status)}"
-            if worker.orphaned:
-                how += ", with the process that it was a copy of"
-            elif -status == signal.SIGKILL:
-                how += ", as the kernel does when memory runs out"
-        log = self._folder / LOG_FILE
-        says_more = log.exists() and log.stat().st_size > 0
-        remedy = f"see {log}" if says_more else None
-        return PassError(f"the worker of pass {self.plan.name} ended {how}", remedy, 1, foreseen=not says_more)
-
-    def _keep(
-        self,
-        record: PassRecord,
-        finished: Finished,
-        collected: Sequence[tuple[CollectorPlan, Collected]],
-        failed: Sequence[CollectorRecord],
-    ) -> None:
-        """The pass's rows go into the run's tables, its record into the manifest."""
-        self._begin(Phase.KEEPING)
-        results = PassResults(finished.record, lambda: scan_table(self._folder / "spans.parquet", "spans").collect())
-        for planned, result in collected:
-            with alone(planned, finished.record.collectors):
-                results.keep(planned, result)
-        rows = results.tables()
-        for table in finished.tables:
-            part = self._folder / f"{table}.parquet"
-            self._run.append(table, part)
-            part.unlink()
-        for table, frame in rows.items():
-            part = self._folder / f"outside-{table}.parquet"
-            write_table(part, table, frame)
-            self._run.append(table, part)
-            part.unlink()
-        for name in msgspec.structs.fields(PassRecord):
-            if name.name not in ("name", "status", "reason", *PLANNED):
-                setattr(record, name.name, getattr(finished.record, name.name))
-        record.collectors += [*failed, *self.plan.left_out]
-        if (workload := self._run.manifest.workload) is not None:
-            workload.results = finished.results or workload.results
-            workload.notes += finished.notes
