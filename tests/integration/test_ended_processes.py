@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -102,13 +104,19 @@ def _start(place: Path, model: str, *more: str) -> subprocess.Popen[str]:
     return start_hwprof("collect", "--model", f"mine:{model}", *QUICK, *more, cwd=place)
 
 
-def _pid_in(file: Path) -> int:
+def _pid_in(file: Path, meanwhile: Callable[[], object] = lambda: None) -> int:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
+        meanwhile()
         if file.exists() and (text := file.read_text()):
             return int(text)
         time.sleep(0.05)
     raise AssertionError(f"{file} did not appear")
+
+
+def _read_if_any(descriptor: int) -> None:
+    with suppress(BlockingIOError):
+        os.read(descriptor, 1 << 16)
 
 
 def _wait_until_gone(pid: int, seconds: float = 3) -> bool:
@@ -268,7 +276,9 @@ def test_a_terminal_that_is_gone_fails_nobody(place: Path) -> None:
         in_terminal, cwd=place, stdin=theirs, stdout=theirs, stderr=theirs, preexec_fn=heeds_hangups
     )
     os.close(theirs)
-    worker = _pid_in(place / "pid")
+    os.set_blocking(ours, False)
+    # it holds few kilobytes: on a slow machine progress fills it, and whoever writes waits for its reader
+    worker = _pid_in(place / "pid", lambda: _read_if_any(ours))
     os.close(ours)
     assert process.wait(timeout=180) == 129
     assert _wait_until_gone(worker)
