@@ -26,6 +26,9 @@ COUNTED: Final = "counted_flops"
 HINTS: Final = ("amx_busy", "vnni_share")
 """Metrics that explain a layer's ratio."""
 
+INTEGER_OPERATIONS: Final = ("instrumented.operations-int8", "instrumented.operations-int16")
+"""What instrumented code counts of products that are no FLOPs."""
+
 INSTRUMENTED: Final = "instrumented."
 """How the names of events begin that instrumented code counted."""
 
@@ -52,6 +55,7 @@ class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The file ``flop_check.toml``."""
 
     agreement: tuple[float, float]
+    recurrent: tuple[str, ...]
     rule: tuple[Rule, ...]
 
 
@@ -88,6 +92,7 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
         layers.rows.filter(~pl.col("owner").is_in([UNATTRIBUTED, WHOLE]))
         .join(layers.metrics.select("owner", COUNTED, *hints), on="owner", how="left", maintain_order="left")
         .join(shares.agg(pl.col("running_share").min()), on="owner", how="left", maintain_order="left")
+        .join(_integer_operations(layers.counters), on="owner", how="left", maintain_order="left")
     )
     how = {
         "speculative": float(any(SPECULATIVE in event for event in events)),
@@ -100,8 +105,11 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
     for row in table.iter_rows(named=True):
         if row[COUNTED] is None or not (row[COUNTED] or row["macs"]):
             continue
-        known = {name: row[name] for name in (*hints, "running_share") if row[name] is not None}
-        of_kind = how | {"own": float(row["owner"].endswith(OWN))}
+        known = {name: row[name] for name in (*hints, "running_share", "integer_operations") if row[name] is not None}
+        of_kind = how | {
+            "own": float(row["owner"].endswith(OWN)),
+            "recurrent": float(row["type"] in rules().recurrent),
+        }
         figures = known | shape_figures(row["type"], by_path.get(row["owner"], []), row.get("convolution")) | of_kind
         found[row["owner"]] = check(row[COUNTED], row["macs"] or 0, figures)
     compared = [layer for layer in found.values() if layer.ratio is not None]
@@ -119,8 +127,15 @@ def flop_checks(layers: Figures, calls: pl.DataFrame, events: Collection[str]) -
     return found
 
 
+def _integer_operations(counters: pl.DataFrame) -> pl.DataFrame:
+    """``owner`` and ``integer_operations``, of one iteration, where they were counted."""
+    counted = counters.filter(pl.col("event").is_in(INTEGER_OPERATIONS)).group_by("owner")
+    return counted.agg(integer_operations=pl.col("value").sum())
+
+
 def check(counted: float, macs: float, figures: Mapping[str, float]) -> FlopCheck:
-    """One layer's check; ``figures`` are those of ``flop_check.toml`` that are known beside ``macs`` and ``ratio``.
+    """One layer's check; ``figures`` are those of ``flop_check.toml`` that are known beside ``macs`` and ``ratio``, and
+    ``integer_operations``.
 
     Pure: the same figures give the same verdict.
     """
@@ -131,6 +146,9 @@ def check(counted: float, macs: float, figures: Mapping[str, float]) -> FlopChec
         known["ratio"] = ratio
         if _within(ratio, rules().agreement):
             return _verdict(counted, analytic, ratio, AGREES, None, expected=True)
+        if "integer_operations" in known:
+            known["integer"] = known["integer_operations"] / analytic
+            known["executed"] = ratio + known["integer"]
         if "inside" in known:
             known["outside"] = 1 - known["inside"]
             known["unpadded"] = ratio / known["inside"] if known["inside"] else math.inf

@@ -44,6 +44,13 @@ def verdict(ratio: float, **figures: float) -> str:
         (0.0, {"instrumented": 1.0}, "no_floats"),
         (0.0, {"instrumented": 1.0, "vnni_share": 60.0}, "integer"),
         (0.3, {"vnni_share": 60.0}, "integer"),
+        (0.03, {"instrumented": 1.0, "integer_operations": 2e6}, "integer_products"),
+        (0.0, {"instrumented": 1.0, "integer_operations": 2e6}, "integer_products"),
+        (0.03, {"instrumented": 1.0, "integer_operations": 1e6}, "fewer"),
+        (0.0, {"instrumented": 1.0, "integer_operations": 0.0}, "no_floats"),
+        (1.14, {"recurrent": 1.0}, "gates"),
+        (1.14, {"recurrent": 0.0}, "more"),
+        (9.0, {"recurrent": 1.0}, "more"),
         (0.6, {}, "fewer"),
         (1.07, CONV | {"rounding": 1.07}, "rounding"),
         (1.5, CONV | {"elements": 1e6}, "beside"),
@@ -97,6 +104,8 @@ Known = st.fixed_dictionaries(
         "elements": st.floats(1, 1e9),
         "amx_busy": st.floats(0, 100),
         "vnni_share": st.floats(0, 100),
+        "integer_operations": st.floats(0, 1e15),
+        "recurrent": st.sampled_from([0.0, 1.0]),
     },
 )
 
@@ -118,7 +127,8 @@ def test_every_figure_has_a_verdict_and_agreement_is_the_ratio_s_alone(
 def test_only_the_ratio_counts_where_no_size_is_known(
     counted: float, macs: int, known: dict[str, float], factor: int
 ) -> None:
-    known.pop("elements", None)
+    for name in ("elements", "integer_operations"):
+        known.pop(name, None)
     assert check(factor * counted, factor * macs, known).verdict == check(counted, macs, known).verdict
 
 
@@ -239,13 +249,34 @@ def test_calls_of_several_sizes_weigh_by_their_products() -> None:
     assert "inside" not in shape_figures("Conv2d", [CALL, large | {"output_shapes": None}])
 
 
+def test_integer_operations_that_were_counted_and_types_with_gates_are_reasons() -> None:
+    rows = [row(owner="int8", type="Linear"), row(owner="lstm", type="LSTM"), row(owner="plain", type="Linear")]
+    events = ["instrumented.operations-int8", "instrumented.operations-int16", "instrumented.flops-fp32"]
+    counters = pl.DataFrame(
+        {
+            "owner": ["int8", "int8", "lstm", "plain"],
+            "event": [events[0], events[1], events[0], events[2]],
+            "value": [1.5 * MACS, 0.5 * MACS, 0.0, 9e9],
+            "running_share": [1.0] * 4,
+        }
+    )
+    counted = [0.05 * MACS, 2.2 * MACS, 2.2 * MACS]
+    owners = [found["owner"] for found in rows]
+    metrics = pl.DataFrame({"owner": owners, "counted_flops": counted})
+    found = flop_checks(Figures(pl.DataFrame(rows), counters, metrics, (), frozenset()), calls(), [events[2]])
+    verdicts = {name: (layer.verdict, layer.expected) for name, layer in found.items() if name != WHOLE}
+    assert verdicts == {"int8": ("integer_products", True), "lstm": ("gates", True), "plain": ("more", False)}
+
+
 def test_layers_and_their_sum() -> None:
     macs = MACS
     rows = [row(), row(owner="b", type="SiLU", macs=0), row(owner="c", macs=0), row(owner="d"), row(owner="e")]
     rows += [row(owner=UNATTRIBUTED, macs=None), row(owner=WHOLE)]
     counted = [2.0 * macs, 300.0, 0.0, None, 1.0 * macs, 77.0, 9e9]
     owners = [str(found["owner"]) for found in rows]
-    shares = pl.DataFrame({"owner": ["a", "e", "e"], "event": ["f", "f", "g"], "running_share": [1.0, 0.5, 0.9]})
+    shares = pl.DataFrame(
+        {"owner": ["a", "e", "e"], "event": ["f", "f", "g"], "value": 1.0, "running_share": [1.0, 0.5, 0.9]}
+    )
     figures = Figures(
         pl.DataFrame(rows, infer_schema_length=None),
         shares,
@@ -264,7 +295,7 @@ def test_layers_and_their_sum() -> None:
 
 @pytest.mark.parametrize(("shares", "expected"), [((1.0, 0.5), "multiplexed"), ((1.0, 1.0), "winograd")])
 def test_one_event_that_was_multiplexed_is_enough(shares: tuple[float, float], expected: str) -> None:
-    running = pl.DataFrame({"owner": ["a", "a"], "event": ["f", "g"], "running_share": shares})
+    running = pl.DataFrame({"owner": ["a", "a"], "event": ["f", "g"], "value": 1.0, "running_share": shares})
     counted = pl.DataFrame({"owner": ["a"], "counted_flops": [float(MACS)]})
     figures = Figures(pl.DataFrame([row()]), running, counted, (), frozenset())
     assert flop_checks(figures, calls("a"), ["f", "g"])["a"].verdict == expected
@@ -279,7 +310,7 @@ def test_one_event_that_was_multiplexed_is_enough(shares: tuple[float, float], e
     ],
 )
 def test_why_nothing_was_counted_depends_on_who_counted(events: list[str], expected: str) -> None:
-    running = pl.DataFrame([{"owner": "a", "event": event, "running_share": 1.0} for event in events])
+    running = pl.DataFrame([{"owner": "a", "event": event, "value": 1.0, "running_share": 1.0} for event in events])
     counted = pl.DataFrame({"owner": ["a"], "counted_flops": [0.0]})
     figures = Figures(pl.DataFrame([row()]), running, counted, (), frozenset())
     assert flop_checks(figures, calls("a"), events)["a"].verdict == expected
