@@ -211,13 +211,16 @@ class Recorder:
             self.sampled.add(tid)
             self.ring_bytes = min(self.ring_bytes or thread.ring_bytes, thread.ring_bytes)
             self._poll.register(thread.fd, select.EPOLLIN)
-            self.lifetimes.sampled(tid, Before.of(self._pid, tid))
+            before = Before.of(self._pid, tid)
             thread.enable()
+            self.lifetimes.sampled(tid, before.looked_again(self._pid, tid) if before is not None else None)
 
     def _finish(self, thread: SampledThread) -> None:
         """The thread has ended, or sampling has."""
         self._drain(thread)
-        self.counted += thread.counted()
+        counted = thread.counted()
+        self.counted += counted
+        self.lifetimes.finished(thread.tid, counted)
         self._poll.unregister(thread.fd)
         del self._by_fd[thread.fd], self._threads[thread.tid]
         thread.close()

@@ -109,6 +109,23 @@ def test_a_thread_that_sleeps_is_away_for_as_long_as_it_sleeps(worker: Worker, s
     assert of(found, worker.process.pid).height < 0.05 * FREQUENCY_HZ
 
 
+def test_threads_that_are_created_and_go_to_sleep_are_away_to_the_end(worker: Worker, start: Start) -> None:
+    """Many are asleep before any of their switches is recorded, and leave no record at all."""
+    sampler = start()
+    sampler.work_begins()
+    for _ in range(20):
+        worker.do("threading.Thread(target=threading.Event().wait, daemon=True).start()")
+    worker.do("busy(0.05)")
+    worker.do("time.sleep(0.05)")
+    sampler.work_ends()
+    tables = sampler.stop().tables
+    born = tables["lifetimes"].drop_nulls("born_ns").select("tid")
+    last = tables["switches"].group_by("tid", maintain_order=True).last().join(born, on="tid", how="right")
+    assert last.height == 20
+    assert last["in_ns"].to_list() == [None] * 20
+    assert last["preempted"].to_list() == [False] * 20, last
+
+
 def test_what_a_sample_costs_is_measured_and_told(worker: Worker, start: Start) -> None:
     """Measured on the thread that starts the sampler; told where it adds up to more than a hundredth."""
     sampler = start()

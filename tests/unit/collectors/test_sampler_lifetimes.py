@@ -20,12 +20,14 @@ def switches(*rows: tuple[int, int | None, int | None]) -> pl.DataFrame:
 
 
 def begun(
-    before: Before | None, *rows: tuple[int, int | None, int | None], born_ns: int = BORN
+    before: Before | None, *rows: tuple[int, int | None, int | None], born_ns: int = BORN, counted: int = 1
 ) -> list[tuple[int | None, ...]]:
-    """What is told of the thread's beginning, where it was sampled as ``before`` says and then left what records."""
+    """What is told of the thread's beginning, where it was sampled as ``before`` says and then left what records, and
+    how much of the event it had then."""
     lifetimes = Lifetimes(sampling_since_ns=500)
     lifetimes.hear([TaskEvent(born_ns, PID, TID)], [])
     lifetimes.sampled(TID, before)
+    lifetimes.finished(TID, counted)
     found = lifetimes.with_beginnings(switches(*rows), PID)
     assert found.schema == TABLES["switches"] and found["pid"].unique().to_list() in ([], [PID])
     return found.select("out_ns", "in_ns", "preempted").rows()
@@ -63,6 +65,43 @@ def test_before_a_threads_first_record_its_account_tells(
 ) -> None:
     found = begun(before, *rows)
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("before", "expected"),
+    [
+        (Before(1500, 100, 200, 1, False, 1550), [(1000, 1200, True), (1300, None, False)]),
+        (Before(1500, 100, 0, 1, False, 1550), [(1100, None, False)]),
+        (Before(1500, 100, 200, 2, False, 1550), [(1000, 1200, True), (1300, None, False)]),
+        (Before(1500, 100, 200, 1, True, 1550), [(1000, 1200, True), (1500, None, False)]),
+        (Before(1500, 0, 0, 0, True, 1550), [(1000, 1500, True), (1500, None, False)]),
+        (Before(1500, 0, 50, 0, True), [(1000, None, True)]),
+        (Before(1500, 100, 200, 1, True), [(1000, 1200, True), (1300, None, True)]),
+    ],
+    ids=[
+        "blocked",
+        "created on a processor that was free",
+        "blocked for the second time",
+        "blocked after its account was taken",
+        "which did not know that it ran",
+        "never had a processor",
+        "was preempted, and had none any more",
+    ],
+)
+def test_a_thread_that_had_no_processor_since_is_not_at_work(
+    before: Before, expected: list[tuple[int | None, ...]]
+) -> None:
+    """There is no switch of it: a thread that goes on sleeping has none, as one that goes on working."""
+    assert begun(before, counted=0) == expected
+    assert begun(before, (OTHER, 1600, 1700), counted=0)[: len(expected)] == expected
+    assert not any(in_ns is None for _, in_ns, _ in begun(before, counted=5)), "one that works"
+
+
+def test_what_a_thread_did_between_its_account_and_its_first_record_is_seen() -> None:
+    """It was at work, left its processor before switches were recorded, and came back."""
+    at_work = Before(1500, 100, 200, 1, True, 1550)
+    assert begun(at_work, (TID, None, 1900)) == [(1000, 1200, True), (1500, 1900, False)]
+    assert begun(at_work, (TID, None, 1540), (TID, 1545, 1900))[1] == (1300, 1540, True), "seen in its second wait"
 
 
 def test_of_a_thread_that_was_there_before_sampling_began_nothing_is_added() -> None:
