@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 import click
 import msgspec
 
-from hwprof.cli.streams import print_json
 from hwprof.cli.which_run import open_run, takes_run
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import escaped_json
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from hwprof.report.document.document import Document
+    from hwprof.report.document.hot_kernels import HotKernels
+    from hwprof.report.document.one_layer import OneLayer
     from hwprof.run.directory import RunDirectory
 
 
@@ -117,20 +120,54 @@ def show(
 ) -> None:
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
     columns, None: the usual ones; ``part``: what of it, None: all."""
+    from hwprof.report.json.kept import load, made_anew
+
+    chosen = Choice(form, top, sort, metrics, width, part or Part())
+    kept = load(run)
+    if kept is not None:
+        try:
+            text = _text_of(kept, chosen)
+        except HwprofError:
+            raise
+        except Exception:  # the file is not as it was written, though its fingerprint and its form are
+            kept = None
+    if kept is None:
+        text = _text_of(made_anew(run), chosen)
+    sys.stdout.write(text)
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What of a document is shown, and how."""
+
+    form: str
+    top: int
+    sort: str
+    metrics: Sequence[str] | None
+    width: int | None
+    part: Part
+
+
+def _text_of(document: Document, chosen: Choice) -> str:
+    """All that is printed of it. Raises ``HwprofError`` for a choice that it does not have."""
     from hwprof.report.document import hot_kernels, one_layer
     from hwprof.report.document.builder import ranked
     from hwprof.report.json.codec import encode
-    from hwprof.report.json.kept import document_of
 
-    built = ranked(document_of(run), top, sort)
+    built = ranked(document, chosen.top, chosen.sort)
     selected: hot_kernels.HotKernels | one_layer.OneLayer | None = None
-    if part is not None and part.layer is not None:
-        selected = one_layer.one_layer(built, part.layer)
-    elif part is not None and part.kernels:
-        selected = hot_kernels.hot_kernels(built, top)
-    if form == "json":
-        _print_json(encode(built) if selected is None else msgspec.json.encode(selected))
-        return
+    if chosen.part.layer is not None:
+        selected = one_layer.one_layer(built, chosen.part.layer)
+    elif chosen.part.kernels:
+        selected = hot_kernels.hot_kernels(built, chosen.top)
+    if chosen.form == "json":
+        return _json(encode(built) if selected is None else msgspec.json.encode(selected))
+    return _on_a_console(built, selected, chosen)
+
+
+def _on_a_console(built: Document, selected: HotKernels | OneLayer | None, chosen: Choice) -> str:
+    """With colours where standard output has them."""
+    from hwprof.report.document.one_layer import OneLayer
     from hwprof.report.text import choice
     from hwprof.report.text import hot_kernels as text_of_hot_kernels
     from hwprof.report.text import one_layer as text_of_one_layer
@@ -138,22 +175,22 @@ def show(
     from hwprof.report.text.page import Page
     from hwprof.report.text.report import render
 
-    wanted = choice.expand(metrics, built) if metrics is not None else None
+    wanted = choice.expand(chosen.metrics, built) if chosen.metrics is not None else None
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
-    console = make_console(width)
-    if selected is None:
-        render(built, console, wanted)
-        return
-    page, full_names = Page(built, console, wanted), part is not None and part.full_names
-    if isinstance(selected, one_layer.OneLayer):
-        text_of_one_layer.show(selected, page, full_names=full_names)
-    else:
-        text_of_hot_kernels.show(selected, page, full_names=full_names)
+    console = make_console(chosen.width)
+    with console.capture() as captured:
+        if selected is None:
+            render(built, console, wanted)
+        elif isinstance(selected, OneLayer):
+            text_of_one_layer.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
+        else:
+            text_of_hot_kernels.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
+    return captured.get()
 
 
-def _print_json(compact: bytes) -> None:
-    print_json(msgspec.json.format(compact, indent=1).decode())
+def _json(compact: bytes) -> str:
+    return f"{escaped_json(msgspec.json.format(compact, indent=1).decode())}\n"
 
 
 def _print_schema(part: Part) -> None:
@@ -162,4 +199,4 @@ def _print_schema(part: Part) -> None:
     from hwprof.report.json.codec import json_schema, schema_of
 
     kind = OneLayer if part.layer is not None else HotKernels if part.kernels else None
-    _print_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind)))
+    sys.stdout.write(_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind))))

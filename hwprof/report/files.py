@@ -35,14 +35,15 @@ def write_files(run: RunDirectory) -> None:
 
     from hwprof.report.csv.files import write_csv_files
     from hwprof.report.document.builder import build
-    from hwprof.report.json.kept import keep
+    from hwprof.report.json.kept import fingerprint_of, keep
     from hwprof.run.tables import readable
 
     try:
+        made_of = fingerprint_of(run)
         with readable(run.path):
             document = build(run)
         write_csv_files(run, document)
-        keep(run, document)
+        keep(run, document, made_of)
     except (OSError, PolarsError) as error:
         if is_full_disk(error):
             raise FullDiskError(str(run.path)) from error

@@ -1,7 +1,8 @@
 """The document that is kept with its run (``document.json``), so that showing a report needs no table.
 
 It is used only where nothing has changed since: the manifest, the tables (by size and time of change), hwprof's version
-and code, and the list of sections. What cannot be read, or does not hold a whole document, is made anew.
+and code, and the list of sections. What cannot be read, or does not hold a whole document, is made anew. A run may be
+measured while somebody looks at it: what changed in the midst of making the document is not kept.
 """
 
 from __future__ import annotations
@@ -9,22 +10,19 @@ from __future__ import annotations
 import hashlib
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import msgspec
 
 from hwprof import __version__
+from hwprof.errors import HwprofError
 from hwprof.report import sections
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import DOCUMENT_VERSION
 from hwprof.report.json.codec import decode, encode
-from hwprof.run.directory import atomic
-from hwprof.run.manifest import MANIFEST_FILE
+from hwprof.run.directory import RunDirectory, atomic
 from hwprof.run.regular_files import read_regular
-
-if TYPE_CHECKING:
-    from hwprof.run.directory import RunDirectory
 
 FILE: Final = "document.json"
 LARGEST_DOCUMENT: Final = 256 << 20  # bytes
@@ -48,15 +46,18 @@ class Kept(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def document_of(run: RunDirectory) -> Document:
-    """The run's document with all layers as its hottest: the kept one, or a new one, which is then kept where the run's
-    directory can be written."""
-    document = load(run)
-    if document is None:
-        from hwprof.run.tables import readable
+    """The run's document with all layers as its hottest: the kept one, or a new one."""
+    return load(run) or made_anew(run)
 
-        with readable(run.path):
-            document = build(run)
-        keep(run, document)
+
+def made_anew(run: RunDirectory) -> Document:
+    """A new document, which is kept where the run's directory can be written."""
+    from hwprof.run.tables import readable
+
+    made_of = fingerprint_of(run)
+    with readable(run.path):
+        document = build(run)
+    keep(run, document, made_of)
     return document
 
 
@@ -76,23 +77,35 @@ def load(run: RunDirectory) -> Document | None:
     return msgspec.structs.replace(document, run=msgspec.structs.replace(document.run, path=str(run.path)))
 
 
-def keep(run: RunDirectory, document: Document) -> bool:
-    """Writes it, atomically; false where the directory cannot be written, or not all that it follows from be read."""
+def keep(run: RunDirectory, document: Document, made_of: str | None) -> bool:
+    """Writes it, atomically. ``made_of``: the run's fingerprint from before the document was made; false where it has
+    another one now, or the directory cannot be written."""
     try:
-        data = msgspec.json.encode(Kept(fingerprint(run), msgspec.Raw(encode(document))))
+        if made_of is None or made_of != fingerprint(RunDirectory.open(run.path)):
+            return False
+        data = msgspec.json.encode(Kept(made_of, msgspec.Raw(encode(document))))
         with atomic(run.path / FILE) as part:
             part.write_bytes(data)
-    except OSError:
+    except (OSError, HwprofError):
         return False
     return True
 
 
+def fingerprint_of(run: RunDirectory) -> str | None:
+    """``fingerprint``; None where not all that it is of can be read."""
+    try:
+        return fingerprint(run)
+    except OSError:
+        return None
+
+
 def fingerprint(run: RunDirectory) -> str:
-    """Of everything that the document follows from. Raises ``OSError``."""
+    """Of everything that the document follows from: the manifest as it was opened, not as it may have become since.
+    Raises ``OSError``."""
     digest = hashlib.sha256()
     names = [section.name for section in sections.of_room("document")]
     digest.update(repr((__version__, DOCUMENT_VERSION, names)).encode())
-    digest.update((run.path / MANIFEST_FILE).read_bytes())
+    digest.update(msgspec.json.encode(run.manifest))
     files = sorted(run.path.glob("*.parquet"))
     files += sorted(file for folder in MAKERS for file in (PACKAGE / folder).iterdir() if file.is_file())
     for file in files:

@@ -26,6 +26,10 @@ def never(*_: object) -> Document:
     raise AssertionError("the document was made anew")
 
 
+def keep(run: RunDirectory) -> bool:
+    return kept.keep(run, build(run), kept.fingerprint(run))
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
     return make(tmp_path)
@@ -33,7 +37,7 @@ def run(tmp_path: Path) -> RunDirectory:
 
 def test_what_is_kept_is_what_would_be_made(tmp_path: Path) -> None:
     run = runs.sampled_without_pmu(tmp_path)
-    assert kept.keep(run, build(run))
+    assert keep(run)
     assert kept.load(run) == kept.document_of(run) == build(run)
 
 
@@ -76,12 +80,54 @@ def _another_version(run: RunDirectory) -> None:
 
 @pytest.mark.parametrize("change", [_touch, _change_manifest, _another_version])
 def test_a_change_makes_it_anew(run: RunDirectory, change: Callable[[RunDirectory], None]) -> None:
-    kept.keep(run, build(run))
+    keep(run)
     assert kept.load(run) is not None
     change(run)
     assert kept.load(run) is None
     assert kept.document_of(run) == build(run)
     assert kept.load(run) is not None
+
+
+def test_what_changed_while_the_document_was_made_is_not_kept(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where a run is measured meanwhile: the next pass's rows, and then the manifest."""
+    ours = encode(build(run))
+    keep(run)
+    early = RunDirectory.open(run.path)
+    early.manifest.passes.pop()
+    run.save_manifest()
+
+    assert len(kept.document_of(early).passes) == len(run.manifest.passes) - 1
+    assert encode(kept.document_of(RunDirectory.open(run.path))) == ours
+
+    def and_tables(run: RunDirectory) -> Document:
+        document = build(run)
+        _touch(run)
+        return document
+
+    monkeypatch.setattr(kept, "build", and_tables)
+    (run.path / kept.FILE).unlink()
+    kept.document_of(RunDirectory.open(run.path))
+    assert not (run.path / kept.FILE).exists()
+
+
+def test_a_run_that_changes_is_not_kept_as_what_it_was(run: RunDirectory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The report that opened it before a pass was completed is done after the measuring is."""
+    early = RunDirectory.open(run.path)
+    early.manifest.passes[-1].status = "running"
+    early.save_manifest()
+
+    def slowly(early: RunDirectory) -> Document:
+        document = build(early)
+        run.save_manifest()
+        keep(run)
+        return document
+
+    monkeypatch.setattr(kept, "build", slowly)
+    kept.document_of(early)
+    monkeypatch.setattr(kept, "build", never)
+    assert encode(kept.document_of(RunDirectory.open(run.path))) == encode(build(run))
 
 
 def _cut(data: bytes) -> bytes:
@@ -126,12 +172,32 @@ def _with_more(data: bytes) -> bytes:
     ],
 )
 def test_a_damaged_or_hostile_file_is_made_anew(run: RunDirectory, damage: Callable[[bytes], bytes]) -> None:
-    kept.keep(run, build(run))
+    keep(run)
     file = run.path / kept.FILE
     file.write_bytes(damage(file.read_bytes()))
     assert kept.load(run) is None
     assert kept.document_of(run) == build(run)
     assert kept.load(run) is not None
+
+
+def _of_zeros(value: object) -> object:
+    if isinstance(value, dict):
+        return {name: _of_zeros(one) for name, one in value.items()}
+    if isinstance(value, list):
+        return [_of_zeros(one) for one in value]
+    return 0.0 if isinstance(value, float) else value
+
+
+def test_a_kept_document_that_cannot_be_shown_is_made_anew(tmp_path: Path) -> None:
+    run = runs.sampled(tmp_path)
+    keep(run)
+    expected = hwprof_here("report", str(run.path))
+    file = run.path / kept.FILE
+    found = msgspec.json.decode(file.read_bytes())
+    file.write_bytes(msgspec.json.encode(found | {"document": _of_zeros(found["document"])}))
+    assert kept.load(run) is not None
+    shown = hwprof_here("report", str(run.path))
+    assert (shown.returncode, shown.stdout, shown.stderr) == (0, expected.stdout, "")
 
 
 def test_a_run_that_cannot_be_written_is_reported_all_the_same(
@@ -147,14 +213,14 @@ def test_a_run_that_cannot_be_written_is_reported_all_the_same(
 
 
 def test_a_link_to_nowhere_among_the_tables_costs_no_report(run: RunDirectory) -> None:
-    kept.keep(run, build(run))
+    keep(run)
     (run.path / "mine.parquet").symlink_to("nowhere")
     done = hwprof_here("report", str(run.path))
     assert done.returncode == 0 and "Hottest layers" in done.stdout
 
 
 def test_a_run_that_was_moved_names_its_new_place(run: RunDirectory, tmp_path: Path) -> None:
-    kept.keep(run, build(run))
+    keep(run)
     moved = RunDirectory.open(run.path.rename(tmp_path / "moved"))
     found = kept.load(moved)
     assert found is not None and found.run.path == str(tmp_path / "moved")
@@ -162,7 +228,7 @@ def test_a_run_that_was_moved_names_its_new_place(run: RunDirectory, tmp_path: P
 
 
 def test_showing_it_imports_neither_polars_nor_numpy_nor_torch(run: RunDirectory) -> None:
-    kept.keep(run, build(run))
+    keep(run)
     show = "from hwprof.cli import app; import sys; app.run(['report', sys.argv[1]]);"
     heavy = "print(sorted({'polars', 'numpy', 'torch'} & set(sys.modules)), file=sys.stderr)"
     done = subprocess.run(
