@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -14,7 +14,7 @@ from hwprof.run import details
 from hwprof.run.details import as_json
 from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note
-from hwprof.run.schema import TABLES, conform, require_values
+from hwprof.run.schema import PROCESS_EVENTS, TABLES, conform, require_values
 from hwprof.session.plan import CollectorPlan
 
 MOST_NESTED: Final = 100
@@ -54,13 +54,19 @@ def _is_nested(value: Any, levels: int) -> bool:
 class PassResults:
     """Rows by table, and what the pass's record keeps of each collector.
 
-    ``spans``: reads the pass's own spans, which a collector's spans are placed among; ``numbered``: how many span
-    numbers are taken.
+    ``spans``: reads the pass's own spans, which a collector's spans are placed among; ``series``: the names of those
+    that collectors in the worker have brought already. A series, or an event, is known by its name: whoever looks for
+    one would take the rows of two collectors for one's.
     """
 
-    def __init__(self, record: PassRecord, spans: Callable[[], pl.DataFrame]) -> None:
+    def __init__(
+        self, record: PassRecord, spans: Callable[[], pl.DataFrame], series: Callable[[], Collection[str]] = tuple
+    ) -> None:
         self._record = record
         self._spans = spans
+        self._series_before = series
+        self._events: set[str] = {*PROCESS_EVENTS, *(event.name for event in record.events)}
+        self._series: set[str] = set()
         self._numbered: int | None = None
         self._parts: dict[str, list[pl.DataFrame]] = {}
 
@@ -71,6 +77,16 @@ class PassResults:
         rows = {
             table: self._conforming(table, frame) for table, frame in collected.tables.items() if not frame.is_empty()
         }
+        events, series = _events_of(said, rows), _names(rows, "series", "name")
+        if series:
+            self._series.update(self._series_before())
+        for what, names, taken in (("an event", events, self._events), ("a series", series, self._series)):
+            for name in sorted(names & taken):
+                raise HwprofError(
+                    f"another collector of the pass has {what} {name} already", "a name of its own for it"
+                )
+        self._events |= events
+        self._series |= series
         for table, frame in rows.items():
             self.add(table, frame)
         self._record.events += said.events
@@ -112,6 +128,15 @@ class PassResults:
             self._numbered = spans.height
         first, self._numbered = self._numbered, self._numbered + frame.height
         return place(frame, spans, first)
+
+
+def _events_of(said: Said, rows: Mapping[str, pl.DataFrame]) -> set[str]:
+    counted = (_names(rows, table, "event") for table in ("counts", "kernel_counts"))
+    return {event.name for event in said.events}.union(*counted)
+
+
+def _names(rows: Mapping[str, pl.DataFrame], table: str, column: str) -> set[str]:
+    return set(rows[table][column].unique()) if table in rows else set()
 
 
 def place(frame: pl.DataFrame, spans: pl.DataFrame, first: int) -> pl.DataFrame:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
+import polars as pl
 
 from hwprof.collector.contract import Collected
 from hwprof.errors import HwprofError
@@ -243,7 +244,7 @@ class Pass:
     ) -> None:
         """The pass's rows go into the run's tables, its record into the manifest."""
         self._begin(Phase.KEEPING)
-        results = PassResults(finished.record, lambda: scan_table(self._folder / "spans.parquet", "spans").collect())
+        results = PassResults(finished.record, lambda: self._of_worker("spans").collect(), self._series_of_worker)
         for planned, result in collected:
             with alone(planned, finished.record.collectors):
                 results.keep(planned, result)
@@ -264,3 +265,11 @@ class Pass:
         if (workload := self._run.manifest.workload) is not None:
             workload.results = finished.results or workload.results
             workload.notes += finished.notes
+
+    def _of_worker(self, table: str) -> pl.LazyFrame:
+        return scan_table(self._folder / f"{table}.parquet", table)
+
+    def _series_of_worker(self) -> Collection[str]:
+        if self._finished is None or "series" not in self._finished.tables:
+            return ()
+        return set(self._of_worker("series").select(pl.col("name").unique()).collect()["name"])

@@ -16,7 +16,7 @@ from hwprof.run.details import SamplingDetail
 from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.roles import Role
-from hwprof.run.schema import NULLABLE, TABLES
+from hwprof.run.schema import NULLABLE, PROCESS_CPU_TIME, TABLES
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import alone
 from hwprof.session.in_process import RunningCollectors
@@ -103,7 +103,7 @@ def test_nothing_is_dropped(place: str, tmp_path: Path) -> None:
 def test_spans_of_several_collectors_are_numbered_on() -> None:
     results = PassResults(PassRecord(name="trace"), lambda: SPANS)
     for _ in range(2):
-        results.keep(PLANNED, everything())
+        results.keep(PLANNED, Collected(tables={"spans": everything().tables["spans"]}))
     assert results.tables()["spans"]["span"].to_list() == [1, 2, 3, 4]
 
 
@@ -121,6 +121,40 @@ def test_rows_that_fit_no_table_cost_their_collector_everything_and_nobody_else_
     with pytest.raises(pl.exceptions.SchemaError):
         results.keep(PLANNED, wrong)
     assert (record.collectors, record.events, results.tables()) == ([], [], {})
+
+
+def _series(name: str) -> Collected:
+    return Collected(tables={"series": pl.DataFrame({"time_ns": [1], "name": [name], "unit": ["1"], "value": [2.0]})})
+
+
+def _counts(event: str) -> Collected:
+    row = {"iteration": 0, "span": 0, "tid": 1, "event": event, "value": 1, "enabled_ns": 1, "running_ns": 1}
+    return Collected(tables={"counts": pl.DataFrame([row | {"provenance": "measured"}])})
+
+
+@pytest.mark.parametrize(
+    "later",
+    [
+        _series("mine"),
+        _series("of-worker"),
+        _counts("mine"),
+        _counts(PROCESS_CPU_TIME),
+        Collected(events=[EventInfo(name="of-worker", meaning="", unit="1", kind="software")]),
+    ],
+)
+def test_a_name_that_another_collector_has_costs_the_later_one_its_data(later: Collected) -> None:
+    """Who looks for the first one's rows would get both."""
+    before = EventInfo(name="of-worker", meaning="", unit="1", kind="software")
+    record, records = PassRecord(name="trace", events=[before]), list[CollectorRecord]()
+    results = PassResults(record, lambda: SPANS, lambda: {"of-worker"})
+    results.keep(PLANNED, everything())
+    known = results.tables()
+    with alone(CollectorPlan("later"), records):
+        results.keep(CollectorPlan("later"), later)
+    assert [(failed.name, failed.state) for failed in records] == [("later", "failed")]
+    assert results.tables()["series"].equals(known["series"]) and set(results.tables()) == set(known)
+    for fitting in (_series("its own"), _counts("its-own")):
+        results.keep(CollectorPlan("later"), fitting)
 
 
 def _wrong(**changed: Any) -> Collected:
