@@ -39,6 +39,7 @@ def uninstrumented(plan: PassPlan, companion: PassRecord | None) -> PassPlan:
         environment=companion.environment if companion is not None else {},
         threads=plan.threads,
         outputs=plan.outputs,
+        timed=False,
     )
 
 

@@ -220,6 +220,7 @@ def _own_plan(
         threads=own.threads,
         instruction_set=own.instruction_set,
         times_from=own.times_from,
+        timed=own.times_from is None,
         may_fail=True,
         asked=asked,
         slow=own.slow,

@@ -133,7 +133,7 @@ class _Worker:
             from hwprof.workload import factory
             from hwprof.workload.fingerprint import fingerprint
             from hwprof.workload.layer_hooks import LayerHooks
-            from hwprof.workload.outputs import OutputChecksum
+            from hwprof.workload.outputs import Outputs
             from hwprof.workload.shared_weights import SharedWeights
 
             factory.preload(self._order.workload.model)
@@ -148,7 +148,7 @@ class _Worker:
             self._record.fingerprint = fingerprint(self._workload)
             if shared is not None:
                 shared.confirm(self._record.fingerprint["weights"])
-        self._outputs = OutputChecksum()
+        self._outputs = Outputs
         self._watch = LayerHooks(self._workload.modules, self._recorder)
         self._watch.time_only()
 
@@ -210,17 +210,17 @@ class _Worker:
             raise HwprofError(failed[0].reason or f"{failed[0].name} gives no reason", failed[0].remedy)
 
     def _iterate(self, iteration: IterationRecord) -> None:
-        """One iteration. What comes out is given back, or added up, behind it."""
-        shown_to = self._outputs.add if iteration.index < self._plan.outputs else None
+        """One iteration. What comes out is added up, if anyone asks for it, and given back behind it."""
+        outputs = self._outputs(timed=self._plan.timed and not iteration.warmup)
         save_to = Path(self._order.save_to) if self._order.save_to else None
         self._record.iterations.append(iteration)
         before = disturbance.read()
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
-            self._workload.iterate(self._recorder.stage, save_to, shown_to)
+            self._workload.iterate(self._recorder.stage, save_to, outputs.add)
             processes.end_copy(self._pid)
         found = disturbance.between(before, disturbance.read())
-        outputs = self._outputs.take() if shown_to is not None else None
-        self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found, outputs=outputs)
+        shown = outputs.checksum() if iteration.index < self._plan.outputs else None
+        self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found, outputs=shown)
 
     def _iterate_once_more(self, collector: str) -> None:
         """For a collector that looks when everything else is measured."""

@@ -18,9 +18,6 @@ import torch
 PART_BYTES: Final = 1 << 20
 """Of a tensor that is copied at a time."""
 
-HELD_BYTES: Final = 1 << 26
-"""Of outputs that wait for the end of their iteration; of more, the checksum is made in it."""
-
 DEEPEST: Final = 100
 MOST_OBJECTS: Final = 100_000
 """What lies deeper, or comes later, does not count: an output may lead to half of the process."""
@@ -30,30 +27,31 @@ PARTS_OF_SPARSE: Final = ("crow_indices", "ccol_indices", "row_indices", "col_in
 Plain = (bool, int, str, bytes, bytearray, type(None), torch.dtype, torch.device)
 
 
-class OutputChecksum:
-    """What one iteration gives, output by output. They are held until they are asked for, so that an iteration's time
-    has no checksum in it."""
+class Outputs:
+    """What one iteration gives, output by output. The last one is held until the iteration is over, whether anyone asks
+    for its checksum or not: an iteration's time has no checksum in it, and memory is given back behind each alike."""
 
-    def __init__(self) -> None:
-        self._held: list[Any] = []
+    def __init__(self, *, timed: bool) -> None:
+        """``timed``: somebody asks for the iteration's time, so of several outputs nothing is added up within it."""
+        self._timed = timed
+        self._last: Any = None
+        self._number = 0
         self._digest = _Digest()
 
     def add(self, output: Any) -> None:
         """An output of the model."""
-        self._held.append(output)
-        if sum(_tensor_bytes(one) for one in self._held) > HELD_BYTES:
-            self._count_held()
+        if self._number and not self._timed:
+            self._digest.add(self._last)
+        self._last = output
+        self._number += 1
 
-    def take(self) -> str:
-        """16 hexadecimal digits, of all that were added since the last time."""
-        self._count_held()
-        digest, self._digest = self._digest, _Digest()
-        return digest.text()
-
-    def _count_held(self) -> None:
-        held, self._held = self._held, []
-        for output in held:
-            self._digest.add(output)
+    def checksum(self) -> str | None:
+        """16 hexadecimal digits, of all that were added, when they are over; None: they were too many to be held."""
+        if self._timed and self._number > 1:
+            return None
+        if self._number:
+            self._digest.add(self._last)
+        return self._digest.text()
 
 
 def checksum(output: Any) -> str:
@@ -204,12 +202,3 @@ def _scales(tensor: torch.Tensor) -> Iterator[Any]:
     else:
         yield tensor.q_per_channel_scales()
         yield tensor.q_per_channel_zero_points()
-
-
-def _tensor_bytes(value: Any) -> int:
-    """Of tensors in plain collections."""
-    if isinstance(value, torch.Tensor):
-        return value.numel() * value.element_size()
-    if isinstance(value, Mapping):
-        return sum(map(_tensor_bytes, value.values()))
-    return sum(map(_tensor_bytes, value)) if isinstance(value, (list, tuple)) else 0

@@ -69,13 +69,10 @@ class ModuleWorkload:
     def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
         """One call of the model, as the only stage, ``inference``."""
         with torch.inference_mode():
-            if outputs is None:
-                with stages("inference"):
-                    self._call.run()  # what comes out is given back within the stage
-                return
             with stages("inference"):
                 output = self._call.run()
-            outputs(output)
+            if outputs is not None:
+                outputs(output)
 
     def forwards(self) -> list[Call]:
         """The one call."""

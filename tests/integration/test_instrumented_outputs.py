@@ -18,7 +18,7 @@ from tests.support.requirements import require_module
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
 
 MODEL = """
-    import ctypes, os, sys, torch
+    import ctypes, os, sys, time, torch
 
     class Model(torch.nn.Module):
         def __init__(self):
@@ -59,6 +59,25 @@ MODEL = """
                 found.append(ctypes.PYFUNCTYPE(ctypes.c_int)(self.at)())
             assert found == [self.written - 2, self.written - 1, self.written], found
             return found
+
+    class Seen(dict):  # an output that logs when it is added up, and when it is given back
+        def items(self):
+            self.log("added up")
+            return super().items()
+
+        def __del__(self):
+            self.log("given back")
+
+        def log(self, what):
+            with open("seen.txt", "a") as file:
+                print(os.getpid(), time.monotonic_ns(), what, file=file)
+
+    class Large(Model):  # more than anyone would copy
+        def forward(self, x):
+            return Seen(found=super().forward(x), large=torch.zeros(17 << 20))
+
+    def large():
+        return Large(), torch.rand(1, 16)
 
     def deceived():
         return Deceived(), torch.rand(1, 16)
@@ -139,6 +158,27 @@ def test_one_iteration_is_done_again_to_compare_with(tmp_path: Path) -> None:
     _, records = passes(tmp_path)
     assert outputs(records["instrumented"]) == outputs(records["measure-again"])
     assert records["instrumented"].status == "completed"
+
+
+def test_no_iterations_time_has_a_checksum_in_it_or_the_giving_back(tmp_path: Path) -> None:
+    """Though every iteration after warm-up is timed, and only the first ones' outputs are added up."""
+    options = ("--counters", "instrumented", "--warmup", "0", "--iterations", "4")
+    done = collect(tmp_path, "large", *options)
+    assert done.returncode == 0, done.stderr
+    run, records = passes(tmp_path)
+    measure = records["measure"]
+    iterations = run.of_pass("spans", "measure").filter(kind="iteration")
+    assert iterations.height == 4
+    assert outputs(measure)[0] == outputs(records["instrumented"])[0] is not None
+    seen = [line.split(maxsplit=2) for line in (tmp_path / "seen.txt").read_text().splitlines()]
+    begin, end = measure.begin_ns, measure.end_ns
+    assert begin is not None and end is not None
+    own = [(what, int(at)) for pid, at, what in seen if int(pid) == measure.pid and begin < int(at) < end]
+    number = sum(found is not None for found in outputs(measure))
+    assert [what for what, _ in own].count("added up") == number < 4
+    assert [what for what, _ in own].count("given back") == 4
+    for begin, end in iterations.select("begin_ns", "end_ns").iter_rows():
+        assert [what for what, at in own if begin <= at <= end] == []
 
 
 def test_code_that_is_rewritten_in_place_ends_the_pass_with_the_reason(tmp_path: Path) -> None:

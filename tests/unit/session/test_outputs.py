@@ -94,4 +94,4 @@ def test_the_pass_in_doubt_does_the_same_iterations_with_nobody() -> None:
     assert (again.iterations, again.warmup, again.outputs, again.threads) == (2, 1, 3, 4)
     assert again.name != "measure"
     assert again.in_process == again.external == again.launcher == ()
-    assert (again.environment, again.slow, again.times_from) == ({"OWN": "1"}, False, None)
+    assert (again.environment, again.slow, again.times_from, again.timed) == ({"OWN": "1"}, False, None, False)

@@ -67,6 +67,7 @@ def test_it_takes_part_in_its_pass_alone_and_its_companion_has_nobody() -> None:
     assert own.launcher == (CollectorPlan("slow", {}, Role.COUNTER),)
     assert own.in_process == own.external == ()
     assert (own.iterations, own.warmup, own.times_from, own.slow) == (1, 1, "measure-old", True)
+    assert (measure.timed, companion.timed, own.timed) == (True, True, False)
     assert companion.environment == own.environment == {"ISA": "OLD"}
 
 

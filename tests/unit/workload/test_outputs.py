@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+import weakref
 from collections import OrderedDict, namedtuple
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ import pytest
 import torch
 
 from hwprof.workload import outputs
-from hwprof.workload.outputs import OutputChecksum, checksum
+from hwprof.workload.outputs import Outputs, checksum
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -154,27 +155,49 @@ def test_another_process_comes_to_the_same() -> None:
     assert done.stdout.strip() == str([checksum(make()) for make in SAME.values()])
 
 
-def test_outputs_of_an_iteration_are_held_and_then_forgotten() -> None:
-    found = OutputChecksum()
-    one, other = torch.ones(3), torch.zeros(3)
-    found.add(one)
-    found.add(other)
-    both = found.take()
-    found.add(one)
-    single = found.take()
-    found.add(one)
-    found.add(other)
-    assert found.take() == both != single
-    assert found.take() == OutputChecksum().take()
+def test_all_outputs_of_an_iteration_count() -> None:
+    one, two, other = (Outputs(timed=False) for _ in range(3))
+    for found, values in ((one, (1.0,)), (two, (1.0, 2.0)), (other, (2.0, 1.0))):
+        for value in values:
+            found.add(torch.full((3,), value))
+    assert len({found.checksum() for found in (one, two, other, Outputs(timed=False))}) == 4
+    timed = Outputs(timed=True)
+    timed.add(torch.full((3,), 1.0))
+    again = Outputs(timed=False)
+    again.add(torch.full((3,), 1.0))
+    assert timed.checksum() == again.checksum()
 
 
-def test_many_outputs_are_not_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    held, added_up = OutputChecksum(), OutputChecksum()
-    for number in range(5):
-        held.add([torch.full((100,), float(number))])
-    expected = held.take()
-    monkeypatch.setattr(outputs, "HELD_BYTES", 1000)
-    for number in range(5):
-        added_up.add([torch.full((100,), float(number))])
-        assert sum(len(one) for one in added_up._held) < 3
-    assert added_up.take() == expected
+@pytest.mark.parametrize("timed", [True, False])
+def test_the_last_output_is_held_and_added_up_when_all_is_over(timed: bool) -> None:
+    """However large it is: this one says when it is looked at."""
+    looks: list[str] = []
+
+    class Large(dict[str, torch.Tensor]):
+        def items(self) -> Any:
+            looks.append("added up")
+            return super().items()
+
+    found = Outputs(timed=timed)
+    output = Large(large=torch.empty(1 << 28, device="meta"))
+    given = weakref.ref(output)
+    found.add(output)
+    del output
+    assert given() is not None and looks == []
+    assert found.checksum() is not None and looks == ["added up"]
+    del found
+    assert given() is None
+
+
+def test_of_several_one_is_held_and_none_added_up_in_an_iteration_that_is_timed() -> None:
+    outputs = [torch.full((3,), float(value)) for value in range(4)]
+    for timed in (True, False):
+        found = Outputs(timed=timed)
+        alive = []
+        for output in outputs:
+            copy = output.clone()
+            alive.append(weakref.ref(copy))
+            found.add(copy)
+            del copy
+        assert [ref() is not None for ref in alive] == [False, False, False, True]
+        assert (found.checksum() is None) is timed
