@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Final
 
 from hwprof.analysis import uncore
-from hwprof.analysis.metrics import missing_operands, operands_of
+from hwprof.analysis.metrics import events_of, missing_operands, operands_of
 from hwprof.analysis.reasons import Missing
-from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS
+from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS, vocabulary
 from hwprof.run.details import CountingDetail, DramDetail
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
 from hwprof.run.roles import Role
@@ -22,6 +22,9 @@ GIVEN_REASONS: Final = {
     "macs": "no multiply-accumulates are known of these modules",
     "bytes": "the sizes of inputs and outputs are not known of these modules",
 }
+
+EVENTS: Final = "events"
+"""The option of counters that has the user's list, in a collector's record."""
 
 NO_SAMPLES: Final = Unavailable("no samples of the code that was instrumented", "hwprof collect --passes measure,trace")
 
@@ -60,6 +63,20 @@ def unavailable_events(collectors: Sequence[CollectorRecord]) -> dict[str, Unava
         if (counted := record.detail_as(CountingDetail)) is not None
         for name, why in counted.unavailable.items()
     }
+
+
+def asked_by_name(collector: CollectorRecord, record: PassRecord) -> list[str] | None:
+    """The events and metrics that the user listed one by one (``--events``) and this collector could not count, in the
+    list's order; an event under another name (an alias, ``name=``) is one that no metric of the pass is made of. None:
+    the user asked for none, and the usual ones are counted."""
+    items = collector.options.get(EVENTS)
+    if not isinstance(items, list):
+        return None
+    used = {event for metric in record.metrics for event in events_of(metric)} | {one.name for one in record.metrics}
+    place = {item.lower(): number for number, item in enumerate(items) if isinstance(item, str)}
+    grouped = {metric.name for metric in vocabulary() if metric.name not in place}
+    names = [name for name in unavailable_events([collector]) if name.lower() in place or name not in used | grouped]
+    return sorted(names, key=lambda name: place.get(name.lower(), len(place)))
 
 
 def _reported(name: str, record: PassRecord) -> Missing | None:

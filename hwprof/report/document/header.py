@@ -67,6 +67,7 @@ class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
 
     what: str  # the source, or all events of it that could not be had
     lost: list[str]  # the source, or the metrics (by title) that are made of these events, and events of no metric
+    asked: list[str]  # of ``lost``, its first ones: events and metrics that the user listed by name
     state: str
     reason: str
     remedy: str | None
@@ -177,12 +178,14 @@ def not_measured(
     passes: list[PassRecord], infos: Sequence[MetricInfo] = (), definitions: Sequence[MetricDefinition] = ()
 ) -> list[NotMeasured]:
     """What each collector says it could not do; the same word of several events and passes once. ``infos`` and
-    ``definitions``: the report's metrics, of which some may be there all the same, from another source."""
-    from hwprof.analysis.missing import unavailable_events
-    from hwprof.hardware.metrics import lost_with
+    ``definitions``: the report's metrics, of which some may be there all the same, from another source. Where the user
+    said what to count, that comes first, and metrics that were not asked for are not lost."""
+    from hwprof.analysis.missing import asked_by_name, unavailable_events
+    from hwprof.hardware.metrics import facts, lost_with
 
     found: dict[tuple[str, str, str, str | None], list[str]] = {}
     lost: dict[str, list[str]] = {}
+    named: dict[str, list[str]] = {}
     known = {info.title for info in infos if info.missing is None}
     for record in passes:
         for collector in record.collectors:
@@ -190,14 +193,26 @@ def not_measured(
             for event, why in unavailable_events([collector]).items():
                 events.setdefault(why, []).append(event)
             for why, names in events.items():
-                titles = [title for title in lost_with(names, [*record.metrics, *definitions]) if title not in known]
-                lost.setdefault(", ".join(names), titles or names)
+                asked = asked_by_name(collector, record)
+                first = [facts()[name].title if name in facts() else name for name in asked or () if name in names]
+                wanted = record.metrics if asked is not None else [*record.metrics, *definitions]
+                titles = [title for title in lost_with(names, wanted) if title not in {*known, *first}]
+                lost.setdefault(", ".join(names), [*first, *titles] or names)
+                named.setdefault(", ".join(names), first)
                 found.setdefault((", ".join(names), collector.state, why.reason, why.remedy), []).append(record.name)
             if collector.unavailable is not None:
                 key = (collector.name, collector.state, collector.unavailable.reason, collector.unavailable.remedy)
                 found.setdefault(key, []).append(record.name)
     return [
-        NotMeasured(what=what, lost=lost.get(what, [what]), state=state, reason=reason, remedy=remedy, passes=names)
+        NotMeasured(
+            what=what,
+            lost=lost.get(what, [what]),
+            asked=named.get(what, []),
+            state=state,
+            reason=reason,
+            remedy=remedy,
+            passes=names,
+        )
         for (what, state, reason, remedy), names in found.items()
     ]
 

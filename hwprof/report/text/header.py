@@ -22,7 +22,7 @@ from hwprof.report.text.page import Page
 from hwprof.unavailable import explain
 
 NAMES: Final = 6
-"""How many names of what was not measured stand in the report; JSON has all."""
+"""How many names of what was not measured stand in the report, but for those that were asked for; JSON has all."""
 
 
 def show(page: Page) -> None:
@@ -46,7 +46,8 @@ def show(page: Page) -> None:
         passes = figures.enumerate_words(gap.passes)
         state = f"; {gap.state}" if gap.state not in ("ran", "unavailable") else ""
         where = f"{'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}"
-        _item(console, f"{figures.some(gap.lost, NAMES)} ({where}): {explain(gap.reason, gap.remedy)}")
+        lost = figures.some(gap.lost, max(NAMES, len(gap.asked)))
+        _item(console, f"{lost} ({where}): {explain(gap.reason, gap.remedy)}")
     if document.notes:
         _title(console, "Notes")
     for note in document.notes:

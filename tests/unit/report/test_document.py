@@ -16,9 +16,11 @@ from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.stages import Stages
 from hwprof.report.json import codec
 from hwprof.report.text import columns, topdown
+from hwprof.run.details import CountingDetail, as_json
 from hwprof.run.manifest import CollectorRecord, CoreKind, IterationRecord
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.roles import Role
+from hwprof.unavailable import Unavailable
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import layer_rows, part, unattributed
 from tests.support.document_parts import whole as whole_of
@@ -99,6 +101,23 @@ def test_what_could_not_be_counted_has_a_reason_and_a_remedy_and_no_value(tmp_pa
     assert (gap.what, gap.reason, gap.passes) == ("cycles, instructions", runs.REASON, ["measure", "trace"])
     assert gap.lost == ["CPI", "IPC", "GHz", "MPKI", "br MPKI", "worker ins %"], "what is made of them"
     assert not any("not counted" in note for note in built.notes)
+
+
+def test_what_the_user_listed_comes_first_and_metrics_that_nobody_asked_for_are_not_lost(tmp_path: Path) -> None:
+    """By the words of the list (in its order), even where many other events are missing for the same reason."""
+    run = runs.without_pmu(tmp_path)
+    why = Unavailable(runs.REASON, runs.REMEDY)
+    asked = ["r20c7:u", "cycles", "llc_mpki", *(f"cpu/event={number:#x}/" for number in range(8))]
+    for record in run.manifest.passes:
+        perf = record.collectors[0]
+        perf.options = {"events": [*asked, "cpi"]}
+        record.metrics = [facts()["cpi"].defined('"cycles" / "instructions"'), facts()["ipc"].defined('"instructions"')]
+        perf.detail = as_json(CountingDetail(unavailable=dict.fromkeys(["instructions", *reversed(asked)], why)))
+    run.save_manifest()
+    built = builder.build(run)
+    gap = built.not_measured[0]
+    assert gap.asked == ["r20c7:u", "cycles", "LLC MPKI", *asked[3:]]
+    assert gap.lost == [*gap.asked, "CPI", "IPC"]
 
 
 def test_a_reason_that_stands_above_the_notes_is_not_repeated_in_them(tmp_path: Path) -> None:

@@ -263,6 +263,15 @@ def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
     assert built.not_measured[0].what == ", ".join(names)
 
 
+def test_what_the_user_listed_is_never_cut(tmp_path: Path) -> None:
+    run = runs.without_pmu(tmp_path)
+    built = builder.build(run)
+    names = [f"event-{number}" for number in range(30)]
+    gap = msgspec.structs.replace(built.not_measured[0], lost=names, asked=names[:20])
+    text = " ".join(print_document(msgspec.structs.replace(built, not_measured=[gap]), 120).split())
+    assert f"{', '.join(names[:20])} and 10 more (pass" in text
+
+
 def test_a_note_of_a_megabyte_is_cut(tmp_path: Path) -> None:
     run = build(tmp_path)
     before = len(render(run, 120))
