@@ -13,6 +13,7 @@ DECLARATION = Declaration(
     role=Role.COUNTER,
     passes=frozenset({"callgrind"}),
     own_passes=True,
+    metrics="collectors.callgrind.events:every_metric",
     options=(
         Option(
             "cache_sim",

@@ -46,6 +46,11 @@ def counted(columns: Sequence[str]) -> list[Event]:
     return [event for event in known() if set(event.sum) <= set(columns)]
 
 
+def every_metric() -> tuple[MetricDefinition, ...]:
+    """All that a profile can give."""
+    return _file().metric
+
+
 def metrics(events: Sequence[Event]) -> list[MetricDefinition]:
     """The metrics derived from these."""
     known_names = {event.name for event in known()}

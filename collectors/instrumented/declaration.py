@@ -14,6 +14,7 @@ DECLARATION = Declaration(
     passes=frozenset({"instrumented"}),
     own_passes=True,
     fallback=True,
+    metrics="collectors.instrumented.metrics:every",
     options=(
         Option(
             "cache_model",

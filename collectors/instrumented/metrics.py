@@ -34,10 +34,16 @@ def recipes() -> tuple[Recipe, ...]:
 
 def definitions(counted: Collection[str]) -> list[MetricDefinition]:
     """The metrics, without those that need a simulated event which is not among the ``counted`` ones."""
+    return [
+        metric
+        for metric in every()
+        if not any(name.startswith(PREFIX) and name not in counted for name in operands(metric.formula))
+    ]
+
+
+def every() -> list[MetricDefinition]:
+    """All of them, with the cache model's."""
     names = {metric.name: metric for metric in vocabulary()}
-    made = []
-    for recipe in recipes():
-        if any(name.startswith(PREFIX) and name not in counted for name in operands(recipe.formula)):
-            continue
-        made.append(names[recipe.name].defined(recipe.formula, meaning=recipe.meaning, caveat=recipe.caveat))
-    return made
+    return [
+        names[recipe.name].defined(recipe.formula, meaning=recipe.meaning, caveat=recipe.caveat) for recipe in recipes()
+    ]

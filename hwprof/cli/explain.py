@@ -28,6 +28,7 @@ def explain_command(words: tuple[str, ...], everything: bool, form: str, width: 
     """
     import msgspec
 
+    from hwprof.collector import registry
     from hwprof.glossary import page
     from hwprof.glossary.explain import explain
     from hwprof.glossary.terms import terms
@@ -40,11 +41,11 @@ def explain_command(words: tuple[str, ...], everything: bool, form: str, width: 
     if form == "markdown":
         if words:
             raise UsageError("--format markdown is the whole glossary", "hwprof explain --list --format markdown")
-        click.echo(page.markdown(), nl=False)
+        click.echo(page.markdown(registry.metrics()), nl=False)
     elif everything:
         click.echo(_json(msgspec.json.encode(terms())) if form == "json" else page.word_list(columns))
     else:
-        found, unknown = explain(words)
+        found, unknown = explain(words, registry.metrics())
         entries = [page.entry(one, columns) for one in found]
         if found or unknown is None:
             click.echo(_json(msgspec.json.encode(found)) if form == "json" else "\n\n".join(entries))

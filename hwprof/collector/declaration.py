@@ -64,6 +64,7 @@ class Declaration:
     own_passes: bool = False  # it cannot share a pass: its ``passes`` are there for it alone, where it was asked for
     preferred: bool = False  # of counters: the one that ``--counters auto`` stands for
     fallback: bool = False  # of counters: ``auto`` adds it where the preferred one lacks something on this machine
+    metrics: str | None = None  # "package.module:function": the metrics that it can bring, for `hwprof explain`
     wants_idle: bool = False  # the machine should rest for a moment before the first iteration
     options: tuple[Option, ...] = ()
 

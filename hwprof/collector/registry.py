@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
@@ -17,6 +17,7 @@ from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # the command line lists collectors without their code
     from hwprof.collector.contract import Availability, Collector
+    from hwprof.run.manifest import MetricDefinition
 
 GROUP: Final = "hwprof.collectors"
 
@@ -95,6 +96,18 @@ def implementation(declared: Declaration) -> type[Collector]:
     with _going_on():
         found = getattr(import_module(module), name, None)
     return registration.check(declared, found)
+
+
+def metrics() -> dict[str, Sequence[MetricDefinition]]:
+    """By collector: the metrics that it can bring, of those that declare them. Nothing is measured for it; a third
+    party's that cannot be read are left out."""
+    found: dict[str, Sequence[MetricDefinition]] = {}
+    for declared in declarations():
+        module, _, function = (declared.metrics or "").partition(":")
+        if function:
+            with suppress(Exception), _going_on():
+                found[declared.name] = list(getattr(import_module(module), function)())
+    return found
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -12,15 +12,30 @@ from hwprof.glossary import terms
 from hwprof.glossary.terms import Term
 from hwprof.hardware import machine
 from hwprof.hardware.catalogue import GENERIC, Event, Microarchitecture, catalogue, microarchitectures
-from hwprof.hardware.metrics import MODELLED_OPERANDS, MetricFacts, facts, independent, operands
+from hwprof.hardware.metrics import MODELLED_OPERANDS, MetricFacts, facts, independent, operands, recipes, sampled
 from hwprof.hardware.selection import kinds_of_core, select
+from hwprof.run.manifest import MetricDefinition
 
 MOST_WORDS: Final = 5
 """Of a name."""
 
+Brought = Mapping[str, Sequence[MetricDefinition]]
+"""By collector: the metrics that it brings without the processor's counters."""
+
+
+class OtherWay(msgspec.Struct, frozen=True, kw_only=True):
+    """How a metric is made without the processor's counters; its title has the mark ``~`` then."""
+
+    by: str  # the collector, or "sampled": of samples and instrumented code
+    title: str
+    meaning: str
+    formula: str
+    caveat: str | None
+
 
 class ExplainedMetric(msgspec.Struct, frozen=True, kw_only=True):
-    """A metric on this machine's processor; ``formula`` null: its counters do not give it, and ``missing`` says why."""
+    """A metric on this machine's processor; ``formula`` null: its counters do not give it, and ``missing`` says why
+    (null as well where no processor's do). ``ways``: how collectors make it without counters."""
 
     name: str
     title: str
@@ -31,6 +46,7 @@ class ExplainedMetric(msgspec.Struct, frozen=True, kw_only=True):
     caveat: str | None = None
     source: str | None = None
     missing: str | None = None
+    ways: list[OtherWay] = []
 
 
 class ExplainedEvent(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,10 +70,10 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     event: ExplainedEvent | None
 
 
-def explain(words: Sequence[str]) -> tuple[list[Explanation], UsageError | None]:
+def explain(words: Sequence[str], brought: Brought = {}) -> tuple[list[Explanation], UsageError | None]:  # noqa: B006
     """Of each word what there is; several words in a row that make one name together are that name. Beside it the error
     that names the words that are no term, metric, group of metrics or event, with the nearest ones."""
-    asked = [(word, _explained(word)) for word in _grouped(words)]
+    asked = [(word, _explained(word, brought)) for word in _grouped(words)]
     unknown = list(dict.fromkeys(word for word, found in asked if found is None))
     error = UsageError(f"nothing is known of {', '.join(map(repr, unknown))}", _hint(unknown)) if unknown else None
     return [found for _, found in asked if found is not None], error
@@ -94,18 +110,21 @@ def _hint(unknown: Sequence[str]) -> str:
     return f"{question}hwprof explain --list has all words, hwprof events this processor's events"
 
 
-def _explained(word: str) -> Explanation | None:
+def _explained(word: str, brought: Brought) -> Explanation | None:
     """None: nobody knows it."""
     term = terms.find(word)
+    if term is not None and not terms.is_name(word) and _heads_a_column(word):  # the word without its unit is another
+        term = None
     event = _event(word)
     names = _metrics(word, term)
-    if term is None and event is None and not names:
+    own = _of_collectors(word, brought)
+    if term is None and event is None and not names and not own:
         return None
     return Explanation(
         word=word,
         processor=_processor(),
         term=term,
-        metrics=[_metric(facts()[name]) for name in names],
+        metrics=[*(_metric(facts()[name], brought) for name in names), *own],
         event=event,
     )
 
@@ -118,7 +137,8 @@ def _metrics(word: str, term: Term | None) -> list[str]:
         return named
     if term is not None and term.metric is not None:
         return [term.metric]
-    own = _titled(word) or (_titled(terms.unmarked(word)) if term is None else [])
+    marked = term is not None and spelling in terms.by_name()  # CPI~ has a term of its own
+    own = _titled(word) or ([] if marked else _titled(terms.unmarked(word)))
     if own:
         return own
     return [name for name, metric in facts().items() if terms.normal(metric.group) == spelling]
@@ -135,7 +155,12 @@ def _titled(word: str) -> list[str]:
     ]
 
 
-def _metric(known: MetricFacts) -> ExplainedMetric:
+def _heads_a_column(word: str) -> bool:
+    """Whether it is a metric's title, unit and all."""
+    return any(terms.normal(metric.title) == terms.normal(terms.unmarked(word)) for metric in facts().values())
+
+
+def _metric(known: MetricFacts, brought: Brought) -> ExplainedMetric:
     """On paper: as the processor's file has it, whether or not this machine lets it count."""
     missing = None
     if known.formula is not None:
@@ -147,17 +172,72 @@ def _metric(known: MetricFacts) -> ExplainedMetric:
             why = selection.dropped.get(known.name)
             missing = why.reason if why is not None else "no event of this processor gives it"
         found = own or known.defined("")
+    ways = other_ways(known, brought)
+    if ways and not any(known.name in recipes(kind) for kind in (*microarchitectures(), None)):
+        missing = None  # nobody looks for it there
     return ExplainedMetric(
         name=known.name,
         title=known.title,
         unit=known.unit,
-        meaning=found.meaning,
+        meaning=found.meaning if found.meaning != known.title else meaning(known, ways),
         formula=found.formula.replace('"', "") or None,
         modelled=bool(MODELLED_OPERANDS & set(operands(found.formula))),
         caveat=found.caveat,
         source=found.source,
         missing=missing,
+        ways=ways,
     )
+
+
+def other_ways(known: MetricFacts, brought: Brought) -> list[OtherWay]:
+    """How collectors make the metric without the processor's counters; one of a collector's own has another name, and
+    the title."""
+    made = [("sampled", metric) for metric in sampled() if metric.name == known.name]
+    made += [
+        (collector, metric)
+        for collector, definitions in brought.items()
+        for metric in definitions
+        if metric.name == known.name or (metric.name not in facts() and metric.title == known.title)
+    ]
+    return [_way(by, metric) for by, metric in made]
+
+
+def _of_collectors(word: str, brought: Brought) -> list[ExplainedMetric]:
+    """A collector's own metrics of that name, or of that title where it is no other metric's."""
+    titles = {terms.normal(metric.title) for metric in facts().values()}
+    spelling, title = terms.normal(word), terms.normal(terms.unmarked(word))
+    return [
+        ExplainedMetric(
+            name=metric.name,
+            title=metric.title,
+            unit=metric.unit,
+            meaning=metric.meaning,
+            formula=None,
+            ways=[_way(collector, metric)],
+        )
+        for collector, definitions in brought.items()
+        for metric in definitions
+        if metric.name not in facts()
+        and (spelling == terms.normal(metric.name) or title == terms.normal(metric.title) not in titles)
+    ]
+
+
+def _way(by: str, metric: MetricDefinition) -> OtherWay:
+    return OtherWay(
+        by=by,
+        title=f"{metric.title}~",
+        meaning=metric.meaning,
+        formula=metric.formula.replace('"', ""),
+        caveat=metric.caveat,
+    )
+
+
+def meaning(known: MetricFacts, ways: Sequence[OtherWay]) -> str:
+    """What the metric is where this processor's file does not say: in general, as another source makes it, or as other
+    processors' files say."""
+    elsewhere = [recipes(kind).get(known.name) for kind in (*microarchitectures(), None)]
+    said = [known.meaning, *(way.meaning for way in ways), *(recipe.meaning for recipe in elsewhere if recipe)]
+    return next((text for text in said if text), known.title)
 
 
 def _event(word: str) -> ExplainedEvent | None:

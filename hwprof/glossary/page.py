@@ -6,11 +6,11 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from hwprof.glossary.explain import ExplainedEvent, ExplainedMetric, Explanation
+from hwprof.glossary.explain import Brought, ExplainedEvent, ExplainedMetric, Explanation, meaning, other_ways
 from hwprof.glossary.terms import Term, terms
 from hwprof.hardware.metrics import facts
 
-LABEL: Final = 12
+LABEL: Final = 13
 """Characters of the column of labels."""
 
 COMMAND: Final = "hwprof explain --list --format markdown > docs/glossary.md"
@@ -53,7 +53,7 @@ def word_list(width: int) -> str:
     return "\n".join([*lines, "Metrics (events: hwprof events)", *names])
 
 
-def markdown() -> str:
+def markdown(brought: Brought) -> str:
     """The documentation's page."""
     lines = [
         "# Glossary",
@@ -74,8 +74,10 @@ def markdown() -> str:
         "|---|---|---|---|---|---|",
     ]
     for metric in facts().values():
+        ways = other_ways(metric, brought)
         formula = _code(metric.formula.replace('"', "")) if metric.formula is not None else "by processor"
-        cells = (f"`{metric.name}`", metric.title, metric.unit, metric.group, metric.meaning or "", formula)
+        formula += "".join(f"; {way.by}: {_code(way.formula)}" for way in ways)
+        cells = (f"`{metric.name}`", metric.title, metric.unit, metric.group, meaning(metric, ways), formula)
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     return "\n".join(lines).rstrip() + "\n"
 
@@ -101,8 +103,14 @@ def _fields(term: Term) -> list[tuple[str, str]]:
 
 
 def _metric_fields(metric: ExplainedMetric, processor: str) -> list[tuple[str, str]]:
-    formula = metric.formula or f"not available: {metric.missing}"
-    fields = [("formula", formula), ("processor", processor), ("note", metric.caveat), ("source", metric.source)]
+    fields: list[tuple[str, str | None]] = []
+    formula = metric.formula or (f"not available: {metric.missing}" if metric.missing is not None else None)
+    if formula is not None:
+        fields = [("counters" if metric.ways else "formula", formula), ("processor", processor)]
+    fields += [("note", metric.caveat), ("source", metric.source)]
+    for way in metric.ways:
+        what = way.title if way.meaning == metric.meaning else f"{way.title}: {way.meaning}"
+        fields += [(way.by, what), ("formula", way.formula), ("note", way.caveat)]
     return [(label, text) for label, text in fields if text]
 
 

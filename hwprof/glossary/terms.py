@@ -67,6 +67,12 @@ def find(word: str) -> Term | None:
     return next((names[spelling] for spelling in spellings if spelling in names), None)
 
 
+def is_name(word: str) -> bool:
+    """Whether it is a term's name as it is written, marks and plural aside."""
+    bare = normal(unmarked(word))
+    return not {normal(word), bare, bare.removesuffix("s")}.isdisjoint(by_name())
+
+
 def unmarked(word: str) -> str:
     """A table's header without the marks of where its figures come from."""
     return word.rstrip("~°†‡*+^") or word
@@ -80,5 +86,6 @@ def nearest(word: str, others: Iterable[str] = ()) -> list[str]:
 
 
 def normal(word: str) -> str:
-    """The word without what does not matter: case, blanks, hyphens, underscores."""
-    return re.sub(r"[\s_-]+", "", word.casefold()) or word
+    """The word without what does not matter: case (but of a single letter: W are watts, w marks a figure), blanks,
+    hyphens, underscores."""
+    return re.sub(r"[\s_-]+", "", word.casefold() if len(word) > 1 else word) or word
