@@ -28,7 +28,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, TEAM_WAITS, UNOBSERVED
+from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, PREEMPTED, TEAM_WAITS, UNKNOWN, UNOBSERVED
 from hwprof.analysis.wait_chains import MUTUAL, WaitChains
 
 Numbers = NDArray[np.int64]
@@ -192,7 +192,9 @@ def _at(thread: _Thread, times: Numbers, calls: Numbers) -> tuple[Numbers, Numbe
 
 def _ranks(states: Strings) -> Numbers:
     """Of threads off their processors."""
-    held_up = np.where(np.isin(states, HELD_UP), _HELD_UP, np.where(states == BLOCKED, _UNKNOWN, _IDLE))
+    held_up = np.where(
+        np.isin(states, HELD_UP), _HELD_UP, np.where(np.isin(states, (BLOCKED, UNKNOWN)), _UNKNOWN, _IDLE)
+    )
     return np.where(states == PREEMPTED, _OFF, held_up)
 
 

@@ -15,7 +15,7 @@ import polars as pl
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
-from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BUSY, TEAM_WAITS, UNSAMPLED, WAITING
+from hwprof.analysis.states import ABSENT, BARRIER_LATENCY, BUSY, TEAM_WAITS, UNKNOWN, UNSAMPLED, WAITING
 from hwprof.analysis.timeline import Timeline
 
 SINGLE: Final = 0.9
@@ -47,7 +47,7 @@ IMBALANCE: Final = "imbalance"
 UNUSED: Final = "unused threads"
 """Those that were asked for and had no part in a layer."""
 
-NOT_A_LOSS: Final = (UNSAMPLED, ABSENT)
+NOT_A_LOSS: Final = (UNSAMPLED, UNKNOWN, ABSENT)
 
 PASSING: Final = 0.01
 """As so much of a thread more that were there at a time count for none: creation and end are not the same moment."""

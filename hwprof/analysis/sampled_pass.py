@@ -45,6 +45,7 @@ class SampledPass:
     """A pass with its samples: those of the inference in its timed iterations are ``inside``."""
 
     record: PassRecord
+    taken: pl.DataFrame  # the table ``samples``
     spans: pl.DataFrame
     modules: pl.DataFrame  # the table ``layers``
     kernels: pl.DataFrame
@@ -274,6 +275,7 @@ def sampled_pass(
     inside = sampled_kernels.sampled(placed, kernels, iterations)
     return SampledPass(
         record=record,
+        taken=taken,
         spans=spans,
         modules=modules,
         kernels=kernels,

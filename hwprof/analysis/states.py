@@ -25,6 +25,10 @@ UNSAMPLED: Final = "unsampled"
 BARRIER_LATENCY: Final = "barrier latency"
 """Of the critical path: all threads wait, for each other: barriers that are reached and not yet left, and wake-ups."""
 
+UNKNOWN: Final = "unknown"
+"""For a long time neither off its processor by its switches nor sampled on it: it did no work, and nobody knows what it
+did."""
+
 UNOBSERVED: Final = "unobserved thread"
 """Of the critical path: the calling thread waits, and no sample says for whom: the call was too short."""
 

@@ -20,6 +20,7 @@ from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
 from hwprof.analysis.timeline import Timeline
+from hwprof.analysis.unseen import unseen
 
 Numbers = NDArray[np.int64]
 
@@ -77,24 +78,24 @@ class Inference:
         return np.searchsorted(self.timeline.edges, times_ns, side="right").astype(np.int64) - 1
 
 
-def moments(sampled: pl.DataFrame, switches: pl.DataFrame, lives: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+def moments(sampled: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> pl.DataFrame:
     """Rows of ``MOMENTS`` of every thread that was sampled in the inference, by thread and time.
 
-    ``sampled`` as ``sampled_kernels.sampled`` makes it of the same iterations, ``switches`` those of the pass,
-    ``lives`` as ``lifetimes.lives`` makes it of them.
+    ``sampled`` as ``sampled_kernels.sampled`` makes it of the same iterations, ``absences`` those of the pass.
     """
     on = _on(sampled, inference)
-    heard = on.select("tid").unique()
-    away = absences(switches.join(heard, on="tid", how="semi"), lives.join(heard, on="tid", how="semi"))
+    away = absences.join(on.select("tid").unique(), on="tid", how="semi", maintain_order="left")
     return pl.concat([on, _off(away, inference)]).sort("tid", "time_ns")
 
 
-def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
+def absences(switches: pl.DataFrame, lives: pl.DataFrame, samples: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:
     """``tid``, ``begin_ns``, ``end_ns``, ``state``: when threads were off their processors, with ends everywhere; and
-    ``woken_ns``, ``waker`` where it is known who ended that.
+    ``woken_ns``, ``waker`` where it is known who ended that. All tables are one pass's, with all of its rows; ``lives``
+    as ``lifetimes.lives`` makes it.
 
     One that did not come back was away from then on. One that came back without having left was away before. Neither
-    holds beyond a thread's life: outside of that it is ``ABSENT``.
+    holds beyond a thread's life: outside of that it is ``ABSENT``. One that by its switches was on a processor, but for
+    long without a sample, was not: that time is ``UNKNOWN``.
     """
     state = (
         pl.when(pl.col("preempted").fill_null(False))
@@ -132,7 +133,8 @@ def absences(switches: pl.DataFrame, lives: pl.DataFrame) -> pl.DataFrame:
         ]
     ).filter(pl.col("end_ns") > pl.col("begin_ns"))
     absent = not_there.with_columns(state=pl.lit(ABSENT))
-    return pl.concat([away, absent], how="diagonal").sort("tid", "begin_ns")
+    known = pl.concat([away, absent], how="diagonal")
+    return pl.concat([known, unseen(samples, spans, known, lives)], how="diagonal").sort("tid", "begin_ns")
 
 
 def _on(sampled: pl.DataFrame, inference: Inference) -> pl.DataFrame:

@@ -26,6 +26,7 @@ from hwprof.analysis.states import (
     BUSY,
     PREEMPTED,
     TEAM_WAITS,
+    UNKNOWN,
     UNOBSERVED,
     UNSAMPLED,
     WAITING,
@@ -36,7 +37,7 @@ from hwprof.analysis.thread_states import Inference, absences, closed, moments
 ON_CPU: Final = (BUSY, WAITING, UNSAMPLED)
 """States whose times samples tell; those of the others are exact."""
 
-OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, ABSENT)
+OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, UNKNOWN, ABSENT)
 """States that have a field of their own; the others are reasons."""
 
 NO_CAUSE: Final = frozenset({*OWN_FIELDS, *TEAM_WAITS, BARRIER_LATENCY, UNOBSERVED, BLOCKED})
@@ -282,8 +283,9 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
     if calling_tid is None or calling_tid not in taken.inside["tid"]:
         return None
     inference = Inference.of(taken.spans, taken.modules, taken.iterations)
-    found = moments(taken.inside, taken.switches, taken.lives, inference)
-    path = path_moments(found, calling_tid, absences(taken.switches, taken.lives))
+    away = absences(taken.switches, taken.lives, taken.taken, taken.spans)
+    found = moments(taken.inside, away, inference)
+    path = path_moments(found, calling_tid, away)
     times = ThreadTimes(taken, calling_tid, found, path, inference.elapsed())
     return times if times.elapsed_ns else None
 

@@ -103,9 +103,10 @@ class Run:
         )
         lifetimes = lived(threads) if watched else empty("lifetimes")
         self.lives = lives(taken, self.switches, lifetimes, MAIN)
-        self.moments = moments(self.sampled, self.switches, self.lives, self.inference)
+        away = absences(self.switches, self.lives, taken, spans)
+        self.moments = moments(self.sampled, away, self.inference)
         self.elapsed = self.inference.elapsed()
-        self.path = path_moments(self.moments, MAIN, absences(self.switches, self.lives))
+        self.path = path_moments(self.moments, MAIN, away)
 
     def states(self, tid: int) -> dict[str, float]:
         """A thread's time by state."""

@@ -51,6 +51,7 @@ def states(one: ThreadTimes) -> dict[str, float]:
         "preempted": one.preempted_ns,
         **one.blocked_ns,
         "unsampled": one.unsampled_ns,
+        "unknown": one.unknown_ns,
         "absent": one.absent_ns,
     }
 

@@ -37,6 +37,7 @@ class ThreadTimes(msgspec.Struct, kw_only=True, frozen=True):
     preempted_ns: float
     blocked_ns: dict[str, float]  # off its processor of its own accord, by what for; "blocked": nobody knows
     unsampled_ns: float  # on a processor, and so short that no sample found it
+    unknown_ns: float  # for long on no processor that its samples know of, and off it by no switch
     absent_ns: float  # it had not begun, or had ended
     path_ns: float  # of the critical path that lies on it
     path_share: float
@@ -72,7 +73,9 @@ class ThreadStates(msgspec.Struct, kw_only=True, frozen=True):
     """What a thread did in one iteration's inference, by state; it adds up to the iteration's ``elapsed_ns``."""
 
     tid: int
-    states_ns: dict[str, float]  # "busy", "waiting", "preempted", "unsampled", "absent", or what it was blocked by
+    states_ns: dict[
+        str, float
+    ]  # "busy", "waiting", "preempted", "unsampled", "unknown", "absent", or what it was blocked by
 
 
 class ThreadsIteration(msgspec.Struct, kw_only=True, frozen=True):

@@ -32,9 +32,10 @@ def switches(*rows: tuple[int, int | None, int | None]) -> pl.DataFrame:
 def states(samples: pl.DataFrame, left: pl.DataFrame, lived: pl.DataFrame) -> dict[tuple[int, str], float]:
     """What two threads did from 0 to 100, by (thread, state)."""
     calls = [("a", 0, 100)]
-    inference = Inference.of(spans_of(calls, [(0, 100)]), layers_of(calls), [0])
+    spans = spans_of(calls, [(0, 100)])
+    inference = Inference.of(spans, layers_of(calls), [0])
     sampled = samples.with_columns(layer=pl.lit("a"), iteration=pl.lit(0, pl.Int32))
-    found = moments(sampled, left, lives(samples, left, lived, None), inference)
+    found = moments(sampled, absences(left, lives(samples, left, lived, None), samples, spans), inference)
     rows = closed(found, inference.elapsed(), ["iteration"])
     return {(tid, state): ns for tid, state, ns in rows.select("tid", "state", "ns").iter_rows()}
 
@@ -75,7 +76,7 @@ def test_an_absence_that_has_lost_an_end_on_the_way_is_none() -> None:
     edges = [(None, 5), (10, 20), (None, 30), (40, None), (50, 60), (70, None)]
     left = switches(*((WORKER, out, back) for out, back in edges))
     always = pl.DataFrame({"tid": [WORKER], "begin_ns": [-FAR], "end_ns": [FAR]}, schema_overrides={"tid": pl.Int32})
-    found = absences(left, always).select("begin_ns", "end_ns", "state").rows()
+    found = absences(left, always, empty("samples"), empty("spans")).select("begin_ns", "end_ns", "state").rows()
     assert found == [(-FAR, 5, BLOCKED), (10, 20, BLOCKED), (50, 60, BLOCKED), (70, FAR, BLOCKED)]
 
 
