@@ -9,6 +9,7 @@ import polars as pl
 
 from hwprof.analysis import metrics, summary
 from hwprof.analysis.attribution import Attribution, owner_of
+from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
 from hwprof.run.manifest import MetricDefinition
@@ -47,7 +48,7 @@ def layer_table(
     """
     timed = timed_owners(attribution)
     owners = owner_table(layers, timed)
-    totals = _totals(owners, timed)
+    totals = _totals(layers, owners, timed)
     if layers.filter(~pl.col("leaf") & (pl.col("calls") > 0))[
         "macs"
     ].has_nulls():  # products beside those of its leaves
@@ -143,7 +144,7 @@ def figures(
     operands = summary.operands(timed, times, counts, static, iterations.counted, uneven)
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
     rows = described.join(timed, on="owner", how="left", maintain_order="left")
-    rows = rows.with_columns(share=_share(pl.lit(_sum_of_medians(rows, iterations), dtype=pl.Float64), iterations))
+    rows = rows.with_columns(share=_share(_sum_of_medians(rows, iterations), iterations))
     return Figures(
         rows,
         counted.filter(~pl.col("event").is_in(PROCESS_EVENTS)).join(described.select("owner"), on="owner", how="semi"),
@@ -153,21 +154,32 @@ def figures(
     )
 
 
-def module_table(spans: pl.DataFrame, layers: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
-    """One row a module that has layers within it, in the table's order, with the time of its own spans: ``owner``,
-    ``type``, the columns of ``summary.times``, and ``share``, as layers have it. ``spans`` are the pass's."""
+def module_table(
+    spans: pl.DataFrame, layers: pl.DataFrame, attribution: Attribution, rows: pl.DataFrame
+) -> pl.DataFrame:
+    """One row a module that has layers within it, in the table's order: ``owner``, ``type``, ``parameters`` and
+    ``macs`` with all below it, the columns of ``summary.times`` of its own spans (null: never called), and ``share``:
+    what its ``rows`` (as ``layer_table`` has them) have together. ``spans`` are the pass's."""
     modules = layers.filter(~pl.col("leaf")).unique("path", keep="first").sort("order", maintain_order=True)
-    calls = spans.filter(pl.col("kind") == "layer").join(modules.select("path"), on="path", how="semi")
-    sums = calls.group_by("iteration", owner="path").agg(
-        calls=pl.len().cast(pl.Int64), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum()
+    timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
+    calls = spans.filter((pl.col("kind") == "layer") & timed)
+    sums = (
+        calls.join(modules.select("path"), on="path", how="semi")
+        .group_by("iteration", owner="path")
+        .agg(calls=pl.len().cast(pl.Int64), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum())
     )
-    iterations = attribution.iterations
-    timed = summary.times(sums.sort("owner", "iteration"), iterations.timed)
-    whole = _sum_of_medians(summary.times(attribution.times, iterations.timed), iterations)
-    described = modules.select("type", owner="path")
-    return described.join(timed, on="owner", how="inner", maintain_order="left").with_columns(
-        share=_share(pl.lit(whole, dtype=pl.Float64), iterations)
+    times = summary.times(sums.sort("owner", "iteration"), attribution.iterations.timed)
+    described = with_known_work(modules).select("type", "parameters", "macs", owner="path")
+    return described.join(times, on="owner", how="left", maintain_order="left").join(
+        _shares(within_modules(calls, layers), rows), on="owner", how="left", maintain_order="left"
     )
+
+
+def _shares(parts: pl.DataFrame, rows: pl.DataFrame) -> pl.DataFrame:
+    """``owner`` (a module) and ``share``: medians of parts do not add up to that of the whole, so a share that is made
+    of a module's own median would contradict those of its layers, and be more than all."""
+    found = parts.join(rows.select(row="owner", of_row="share").drop_nulls(), on="row", how="inner")
+    return found.group_by("owner").agg(share=(pl.col("of_row") * pl.col("part")).sum())
 
 
 def _per_iteration(iterations: Iterations) -> pl.Expr:
@@ -181,23 +193,32 @@ def _sum_of_medians(rows: pl.DataFrame, iterations: Iterations) -> float | None:
     return parts.select(_per_iteration(iterations).sum()).item() or None
 
 
-def _share(of_ns: pl.Expr, iterations: Iterations) -> pl.Expr:
+def _share(of_ns: float | None, iterations: Iterations) -> pl.Expr:
     """What is shown beside a median is made of medians. Those of the parts do not add up to that of the whole, which
     has all of it by definition."""
     whole = (pl.col("owner") == WHOLE) & pl.col("time_median_ns").is_not_null()
-    return pl.when(whole).then(1.0).otherwise(_per_iteration(iterations) / of_ns)
+    return pl.when(whole).then(1.0).otherwise(_per_iteration(iterations) / pl.lit(of_ns, dtype=pl.Float64))
 
 
-def _totals(owners: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
-    """What is known of the rest and of the whole; sums over no known figure are null, not 0. Bytes and parameters are
-    the leaves'."""
-    macs = owners.select(sum_where_known("macs", timed))
-    sums = owners.filter("leaf").select(sum_where_known(name, timed).alias(name) for name in ("bytes", "parameters"))
-    sums = pl.concat([macs, sums], how="horizontal")
+def _totals(layers: pl.DataFrame, owners: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
+    """What is known of the rest and of the whole; sums over no known figure are null, not 0.
+
+    Bytes are the leaves', and those of products that modules make themselves are not known: beside MACs that have these
+    products in them a sum without would be another model's. Parameters are those of the outermost modules: a module may
+    have some of its own, and its layers may share theirs.
+    """
+    products = (~pl.col("leaf") & pl.col("macs").ne_missing(0)).any()
+    leaves = owners.filter("leaf").select(bytes=sum_where_known("bytes", timed))
+    sums = pl.concat([owners.select(products, macs=sum_where_known("macs", timed)), leaves], how="horizontal")
     return pl.concat(
         [
             pl.DataFrame({"owner": [UNATTRIBUTED]}),
-            sums.with_columns(owner=pl.lit(WHOLE)),
+            sums.select(
+                "macs",
+                bytes=pl.when(~pl.col("leaf")).then("bytes"),
+                parameters=outermost(layers)["parameters"].sum(),
+                owner=pl.lit(WHOLE),
+            ),
         ],
         how="diagonal_relaxed",
     )

@@ -164,9 +164,10 @@ class RunAnalysis:
     @cached_property
     def module_times(self) -> pl.DataFrame | None:
         """Modules around the layers in the main pass, by their own spans, as ``layers.module_table`` makes it."""
-        if self.measured is None:
+        if self.measured is None or self.figures is None:
             return None
-        return layers.module_table(self.measured.spans, self.modules, self.measured.attribution)
+        rows = self.figures.layers.rows
+        return layers.module_table(self.measured.spans, self.modules, self.measured.attribution, rows)
 
     @cached_property
     def counting(self) -> pl.DataFrame | None:

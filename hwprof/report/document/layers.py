@@ -50,9 +50,11 @@ class Module(msgspec.Struct, kw_only=True, frozen=True):
 
     path: str
     type: str | None
-    calls: float
+    parameters: int | None  # these two: with everything below it
+    macs: int | None
+    calls: float | None  # as measured; null: never called
     time: Times | None
-    share: float | None  # of the inference
+    share: float | None  # of the inference: what its rows have together
 
 
 class Layers(Part, kw_only=True, frozen=True):
@@ -83,6 +85,8 @@ def _modules(found: pl.DataFrame | None) -> list[Module]:
         Module(
             path=row["owner"],
             type=row["type"],
+            parameters=row["parameters"],
+            macs=row["macs"],
             calls=row["calls_per_iteration"],
             time=figures.times(row, "time", "iterations"),
             share=row["share"],

@@ -10,7 +10,7 @@ import msgspec
 
 from hwprof.analysis import kernel_sums
 from hwprof.analysis.core_clock import Clock
-from hwprof.analysis.owners import own
+from hwprof.analysis.owners import ROOT, UNATTRIBUTED, own
 from hwprof.errors import UsageError
 from hwprof.report.document.document import Document
 from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
@@ -31,10 +31,12 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     whole: str
     path: str
     type: str | None  # of the path itself
+    parameters: int | None  # these two: of the path itself, with everything below it; null: not known
+    macs: int | None
     layers: list[Layer]  # the leaves, in order of execution
     calls: float | None  # of the path itself in an iteration; null: nobody timed it as one
     median_ns: float | None  # by its own calls, in one iteration
-    share: float | None  # of the whole's time
+    share: float | None  # of the whole's time: what its rows have together
     leaves_median_ns: float | None  # of its leaf layers, added up: without what it does between them
     leaves_share: float | None
     sampling: Sampling | None
@@ -57,7 +59,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
     (``UNATTRIBUTED``). Raises ``UsageError`` for a path that is none of these."""
     layers = document.part(Layers)
     every = [*layers.rows, *([layers.unattributed] if layers.unattributed is not None else [])] if layers else []
-    leaves = [layer for layer in every if layer.path in (path, own(path)) or layer.path.startswith(f"{path}.")]
+    leaves = [layer for layer in every if layer.path in (path, own(path)) or _is_below(layer.path, path)]
     if not leaves:
         raise UsageError(f"there is no layer {path!r} in this run", _nearest([layer.path for layer in every], path))
     paths = dict.fromkeys(layer.path for layer in leaves)
@@ -74,6 +76,8 @@ def one_layer(document: Document, path: str) -> OneLayer:
         whole=document.whole,
         path=path,
         type=itself.type if itself is not None else None,
+        parameters=itself.parameters if itself is not None else None,
+        macs=itself.macs if itself is not None else None,
         layers=leaves,
         calls=itself.calls if itself is not None else None,
         median_ns=itself.time.median_ns if itself is not None and itself.time is not None else None,
@@ -92,6 +96,11 @@ def one_layer(document: Document, path: str) -> OneLayer:
         },
         primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
     )
+
+
+def _is_below(owner: str, path: str) -> bool:
+    """Whether it is of a module within the one of that path."""
+    return owner.startswith(f"{path}.") if path != ROOT else owner != UNATTRIBUTED
 
 
 def _threads(layers: Sequence[SampledLayer]) -> list[SampledThread]:

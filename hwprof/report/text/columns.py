@@ -6,6 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from hwprof.analysis.owners import OWN
 from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.document import Document
@@ -87,15 +88,16 @@ def marks(metric: MetricInfo, glyphs: Glyphs) -> str:
     )
 
 
-def footnotes(shown: Sequence[Column], page: Page) -> list[str]:
-    """What the shown metric columns need said: reasons of dashes, how far to trust them, and what they mean here."""
+def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> list[str]:
+    """What the shown metric columns need said: reasons of dashes, how far to trust them, and what they mean here.
+    ``whole``: the table has a row of the whole."""
     document, glyphs = page.document, page.glyphs
     keys = {column.key for column in shown}
     chosen = [metric for metric, _ in choice.choose(document, page.metrics)]
     metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
     gone = metrics if page.metrics is not None else chosen  # a column of dashes alone is not shown
-    notes = _missing(gone, page) + reliability(present, document, glyphs)
+    notes = _missing(gone, page) + reliability(present, document, glyphs, whole=whole)
     if BY_THREAD in keys:
         notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
     if any(metric.scope == "machine" for metric in present):
@@ -115,8 +117,8 @@ def not_shown(shown: Sequence[Column], page: Page) -> str:
     return f"not shown: {figures.some(hidden, NAMES)}. Try: --width 200, or fewer --metrics" if hidden else ""
 
 
-def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyphs) -> list[str]:
-    """What the marks at the titles of these (measured) metrics mean."""
+def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyphs, *, whole: bool = True) -> list[str]:
+    """What the marks at the titles of these (measured) metrics mean; ``whole``: why the whole has a dash, too."""
     notes = []
     modelled = [metric.formula for metric in metrics if metric.provenance == "modelled"]
     if modelled:
@@ -124,8 +126,8 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
         made = ", ".join(what for name, what in words.items() if any(f'"{name}"' in formula for formula in modelled))
         over = "; over measured time" if any('"time"' in formula for formula in modelled) else ""
         notes.append(f"{glyphs.modelled} modelled: {made}{over}; {glyphs.dash} unknown")
-    if any('"macs"' in metric.formula for metric in metrics):
-        notes += _unknown_macs(document, glyphs)
+    if whole:
+        notes += _unknown_of_the_whole(metrics, document, glyphs)
     sources = {source for metric in metrics for source in metric.sources if source in choice.NOT_BY_HARDWARE}
     if sources:
         notes.append(f"{glyphs.instrumented} {figures.enumerate_words(sorted(sources))}: no hardware counters")
@@ -139,17 +141,33 @@ def reliability(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyph
     return notes
 
 
-def _unknown_macs(document: Document, glyphs: Glyphs) -> list[str]:
-    """Whose products are not known, so that those of the whole are not either."""
+def _unknown_of_the_whole(metrics: Sequence[MetricInfo], document: Document, glyphs: Glyphs) -> list[str]:
+    """Whose products, or bytes, are not known, so that those of the whole are not either."""
     layers = document.part(Layers)
-    if layers is None or layers.whole is None or layers.whole.macs is not None:
+    if layers is None or layers.whole is None:
         return []
-    if layers.irregular:
+    unknown = [
+        (title, name)
+        for title, name in (("MACs", "macs"), ("bytes", "bytes"))
+        if getattr(layers.whole, name) is None and any(f'"{name}"' in metric.formula for metric in metrics)
+    ]
+    if unknown and layers.irregular:
         called = figures.some([*layers.irregular], 2)
         return [f"{glyphs.dash} the {document.whole}: iterations differ in work, not each calls {called} alike"]
-    types = sorted({row.type or "" for row in layers.rows if row.macs is None and row.time is not None})
-    of = figures.some(types, NAMES) if types else "operators outside of leaf layers"
-    return [f"{glyphs.dash} MACs not known of {of}, so neither of the {document.whole}"]
+    return [
+        f"{glyphs.dash} {title} not known of {_whose(name, layers)}, so neither of the {document.whole}"
+        for title, name in unknown
+    ]
+
+
+def _whose(name: str, layers: Layers) -> str:
+    """The types of the layers, and of the modules' own code, that take time and whose figure is not known. Bytes: own
+    code without products has none that belong to any."""
+    rows = [row for row in layers.rows if row.time is not None and getattr(row, name) is None]
+    if name == "bytes":
+        rows = [row for row in rows if not (row.own and row.macs == 0)]
+    types = sorted({f"{row.type or ''}{OWN if row.own and name == 'bytes' else ''}" for row in rows})
+    return figures.some(types, NAMES) if types else "operators outside of leaf layers"
 
 
 def caveats(metrics: Sequence[MetricInfo], glyphs: Glyphs, *, meanings: bool = True) -> list[str]:

@@ -77,7 +77,7 @@ def show(page: Page) -> None:
     page.notes(
         [
             _repetitions(page),
-            _sum_of_times(page),
+            sum_of_times(page),
             _own_code(rows),
             _not_called(page),
             *notes,
@@ -86,7 +86,7 @@ def show(page: Page) -> None:
     )
 
 
-def _sum_of_times(page: Page) -> str:
+def sum_of_times(page: Page) -> str:
     """What shares are of, where that is not the whole's time."""
     whole = page.whole.time if page.whole is not None else None
     if whole is None or not whole.median_ns:

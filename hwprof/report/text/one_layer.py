@@ -17,6 +17,7 @@ from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import choice, columns, figures, hot_kernels, instrumented, kernel_cells, primitives
 from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
+from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.page import PATH, Page
 
 
@@ -71,7 +72,7 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
             [
                 f"{name} not known" if value is None else f"{figures.amount(value, glyphs)} {name}"
                 for name, value in static.items()
-                if value != 0
+                if value != 0 and (value is not None or layer.calls)
             ],
         ),
         ("time", time),
@@ -90,19 +91,35 @@ def _time(layer: Layer, page: Page) -> list[str]:
 def _of_module(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
     types: dict[str, int] = {}
     for layer in found.layers:
+        if layer.own:
+            continue
         types[layer.type or "not known"] = types.get(layer.type or "not known", 0) + 1
-    parameters = sum(layer.parameters or 0 for layer in found.layers)
-    known = [layer.macs for layer in found.layers if layer.macs is not None]
-    model = {"parameters": parameters, "MACs": sum(known)}
-    unknown = [] if len(known) == len(found.layers) else [f"MACs of {len(found.layers) - len(known)} not known"]
+    calls = ["never called"] if found.type and found.calls is None else []
     return [
-        ("type", [found.type] if found.type else []),
+        ("type", [found.type, *calls] if found.type else []),
         ("layers", [f"{number} {name}" for name, number in types.items()]),
-        (
-            "model",
-            [*(f"{figures.amount(value, page.glyphs)} {name}" for name, value in model.items() if value), *unknown],
-        ),
+        ("model", _model(found, page)),
         ("time", _times(found, page)),
+    ]
+
+
+def _model(found: OneLayer, page: Page) -> list[str]:
+    """The module's parameters and MACs; where it is not known as one, or its MACs are not, what is known of its
+    layers."""
+    parameters = found.parameters
+    if parameters is None:
+        parameters = sum(layer.parameters or 0 for layer in found.layers)
+    called = [layer.macs for layer in found.layers if layer.calls]
+    known = [macs for macs in called if macs is not None]
+    macs = sum(known) if found.macs is None else found.macs
+    unknown = len(called) - len(known) if found.macs is None else 0
+    return [
+        *(
+            f"{figures.amount(value, page.glyphs)} {name}"
+            for name, value in (("parameters", parameters), ("MACs", macs))
+            if value
+        ),
+        *([f"MACs of {unknown} not known"] if unknown else []),
     ]
 
 
@@ -148,7 +165,8 @@ def _layers(found: OneLayer, page: Page) -> None:
         ],
         "Layers, in order of execution",
     )
-    page.notes([*columns.footnotes(shown, page), columns.not_shown(shown, page)])
+    shares = sum_of_times(page) if any(layer.share is not None for layer in rows) else ""
+    page.notes([shares, *columns.footnotes(shown, page, whole=False), columns.not_shown(shown, page)])
 
 
 def _kernels(found: OneLayer, sampling: Sampling, page: Page) -> None:

@@ -10,6 +10,7 @@ import polars as pl
 import pytest
 from rich.cells import cell_len
 
+from hwprof.analysis.owners import ROOT
 from hwprof.cli import app
 from hwprof.errors import UsageError
 from hwprof.report.document import builder
@@ -116,6 +117,7 @@ def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> N
     sampled = samples_of(built)
     found = one_layer_of(built, "model")
     assert [layer.path for layer in found.layers] == [layer.path for layer in layer_rows(built)]
+    assert one_layer_of(built, ROOT).layers == found.layers
     (jit,) = [one for one in found.kernels if one.kernel == JIT]
     whole = kernel(sampled, JIT)
     assert (jit.samples, jit.instructions, jit.layer) == (whole.samples, whole.instructions, "model")
@@ -129,7 +131,8 @@ def test_a_modules_kernels_are_those_of_its_layers_together(tmp_path: Path) -> N
 
 
 def test_a_modules_time_is_that_of_its_own_calls(tmp_path: Path) -> None:
-    """And what it does between its layers is in it; the layers' sum stands beside it."""
+    """And what it does between its layers is in it; the layers' sum stands beside it. Its share is that of its rows:
+    this run is an older one, that has none of own code."""
     run = runs.sampled_without_pmu(tmp_path)
     inner_ns = 5_000_000
     inner = (pl.col("path") == "model.1") & (pl.col("kind") == "layer")
@@ -140,7 +143,7 @@ def test_a_modules_time_is_that_of_its_own_calls(tmp_path: Path) -> None:
     assert found.median_ns is not None and found.leaves_median_ns is not None
     assert module.time is not None and found.median_ns == module.time.median_ns
     assert found.median_ns > found.leaves_median_ns + inner_ns - 1
-    assert (found.share or 0) > (found.leaves_share or 0) > 0
+    assert found.share == pytest.approx(found.leaves_share) and found.share is not None
     text = printed(built, 120, "model.1")
     assert f"{found.median_ns / 1e6:.2f} ms (median)" in text
     assert "in its leaf layers" in text
@@ -156,7 +159,8 @@ def test_a_module_with_one_layer_is_not_that_layer(tmp_path: Path) -> None:
     found, module = one_layer_of(alone, "model.1"), next(one for one in layers.modules if one.path == "model.1")
     assert [one.path for one in found.layers] == [CONV]
     assert (found.leaf, found.type, found.share) == (None, "Block", module.share)
-    assert found.share != found.leaves_share == found.layers[0].share
+    assert found.leaves_share == found.layers[0].share
+    assert (found.leaves_share or 0) < (found.share or 0)
     assert {one.layer for one in found.kernels} == {"model.1"}
     assert [one.sampled.path for one in found.by_layer] == [CONV]
     text = printed(alone, 120, "model.1")
@@ -165,6 +169,56 @@ def test_a_module_with_one_layer_is_not_that_layer(tmp_path: Path) -> None:
     assert facts["type"].strip() == "Block" and facts["layers"].strip() == "1 Conv2d"
     itself = one_layer_of(alone, CONV)
     assert itself.leaf == found.layers[0] and not itself.by_layer
+
+
+def facts_of(text: str) -> dict[str, str]:
+    """The page's first lines, by what stands before them."""
+    head = text.partition("\n\n")[0]
+    return {name: words.strip() for name, _, words in (line.partition("  ") for line in head.splitlines())}
+
+
+def test_a_modules_parameters_and_macs_are_its_own_and_those_of_all_below(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    of_block = pl.col("path") == "model.1"
+    changes = {"parameters": 2_000_000, "macs": 700_000_000}
+    runs.change_table(
+        run, "layers", [pl.when(of_block).then(value).otherwise(name).alias(name) for name, value in changes.items()]
+    )
+    found = one_layer_of(builder.build(run), "model.1")
+    assert (found.parameters, found.macs) == (2_000_000, 700_000_000)
+    words = facts_of(printed(builder.build(run), 200, "model.1"))["model"]
+    assert "2.00 M parameters" in words and "700 M MACs" in words
+
+
+def test_of_a_module_that_was_never_called_only_its_parameters_are_known(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled_without_pmu(tmp_path))
+    layers = part(built, Layers)
+    model, block = layers.rows[0], layers.modules[0]
+    idle = msgspec.structs.replace(model, path="spare.conv", macs=None, calls=None, time=None, share=None)
+    spare = msgspec.structs.replace(
+        block, path="spare", parameters=16_640, macs=None, calls=None, time=None, share=None
+    )
+    document = replaced(
+        built, msgspec.structs.replace(layers, rows=[*layers.rows, idle], modules=[*layers.modules, spare])
+    )
+    facts = facts_of(printed(document, 200, "spare"))
+    assert facts["model"] == "16.6 k parameters" and "time" not in facts
+    assert "never called" in facts["type"]
+    assert "not known" not in facts_of(printed(document, 200, "spare.conv"))["model"]
+
+
+def test_whose_macs_and_bytes_are_not_known_is_said_where_the_wholes_dash_stands(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    last = pl.col("path") == "model.2"
+    runs.change_table(
+        run, "layers", [pl.when(~last).then(pl.col(name)).alias(name) for name in ("macs", "own_macs", "bytes")]
+    )
+    built = builder.build(run)
+    whole = part(built, Layers).whole
+    assert whole is not None and (whole.macs, whole.bytes) == (None, None)
+    sentences = [f"{figure} not known of Detect, so neither" for figure in ("MACs", "bytes")]
+    assert [words in printed(built, 200) for words in sentences] == [True, True]
+    assert not any(words in printed(built, 200, "model.1") for words in sentences)
 
 
 def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path: Path) -> None:
