@@ -30,12 +30,14 @@ class Iterations:
 
     ``timed``: those that times come from, i.e. the ones that only timed their layers, or all where there are none such.
     ``counted``: those that read counters at layer edges. ``left_out``: the disturbed ones that are in neither.
+    ``disturbed``: those that are kept all the same.
     """
 
     frame: pl.DataFrame  # iteration, event_set, layers_counted
     timed: tuple[int, ...]
     counted: tuple[int, ...]
     left_out: tuple[int, ...] = ()
+    disturbed: tuple[int, ...] = ()
 
     @property
     def all(self) -> tuple[int, ...]:
@@ -54,7 +56,8 @@ def select(records: Sequence[IterationRecord], *, disturbed_too: bool = False) -
     timed = tuple(record.index for record in kept if not record.layers_counted)
     known = {record.index for record in kept}
     left_out = tuple(record.index for record in measured if record.index not in known)
-    return Iterations(frame, timed or counted, counted, left_out)
+    disturbed = tuple(record.index for record in kept if is_disturbed(record))
+    return Iterations(frame, timed or counted, counted, left_out, disturbed)
 
 
 def is_disturbed(record: IterationRecord) -> bool:

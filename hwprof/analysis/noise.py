@@ -12,7 +12,7 @@ import polars as pl
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.iterations import disturbed_iterations
 from hwprof.analysis.owners import WHOLE
-from hwprof.run.manifest import PassRecord
+from hwprof.run.manifest import Disturbance, PassRecord
 
 LOST_SHARE: Final = 0.05
 """From which share of the threads' time on, preempted or stolen, a run is a noisy one."""
@@ -40,7 +40,11 @@ class Noise:
     disturbed_iterations: tuple[int, ...]  # their numbers
     left_out_iterations: tuple[int, ...]  # of those, the ones that no median is of: enough others remain
     timed: int  # that times are of
-    timed_left_out: int  # of those that only timed their layers: disturbed, while enough others remain
+    timed_left_out: (
+        int  # of their kind (that only times layers, if there is such): disturbed, while enough others remain
+    )
+    counted: int  # that counts at layer edges are of
+    counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor
     stolen_share: float | None  # while the hypervisor ran something else, of all processors
     median_over_min: float | None  # of the whole's time, in the iterations that times are of
@@ -68,15 +72,19 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
     known = [iteration.disturbance for iteration in measured if iteration.disturbance is not None]
     elapsed_ns = sum(one.elapsed_ns for one in known)
     times = _whole_times(attribution)
-    left_out, disturbed = set(attribution.iterations.left_out), disturbed_iterations(record)
+    iterations, disturbed = attribution.iterations, disturbed_iterations(record)
+    counted_left_out = sum(one.layers_counted for one in measured if one.index in iterations.left_out)
+    only_timed = any(not one.layers_counted for one in measured)
     return Noise(
         iterations=len(measured),
         disturbed=len(disturbed),
         disturbed_iterations=disturbed,
-        left_out_iterations=attribution.iterations.left_out,
-        timed=len(attribution.iterations.timed),
-        timed_left_out=sum(one.index in left_out and not one.layers_counted for one in measured),
-        preempted_share=_share([one.waited_ns for one in known], elapsed_ns * (threads or 1)),
+        left_out_iterations=iterations.left_out,
+        timed=len(iterations.timed),
+        timed_left_out=len(iterations.left_out) - counted_left_out if only_timed else counted_left_out,
+        counted=len(iterations.counted),
+        counted_left_out=counted_left_out,
+        preempted_share=_share([_preempted_ns(one) for one in known], elapsed_ns * (threads or 1)),
         stolen_share=_stolen_share(record, processors),
         median_over_min=_median_over_min(times),
         drift=drift(times),
@@ -110,6 +118,11 @@ def _median_over_min(times: Sequence[int]) -> float | None:
     if len(times) < 2 or min(times) <= 0:
         return None
     return median(times) / min(times)
+
+
+def _preempted_ns(found: Disturbance) -> int | None:
+    """How long its threads waited for a processor. Without preemptions, that is a moment for each that is woken."""
+    return 0 if found.waited_ns is not None and not found.preemptions else found.waited_ns
 
 
 def _share(lost_ns: Sequence[int | None], of_ns: int) -> float | None:

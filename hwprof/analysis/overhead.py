@@ -1,14 +1,23 @@
-"""Overhead: how much slower the measuring made the measured, by comparing iterations and passes."""
+"""Overhead: how much slower the measuring made the measured, by comparing iterations and passes.
+
+Only undisturbed iterations are compared, also where too few of them remain for times: what others took of one side, and
+not of the other, is no overhead of measuring.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, Final
 
 import polars as pl
 
 from hwprof.analysis import statistics
 from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import WHOLE, is_leaf
+from hwprof.unavailable import Unavailable
+
+QUIETER: Final = "end other programs, or hwprof collect --wait-quiet"
 
 
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:
@@ -18,19 +27,25 @@ def counting_overhead(attribution: Attribution) -> pl.DataFrame:
     rows where the pass has only one kind. ``error``: half of the ratio's 95% interval, null where a side has one
     iteration. ``distinguishable``: slower by more than that; the rest is noise.
     """
-    counted = set(attribution.iterations.counted)
-    timed = [index for index in attribution.iterations.timed if index not in counted]
-    return _ratios(
-        attribution.times.filter(pl.col("iteration").is_in(timed)),
-        attribution.times.filter(pl.col("iteration").is_in(list(counted))),
-    )
+    base, observed = _kinds(attribution.iterations)
+    return _ratios(_undisturbed(attribution, base), _undisturbed(attribution, observed))
+
+
+def why_no_counting_overhead(attribution: Attribution) -> Unavailable | None:
+    """Why ``counting_overhead`` is not known, though the pass has iterations of both kinds."""
+    base, observed = _kinds(attribution.iterations)
+    return _why_none([(attribution, base, "timed {}"), (attribution, observed, "counted {}")])
 
 
 def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
-    """By owner: the median time in the ``observed`` pass (all iterations that are not left out) over that in the base's
-    timed iterations."""
-    timed = pl.col("iteration").is_in(list(base.iterations.timed))
-    return _ratios(base.times.filter(timed), observed.times)
+    """By owner: the median time in the ``observed`` pass over that in the base's timed iterations."""
+    return _ratios(_undisturbed(base, base.iterations.timed), _undisturbed(observed, observed.iterations.all))
+
+
+def why_no_pass_overhead(base: Attribution, observed: Attribution) -> Unavailable | None:
+    """Why ``pass_overhead`` is not known, though both passes have iterations."""
+    timed, all_ = base.iterations.timed, observed.iterations.all
+    return _why_none([(base, timed, "timed {}"), (observed, all_, "{} of this pass")])
 
 
 def of_whole(ratios: pl.DataFrame) -> dict[str, Any] | None:
@@ -47,6 +62,30 @@ def spread(ratios: pl.DataFrame) -> tuple[float, float, float] | None:
         return None
     low, middle, high = (layers.quantile(part, "linear") for part in (0.25, 0.5, 0.75))
     return float(low or 0.0), float(middle or 0.0), float(high or 0.0)
+
+
+def _kinds(iterations: Iterations) -> tuple[Sequence[int], Sequence[int]]:
+    """The iterations that only timed their layers, and those that counted them."""
+    counted = set(iterations.counted)
+    return [index for index in iterations.timed if index not in counted], iterations.counted
+
+
+def _undisturbed(attribution: Attribution, chosen: Sequence[int]) -> pl.DataFrame:
+    """The times in those of the ``chosen`` iterations that nobody disturbed."""
+    disturbed = set(attribution.iterations.disturbed)
+    return attribution.times.filter(pl.col("iteration").is_in([one for one in chosen if one not in disturbed]))
+
+
+def _why_none(sides: Sequence[tuple[Attribution, Sequence[int], str]]) -> Unavailable | None:
+    """Of two sides (whose, which iterations, how to call them) that have iterations, but none to compare."""
+    disturbed = [
+        f"all {len(chosen)} {name.format('iterations')}" if len(chosen) > 1 else f"the {name.format('iteration')}"
+        for side, chosen, name in sides
+        if set(chosen) <= set(side.iterations.disturbed)
+    ]
+    if not disturbed or not all(chosen for _, chosen, _ in sides):
+        return None
+    return Unavailable(f"others disturbed {' and '.join(disturbed)}", QUIETER)
 
 
 def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:

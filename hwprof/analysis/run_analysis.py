@@ -21,6 +21,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
 from hwprof.run.schema import empty
+from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.sampled_pass import KernelCpi, SampledPass
@@ -180,6 +181,18 @@ class RunAnalysis:
         if self.measured is None or self.traced is None or self.traced is self.measured:
             return None
         return overhead.pass_overhead(self.measured.attribution, self.traced.attribution)
+
+    @property
+    def why_no_counting(self) -> Unavailable | None:
+        """Why ``counting`` is not known, though there are iterations of both kinds."""
+        return overhead.why_no_counting_overhead(self.measured.attribution) if self.measured is not None else None
+
+    @property
+    def why_no_tracing(self) -> Unavailable | None:
+        """Why ``tracing`` is not known, though there are both passes."""
+        if self.measured is None or self.traced is None or self.traced is self.measured:
+            return None
+        return overhead.why_no_pass_overhead(self.measured.attribution, self.traced.attribution)
 
     @cached_property
     def flop_checks(self) -> dict[str, flop_check.FlopCheck]:

@@ -20,8 +20,12 @@ class Noise(Part, kw_only=True, frozen=True):
     disturbed_iterations: tuple[int, ...]  # their numbers, as in the trace and the tables
     left_out_iterations: tuple[int, ...]  # of those, the ones that no median is of
     timed: int  # that times are of
-    timed_left_out: int  # disturbed, while enough others remain
-    preempted_share: float | None  # ready to run, and without a processor
+    timed_left_out: (
+        int  # of their kind (that only times layers, if there is such): disturbed, while enough others remain
+    )
+    counted: int  # that counts at layer edges are of
+    counted_left_out: int  # of their kind
+    preempted_share: float | None  # ready to run, and without a processor, in iterations with preemptions
     stolen_share: float | None  # while the hypervisor ran something else, of all processors
     median_over_min: float | None  # of the time of the inference
     drift: float | None  # last third over first third, minus 1; null: no trend

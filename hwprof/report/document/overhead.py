@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 
 class Effect(msgspec.Struct, kw_only=True, frozen=True):
-    """How much slower the observed was than the base: of the whole inference, and the layers' quartiles."""
+    """How much slower the observed was than the base, in undisturbed iterations: of the whole inference, and the
+    layers' quartiles."""
 
     base_ns: float
     observed_ns: float
@@ -32,10 +33,13 @@ class Effect(msgspec.Struct, kw_only=True, frozen=True):
 
 class Overhead(Part, kw_only=True, frozen=True):
     """``counting``: iterations that count layers against those that only time them. ``trace``: the trace pass against
-    the measure pass."""
+    the measure pass. Null where the run has only one side; where it has both, and still cannot tell, ``missing_…`` has
+    the reason."""
 
     counting: Effect | None
     trace: Effect | None
+    missing_counting: Unavailable | None
+    missing_trace: Unavailable | None
 
 
 PART: Final = Overhead
@@ -43,8 +47,13 @@ PART: Final = Overhead
 
 def build(analysis: RunAnalysis) -> Overhead | Unavailable:
     """From the main pass and the trace pass."""
-    found = Overhead(counting=_effect(analysis.counting), trace=_effect(analysis.tracing))
-    if found.counting is None and found.trace is None:
+    found = Overhead(
+        counting=_effect(analysis.counting),
+        trace=_effect(analysis.tracing),
+        missing_counting=analysis.why_no_counting,
+        missing_trace=analysis.why_no_tracing,
+    )
+    if not any((found.counting, found.trace, found.missing_counting, found.missing_trace)):
         return Unavailable("nothing was measured in two ways")
     return found
 

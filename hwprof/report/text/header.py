@@ -152,13 +152,16 @@ def _effects(document: Document, glyphs: Glyphs) -> list[str]:
     effect = document.part(Overhead)
     if effect is None:
         return []
-    found = []
-    if effect.counting is not None:
-        found.append(f"counter reads at layer edges: {document.whole} {_ratio(effect.counting, glyphs)}")
-    if effect.trace is not None:
-        of = f" of its time in {document.figures_from}"
-        found.append(f"pass trace: {document.whole} {_ratio(effect.trace, glyphs, of)}")
-    return found
+    of = f" of its time in {document.figures_from}"
+    lines = [
+        ("counter reads at layer edges", effect.counting, effect.missing_counting, ""),
+        ("pass trace", effect.trace, effect.missing_trace, of),
+    ]
+    return [
+        f"{what}: {missing}" if found is None else f"{what}: {document.whole} {_ratio(found, glyphs, of)}"
+        for what, found, missing, of in lines
+        if found is not None or missing is not None
+    ]
 
 
 def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:

@@ -8,6 +8,7 @@ from typing import Final
 
 from hwprof.report.document.hottest import ORDER, lowest_first
 from hwprof.report.document.layers import Layer
+from hwprof.report.document.noise import Noise
 from hwprof.report.text import choice, columns, figures, kernels, noise
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column
@@ -119,14 +120,17 @@ def _title(sort: str) -> str:
 
 
 def _repetitions(page: Page) -> str:
-    record = next((found for found in page.document.passes if found.name == page.document.figures_from), None)
-    if record is None:
+    """How many iterations times and counts are of: the noise's figures, which know what was left out."""
+    document, found = page.document, page.document.part(Noise)
+    record = next((one for one in document.passes if one.name == document.figures_from), None)
+    if record is None or found is None or not found.timed:
         return ""
-    of_times = record.timed or record.counted
-    spread = "time: of" if of_times == 1 else f"time: median {page.glyphs.plus_minus} MAD of"
-    if not record.timed:
-        return f"{spread} {plural(record.counted, 'counted iteration')}"
+    spread = "time: of" if found.timed == 1 else f"time: median {page.glyphs.plus_minus} MAD of"
+    if not record.timed:  # then times are of the counted ones
+        return f"{spread} {noise.remaining(found.timed, found.timed_left_out, 'counted iteration')}"
     sets = len(record.event_sets)
     turns = f", {sets} event sets in turn" if sets > 1 else ""
-    counts = f"; counts: median of {record.counted} counted{turns}" if record.counted else ""
-    return f"{spread} {noise.timed(page.document, record.timed)}{counts}"
+    of_counts = "of" if found.counted == 1 else "median of"
+    counted = noise.remaining(found.counted, found.counted_left_out, "counted", "counted")
+    counts = f"; counts: {of_counts} {counted}{turns}" if found.counted else ""
+    return f"{spread} {noise.remaining(found.timed, found.timed_left_out, 'timed iteration')}{counts}"

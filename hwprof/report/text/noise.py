@@ -33,21 +33,31 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     """What others took, how many iterations have it, and what helps."""
     shares = {"preempted": found.preempted_share, "stolen by the hypervisor": found.stolen_share}
     parts = [f"{what} {figures.percent(share, glyphs)}" for what, share in shares.items() if share is not None]
-    if found.timed_left_out:
-        which = f"{plural(found.timed_left_out, 'disturbed iteration')} left out, {found.timed} timed ones remain"
-    else:
-        which = f"{found.disturbed} of {plural(found.iterations, 'iteration')} disturbed: all are kept, see the minima"
-    remedy = f"end other programs, or {QUIETER}"
+    who, remedy = "other programs", f"end other programs, or {QUIETER}"
     threads = document.workload.threads if document.workload is not None else 1
-    if threads > document.machine.logical_processors:
-        remedy = f"--threads {document.machine.logical_processors}, or {QUIETER}"
-    return explain(f"other programs had the processors ({', '.join(parts)}); {which}", remedy)
+    processors = document.machine.logical_processors
+    if threads > processors:
+        who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {QUIETER}"
+    return explain(f"{who} had the processors ({', '.join(parts)}); {_left_out(found)}", remedy)
 
 
-def timed(document: Document, iterations: int) -> str:
-    """``14 timed iterations``, and how many of them were left out. ``iterations``: as the pass has them."""
-    found = document.part(Noise)
-    left_out = found.timed_left_out if found is not None else 0
+def _left_out(found: Noise) -> str:
+    """How many iterations were disturbed, and which remain."""
+    left_out = len(found.left_out_iterations)
     if not left_out:
-        return plural(iterations, "timed iteration")
-    return f"{iterations - left_out} of {plural(iterations, 'timed iteration')} ({left_out} disturbed)"
+        kept = ": all are kept, see the minima" if found.disturbed else ""
+        return f"{found.disturbed} of {plural(found.iterations, 'iteration')} disturbed{kept}"
+    number = plural(left_out, "disturbed iteration")
+    if left_out < found.disturbed:
+        number = f"{left_out} of {plural(found.disturbed, 'disturbed iteration')}"
+    kinds = {"timed": found.timed, "counted": found.counted}
+    if found.timed + found.counted + left_out > found.iterations:  # the counted ones are those that times are of
+        del kinds["timed"]
+    remain = figures.enumerate_words([f"{kept} {kind}" for kind, kept in kinds.items() if kept])
+    return f"{number} left out, {remain} remain"
+
+
+def remaining(kept: int, left_out: int, noun: str, plural_form: str | None = None) -> str:
+    """``14 timed iterations``; ``9 of 14 timed iterations (5 disturbed)`` where some were left out."""
+    every = plural(kept + left_out, noun, plural_form)
+    return f"{kept} of {every} ({left_out} disturbed)" if left_out else every

@@ -62,6 +62,7 @@ def test_each_event_set_and_the_timed_ones_need_enough_of_their_own() -> None:
     first = [iteration(10 + index, CALM if index else BUSY, 0) for index in range(4)]
     second = [iteration(20 + index, CALM if index else BUSY, 1) for index in range(2)]
     found = select([*timed, *first, *second])
+    assert found.disturbed == (20,), "kept all the same"
     assert found.timed == (1, 2, 3)
     assert found.counted == (11, 12, 13, 20, 21)
     assert found.left_out == (0, 10)
@@ -111,6 +112,29 @@ def test_what_others_took_is_a_share_of_all_threads_time() -> None:
     assert found.others
     assert (found.disturbed, found.timed, found.timed_left_out) == (12, 12, 0)
     assert (found.disturbed_iterations, found.left_out_iterations) == (tuple(range(12)), ())
+
+
+def test_waits_without_preemptions_are_nobodys_doing() -> None:
+    """A thread that is woken waits for a moment: it is no part of what others took."""
+    woken = Disturbance(elapsed_ns=MS, preemptions=0, waited_ns=MS // 2, stolen_ns=0)
+    found = found_in([MS] * 12, [woken] * 12)
+    assert (found.preempted_share, found.disturbed, found.others) == (0, 0, False)
+
+
+def test_counted_iterations_are_left_out_by_themselves() -> None:
+    """Timed and counted in turn: 1 of 6 timed and 2 of 6 counted ones are disturbed."""
+    made = [iteration(index, BUSY if index in (1, 2, 3) else CALM, 0 if index % 2 else None) for index in range(12)]
+    found = noise(PassRecord(name="measure", iterations=made), attributed(made), 2, 2)
+    assert (found.timed, found.timed_left_out, found.counted, found.counted_left_out) == (5, 1, 4, 2)
+    assert found.left_out_iterations == (1, 2, 3)
+    counted = [one for one in made if one.layers_counted]
+    found = noise(PassRecord(name="measure", iterations=counted), attributed(counted), 2, 2)
+    assert (found.timed, found.timed_left_out, found.counted, found.counted_left_out) == (4, 2, 4, 2)
+
+
+def attributed(records: Sequence[IterationRecord]) -> Attribution:
+    """Without any time."""
+    return Attribution(pl.DataFrame(schema=TIMES_SCHEMA), empty("counts"), select(records), "inference", 0)
 
 
 def test_stolen_time_alone_makes_a_run_noisy() -> None:

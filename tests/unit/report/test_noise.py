@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.noise import Noise
+from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.stages import Stages
 from hwprof.report.json.codec import encode
 from tests.support import synthetic_variants as runs
@@ -55,7 +58,7 @@ def test_a_quiet_run_begins_with_the_run(tmp_path: Path) -> None:
 def test_a_noisy_run_says_so_first_and_what_to_do(tmp_path: Path) -> None:
     text = printed(builder.build(runs.disturbed(tmp_path)), 120)
     warning = text[: text.index("\nrun ")]
-    assert "2 disturbed" in warning and "4 timed" in warning
+    assert "2 disturbed" in warning and "4 timed and 6 counted" in warning
     assert "--wait-quiet" in warning
     assert "4 of 6 timed iterations (2 disturbed)" in text
 
@@ -65,6 +68,95 @@ def test_where_all_are_disturbed_none_is_left_out(tmp_path: Path) -> None:
     found = part(built, Noise)
     assert (found.disturbed, found.timed, found.timed_left_out, found.others) == (12, 6, 0, True)
     assert "12 of 12 iterations disturbed" in printed(built, 120)
+
+
+ALL = tuple(range(1, 13))
+DISTURBED = {
+    "none": (),
+    "timed": (2, 8),
+    "counted": (1, 3, 5),
+    "both": (1, 2, 4, 9),
+    "too many timed": (1, 2, 4, 6, 8),
+    "too many counted": (1, 3, 5, 7, 8),
+    "too many of both": (1, 2, 3, 4, 5, 6, 7, 8),
+    "all": ALL,
+}
+
+
+@pytest.mark.parametrize("which", list(DISTURBED))
+def test_what_the_text_says_of_iterations_the_json_says(tmp_path: Path, which: str) -> None:
+    built = builder.build(runs.disturbed(tmp_path, which=DISTURBED[which]))
+    document = json.loads(encode(built))
+    found, whole = document["noise"], document["layers"]["whole"]
+    left_out = found["left_out_iterations"]
+    assert found["disturbed"] == len(DISTURBED[which])
+    assert len(left_out) == found["timed_left_out"] + found["counted_left_out"]
+    assert len(left_out) + found["timed"] + found["counted"] == found["iterations"]
+    assert found["timed"] == whole["time"]["repetitions"]
+    assert {counter["iterations"] for counter in whole["counters"].values()} == {found["counted"]}
+    text = " ".join(printed(built, 400).split())
+    for kind in ("timed", "counted"):
+        kept, less = found[kind], found[f"{kind}_left_out"]
+        wanted = rf"of {kept} of {kept + less} {kind}.*?\({less} disturbed\)" if less else rf"of {kept} {kind}"
+        assert re.search(wanted, text), wanted
+    warned = re.search(
+        r"; (\S+)(?: of (\S+))? disturbed iterations? left out, (\d+) timed and (\d+) counted remain", text
+    )
+    assert (warned is not None) is bool(left_out)
+    if warned is not None:
+        number, of, timed, counted = warned.groups()
+        assert (int(number), int(of or number)) == (len(left_out), found["disturbed"])
+        assert (int(timed), int(counted)) == (found["timed"], found["counted"])
+    assert ("all are kept" in text) is (found["disturbed"] > 0 and not left_out)
+
+
+@pytest.mark.parametrize("number", [1, 2, 3])
+def test_few_iterations_are_counted_alike_in_text_and_json(tmp_path: Path, number: int) -> None:
+    built = builder.build(build(tmp_path, iterations=number))
+    found = part(built, Noise)
+    kinds = {1: (1, 1, "of 1 counted"), 2: (1, 1, "of 1 timed"), 3: (1, 2, "of 1 timed")}
+    timed, counted, words = kinds[number]
+    assert (found.timed, found.counted, found.left_out_iterations) == (timed, counted, ())
+    (line,) = [line for line in printed(built, 200).splitlines() if line.startswith("  time: ")]
+    assert words in line and "median of 1 " not in line
+    assert (f"median of {counted} counted" in line) is (counted > 1)
+
+
+@pytest.mark.parametrize(
+    ("passes", "which", "counting", "trace"),
+    [
+        (["trace"], ALL, True, False),
+        (["measure"], ALL, False, False),
+        (["measure"], ALL[0::2], False, True),  # all that count
+        (["measure"], ALL[1::2], False, False),  # all that only time
+        (["measure", "trace"], ALL[:3], True, True),
+    ],
+)
+def test_no_overhead_of_what_others_did(
+    tmp_path: Path, passes: list[str], which: tuple[int, ...], counting: bool, trace: bool
+) -> None:
+    """There is a reason instead, in the JSON and on the terminal; and no layer has a ratio either."""
+    known = {"counting": counting, "trace": trace}
+    built = builder.build(runs.disturbed(tmp_path, which=which, passes=passes))
+    found, whole = part(built, Overhead), part(built, Layers).whole
+    assert whole is not None
+    assert {"counting": found.counting is not None, "trace": found.trace is not None} == known
+    assert {"counting": found.missing_counting is None, "trace": found.missing_trace is None} == known
+    assert {"counting": whole.counting_ratio is not None, "trace": whole.trace_ratio is not None} == known
+    lines = [
+        line for line in printed(built, 300).splitlines() if "reads at layer edges" in line or "pass trace:" in line
+    ]
+    assert ["not available: others disturbed all" in line for line in lines] == [not one for one in known.values()]
+
+
+def test_an_overhead_is_of_undisturbed_iterations_where_times_are_of_all(tmp_path: Path) -> None:
+    """Two of the six timed ones are undisturbed: too few for times, and all that is alike in both passes."""
+    built = builder.build(runs.disturbed(tmp_path, which=(2, 4, 6, 8)))
+    found, noise = part(built, Overhead), part(built, Noise)
+    assert (noise.timed, noise.timed_left_out) == (6, 0)
+    assert found.counting is not None and found.trace is not None
+    assert (found.counting.base_iterations, found.trace.base_iterations) == (2, 2)
+    assert abs(found.trace.ratio - 1.3) < 0.02
 
 
 def test_an_overhead_has_its_error_or_is_none(tmp_path: Path) -> None:
