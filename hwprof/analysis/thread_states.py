@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from hwprof.analysis.lifetimes import FAR
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import inference_spans
-from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNSAMPLED, WAITING
+from hwprof.analysis.states import ABSENT, BLOCKED, BUSY, PREEMPTED, UNKNOWN, UNSAMPLED, WAITING
 from hwprof.analysis.timeline import Timeline
 from hwprof.analysis.unseen import unseen
 
@@ -86,6 +86,15 @@ def moments(sampled: pl.DataFrame, absences: pl.DataFrame, inference: Inference)
     on = _on(sampled, inference)
     away = absences.join(on.select("tid").unique(), on="tid", how="semi", maintain_order="left")
     return pl.concat([on, _off(away, inference)]).sort("tid", "time_ns")
+
+
+def unsampled_waits(moments: pl.DataFrame, absences: pl.DataFrame, inference: Inference) -> pl.DataFrame:
+    """``tid``, ``state``, ``ns``: how long threads waited in the inference that were not sampled in it, and for what.
+    Of those that were switched out, or in, at some time: others were there too, and slept all the time."""
+    others = absences.join(moments.select("tid").unique(), on="tid", how="anti")
+    waits = ~pl.col("state").is_in([ABSENT, PREEMPTED, UNKNOWN])
+    off = _off(others.filter(waits), inference)
+    return off.group_by("tid", "state").agg(pl.col("ns").sum()).sort("tid", "state")
 
 
 def absences(switches: pl.DataFrame, lives: pl.DataFrame, samples: pl.DataFrame, spans: pl.DataFrame) -> pl.DataFrame:

@@ -32,7 +32,7 @@ from hwprof.analysis.states import (
     WAITING,
 )
 from hwprof.analysis.statistics import wilson
-from hwprof.analysis.thread_states import Inference, absences, closed, moments
+from hwprof.analysis.thread_states import Inference, absences, closed, moments, unsampled_waits
 
 ON_CPU: Final = (BUSY, WAITING, UNSAMPLED)
 """States whose times samples tell; those of the others are exact."""
@@ -57,6 +57,7 @@ class ThreadTimes:
     moments: pl.DataFrame
     path: pl.DataFrame
     elapsed: pl.DataFrame
+    waits: pl.DataFrame  # of threads without a sample, as ``thread_states.unsampled_waits``
 
     @property
     def iterations(self) -> int:
@@ -132,6 +133,16 @@ class ThreadTimes:
     def those_that_share(self) -> list[dict[str, Any]]:
         """The rows of ``by_thread`` that share the inference's work."""
         return [one for one in self.by_thread if one["shares_work"]]
+
+    @property
+    def unsampled_threads(self) -> int:
+        """How many threads waited in the inference without a sample in it: they hardly worked."""
+        return self.waits["tid"].n_unique()
+
+    def unsampled_blocked_ns(self) -> dict[str, float]:
+        """For how long, by what they waited for, in an iteration on average."""
+        sums = self.waits.group_by("state").agg(pl.col("ns").sum() / self.iterations).sort("state")
+        return dict(sums.iter_rows())
 
     def threads_sharing(self) -> int | None:
         """How many threads share the inference's work: as many as the workload runs with, or as were found busy. Those
@@ -286,7 +297,8 @@ def thread_times(taken: SampledPass) -> ThreadTimes | None:
     away = absences(taken.switches, taken.lives, taken.taken, taken.spans)
     found = moments(taken.inside, away, inference)
     path = path_moments(found, calling_tid, away)
-    times = ThreadTimes(taken, calling_tid, found, path, inference.elapsed())
+    waits = unsampled_waits(found, away, inference)
+    times = ThreadTimes(taken, calling_tid, found, path, inference.elapsed(), waits)
     return times if times.elapsed_ns else None
 
 

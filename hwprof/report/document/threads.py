@@ -101,7 +101,9 @@ class Threads(Part, kw_only=True, frozen=True):
     contaminated_layers: list[str]  # contaminated by spinning: they say little of its own code; "whole": all
     few_samples: int  # with fewer, of all threads, a layer is not listed
     reasons_missing: Missing | None  # why nobody knows what threads waited for
-    threads: list[ThreadTimes]  # the calling thread first
+    threads: list[ThreadTimes]  # that were sampled in the inference; the calling thread first
+    unsampled_threads: int  # that waited in the inference, and hardly worked
+    unsampled_blocked_ns: dict[str, float]  # theirs, added up; as the threads' ``blocked_ns``
     critical_path: list[PathPart]  # longest first
     layers: list[ThreadsLayer]  # longest first
     by_iteration: list[ThreadsIteration]
@@ -134,6 +136,8 @@ def build(analysis: RunAnalysis) -> Threads | Unavailable:
         few_samples=FEW_SAMPLES,
         reasons_missing=_reasons_missing(found, threads),
         threads=threads,
+        unsampled_threads=found.unsampled_threads,
+        unsampled_blocked_ns=found.unsampled_blocked_ns(),
         critical_path=[PathPart(**part) for part in found.critical_path()],
         layers=[ThreadsLayer(**_with_path(row)) for row in found.layers()],
         by_iteration=[ThreadsIteration(**_with_states(row)) for row in found.by_iteration()],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, UNOBSERVED
@@ -71,7 +71,7 @@ def _threads(threads: Threads, page: Page) -> None:
         [
             _efficiency(threads, page),
             _path(threads.critical_path, threads, page),
-            _blocked(rows, threads, page),
+            *_blocked(threads, page),
             _preempted(threads, page),
             of_columns(
                 shown,
@@ -165,20 +165,30 @@ def _path(parts: Sequence[PathPart], threads: Threads, page: Page) -> str:
     return fitting(*wordings) if shown else ""
 
 
-def _blocked(rows: Sequence[ThreadTimes], threads: Threads, page: Page) -> str:
+def _blocked(threads: Threads, page: Page) -> list[str]:
+    """For what threads waited: those that have samples, and the others, of which no row tells."""
     if threads.reasons_missing is not None:
         missing = threads.reasons_missing
-        return unavailable(["off-CPU reasons"], missing.reason, missing.remedy, page.document)
+        return [unavailable(["off-CPU reasons"], missing.reason, missing.remedy, page.document)]
     sums: dict[str, float] = {}
-    for one in rows:
+    for one in threads.threads:
         for reason, ns in one.blocked_ns.items():
             sums[reason] = sums.get(reason, 0.0) + ns * one.iterations / threads.iterations
+    sampled = figures.plural(len(threads.threads), "sampled thread")
+    others = figures.plural(threads.unsampled_threads, "thread")
+    return [
+        _waits(f"blocked, {sampled}", sums, threads),
+        _waits(f"blocked, {others} without samples", threads.unsampled_blocked_ns, threads),
+    ]
+
+
+def _waits(whose: str, sums: Mapping[str, float], threads: Threads) -> str:
     words = [
         f"{'unknown' if reason == BLOCKED else reason} {milliseconds(ns)} ms"
         for reason, ns in sorted(sums.items(), key=lambda item: -item[1])
         if ns >= LEAST * threads.elapsed_ns
     ]
-    return f"blocked, all threads: {', '.join(words)}" if words else ""
+    return f"{whose}: {', '.join(words)}" if words else ""
 
 
 def _preempted(threads: Threads, page: Page) -> str:

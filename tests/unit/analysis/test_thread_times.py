@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from hwprof.analysis.states import ABSENT, BUSY
+from hwprof.analysis.states import ABSENT, BUSY, PREEMPTED
 from tests.support.made_up_passes import times_of
 from tests.support.made_up_threads import MAIN, MS, OTHER, WORKER, Stretch
 
@@ -49,3 +49,21 @@ def test_threads_that_are_there_one_after_the_other_are_one_at_a_time() -> None:
     assert found.efficiency() == pytest.approx(1)
     assert [one["busy_ns"] for one in found.by_thread] == [pytest.approx(100 * MS)] * 6
     assert [layer["largest_loss"] for layer in found.layers()] == [None]
+
+
+def test_what_threads_waited_for_that_were_not_sampled_is_known_too() -> None:
+    """One of them was there in one iteration, one waits all the time; preemption is no wait."""
+    threads: dict[int, list[Stretch]] = {
+        MAIN: [(200 * MS, BUSY)],
+        WORKER: [(10 * MS, ABSENT), (60 * MS, "I/O"), (20 * MS, "sleep"), (110 * MS, ABSENT)],
+        OTHER: [(5 * MS, PREEMPTED), (195 * MS, "I/O")],
+    }
+    times = times_of(threads, [(0, 100 * MS), (100 * MS, 200 * MS)])
+    assert [one["tid"] for one in times.by_thread] == [MAIN]
+    assert times.unsampled_threads == 2
+    assert times.unsampled_blocked_ns() == {"I/O": (60 + 195) / 2 * MS, "sleep": 10 * MS}
+
+
+def test_the_waits_of_sampled_threads_are_their_own() -> None:
+    times = times_of({MAIN: [(100 * MS, BUSY)], WORKER: [(10 * MS, BUSY), (90 * MS, "lock")]}, [(0, 100 * MS)])
+    assert (times.unsampled_threads, times.unsampled_blocked_ns()) == (0, {})

@@ -131,6 +131,20 @@ def test_the_path_may_lead_to_a_thread_that_no_sample_hit(tmp_path: Path) -> Non
     assert "other thread" in printed(built, 120)
 
 
+def test_waits_are_said_to_be_of_the_threads_that_they_are_of(tmp_path: Path) -> None:
+    """Those of threads without a sample, which have no row, are on a line of their own."""
+    built = builder.build(waits(tmp_path))
+    threads = of(built)
+    assert (threads.unsampled_threads, threads.unsampled_blocked_ns) == (0, {})
+    more = {"I/O": 0.5 * threads.elapsed_ns, "blocked": 0.2 * threads.elapsed_ns}
+    built = replaced(built, msgspec.structs.replace(threads, unsampled_threads=3, unsampled_blocked_ns=more))
+    sampled, others = (line.strip() for line in printed(built, 160).splitlines() if line.startswith("  blocked, "))
+    assert sampled.startswith("blocked, 2 sampled threads: ")
+    whose, _, what = others.partition(": ")
+    assert whose == "blocked, 3 threads without samples"
+    assert [one.split()[0] for one in what.split(", ")] == ["I/O", "unknown"]
+
+
 def test_what_nobody_could_know_is_said_with_its_remedy(tmp_path: Path) -> None:
     built = builder.build(waits(tmp_path, reasons=False))
     missing = of(built).reasons_missing
