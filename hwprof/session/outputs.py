@@ -24,6 +24,9 @@ NOT_ALIKE: Final = (
 )
 
 
+NOT_COMPARED: Final = "not compared: they have no checksum (over 1 GiB or a million values, or not readable)"
+
+
 class OutputsDifferError(PassError):
     """What a pass counted is not what the model does: an error, whoever asked for the pass."""
 
@@ -46,23 +49,29 @@ def uninstrumented(plan: PassPlan, companion: PassRecord | None) -> PassPlan:
 def compare(own: PassRecord, companion: PassRecord | None, again: Callable[[], PassRecord]) -> None:
     """``own``: the instrumented pass; ``companion``: the one whose times it takes; ``again`` does a pass as
     ``uninstrumented`` plans it, and is called where that is needed. Where outputs differ for a reason of their own, the
-    collectors of ``own`` get a note.
+    collectors of ``own`` get a note; so they do where its own have no checksum.
 
     Raises ``OutputsDifferError``.
     """
     counted = _outputs(own, warmup=False)
+    if not counted and own.iterations:
+        _note(own, NoteKind.INCOMPLETE, NOT_COMPARED)
     others = [_outputs(companion)] if companion is not None else []
     if _are_all_among(counted, others):
         return
     others += [_outputs(again()), _outputs(own, warmup=True)]
     if _change_from_run_to_run(others):
-        for collector in own.collectors:
-            collector.notes = [*collector.notes, Note(NoteKind.SUSPECT, NOT_ALIKE, "outputs")]
+        _note(own, NoteKind.SUSPECT, NOT_ALIKE)
         return
     for index, found in counted.items():
         for other in others:
             if other.get(index, found) != found:
                 raise _differing(index, found, other[index])
+
+
+def _note(own: PassRecord, kind: NoteKind, text: str) -> None:
+    for collector in own.collectors:
+        collector.notes = [*collector.notes, Note(kind, text, "outputs")]
 
 
 def _differing(index: int, found: str, expected: str) -> OutputsDifferError:

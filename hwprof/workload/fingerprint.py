@@ -10,7 +10,7 @@ from typing import Any, Final
 import torch
 
 from hwprof.workload.protocol import Workload
-from hwprof.workload.tensors import tensors_in
+from hwprof.workload.tensors import tensors_in, without_repetition
 
 HOLD_KERNELS: Final = (
     "ATEN_CPU_CAPABILITY",
@@ -54,8 +54,9 @@ def _checksum(tensors: Iterable[torch.Tensor]) -> str:
 
 
 def _bytes(tensor: torch.Tensor) -> Any:
-    """The contents, as a buffer; None of kinds that do not show them (sparse, quantised by channel, made up)."""
+    """The contents, as a buffer, what a stride of 0 repeats once; None of kinds that do not show them (sparse,
+    quantised by channel, made up)."""
     try:
-        return tensor.detach().contiguous().reshape(-1).view(torch.uint8).numpy()
+        return without_repetition(tensor.detach()).contiguous().reshape(-1).view(torch.uint8).numpy()
     except (RuntimeError, TypeError, NotImplementedError):
         return None

@@ -42,3 +42,12 @@ def refused(model: str, inputs: Any, error: BaseException, remedy: str = "anothe
     """The error to raise where a model cannot be called with these inputs."""
     given = ", ".join(input_text(tensor) for tensor in tensors_in(inputs))
     return HwprofError(f"{model} refuses the input {given}: {first_line(error)}", remedy)
+
+
+def without_repetition(tensor: torch.Tensor) -> torch.Tensor:
+    """The part of a strided tensor that holds all of its values, without the dimensions of stride 0 (``expand``)."""
+    if tensor.numel():
+        for dimension, stride in reversed(list(enumerate(tensor.stride()))):
+            if stride == 0:
+                tensor = tensor.select(dimension, 0)
+    return tensor

@@ -74,3 +74,9 @@ def test_tensors_that_do_not_show_their_contents_count_by_shape() -> None:
     work.modules[""].register_buffer("nowhere", torch.empty(3, device="meta"))
     assert differs(Work(), work) == {"weights"}
     assert fingerprint(work) == fingerprint(work)
+
+
+def test_of_an_input_that_repeats_itself_the_repeated_part_counts() -> None:
+    small, large = Work(), Work()
+    small._arguments, large._arguments = ((torch.full((1,), value).expand(1 << 40),) for value in (1.0, 2.0))
+    assert differs(small, large) == {"inputs"}
