@@ -126,6 +126,7 @@ class Control(ctypes.Structure):
                 "unguarded",
                 "unguarding",
                 "read_only_pages",
+                "protecting",
                 "memory_file",
                 "fault_handler",
             )

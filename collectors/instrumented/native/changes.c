@@ -67,18 +67,20 @@ void on_fault(int number, gpointer info, gpointer context) {
 
 /* --- system calls of instrumented threads */
 
-#define SYS_READ 0
 #define SYS_MMAP 9
 #define SYS_MPROTECT 10
 #define SYS_MUNMAP 11
 #define SYS_RT_SIGACTION 13
-#define SYS_PREAD64 17
 #define SYS_READV 19
 #define SYS_MREMAP 25
 #define SYS_MADVISE 28
-#define SYS_RECVFROM 45
+#define SYS_RECVMSG 47
 #define SYS_PREADV 295
+#define SYS_RECVMMSG 299
+#define SYS_PROCESS_VM_READV 310
+#define SYS_PREADV2 327
 #define SYS_PKEY_MPROTECT 329
+#define MOST_PARTS 1024 /* UIO_MAXIOV */
 #define MAP_FIXED 0x10
 #define MREMAP_FIXED 2
 
@@ -108,18 +110,64 @@ static void change_page(guint64 i) {
   if (page_states[i] != PAGE_OF_FILE) replace_page(i);
 }
 
-/* Where the kernel writes no fault tells it. */
-static void release_protected(guint64 i) {
-  if (page_states[i] == PAGE_PROTECTED) release_page(i);
+/* The kernel may write from there on: how much, only the system call knows. */
+static void release_from(guint64 address) {
+  guint64 page, i;
+  for (page = address >> PAGE_SHIFT; (i = find_page(page)) != CODE_PAGES; page++) {
+    gum_spinlock_acquire(control.lock);
+    if (page_states[i] == PAGE_PROTECTED) release_page(i);
+    gum_spinlock_release(control.lock);
+  }
 }
 
 typedef struct {
   guint64 address, bytes;
-} Part;
+} Part; /* iovec */
+
+typedef struct {
+  guint64 name, name_bytes;
+  const Part *parts;
+  guint64 count, control, control_bytes, flags;
+} Letter; /* msghdr */
+
+static void release_part(guint64 address, guint64 bytes) {
+  guint64 page;
+  for (page = address >> PAGE_SHIFT; bytes != 0 && page <= (address + bytes - 1) >> PAGE_SHIFT; page++)
+    release_from(page << PAGE_SHIFT);
+}
 
 static void release_parts(const Part *parts, guint64 count) {
   guint64 i;
-  for (i = 0; i < count; i++) for_pages(parts[i].address, parts[i].bytes, release_protected);
+  if (parts == NULL || count > MOST_PARTS) return; /* the kernel refuses it */
+  for (i = 0; i < count; i++) release_part(parts[i].address, parts[i].bytes);
+}
+
+static void release_letters(guint64 letters, guint64 count, guint64 stride) {
+  guint64 i;
+  if (letters == 0 || count > MOST_PARTS) return;
+  for (i = 0; i < count; i++) {
+    const Letter *letter = (const Letter *) (letters + i * stride);
+    release_from(letter->name);
+    release_from(letter->control);
+    release_parts(letter->parts, letter->count);
+  }
+}
+
+/* Where the kernel writes no fault tells it. An address that is handed over may be anything's: each of them is. */
+static void release_arguments(const GumCpuContext *cpu) {
+  release_from(cpu->rdi);
+  release_from(cpu->rsi);
+  release_from(cpu->rdx);
+  release_from(cpu->r10);
+  release_from(cpu->r8);
+  release_from(cpu->r9);
+  switch ((int) cpu->rax) {
+    case SYS_READV: case SYS_PREADV: case SYS_PREADV2: case SYS_PROCESS_VM_READV:
+      release_parts((const Part *) cpu->rsi, cpu->rdx);
+      break;
+    case SYS_RECVMSG: release_letters(cpu->rsi, 1, 0); break;
+    case SYS_RECVMMSG: release_letters(cpu->rsi, cpu->rdx, sizeof(Letter) + 8); break;
+  }
 }
 
 static void keep_mapping(GumCpuContext *cpu) {
@@ -136,9 +184,8 @@ static void give_faults_away(void) {
 }
 
 static void on_syscall(GumCpuContext *cpu, gpointer unused) {
+  if (control.protecting) release_arguments(cpu);
   switch ((int) cpu->rax) {
-    case SYS_READ: case SYS_PREAD64: case SYS_RECVFROM: for_pages(cpu->rsi, cpu->rdx, release_protected); break;
-    case SYS_READV: case SYS_PREADV: release_parts((const Part *) cpu->rsi, cpu->rdx); break;
     case SYS_MMAP:
       if (cpu->r10 & MAP_FIXED) for_pages(cpu->rdi, cpu->rsi, replace_page);
       forget_mapping();
@@ -164,11 +211,18 @@ static void on_syscall(GumCpuContext *cpu, gpointer unused) {
 
 /* Before a syscall, which overwrites rcx, so that it is free; no flag is changed. */
 static void put_syscall_watch(GumStalkerIterator *iterator, const cs_insn *instruction, GumX86Writer *to) {
-  static const int watched[] = {SYS_READ,  SYS_MMAP,   SYS_MPROTECT, SYS_MUNMAP,   SYS_RT_SIGACTION, SYS_PREAD64,
-                                SYS_READV, SYS_MREMAP, SYS_MADVISE,  SYS_RECVFROM, SYS_PREADV,       SYS_PKEY_MPROTECT};
-  enum { COUNT = sizeof(watched) / sizeof(watched[0]), STEP = 8, JUMP = 5 };
+  static const int watched[] = {SYS_MMAP,   SYS_MPROTECT, SYS_MUNMAP,      SYS_RT_SIGACTION,
+                                SYS_MREMAP, SYS_MADVISE,  SYS_PKEY_MPROTECT};
+  enum { COUNT = sizeof(watched) / sizeof(watched[0]), STEP = 8, SHORT_JUMP = 2, JUMP = 5 };
   guint8 code[STEP];
   int i;
+  gum_x86_writer_put_mov_reg_address(to, GUM_X86_RCX, (guint64) (gsize) &control.protecting);
+  gum_x86_writer_put_mov_reg_reg_ptr(to, GUM_X86_RCX, GUM_X86_RCX);
+  code[0] = 0xe3; /* jrcxz over the next one: nothing is protected */
+  code[1] = SHORT_JUMP;
+  code[2] = 0xeb; /* jmp to the callout */
+  code[3] = STEP * COUNT + JUMP;
+  gum_x86_writer_put_bytes(to, code, 4);
   for (i = 0; i < COUNT; i++) {
     code[0] = 0x8d; /* lea ecx, [rax - number] */
     code[1] = 0x88;

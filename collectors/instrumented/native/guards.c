@@ -4,7 +4,9 @@
    - what is unmapped stays, for good: the unmapping is led to a dummy mapping, so no other code comes to its address
    - pages that may be written are protected from it; the fault of the first write makes them writable again, and every
      block of them is compared with its original before it is executed next (rewritten.c)
-   - so is every block within reach of mprotect, mremap and mappings at fixed addresses, which are seen at the system
+   - the kernel gets no fault where it may not write, and its system call fails: a protected page is made writable again
+     before any system call that is handed an address in it
+   - every block is compared, too, within reach of mprotect, mremap and mappings at fixed addresses, which are seen at the system
      calls of instrumented threads (changes.c)
    - what may be written through another mapping of the same memory is compared each time
    - what other threads' system calls do, and what is written into libraries' files, is found out afterwards */
@@ -72,6 +74,7 @@ static int state_of_mapping(guint64 i) {
   if (page_faults[i] > MOST_FAULTS) return PAGE_COMPARED;
   if (mprotect((gpointer) address, PAGE_BYTES, PROT_READ_EXEC) != 0) return PAGE_COMPARED;
   forget_mapping();
+  control.protecting = TRUE;
   return PAGE_PROTECTED;
 }
 

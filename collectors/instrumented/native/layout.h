@@ -88,6 +88,7 @@ typedef struct {
   guint64 unguarded;         /* blocks that could change unseen: there was no room */
   guint64 unguarding;        /* whether every block that is watched is always compared */
   guint64 read_only_pages;   /* of code that no file has */
+  guint64 protecting;        /* whether pages have been protected: the kernel may not write there either */
   guint64 memory_file;       /* descriptor of /proc/self/mem */
   guint64 fault_handler;     /* of SIGSEGV, as it was before */
   Mapping mapping;           /* that was looked up last */
