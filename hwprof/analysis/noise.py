@@ -47,6 +47,9 @@ class Noise:
     counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor
     stolen_share: float | None  # while the hypervisor ran something else, of all processors
+    throttled: int | None  # how often the control group was stopped at its limit; None: it has none
+    throttled_ns: int | None  # for how long in all, summed over processors
+    limited: bool  # that took too much
     median_over_min: float | None  # of the whole's time, in the iterations that times are of
     drift: float | None  # last third over first third, minus 1; None: no trend
 
@@ -57,8 +60,8 @@ class Noise:
 
     @property
     def others(self) -> bool:
-        """Whether others took too much."""
-        return self.lost_share > LOST_SHARE
+        """Whether others took too much, or the control group got no more."""
+        return self.limited or self.lost_share > LOST_SHARE
 
     @property
     def spread(self) -> bool:
@@ -86,6 +89,9 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         counted_left_out=counted_left_out,
         preempted_share=_share([_preempted_ns(one) for one in known], elapsed_ns * (threads or 1)),
         stolen_share=_stolen_share(record, processors),
+        throttled=record.throttled,
+        throttled_ns=record.throttled_ns,
+        limited=(record.throttled_ns or 0) > LOST_SHARE * (record.measured_ns or 0),
         median_over_min=_median_over_min(times),
         drift=drift(times),
     )

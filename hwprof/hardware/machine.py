@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwprof.data_files import read_toml
+from hwprof.hardware.cgroup import cpu_limit
 from hwprof.hardware.cores import DEVICES, Identity, core_kinds, cpu_list
 from hwprof.hardware.perf_event import core_pmu_counts
 from hwprof.run.manifest import Cache, Machine
@@ -59,6 +60,7 @@ def read_machine(root: Path, architecture: str, *, has_core_pmu: bool, tick_ns: 
         has_core_pmu=has_core_pmu,
         cores=tuple(core_kinds(root, cpu.identity, logical)),
         tick_ns=tick_ns,
+        cpu_limit=cpu_limit(root),
     )
 
 

@@ -65,6 +65,7 @@ class Machine(msgspec.Struct, frozen=True):
     has_core_pmu: bool  # a hardware counter could be opened and counted
     cores: tuple[CoreKind, ...] = ()  # by PMU type; the kind that the kernel's general events count on first
     tick_ns: int | None = None  # between two ticks of the kernel's clock (4 ms: CONFIG_HZ=250)
+    cpu_limit: float | None = None  # how many processors' time the control group (container) gets; None: no limit
 
 
 EventKind = Literal["hardware", "software", "instrumented", "simulated"]
@@ -180,6 +181,8 @@ class PassRecord(msgspec.Struct, kw_only=True):
     end_ns: int | None = None
     measured_ns: int | None = None  # wall time of all iterations after warm-up
     stolen_ns: int | None = None  # processor time that the hypervisor took during them, over all processors
+    throttled: int | None = None  # how often the control group was stopped at its limit during them; None: no limit
+    throttled_ns: int | None = None  # for how long in all, summed over processors
     collectors: list[CollectorRecord] = []
     events: list[EventInfo] = []
     event_sets: list[list[str]] = []

@@ -26,7 +26,7 @@ import msgspec
 
 from hwprof import interrupts, processes
 from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, of_system
-from hwprof.hardware import machine
+from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import disturbance
@@ -181,7 +181,7 @@ class _Worker:
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
-        begin_ns, stolen_ns = time.monotonic_ns(), machine.stolen_ns()
+        begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
         try:
             if self._plan.slow:
                 signal.signal(signal.SIGINT, lambda *_: self._watch.halt(Halted()))
@@ -202,6 +202,9 @@ class _Worker:
         self._record.measured_ns = time.monotonic_ns() - begin_ns
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
+        if throttled is not None and (now := cgroup.throttling()) is not None:
+            self._record.throttled = now.times - throttled.times
+            self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""

@@ -231,3 +231,13 @@ def disturbed(
     change_table(run, "spans", pl.when(long).then(longer).otherwise("end_ns").alias("end_ns"))
     run.save_manifest()
     return run
+
+
+def throttled(root: Path) -> RunDirectory:
+    """A run in a container that gets 0.15 processors, and was stopped for most of the time."""
+    run = disturbed(root, every=True)
+    record = run.manifest.passes[0]
+    record.throttled, record.throttled_ns, record.measured_ns = 120, 4_000_000_000, 5_000_000_000
+    run.manifest.machine = msgspec.structs.replace(run.manifest.machine, cpu_limit=0.15)
+    run.save_manifest()
+    return run

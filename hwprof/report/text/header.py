@@ -118,6 +118,8 @@ def _machine(document: Document) -> list[str]:
         machine.system,
         f"Linux {machine.kernel}",
     ]
+    if machine.cpu_limit is not None:
+        words.append(f"limited to {machine.cpu_limit:.3g} CPUs")
     if machine.hypervisor:
         words.append(f"virtual ({machine.hypervisor})")
     if machine.governor:

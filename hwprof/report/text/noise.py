@@ -9,6 +9,7 @@ from hwprof.report.text.figures import Glyphs, plural
 from hwprof.unavailable import explain
 
 QUIETER = "hwprof collect --wait-quiet"
+MORE_ALLOWED = "a higher CPU limit (docker run --cpus, resources.limits.cpu, cpu.max), or fewer --threads"
 
 
 def warnings(document: Document, glyphs: Glyphs) -> list[str]:
@@ -33,12 +34,23 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     """What others took, how many iterations have it, and what helps."""
     shares = {"preempted": found.preempted_share, "stolen by the hypervisor": found.stolen_share}
     parts = [f"{what} {figures.percent(share, glyphs)}" for what, share in shares.items() if share is not None]
+    if found.limited:
+        return explain(f"{_limited(found, document)} ({', '.join(parts)}); {_left_out(found)}", MORE_ALLOWED)
     who, remedy = "other programs", f"end other programs, or {QUIETER}"
     threads = document.workload.threads if document.workload is not None else 1
     processors = document.machine.logical_processors
     if threads > processors:
         who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {QUIETER}"
     return explain(f"{who} had the processors ({', '.join(parts)}); {_left_out(found)}", remedy)
+
+
+def _limited(found: Noise, document: Document) -> str:
+    allowed = document.machine.cpu_limit
+    limit = f" allows {allowed:.3g} CPUs and" if allowed is not None else ""
+    seconds = (found.throttled_ns or 0) / 1e9
+    return (
+        f"the container's control group{limit} stopped the run {plural(found.throttled or 0, 'time')}, {seconds:.3g} s"
+    )
 
 
 def _left_out(found: Noise) -> str:

@@ -159,6 +159,16 @@ def test_an_overhead_is_of_undisturbed_iterations_where_times_are_of_all(tmp_pat
     assert abs(found.trace.ratio - 1.3) < 0.02
 
 
+def test_a_containers_limit_is_not_other_programs(tmp_path: Path) -> None:
+    built = builder.build(runs.throttled(tmp_path))
+    found = part(built, Noise)
+    assert (found.throttled, found.limited, found.others) == (120, True, True)
+    text = printed(built, 120)
+    warning = text[: text.index("\nrun ")]
+    assert "0.15 CPUs" in warning and "120 times" in warning
+    assert "other programs" not in warning and "--wait-quiet" not in warning
+
+
 def test_an_overhead_has_its_error_or_is_none(tmp_path: Path) -> None:
     text = printed(builder.build(build(tmp_path, iterations=12)), 120)
     (line,) = [line for line in text.splitlines() if "counter reads" in line]
