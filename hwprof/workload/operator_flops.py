@@ -149,6 +149,11 @@ def _dot(given: Named, out: Any) -> int:
     return int(2 * given["self"].numel())
 
 
+def _euclidean_distances(given: Named, out: Any) -> int:
+    """``cdist`` of many rows: one product of both, each with a column for its squares and one of ones."""
+    return int(2 * out.numel() * (given["x1"].shape[-1] + 2))
+
+
 def _quantized_linear(given: Named, out: Any) -> int:
     """The weights are packed; the width of the output says how many columns they have."""
     return int(2 * given["X"].numel() * out.shape[-1])
@@ -163,6 +168,7 @@ _FORMULAS: Final[Mapping[str, Callable[[Named, Any], int | None]]] = {
     "aten::addmv": _matrix_by_vector,
     "aten::dot": _dot,
     "aten::vdot": _dot,
+    "aten::_euclidean_dist": _euclidean_distances,
     "quantized::linear": _quantized_linear,
     "quantized::linear_relu": _quantized_linear,
     "quantized::linear_dynamic": _quantized_linear,

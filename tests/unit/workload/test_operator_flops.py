@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -92,3 +93,29 @@ def test_products_with_vectors(operation: Callable[..., torch.Tensor]) -> None:
     with CountedFlops() as flops:
         operation(*arguments[operation])
     assert (flops.total, flops.uncounted) == (2 * 6 if operation is torch.dot else 2 * 24, 0)
+
+
+def executed_products(call: Callable[[], object]) -> int:
+    """FLOPs of the matrix products that torch's profiler saw."""
+    with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU], record_shapes=True) as profile:
+        call()
+    found = [event.input_shapes[:2] for event in profile.events() or [] if event.name in ("aten::mm", "aten::bmm")]
+    return sum(2 * math.prod(first) * second[-1] for first, second in found)
+
+
+@pytest.mark.parametrize("shapes", [((200, 16), (300, 16)), ((2, 40, 7), (2, 9, 7))])
+def test_distances_by_a_product_are_the_product_that_is_executed(shapes: tuple[tuple[int, ...], ...]) -> None:
+    """``cdist`` of many rows is one operator to whoever watches operators, and a matrix product within it."""
+    first, second = (torch.rand(shape) for shape in shapes)
+    with torch.inference_mode(), CountedFlops() as flops:
+        torch.cdist(first, second)
+    executed = executed_products(lambda: torch.cdist(first, second))
+    assert (flops.total, flops.uncounted) == (executed, 0)
+    assert executed > 0
+
+
+def test_distances_one_by_one_are_not_known() -> None:
+    few = torch.rand(5, 16)
+    with torch.inference_mode(), CountedFlops() as flops:
+        torch.cdist(few, few)
+    assert (flops.total, flops.uncounted) == (0, 1)
