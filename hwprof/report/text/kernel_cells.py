@@ -12,6 +12,7 @@ from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.document import Document
 from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling, Waiting
 from hwprof.report.document.layers import Layer
+from hwprof.report.document.primitives import SampledReorders
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.footnotes import unavailable
@@ -38,7 +39,7 @@ CAUSES: Final = 4
 """Of waiting: so many are named."""
 
 
-def share(row: SampledFigures | Waiting | None, glyphs: Glyphs) -> str:
+def share(row: SampledFigures | SampledReorders | Waiting | None, glyphs: Glyphs) -> str:
     """The share with half of its interval, in percent: ``35.2% ±0.8``."""
     if row is None or row.share is None:
         return ""

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.primitives import REORDER, Bypass, Fallback, Primitive, Primitives, Reorders
-from hwprof.report.text import figures
+from hwprof.report.text import figures, kernel_cells
 from hwprof.report.text.figures import plural
 from hwprof.report.text.footnotes import of_columns
 from hwprof.report.text.grid import Column
@@ -118,8 +118,7 @@ def _reorders(found: Primitives, page: Page) -> None:
     if whole is None:
         _item(page, "", f"reorders: {clock}, {executions}: {', '.join(parts)}", *remedies)
         return
-    error = f"{page.glyphs.plus_minus}{50 * (whole.share_high - whole.share_low):.1f}"
-    share = f"{figures.percent(whole.share, page.glyphs)} {error} of CPU time by samples of pass {found.sampled_from}"
+    share = f"{kernel_cells.share(whole, page.glyphs)} of CPU time by samples of pass {found.sampled_from}"
     below = f"{clock}, page faults and waiting in it, {executions}: {', '.join(parts)}"
     _item(page, "", f"reorders: {share}", below, *remedies)
 
@@ -152,11 +151,11 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
     for row in found.by_layer:
         executed.get(row.layer, []).append(row)
     names = [layer.path for layer in layers]
-    moving = {one.path: one.share for one in found.sampled_reorders}
+    moving = {one.path: kernel_cells.share(one, glyphs) for one in found.sampled_reorders}
     shown: list[tuple[str, Primitive, str]] = []
     for name, own in zip(names, executed.values(), strict=True):
         computing = [row for row in own if row.primitive != REORDER]
-        moved = figures.percent(moving.get(name), glyphs)
+        moved = moving.get(name, glyphs.dash)
         for number, row in enumerate(own if len(layers) == 1 else computing or own):
             shown.append(("" if number else name, row, "" if number else moved))
     rows = [row for _, row, _ in shown]
@@ -181,7 +180,10 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
     called = {path for bypass in found.bypasses for path in bypass.layers}
     bare = [layer for layer in layers if not executed[layer.path] and layer.path in called]
     without = [_without(bare, len(layers)), *_reasons({layer.type for layer in bare} - set(told), found)]
-    moved_of = of_columns(visible, {REORDERS: f"{REORDERS}: of the layer's CPU time, by samples"})
+    moved_of = of_columns(
+        visible,
+        {REORDERS: f"{REORDERS}: of the layer's CPU time, by samples, {glyphs.plus_minus} half the 95% interval"},
+    )
     below = [_times(visible, found), moved_of, "all layers: primitives.csv, --format json"]
     page.notes([*without, *below] if rows else without if len(layers) > 1 else [])
 
