@@ -77,6 +77,19 @@ def owner_table(layers: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
     )
 
 
+def static_rows(layers: pl.DataFrame) -> pl.DataFrame:
+    """What a model's MACs are the sum of, before anything is measured: the rows of the table ``layers`` that are
+    leaves, and those of modules with products of their own, as ``owners.own``. Of these only the MACs are known."""
+    products = pl.col("own_macs").ne_missing(0) & (pl.col("calls") > 0)
+    path = owner_of(pl.col("path"), pl.col("leaf"))
+    rows = layers.filter(pl.col("leaf") | products)
+    return rows.with_columns(
+        path=path,
+        parameters=pl.when("leaf").then("parameters"),
+        macs=pl.when("leaf").then("macs").otherwise("own_macs"),
+    )
+
+
 def with_known_work(leaves: pl.DataFrame) -> pl.DataFrame:
     """The table ``layers`` with nulls where its figures are not those of the work that is measured: the one forward
     that it is made of did not call a layer which other ones do, or showed no tensor of it. 0 MACs of a layer that was

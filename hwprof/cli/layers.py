@@ -14,7 +14,7 @@ from hwprof.cli.streams import print_json
 
 @click.command("layers")
 @model_options
-@click.option("--all", "everything", is_flag=True, help="Inner modules as well, not only leaf layers.")
+@click.option("--all", "everything", is_flag=True, help="All modules instead, each with what is in it.")
 @click.option("--format", "form", type=click.Choice(["text", "json", "csv"]), default="text", show_default=True)
 @click.option(
     "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
@@ -22,18 +22,18 @@ from hwprof.cli.streams import print_json
 def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> None:
     """Show a model's layers and their MACs, without measuring.
 
-    Index, type, parameters, MACs and shapes, of the first input.
+    Index, type, parameters, MACs and shapes, of the first input: of leaf
+    layers, and the MACs of other modules' own code.
 
     \b
     Examples:
       hwprof layers --model yolov7
       hwprof layers --model yolov8n --imgsz 320 --format csv > layers.csv
     """
-    import polars as pl
-
     spec = workload_spec(**options)
     check_model(spec)
 
+    from hwprof.analysis.layers import static_rows
     from hwprof.workload import factory
     from hwprof.workload.layer_tables import layer_tables
 
@@ -42,7 +42,7 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     record = workload.prepare(values=False)
     table, _ = layer_tables(workload, first_only=True)
     processes.end_copy(original)
-    shown = table if everything else table.filter(pl.col("leaf"))
+    shown = table if everything else static_rows(table)
     if form == "csv":
         click.echo(shown.write_csv(), nl=False)
     elif form == "json":
@@ -51,4 +51,4 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
         from hwprof.report.text import static_layers
         from hwprof.report.text.console import make_console
 
-        static_layers.show(table, record, make_console(width), inner=everything)
+        static_layers.show(table, shown, record, make_console(width))

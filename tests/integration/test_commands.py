@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from csv import DictReader
 from pathlib import Path
 
 import pytest
@@ -62,6 +63,37 @@ def test_layers_as_csv_and_json_agree(tmp_path: Path) -> None:
     rows = json.loads(hwprof(*options, "--format", "json", cwd=tmp_path).stdout)
     assert len(csv) == len(rows) + 1
     assert csv[0].startswith("order,index,path,type")
+
+
+ATTENTIVE = """
+import torch
+from torch import nn
+
+class Attentive(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.project = nn.Linear(8, 8)
+
+    def forward(self, x):
+        y = self.project(x)
+        return y @ y.mT
+
+def model():
+    return Attentive(), torch.zeros(4, 8)
+"""
+
+
+def test_every_format_has_the_products_of_modules_own_code(tmp_path: Path) -> None:
+    (tmp_path / "mine.py").write_text(ATTENTIVE)
+    csv, rows, text = (
+        hwprof("layers", "--model", "mine:model", "--format", form, cwd=tmp_path).stdout
+        for form in ("csv", "json", "text")
+    )
+    macs = {row["path"]: row["macs"] for row in json.loads(rows)}
+    assert macs == {"(root) (own)": 4 * 4 * 8, "project": 4 * 8 * 8}
+    assert {row["path"]: int(row["macs"]) for row in DictReader(csv.splitlines())} == macs
+    assert f"{sum(macs.values())} MACs" in " ".join(text.split())
+    assert all(path in text for path in macs)
 
 
 def test_models_lists_ours_first(tmp_path: Path) -> None:

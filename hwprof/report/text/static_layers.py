@@ -7,7 +7,7 @@ import textwrap
 import polars as pl
 from rich.console import Console
 
-from hwprof.analysis.owners import OWN, ROOT, ROOT_NAME
+from hwprof.analysis.owners import ROOT_NAME
 from hwprof.report.text import figures, grid
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column
@@ -20,10 +20,9 @@ NAMES = 3
 """Types of layers that are named."""
 
 
-def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console, *, inner: bool = False) -> None:
-    """Prints the table ``layers`` in the console's width, with totals of parameters and MACs below: leaves and the
-    products of blocks' own code; with ``inner`` all modules instead."""
-    shown = layers if inner else _parts(layers)
+def show(layers: pl.DataFrame, shown: pl.DataFrame, workload: WorkloadRecord, console: Console) -> None:
+    """Prints the rows ``shown`` of the table ``layers`` in the console's width, with totals of parameters and MACs
+    below."""
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
     rows = shown.to_dicts()
     others = [
@@ -45,28 +44,19 @@ def show(layers: pl.DataFrame, workload: WorkloadRecord, console: Console, *, in
     macs = layers.select(own.sum()).item()
     total = (
         f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
-        f" {_macs(macs, glyphs) or 0} MACs, {leaves.height} leaf layers{_unknown(layers)},"
+        f" {_total(macs, layers, glyphs)}, {leaves.height} leaf layers,"
         f" weights: {workload.weights}"
     )
     console.print("\n".join(textwrap.wrap(total, console.width, subsequent_indent="  ", break_on_hyphens=False)))
 
 
-def _parts(layers: pl.DataFrame) -> pl.DataFrame:
-    """What the model's MACs are the sum of: the leaves, and what is multiplied between them, in functions."""
-    own = pl.col("leaf").not_() & (pl.col("own_macs").is_null() | (pl.col("own_macs") != 0)) & (pl.col("calls") > 0)
-    name = pl.col("path").replace(ROOT, ROOT_NAME) + OWN
-    return layers.filter(pl.col("leaf") | own).with_columns(
-        path=pl.when("leaf").then("path").otherwise(name),
-        parameters=pl.when("leaf").then("parameters").otherwise(0),  # they are the layers'
-        macs=pl.when("leaf").then("macs").otherwise("own_macs"),
-    )
-
-
-def _unknown(layers: pl.DataFrame) -> str:
-    """Whose MACs are in no sum."""
+def _total(macs: int, layers: pl.DataFrame, glyphs: Glyphs) -> str:
+    """The MACs, and whose are in no sum; 0 only of a model without products."""
     unknown = layers.filter(pl.when("leaf").then("macs").otherwise("own_macs").is_null())
-    types = unknown["type"].unique().sort().to_list()
-    return f" (not known of {figures.some(types, NAMES)})" if unknown.height else ""
+    if unknown.is_empty():
+        return f"{_macs(macs, glyphs) or 0} MACs"
+    whose = f"not known of {figures.some(unknown['type'].unique().sort().to_list(), NAMES)}"
+    return f"{_macs(macs, glyphs)} MACs ({whose})" if macs else f"MACs {whose}"
 
 
 def _macs(macs: int | None, glyphs: Glyphs) -> str:

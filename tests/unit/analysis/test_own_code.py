@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.layer_types import layer_type_table
-from hwprof.analysis.layers import layer_table
+from hwprof.analysis.layers import layer_table, static_rows
 from hwprof.analysis.owners import OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE, own
 from hwprof.analysis.samples import attribute_samples, coverage
 from hwprof.hardware.metrics import independent
@@ -177,6 +177,18 @@ def test_own_code_is_a_row_with_its_products_and_of_its_type(tree: Tree) -> None
     assert dict(types.select("owner", "time_median_ns").iter_rows()) == {
         "Conv2d": 50, "ReLU": 20, "Linear": 30, f"Block{OWN}": 11, f"Net{OWN}": 6, UNATTRIBUTED: 11,
     }  # fmt: skip
+
+
+def test_what_is_known_before_measuring_has_own_code_with_products_only() -> None:
+    known = MODULES.with_columns(
+        own_macs=pl.when(pl.col("path") == "block").then(700).when("leaf").then("macs").otherwise(0).cast(pl.Int64),
+        macs=pl.when("leaf").then("macs").otherwise(9_999).cast(pl.Int64),
+    )
+    rows = static_rows(known)
+    assert dict(rows.select("path", "macs").iter_rows()) == {own("block"): 700, **dict.fromkeys(LEAVES, 1000)}
+    assert rows.columns == known.columns
+    uncalled = known.with_columns(own_macs=pl.lit(None, pl.Int64), calls=pl.lit(0, pl.Int32))
+    assert static_rows(uncalled)["path"].to_list() == LEAVES
 
 
 def test_samples_between_layers_are_the_innermost_modules(tree: Tree) -> None:

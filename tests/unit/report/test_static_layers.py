@@ -8,6 +8,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from hwprof.analysis.layers import static_rows
 from hwprof.report.text import static_layers
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.run.schema import conform
@@ -33,7 +34,7 @@ LAYERS = conform(
 def test_no_line_is_wider_than_the_terminal_and_what_matters_is_shown(width: int, shapes: list[str]) -> None:
     console = Console(width=width, file=io.StringIO(), highlight=False, markup=False)
     workload = WorkloadRecord(name="made", kind="yolo", weights="random", parameters=3_000_000, threads=1, batch=1)
-    static_layers.show(LAYERS, workload, console)
+    static_layers.show(LAYERS, static_rows(LAYERS), workload, console)
     assert isinstance(console.file, io.StringIO)
     lines = console.file.getvalue().splitlines()
     assert all(len(line) <= width for line in lines)
@@ -72,7 +73,7 @@ def shown_lines(layers: pl.DataFrame, width: int) -> list[str]:
     workload = WorkloadRecord(
         name="made", kind="yolo", weights="random (seed 0)", parameters=3_000_000, threads=1, batch=1
     )
-    static_layers.show(layers, workload, console)
+    static_layers.show(layers, static_rows(layers), workload, console)
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue().splitlines()
 
@@ -84,9 +85,9 @@ def test_macs_that_are_not_known_are_in_no_sum_and_it_says_so() -> None:
     layers = LAYERS.with_columns(
         type=pl.when(last).then(pl.lit("LSTM")).otherwise("type"), macs=pl.when(~last).then(pl.col("macs"))
     )
-    static_layers.show(layers, workload, console)
+    static_layers.show(layers, static_rows(layers), workload, console)
     assert isinstance(console.file, io.StringIO)
-    assert "2.50 M MACs, 3 leaf layers (not known of LSTM)," in console.file.getvalue()
+    assert "2.50 M MACs (not known of LSTM), 3 leaf layers," in console.file.getvalue()
 
 
 def test_products_of_functions_are_rows_that_complete_the_sum() -> None:
@@ -99,4 +100,11 @@ def test_products_of_functions_are_rows_that_complete_the_sum() -> None:
     rows = [line.split()[1:3] for line in lines if "Conv2d" in line and "MACs" not in line]
     assert rows == [["(root)", "(own)"], ["block", "(own)"], ["model.1.some.longer.path.conv", "Conv2d"]]
     assert any("6.50 M" in line and "block" in line for line in lines)
-    assert " 9.00 M MACs, 1 leaf layers (not known of Conv2d)," in " ".join(lines)
+    assert " 9.00 M MACs (not known of Conv2d), 1 leaf layers," in " ".join(lines)
+
+
+def test_where_no_macs_are_known_there_are_not_0() -> None:
+    layers = LAYERS.head(1).with_columns(macs=pl.lit(None, pl.Int64))
+    text = " ".join(shown_lines(layers, 120))
+    assert "MACs not known of Conv2d," in text
+    assert "0 MACs" not in text
