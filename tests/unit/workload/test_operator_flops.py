@@ -55,6 +55,25 @@ def test_an_lstm_multiplies_each_step_by_all_gates() -> None:
     assert counted(lstm, torch.zeros(steps, batch, width)) == (2 * steps * batch * 2 * (first + second), 0)
 
 
+@pytest.mark.parametrize(
+    ("layer", "gates"), [(nn.LSTM, 4), (nn.GRU, 3), (nn.RNN, 1), (nn.LSTMCell, 4), (nn.GRUCell, 3), (nn.RNNCell, 1)]
+)
+def test_recurrent_layers_multiply_inputs_and_hidden_units_by_every_gate(layer: Callable[..., Any], gates: int) -> None:
+    """As the documentation says."""
+    steps, batch, width, hidden = (5 if layer in (nn.LSTM, nn.GRU, nn.RNN) else 1), 3, 16, 24
+    x = torch.rand(steps, batch, width) if steps > 1 else torch.rand(batch, width)
+    expected = 2 * steps * batch * gates * hidden * (width + hidden)
+    assert counted(layer(width, hidden), x) == (expected, 0)
+
+
+def test_products_that_the_documentation_says_are_not_known() -> None:
+    quantize: Any = torch.ao.quantization.quantize_dynamic  # untyped there
+    x = torch.rand(5, 3, 16)
+    for layer in (nn.LSTM(16, 24), nn.GRU(16, 24)):
+        assert counted(quantize(nn.Sequential(layer), {type(layer)}), x) == (0, 1)
+    assert counted(nn.Bilinear(16, 16, 4), x, x) == (0, 1)
+
+
 def test_the_same_lstm_counts_the_same_without_its_fused_operator() -> None:
     lstm, x = nn.LSTM(32, 64), torch.zeros(5, 1, 32)
     fused = counted(lstm, x)
