@@ -14,6 +14,12 @@ LONGEST_READ: Final = 100 * LONGEST
 """Of which its first line is taken."""
 
 
+NO_MEMORY: Final = "not enough memory"
+
+CPU_ALLOCATOR: Final = "DefaultCPUAllocator"
+"""Of torch: it names itself where it cannot have what it asks for."""
+
+
 class HwprofError(Exception):
     """A failure that the user is told about in one line: what went wrong and what to do next.
 
@@ -76,6 +82,11 @@ def of_system(error: OSError) -> str | None:
 def is_full_disk(error: BaseException) -> bool:
     """Whether an error of the system or of a library that writes says that the device is full."""
     return getattr(error, "errno", None) == errno.ENOSPC or "no space left" in _text(error).lower()
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an error of Python or of torch's allocator, which has no type of its own, says that memory is short."""
+    return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and CPU_ALLOCATOR in _text(error))
 
 
 def _text(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import click
 
 from hwprof import __version__
 from hwprof.cli import streams
-from hwprof.errors import HwprofError, UsageError, of_system
+from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, of_system
 from hwprof.printable import as_written, is_text, one_line, printable
 
 COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "explain", "doctor")
@@ -126,8 +126,8 @@ def _told(error: BaseException) -> tuple[str, int]:
         return f"hwprof: {one_line(str(error))}", error.exit_code
     if isinstance(error, OSError) and (said := of_system(error)):
         return f"hwprof: {one_line(said)} (--debug shows where)", 1
-    if isinstance(error, MemoryError):
-        return "hwprof: not enough memory (--debug shows where)", 1
+    if is_out_of_memory(error):
+        return f"hwprof: {NO_MEMORY} (--debug shows where)", 1
     what = f"{type(error).__name__}: {error} (this is a defect of hwprof; --debug shows where)"
     return f"hwprof: {one_line(what)}", 1
 

@@ -11,6 +11,7 @@ import click
 
 from hwprof.cli import collector_options, products
 from hwprof.cli.model_options import check_model, model_options, workload_spec
+from hwprof.cli.numbers import RealRange
 from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.roles import Role
@@ -70,7 +71,7 @@ def _counters_help() -> str:
 @click.option(
     "--wait-quiet",
     "wait_quiet_s",
-    type=click.FloatRange(min=0, min_open=True, max=LONGEST_WAIT_S),
+    type=RealRange(min=0, min_open=True, max=LONGEST_WAIT_S),
     is_flag=False,
     flag_value=WAIT_S,
     metavar="[SECONDS]",

@@ -74,7 +74,7 @@ def _range(text: str, dtype: str, words: str) -> tuple[float, float]:
 def _bounds(dtype: str) -> tuple[float, float]:
     """What a type can hold, of 64 bits what a float holds exactly."""
     if dtype in FLOATS:
-        return -math.inf, math.inf
+        return -FLOATS[dtype], FLOATS[dtype]
     if dtype == "bool":
         return 0, 1
     bits = min(int(dtype.lstrip("uint")), 54)

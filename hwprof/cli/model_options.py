@@ -12,6 +12,7 @@ import click
 
 from hwprof.cli import model_inputs
 from hwprof.cli.given import given
+from hwprof.cli.numbers import RealRange
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.spec import WorkloadSpec
 
@@ -55,8 +56,8 @@ _OPTIONS = (
     click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Images a forward."),
     click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads. Default: torch's own choice."),
     click.option("--seed", type=int, default=0, show_default=True, help="Of weights and inputs."),
-    click.option("--conf", type=click.FloatRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
-    click.option("--iou", type=click.FloatRange(0, 1), default=0.45, show_default=True, help="Overlap kept by NMS."),
+    click.option("--conf", type=RealRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
+    click.option("--iou", type=RealRange(0, 1), default=0.45, show_default=True, help="Overlap kept by NMS."),
     click.option("--fuse/--no-fuse", default=True, show_default=True, help="Fold batch norms into convolutions."),
 )
 

@@ -25,7 +25,7 @@ from typing import Final
 import msgspec
 
 from hwprof import interrupts, processes
-from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, of_system
+from hwprof.errors import NO_MEMORY, FullDiskError, HwprofError, described, is_full_disk, is_out_of_memory, of_system
 from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
@@ -56,13 +56,12 @@ def main(arguments: Sequence[str]) -> int:
     except HwprofError as error:
         reporter.send(Failed(error.message, error.remedy, error.exit_code, None))
         return error.exit_code
-    except MemoryError:
-        reporter.send(Failed("not enough memory", "try a smaller --imgsz or --batch", 1, _trace()))
-        return 1
     except BaseException as error:  # SystemExit too, and what else the model's code may raise
         if is_full_disk(error):
             full = FullDiskError(str(Path(arguments[0]).parent))
             reporter.send(Failed(full.message, full.remedy, full.exit_code, None))
+        elif is_out_of_memory(error):
+            reporter.send(Failed(NO_MEMORY, "a smaller input", 1, _trace()))
         else:
             reporter.send(Failed(_one_line(error), None, 1, _trace()))
         return 1

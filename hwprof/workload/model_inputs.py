@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hwprof.workload.spec import INTEGERS, InputSpec
+from hwprof.workload.spec import FLOATS, INTEGERS, InputSpec
 
 Inputs = tuple[tuple[Any, ...], Mapping[str, Any]]
 """Arguments by position and by name."""
@@ -65,7 +65,10 @@ def _draw(spec: InputSpec, generator: torch.Generator) -> torch.Tensor:
     if spec.range is None:
         return torch.randn(spec.shape, generator=generator).to(dtype)
     low, high = spec.range
-    return (low + (high - low) * torch.rand(spec.shape, generator=generator)).to(dtype)
+    drawn = torch.rand(spec.shape, generator=generator)
+    if max(abs(low), abs(high), high - low) > FLOATS["float32"]:
+        drawn = drawn.double()
+    return (low + (high - low) * drawn).to(dtype)
 
 
 def notes(specs: Sequence[InputSpec]) -> list[str]:

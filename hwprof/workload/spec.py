@@ -6,9 +6,16 @@ from typing import Final
 
 import msgspec
 
-FLOATS: Final = ("float32", "float64", "float16", "bfloat16")
+FLOATS: Final = {
+    "float32": 3.4028234663852886e38,
+    "float64": 1.7976931348623157e308,
+    "float16": 65504.0,
+    "bfloat16": 3.3895313892515355e38,
+}
+"""Types that inputs can be drawn in, as torch names them, with the largest value of each."""
+
 INTEGERS: Final = ("int64", "int32", "int16", "int8", "uint8", "bool")
-"""Types that inputs can be drawn in, as torch names them."""
+"""The others of them."""
 
 
 class InputSpec(msgspec.Struct, kw_only=True, frozen=True):

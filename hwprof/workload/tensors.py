@@ -7,7 +7,7 @@ from typing import Any
 
 import torch
 
-from hwprof.errors import HwprofError, first_line
+from hwprof.errors import NO_MEMORY, HwprofError, first_line, is_out_of_memory
 
 
 def shape_text(tensor: torch.Tensor) -> str:
@@ -41,6 +41,8 @@ def input_text(tensor: torch.Tensor) -> str:
 def refused(model: str, inputs: Any, error: BaseException, remedy: str = "another --imgsz") -> HwprofError:
     """The error to raise where a model cannot be called with these inputs."""
     given = ", ".join(input_text(tensor) for tensor in tensors_in(inputs))
+    if is_out_of_memory(error):
+        return HwprofError(f"{NO_MEMORY} for {model} with the input {given}", "a smaller one")
     return HwprofError(f"{model} refuses the input {given}: {first_line(error)}", remedy)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwprof.errors import LONGEST, described, first_line, is_full_disk
+from hwprof.errors import LONGEST, described, first_line, is_full_disk, is_out_of_memory
 
 
 class WithoutTextError(Exception):
@@ -40,3 +40,9 @@ def test_it_is_short() -> None:
 def test_a_full_disk_is_seen_through_any_text() -> None:
     assert is_full_disk(ValueError("first\n... No space left on device (os error 28)"))
     assert not is_full_disk(WithoutTextError())
+
+
+def test_torch_has_no_type_for_memory_that_is_short() -> None:
+    torch = "[enforce fail at alloc_cpu.cpp:124] data. DefaultCPUAllocator: can't allocate memory: you tried to"
+    assert is_out_of_memory(RuntimeError(torch)) and is_out_of_memory(MemoryError())
+    assert not is_out_of_memory(RuntimeError("size mismatch"))

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.cli import collect
+from hwprof.cli import app, collect
 from hwprof.workload.spec import WorkloadSpec
 
 
@@ -15,3 +15,11 @@ def test_a_long_name_of_a_model_makes_a_folder_that_file_systems_take(model: str
     run = collect._create(tmp_path, WorkloadSpec(model=model))
     assert run.path.is_dir() and run.path.name == run.manifest.name
     assert "mine-" in run.path.name
+
+
+@pytest.mark.parametrize("option", ["--wait-quiet", "--conf", "--iou"])
+@pytest.mark.parametrize("number", ["nan", "inf", "-nan"])
+def test_what_is_no_number_is_a_usage_error(option: str, number: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """NaN is on neither side of a range."""
+    assert app.run(["collect", f"{option}={number}"]) == 2
+    assert len(capsys.readouterr().err.splitlines()) == 1

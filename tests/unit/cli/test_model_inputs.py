@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
+import torch
 
 from hwprof.cli.model_inputs import parse_input, parse_inputs
 from hwprof.errors import UsageError
-from hwprof.workload.spec import InputSpec
+from hwprof.workload.spec import FLOATS, InputSpec
 
 
 @pytest.mark.parametrize(
@@ -46,6 +47,9 @@ def test_an_input_in_words(text: str, expected: InputSpec) -> None:
         "x:1:int8:0..128",
         "x:1:float32:nan..1",
         "x:1:float32:0..inf",
+        "x:1:float32:1e39..1e39",
+        "x:1:float16:0..65536",
+        "x:1:bfloat16:-3.4e38..0",
         "x:1:int64:..",
         f"x:{1 << 41}",
         f"x:{'9' * 5000}",
@@ -62,3 +66,7 @@ def test_the_short_form_is_one_input_and_stands_alone() -> None:
         parse_inputs("1,3", ("y:1x3",))
     with pytest.raises(UsageError, match="y is given twice"):
         parse_inputs(None, ("y:1", "y:2"))
+
+
+def test_the_largest_values_are_those_of_torch() -> None:
+    assert {name: torch.finfo(getattr(torch, name)).max for name in FLOATS} == FLOATS

@@ -9,7 +9,7 @@ import torch
 from torch import nn
 
 from hwprof.workload import model_inputs
-from hwprof.workload.spec import InputSpec
+from hwprof.workload.spec import FLOATS, InputSpec
 
 
 class Encoder(nn.Module):
@@ -70,3 +70,11 @@ def test_numbers_without_a_range_are_noted() -> None:
     (note,) = model_inputs.notes([guessed, InputSpec(shape=(1,)), InputSpec(shape=(1,), dtype="bool")])
     assert note.startswith("ids: ")
     assert model_inputs.drawn([guessed], 0)[1]["ids"].item() in (0, 1)
+
+
+@pytest.mark.parametrize(("dtype", "largest"), FLOATS.items())
+def test_of_the_widest_range_every_number_is_one(dtype: str, largest: float) -> None:
+    ends = (-largest / 2, largest / 2)
+    ((tensor,), _) = model_inputs.drawn([InputSpec(shape=(1000,), dtype=dtype, range=ends)], seed=0)
+    assert tensor.isfinite().all()
+    assert tensor.double().min() < ends[0] / 2 and tensor.double().max() > ends[1] / 2
