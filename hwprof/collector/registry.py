@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, Final
 
+from hwprof import processes
 from hwprof.collector.declaration import Declaration, Place
 from hwprof.errors import HwprofError, UsageError, described
 from hwprof.interrupts import Interrupt
@@ -40,7 +42,9 @@ def _is_name(name: str) -> bool:
 
 @contextmanager
 def _going_on() -> Iterator[None]:
-    """A third party's code fails like any other where it ends the process, or raises what is no ``Exception``."""
+    """A third party's code fails like any other where it ends the process, or raises what is no ``Exception``; a copy
+    that it makes of the process ends with it."""
+    original = os.getpid()
     try:
         yield
     except (Exception, Interrupt):
@@ -49,6 +53,8 @@ def _going_on() -> Iterator[None]:
         raise HwprofError(f"its code calls sys.exit({error.code!r})") from error
     except BaseException as error:
         raise HwprofError(f"its code raises {described(error)}") from error
+    finally:
+        processes.end_copy(original)
 
 
 @cache

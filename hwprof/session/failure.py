@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from hwprof import processes
 from hwprof.errors import HwprofError, described
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import CollectorRecord
@@ -14,13 +16,17 @@ from hwprof.session.plan import CollectorPlan
 @contextmanager
 def alone(planned: CollectorPlan, records: list[CollectorRecord]) -> Iterator[None]:
     """Whatever a collector raises inside (libraries panic with a ``BaseException``) costs its own data only, and is
-    recorded; not the user's interruption, or a signal that ends the process."""
+    recorded; not the user's interruption, or a signal that ends the process. Where it forks, the copy ends with it: two
+    would carry out one run."""
+    original = os.getpid()
     try:
         yield
     except Interrupt:
         raise
     except BaseException as error:
         records.append(failure(planned, error))
+    finally:
+        processes.end_copy(original)
 
 
 def failure(planned: CollectorPlan, error: BaseException) -> CollectorRecord:

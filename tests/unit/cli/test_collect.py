@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 
 import pytest
 
 from hwprof.cli import app, collect
+from hwprof.run import directory
 from hwprof.workload.spec import WorkloadSpec
+from tests.support.synthetic_run import build
 
 
 @pytest.mark.parametrize("model", ["mine:" + "x" * 300, "mine:" + "ä" * 300])
@@ -23,3 +26,19 @@ def test_what_is_no_number_is_a_usage_error(option: str, number: str, capsys: py
     """NaN is on neither side of a range."""
     assert app.run(["collect", f"{option}={number}"]) == 2
     assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+def test_a_second_interruption_does_not_hide_where_the_run_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = build(tmp_path)
+
+    def again(_: Path) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    monkeypatch.setattr(directory, "remove_parts", again)
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        told = collect._interrupted(run, KeyboardInterrupt())
+        signal.raise_signal(signal.SIGINT)  # while the processes that are left end
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert run.path.name in str(told) and told.exit_code == 130

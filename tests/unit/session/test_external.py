@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -251,3 +252,28 @@ def test_the_user_s_interruption_is_nobody_s_failure(
 def test_a_reason_that_is_no_text_can_be_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     watched = running(Watcher("start", HwprofError("\udcff", 5)), tmp_path, monkeypatch)  # type: ignore[arg-type]
     assert [(record.reason, record.remedy) for record in watched.records] == [("?", "5")]
+
+
+class EndedError(BaseException):
+    """In the place of a process's end."""
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_a_copy_that_a_collector_makes_of_the_supervisor_ends(
+    fails: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    class Forking(Watcher):
+        def stop(self) -> Collected:
+            monkeypatch.setattr(os, "getpid", lambda: 0)  # as it is in the copy
+            if fails:
+                raise RuntimeError
+            return Collected()
+
+    def end(status: int) -> None:
+        raise EndedError(status)
+
+    monkeypatch.setattr(registry, "create", lambda _: Forking())
+    monkeypatch.setattr(os, "_exit", end)
+    collectors = ExternalCollectors(plans()["trace"], tmp_path, 1)
+    with pytest.raises(EndedError):
+        collectors.stop()
