@@ -43,6 +43,7 @@ class Noise:
     timed_left_out: (
         int  # of their kind (that only times layers, if there is such): disturbed, while enough others remain
     )
+    timed_disturbed: int  # of those that times are of: too few others remain
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor
@@ -60,8 +61,9 @@ class Noise:
 
     @property
     def others(self) -> bool:
-        """Whether others took too much, or the control group got no more."""
-        return self.limited or self.lost_share > LOST_SHARE
+        """Whether others took too much, of all threads together or of an iteration that times are of; or the control
+        group got no more."""
+        return self.limited or self.lost_share > LOST_SHARE or self.timed_disturbed > 0
 
     @property
     def spread(self) -> bool:
@@ -85,6 +87,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         left_out_iterations=iterations.left_out,
         timed=len(iterations.timed),
         timed_left_out=len(iterations.left_out) - counted_left_out if only_timed else counted_left_out,
+        timed_disturbed=len(set(iterations.timed) & set(iterations.disturbed)),
         counted=len(iterations.counted),
         counted_left_out=counted_left_out,
         preempted_share=_share([_preempted_ns(one) for one in known], elapsed_ns * (threads or 1)),

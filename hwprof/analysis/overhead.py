@@ -44,8 +44,8 @@ def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
 
 def why_no_pass_overhead(base: Attribution, observed: Attribution) -> Unavailable | None:
     """Why ``pass_overhead`` is not known, though both passes have iterations."""
-    timed, all_ = base.iterations.timed, observed.iterations.all
-    return _why_none([(base, timed, "timed {}"), (observed, all_, "{} of this pass")])
+    kind = "timed {}" if _kinds(base.iterations)[0] else "counted {}"
+    return _why_none([(base, base.iterations.timed, kind), (observed, observed.iterations.all, "{} of this pass")])
 
 
 def of_whole(ratios: pl.DataFrame) -> dict[str, Any] | None:

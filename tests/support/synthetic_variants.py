@@ -213,18 +213,21 @@ def _instrumented() -> CollectorRecord:
     return CollectorRecord(name="instrumented", state="ran", role=Role.COUNTER, detail=detail)
 
 
+BUSY = Disturbance(elapsed_ns=48_000_000, preemptions=9, waited_ns=36_000_000, stolen_ns=0)
+"""Of an iteration beside other programs."""
+
+
 def disturbed(
     root: Path, *, every: bool = False, which: Collection[int] = (2, 8), passes: Collection[str] = ("measure",)
 ) -> RunDirectory:
     """A run beside other programs: of twelve iterations, of which the even ones are timed, some are disturbed and four
     times as long; or ``every`` one is disturbed."""
     run = build(root, iterations=12)
-    busy = Disturbance(elapsed_ns=48_000_000, preemptions=9, waited_ns=36_000_000, stolen_ns=0)
     for record in run.manifest.passes:
         hit = [one.index for one in record.iterations if not one.warmup and (every or one.index in which)]
         if record.name in passes:
             record.iterations = [
-                msgspec.structs.replace(one, disturbance=busy) if one.index in hit else one for one in record.iterations
+                msgspec.structs.replace(one, disturbance=BUSY) if one.index in hit else one for one in record.iterations
             ]
     longer = (pl.col("begin_ns") + 4 * (pl.col("end_ns") - pl.col("begin_ns"))).alias("end_ns")
     long = pl.col("pass").is_in(list(passes)) & pl.col("iteration").is_in(list(which))

@@ -23,6 +23,7 @@ class Noise(Part, kw_only=True, frozen=True):
     timed_left_out: (
         int  # of their kind (that only times layers, if there is such): disturbed, while enough others remain
     )
+    timed_disturbed: int  # of those that times are of: too few others remain
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor, in iterations with preemptions
@@ -32,7 +33,7 @@ class Noise(Part, kw_only=True, frozen=True):
     limited: bool  # that took more than 5%
     median_over_min: float | None  # of the time of the inference
     drift: float | None  # last third over first third, minus 1; null: no trend
-    others: bool  # took more than 5%
+    others: bool  # took more than 5%, of all threads' time or of an iteration that times are of
     spread: bool  # the median is far from the minimum
 
 

@@ -26,7 +26,7 @@ def warnings(document: Document, glyphs: Glyphs) -> list[str]:
     if found.drift is not None:
         change = "longer" if found.drift > 0 else "shorter"
         drift = f"times drift: the last third of the iterations takes {abs(found.drift):.0%} {change} than the first"
-        said.append(explain(drift, "more --warmup"))
+        said.append(explain(drift, None if found.timed_disturbed else "more --warmup"))
     return said
 
 
@@ -57,7 +57,7 @@ def _left_out(found: Noise) -> str:
     """How many iterations were disturbed, and which remain."""
     left_out = len(found.left_out_iterations)
     if not left_out:
-        kept = ": all are kept, see the minima" if found.disturbed else ""
+        kept = f": all are kept{', see the minima' if found.timed > 1 else ''}" if found.disturbed else ""
         return f"{found.disturbed} of {plural(found.iterations, 'iteration')} disturbed{kept}"
     number = plural(left_out, "disturbed iteration")
     if left_out < found.disturbed:

@@ -146,6 +146,18 @@ def replaced(found: Disturbance, waited_ns: int) -> Disturbance:
     return Disturbance(found.elapsed_ns, found.preemptions, waited_ns, found.stolen_ns)
 
 
+def test_one_that_times_are_of_makes_a_run_noisy_however_many_threads_it_has() -> None:
+    """A model of one thread where sixteen are asked for: a share of all of them is small."""
+    records = [iteration(index, BUSY if index < 2 else CALM) for index in range(4)]
+    record = PassRecord(name="measure", iterations=records)
+    found = noise(record, attributed(records), 16, 16)
+    assert found.preempted_share is not None and found.preempted_share < 0.05
+    assert (found.timed, found.timed_disturbed, found.others) == (4, 2, True)
+    left_out = [iteration(index, BUSY if index < 2 else CALM) for index in range(20)]
+    found = noise(PassRecord(name="measure", iterations=left_out), attributed(left_out), 16, 16)
+    assert (found.timed, found.timed_disturbed, found.others) == (18, 0, False)
+
+
 def test_what_is_left_out_is_said_and_the_spread_is_that_of_the_rest() -> None:
     times = [300 * MS if index % 2 else 40 * MS for index in range(12)]
     found = found_in(times, [BUSY if index % 2 else CALM for index in range(12)])

@@ -6,6 +6,7 @@ import json
 import re
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -20,6 +21,8 @@ from tests.support import synthetic_variants as runs
 from tests.support.document_parts import part
 from tests.support.sampled_report import printed
 from tests.support.synthetic_run import build
+
+ALL = tuple(range(1, 13))
 
 
 def test_figures_are_those_of_a_quiet_run(tmp_path: Path) -> None:
@@ -63,6 +66,24 @@ def test_a_noisy_run_says_so_first_and_what_to_do(tmp_path: Path) -> None:
     assert "4 of 6 timed iterations (2 disturbed)" in text
 
 
+def test_a_drift_beside_others_is_no_lack_of_warm_up(tmp_path: Path) -> None:
+    """Iterations become shorter: of an undisturbed run that has a remedy, but not where others did it."""
+    for name, which in (("quiet", ()), ("busy", ALL)):
+        run = build(tmp_path / name, iterations=24)
+        record = run.manifest.passes[0]
+        record.iterations = [msgspec.structs.replace(one, layers_counted=False) for one in record.iterations]
+        if which:
+            record.iterations = [msgspec.structs.replace(one, disturbance=runs.BUSY) for one in record.iterations]
+        run.save_manifest()
+        longer = (pl.col("end_ns") + 1_000_000 * (24 - pl.col("iteration"))).alias("end_ns")
+        runs.change_table(run, "spans", pl.when(pl.col("path") == "inference").then(longer).otherwise("end_ns"))
+        built = builder.build(run)
+        drift = part(built, Noise).drift
+        assert drift is not None and drift < 0
+        (line,) = [line for line in printed(built, 300).splitlines() if "times drift" in line]
+        assert ("--warmup" in line) is (not which)
+
+
 def test_where_all_are_disturbed_none_is_left_out(tmp_path: Path) -> None:
     built = builder.build(runs.disturbed(tmp_path, every=True))
     found = part(built, Noise)
@@ -70,7 +91,6 @@ def test_where_all_are_disturbed_none_is_left_out(tmp_path: Path) -> None:
     assert "12 of 12 iterations disturbed" in printed(built, 120)
 
 
-ALL = tuple(range(1, 13))
 DISTURBED = {
     "none": (),
     "timed": (2, 8),
@@ -108,6 +128,9 @@ def test_what_the_text_says_of_iterations_the_json_says(tmp_path: Path, which: s
         assert (int(number), int(of or number)) == (len(left_out), found["disturbed"])
         assert (int(timed), int(counted)) == (found["timed"], found["counted"])
     assert ("all are kept" in text) is (found["disturbed"] > 0 and not left_out)
+    kept = set(DISTURBED[which]) - set(left_out)
+    assert found["timed_disturbed"] == sum(index % 2 == 0 for index in kept)
+    assert text.startswith("Noisy run") is found["others"]
 
 
 @pytest.mark.parametrize("number", [1, 2, 3])
