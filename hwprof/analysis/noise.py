@@ -40,9 +40,7 @@ class Noise:
     disturbed_iterations: tuple[int, ...]  # their numbers
     left_out_iterations: tuple[int, ...]  # of those, the ones that no median is of: enough others remain
     timed: int  # that times are of
-    timed_left_out: (
-        int  # of their kind (that only times layers, if there is such): disturbed, while enough others remain
-    )
+    timed_left_out: int  # of their kind (only timed, if there are such): disturbed, while enough others remain
     timed_disturbed: int  # of those that times are of: too few others remain
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
@@ -94,10 +92,15 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         stolen_share=_stolen_share(record, processors),
         throttled=record.throttled,
         throttled_ns=record.throttled_ns,
-        limited=(record.throttled_ns or 0) > LOST_SHARE * (record.measured_ns or 0),
+        limited=is_limited(record),
         median_over_min=_median_over_min(times),
         drift=drift(times),
     )
+
+
+def is_limited(record: PassRecord) -> bool:
+    """Whether a pass's control group was stopped at its limit for too much of the time."""
+    return (record.throttled_ns or 0) > LOST_SHARE * (record.measured_ns or 0)
 
 
 def drift(times: Sequence[int]) -> float | None:

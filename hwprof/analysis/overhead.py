@@ -85,7 +85,7 @@ def _why_none(sides: Sequence[tuple[Attribution, Sequence[int], str]]) -> Unavai
     ]
     if not disturbed or not all(chosen for _, chosen, _ in sides):
         return None
-    return Unavailable(f"others disturbed {' and '.join(disturbed)}", QUIETER)
+    return Unavailable(f"{' and '.join(disturbed)} were disturbed", QUIETER)
 
 
 def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from hwprof.analysis import energy, flop_check, layers, metrics, operators, overhead, stages, uncore
+from hwprof.analysis import energy, flop_check, layers, metrics, noise, operators, overhead, stages, uncore
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, further_operands, instrumented_counts, with_counters
@@ -185,14 +185,17 @@ class RunAnalysis:
     @property
     def why_no_counting(self) -> Unavailable | None:
         """Why ``counting`` is not known, though there are iterations of both kinds."""
-        return overhead.why_no_counting_overhead(self.measured.attribution) if self.measured is not None else None
+        if self.measured is None:
+            return None
+        return _why(overhead.why_no_counting_overhead(self.measured.attribution), self.measured)
 
     @property
     def why_no_tracing(self) -> Unavailable | None:
         """Why ``tracing`` is not known, though there are both passes."""
         if self.measured is None or self.traced is None or self.traced is self.measured:
             return None
-        return overhead.why_no_pass_overhead(self.measured.attribution, self.traced.attribution)
+        reason = overhead.why_no_pass_overhead(self.measured.attribution, self.traced.attribution)
+        return _why(reason, self.measured, self.traced)
 
     @cached_property
     def flop_checks(self) -> dict[str, flop_check.FlopCheck]:
@@ -281,3 +284,9 @@ class RunAnalysis:
     def _series(self, prefix: str) -> pl.DataFrame:
         assert self.main is not None
         return self.of_pass("series", self.main).filter(pl.col("name").str.starts_with(prefix))
+
+
+def _why(found: Unavailable | None, *passes: Pass) -> Unavailable | None:
+    """Without a remedy where a control group's limit disturbed them: a quiet machine does not help."""
+    limited = any(noise.is_limited(one.record) for one in passes)
+    return Unavailable(found.reason) if found is not None and limited else found

@@ -20,9 +20,7 @@ class Noise(Part, kw_only=True, frozen=True):
     disturbed_iterations: tuple[int, ...]  # their numbers, as in the trace and the tables
     left_out_iterations: tuple[int, ...]  # of those, the ones that no median is of
     timed: int  # that times are of
-    timed_left_out: (
-        int  # of their kind (that only times layers, if there is such): disturbed, while enough others remain
-    )
+    timed_left_out: int  # of their kind (only timed, if there are such): disturbed, while enough others remain
     timed_disturbed: int  # of those that times are of: too few others remain
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
