@@ -10,7 +10,7 @@ import polars as pl
 
 from hwprof.analysis.attribution import Attribution, owned_counts
 from hwprof.analysis.iterations import select
-from hwprof.analysis.owners import INFERENCE, is_leaf, is_rest
+from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import IterationRecord
 from hwprof.run.schema import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
@@ -58,8 +58,8 @@ class CpuTime:
 
     iterations: int
     process_cpu_time_ns: float
-    layers: float
-    rest_of_inference: float
+    layers: float  # leaf layers, and the own code of the modules around them
+    rest_of_inference: float  # ``unattributed``
     rest_of_iteration: float
     accounted_for: float
     error: float | None  # of ``accounted_for``; None: not known, in runs of before
@@ -152,10 +152,11 @@ def _both_sides(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
 
 
 def _task_clock(attribution: Attribution, *, layers: bool) -> pl.DataFrame:
-    """Iteration and the CPU time of all leaf layers, or of what is between them."""
-    rows = attribution.counts.filter(pl.col("event") == TASK_CLOCK)
-    owner = pl.col("owner")
-    return rows.filter(is_leaf(owner) if layers else is_rest(owner)).group_by("iteration").agg(pl.col("scaled").sum())
+    """Iteration and the CPU time of all layers and modules' own code, as the table of layers has them, or of what is
+    in none of them."""
+    rows = attribution.counts.filter((pl.col("event") == TASK_CLOCK) & (pl.col("owner") != WHOLE))
+    unattributed = pl.col("owner") == UNATTRIBUTED
+    return rows.filter(~unattributed if layers else unattributed).group_by("iteration").agg(pl.col("scaled").sum())
 
 
 def _threads(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:

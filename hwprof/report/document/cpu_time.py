@@ -20,8 +20,8 @@ class CpuTime(Part, frozen=True, kw_only=True):
 
     iterations: int
     process_cpu_time_ns: float
-    layers: float
-    rest_of_inference: float
+    layers: float  # leaf layers, and the own code of the modules around them
+    rest_of_inference: float  # ``unattributed``
     rest_of_iteration: float
     accounted_for: float
     error: float | None  # of ``accounted_for``: what the process took while counters were read; null: runs of before

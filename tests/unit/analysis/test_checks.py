@@ -13,7 +13,7 @@ from hwprof.analysis.cpu_time import cpu_time
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.missing import metric_missing, operand_missing
 from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE
 from hwprof.analysis.reasons import Missing
 from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
 from hwprof.run.roles import Role
@@ -136,8 +136,16 @@ def test_cpu_time_from_the_iteration_or_else_from_its_outermost_stages(
     assert found.layers + found.rest_of_inference + found.rest_of_iteration == pytest.approx(found.accounted_for)
 
 
-def test_a_model_whose_layers_are_not_called_is_accounted_for_all_the_same() -> None:
+def test_own_code_is_of_the_layers_as_in_their_table() -> None:
     """As on the fast path of an encoder: all that it does is its blocks' own."""
+    block = layers([(ROOT, "Encoder", False), ("a", "TransformerEncoderLayer", False)])
+    values = counts(CLOSURE_COUNTS)
+    found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, block, COUNTED), None)
+    assert found is not None
+    assert (found.layers, found.rest_of_inference, found.accounted_for) == (1000 / 2000, 500 / 2000, 1600 / 2000)
+
+
+def test_runs_of_before_that_know_no_own_code_are_accounted_for_all_the_same() -> None:
     block = layers([("a", "TransformerEncoderLayer", False)])
     values = counts(CLOSURE_COUNTS)
     found = cpu_time(CLOSURE_SPANS, values, attribute(CLOSURE_SPANS, values, block, COUNTED), None)
