@@ -20,7 +20,7 @@ ALWAYS: Final = 0
 class Column:
     """One column. ``priority`` 0 is always shown, then the lowest first while there is room. ``least``: to how many
     characters its cells may be cut in the middle; None: they are shown whole or not at all. ``most``: how many
-    characters of them are shown, however much room there is."""
+    characters of them are shown, however much room there is. ``among``: names that a cut one could be taken for."""
 
     header: str
     cells: list[str]
@@ -28,6 +28,7 @@ class Column:
     right: bool = True
     least: int | None = None
     most: int | None = None
+    among: Sequence[str] = ()
     key: str = ""  # the metric or event behind it
     marks: str = ""  # what stands behind some of its cells and is explained below the table
     width: int = field(init=False)
@@ -43,9 +44,14 @@ class Column:
         return self.width if self.least is None else min(self.width, self.least)
 
 
+def whole_width(columns: Sequence[Column]) -> int:
+    """From which width on every one of the columns has room, with no cell cut but in columns that may be."""
+    return sum(column.needed + GAP for column in columns) - GAP
+
+
 def fits_whole(columns: Sequence[Column], width: int) -> bool:
-    """Whether every one of the columns has room, with no cell cut but in columns that may be."""
-    return sum(column.needed + GAP for column in columns) - GAP <= width
+    """Whether every one of the columns has room."""
+    return whole_width(columns) <= width
 
 
 def fit(columns: Sequence[Column], width: int) -> list[Column]:
@@ -73,7 +79,10 @@ def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Te
     Rich's own tables lay out every cell by itself, which takes several times as long as all else in a report.
     """
     header = _line([shorten(column.header, column.width, glyphs.ellipsis) for column in columns], columns)
-    cut = [shorten_apart([*map(_on_one_line, column.cells)], column.width, glyphs.ellipsis) for column in columns]
+    cut = [
+        shorten_apart([*map(_on_one_line, column.cells)], column.width, glyphs.ellipsis, column.among)
+        for column in columns
+    ]
     rows = [_line(cells, columns) for cells in zip(*cut, strict=True)]
     if 0 < footer_rows < len(rows):
         rows.insert(len(rows) - footer_rows, "")

@@ -2,28 +2,39 @@
 
 Names of layers, kernels and types are parts behind one another (``encoder.layer.7.output.dense``,
 ``at::native::silu_kernel``). Parts are left out of the middle, for an ellipsis; those by which a name differs from
-others that would read alike stay.
+others that would read alike stay, and so do those without which it could be one of several other names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
+from functools import cache
 from os.path import commonprefix
 from typing import Final
 
+from hwprof.analysis.owners import OWN
 from hwprof.report.text.figures import shorten
 
 PART: Final = re.compile(r"(?:(?!::)[^._/ ,<])*(?:::|[._/ ,<]|$)")
 """Of a name: with the separator behind it."""
 
+LEAD: Final = re.compile(r" *(?:\d+% )?")
+"""What stands before a name and stays: blanks, and a share."""
+
+LEAST: Final = 6
+"""With less room for the name itself, what stands around it is cut as well."""
+
 ROUNDS: Final = 8
 """How often parts are added that tell rows apart; the next ones may make them like others."""
 
 
-def shorten_apart(texts: Sequence[str], width: int, ellipsis: str) -> list[str]:
-    """The texts in at most ``width`` characters. Different ones stay different, where there is room for a number."""
+def shorten_apart(texts: Sequence[str], width: int, ellipsis: str, among: Sequence[str] = ()) -> list[str]:
+    """The texts in at most ``width`` characters. Different ones stay different, where there is room for a number.
+    ``among``: further names that a reader could take a cut one for."""
     names = {text: _Name(text, width, ellipsis) for text in dict.fromkeys(texts) if len(text) > width}
+    if not names:
+        return list(texts)
     cut = {text: text for text in texts} | {text: name.cut(()) for text, name in names.items()}
     needed: dict[str, set[int]] = {text: set() for text in names}
     for _ in range(ROUNDS):
@@ -31,49 +42,118 @@ def shorten_apart(texts: Sequence[str], width: int, ellipsis: str) -> list[str]:
         if not alike:
             break
         for group in alike:
-            for text, places in _branches([names[text] for text in group]).items():
-                needed[text] |= places
+            branches = _branches([names[text].parts for text in group])
+            for text in group:
+                needed[text] |= branches[names[text].parts]
                 cut[text] = names[text].cut(needed[text])
+    _say_which(names, cut, needed, [*texts, *among])
     for group in _alike(cut, names):
-        cut |= _windows(group, cut, width, ellipsis)
+        cut |= _windows([names[text] for text in group], cut)
     taken = {shown for text, shown in cut.items() if text not in names}
-    for text in names:
-        cut[text] = _numbered(cut[text], taken, width, ellipsis)
+    for text, name in names.items():
+        cut[text] = name.numbered(cut[text], taken)
         taken.add(cut[text])
     return [cut[text] for text in texts]
 
 
 class _Name:
-    """A name that is too long, in parts. What it is indented by stays."""
+    """A name that is too long, in parts. What stands before it stays, and that it is a module's own code."""
 
     def __init__(self, text: str, width: int, ellipsis: str) -> None:
         self.text = text
-        self.indent = text[: len(text) - len(text.lstrip(" "))]
-        self.parts = [part for part in PART.findall(text[len(self.indent) :]) if part]
-        self._width, self._ellipsis = width, ellipsis
+        self.lead, self.body, self.tail = _around(text)
+        if width - len(self.lead) - len(self.tail) < LEAST:
+            self.lead, self.body, self.tail = "", text, ""
+        self.parts = _parts(self.body)
+        self.room = width - len(self.lead) - len(self.tail)
+        self.ellipsis = ellipsis
 
-    def cut(self, needed: Iterable[int]) -> str:
-        """With these parts, and with as many others as there is room for, from both ends on; where the needed ones
-        have no room, cut by characters."""
+    def fits(self, needed: Collection[int]) -> bool:
+        """Whether there is room for these parts."""
+        return len(self._shown(needed)) <= self.room
+
+    def kept(self, needed: Iterable[int]) -> set[int]:
+        """These parts, and as many others as there is room for, from both ends on."""
         kept = set(needed)
-        if kept and len(self._shown(kept)) > self._width:
-            return shorten(self.text, self._width, self._ellipsis)
         number = len(self.parts)
         for place in sorted(range(number), key=lambda place: min(2 * (number - 1 - place), 2 * place + 1)):
-            if len(self._shown(kept | {place})) <= self._width:
+            if self.fits(kept | {place}):
                 kept.add(place)
-        return self._shown(kept) if kept else shorten(self.text, self._width, self._ellipsis)
+        return kept
 
-    def _shown(self, kept: set[int]) -> str:
+    def cut(self, needed: Collection[int]) -> str:
+        """With these parts and as many others as fit; where the needed ones have no room, cut by characters."""
+        kept = self.kept(needed) if not needed or self.fits(needed) else ()
+        return self.framed(self._shown(kept) if kept else shorten(self.body, self.room, self.ellipsis))
+
+    def framed(self, body: str) -> str:
+        """With what stands around the name."""
+        return self.lead + body + self.tail
+
+    def numbered(self, shown: str, taken: Collection[str]) -> str:
+        """The cut text; where another row reads the same, with a number at its end, if there is room for that."""
+        number, found = 1, shown
+        body = shown[len(self.lead) : len(shown) - len(self.tail)]
+        while found in taken:
+            number += 1
+            mark = f"{self.ellipsis}{number}"
+            if len(mark) >= self.room:
+                return shown
+            found = self.framed(body[: self.room - len(mark)] + mark)
+        return found
+
+    def _shown(self, kept: Collection[int]) -> str:
         """An ellipsis stands for parts in a row, and has the dot of a path behind it."""
-        text = self.indent
+        text = ""
         for place, part in enumerate(self.parts):
             if place in kept:
                 text += part
             elif place + 1 in kept or place + 1 == len(self.parts):
-                dotted = part.endswith(".") and not self._ellipsis.endswith(".")
-                text += self._ellipsis + "." * dotted
+                dotted = part.endswith(".") and not self.ellipsis.endswith(".")
+                text += self.ellipsis + "." * dotted
         return text
+
+
+def _around(text: str) -> tuple[str, str, str]:
+    """What stands before a name, the name, and what says that it is a module's own code."""
+    match = LEAD.match(text)
+    lead = match[0] if match is not None else ""
+    tail = OWN if text.endswith(OWN) else ""
+    return lead, text[len(lead) : len(text) - len(tail)], tail
+
+
+@cache
+def _parts(body: str) -> tuple[str, ...]:
+    return tuple(part for part in PART.findall(body) if part)
+
+
+def _say_which(names: dict[str, _Name], cut: dict[str, str], needed: dict[str, set[int]], known: Sequence[str]) -> None:
+    """Cut names whose parts all stand, in this order, in another one of the ``known`` get those by which they differ,
+    where these have room."""
+    others: dict[str, dict[str, set[tuple[str, ...]]]] = {}
+    for _, body, tail in map(_around, dict.fromkeys(known)):
+        parts = _parts(body)
+        for part in parts:
+            others.setdefault(tail, {}).setdefault(part, set()).add(parts)
+    for text, name in names.items():
+        for _ in range(ROUNDS):
+            kept = name.kept(needed[text])
+            if not kept or cut[text] != name.cut(needed[text]):
+                break
+            shown = [name.parts[place] for place in sorted(kept)]
+            having = others.get(name.tail, {})
+            fewest = min((having.get(part, set()) for part in shown), key=len)
+            alike = [parts for parts in fewest if parts != name.parts and _is_within(shown, parts)]
+            more = needed[text] | (_branches([name.parts, *alike])[name.parts] if alike else set())
+            if more == needed[text] or not name.fits(more) or name.cut(more) in cut.values():
+                break
+            needed[text], cut[text] = more, name.cut(more)
+
+
+def _is_within(shown: Sequence[str], parts: Sequence[str]) -> bool:
+    """Whether the parts have all that is shown, in this order."""
+    rest = iter(parts)
+    return all(part in rest for part in shown)
 
 
 def _alike(cut: dict[str, str], names: dict[str, _Name]) -> list[list[str]]:
@@ -84,42 +164,27 @@ def _alike(cut: dict[str, str], names: dict[str, _Name]) -> list[list[str]]:
     return [group for group in groups.values() if len(group) > 1]
 
 
-def _branches(names: Sequence[_Name]) -> dict[str, set[int]]:
-    """By text: the places of the parts at which it goes another way than others do that begin alike."""
+def _branches(names: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], set[int]]:
+    """By name, in parts: the places of the parts at which it goes another way than others do that begin alike."""
     ways: dict[tuple[str, ...], set[str]] = {}
-    for name in names:
-        for place in range(len(name.parts) + 1):
-            following = name.parts[place] if place < len(name.parts) else ""
-            ways.setdefault(tuple(name.parts[:place]), set()).add(following)
-    return {
-        name.text: {place for place in range(len(name.parts)) if len(ways[tuple(name.parts[:place])]) > 1}
-        for name in names
-    }
+    for parts in names:
+        for place in range(len(parts) + 1):
+            ways.setdefault(parts[:place], set()).add(parts[place] if place < len(parts) else "")
+    return {parts: {place for place in range(len(parts)) if len(ways[parts[:place]]) > 1} for parts in names}
 
 
-def _windows(group: Sequence[str], cut: dict[str, str], width: int, ellipsis: str) -> dict[str, str]:
-    """Of texts whose parts that tell them apart have no room: each from where it differs from the others on."""
-    ordered = sorted(group)
+def _windows(group: Sequence[_Name], cut: dict[str, str]) -> dict[str, str]:
+    """Of names whose parts that tell them apart have no room: each from where it differs from the others on."""
+    ordered = sorted(group, key=lambda name: name.body)
     found = {}
-    for number, text in enumerate(ordered):
+    for number, name in enumerate(ordered):
         beside = [*ordered[max(number - 1, 0) : number], *ordered[number + 1 : number + 2]]
-        first = max(len(commonprefix([text, other])) for other in beside)  # noqa: RUF071 - by characters
-        room = width - 2 * len(ellipsis)
+        first = max(len(commonprefix([name.body, other.body])) for other in beside)  # noqa: RUF071 - by characters
+        room = name.room - 2 * len(name.ellipsis)
         if room < 1:
-            return {one: cut[one] for one in group}
-        begin = min(first, len(text) - room)
-        rest = text[begin:]
-        found[text] = ellipsis + (rest if len(rest) <= width - len(ellipsis) else rest[:room] + ellipsis)
+            return {one.text: cut[one.text] for one in group}
+        begin = min(first, len(name.body) - room)
+        rest = name.body[begin:]
+        whole = len(rest) <= name.room - len(name.ellipsis)
+        found[name.text] = name.framed(name.ellipsis + (rest if whole else rest[:room] + name.ellipsis))
     return found
-
-
-def _numbered(text: str, taken: set[str], width: int, ellipsis: str) -> str:
-    """The text; where another row reads the same, with a number at its end, if there is room for that."""
-    number, shown = 1, text
-    while shown in taken:
-        number += 1
-        mark = f"{ellipsis}{number}"
-        if len(mark) >= width:
-            return text
-        shown = text[: width - len(mark)] + mark
-    return shown

@@ -34,6 +34,27 @@ def test_kernels_of_one_family_stay_different() -> None:
     assert ["NT" in shown for shown in cut] == [False, True, False, False]
 
 
+def test_a_cut_name_stands_for_no_other_one() -> None:
+    """What distinguishes it is in its middle, and its row is the only one that reads like that."""
+    kernels = ["jit_avx512_common_1x1_conv_kernel_t", "jit_avx512_common_conv_fwd_kernel_vmm_t"]
+    cut = shorten_apart(kernels, 30, "…")
+    assert "1x1" in cut[0] and "1x1" not in cut[1]
+    paths = [f"model.{number}.rbr_reparam" for number in (102, 103, 104)]
+    alone = ["13% model.104.rbr_reparam", "9% model.2.conv"]
+    assert shorten_apart(alone, 21, "…")[0] != shorten_apart(alone, 21, "…", paths)[0]
+    assert ".104." in shorten_apart(alone, 21, "…", paths)[0]
+
+
+def test_a_share_and_what_is_a_modules_own_are_not_cut() -> None:
+    rows = ["TransformerEncoder (own)", "TransformerEncoder", "Sequential (own)", "LM (own)", "Bottleneck (own)"]
+    for width in (12, 14, 17):
+        cut = shorten_apart(rows, width, "…")
+        assert [shown.endswith(" (own)") for shown in cut] == [row.endswith(" (own)") for row in rows]
+        assert len(set(cut)) == len(rows) and max(map(len, cut)) <= width
+    (shown,) = shorten_apart(["100% encoder.layer.7.output.dense (own)"], 24, "…")
+    assert shown.startswith("100% ") and shown.endswith(" (own)") and len(shown) <= 24
+
+
 def test_an_indented_row_stays_indented() -> None:
     rows = ["  at::native::AVX512::vectorized_loop2d_silu", "  at::native::AVX512::vectorized_loop2d_mul"]
     cut = shorten_apart(rows, 20, "…")
