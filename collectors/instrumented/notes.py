@@ -72,7 +72,7 @@ def jit_notes(environment: Mapping[str, str], names: Path) -> list[Note]:
         return [Note(NoteKind.INCOMPLETE, f"no names: {JIT_PROFILE}={JIT_NAMES} is not set", "JIT kernels")]
     if not os.access(names.parent, os.W_OK):
         return [Note(NoteKind.INCOMPLETE, f"no names: {names.parent} cannot be written", "JIT kernels")]
-    return [Note(NoteKind.SCOPE, "none of oneDNN's; those of others have no names", "JIT kernels")]
+    return [Note(NoteKind.SCOPE, "oneDNN made none, other JIT code has no names", "JIT kernels")]
 
 
 def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> EngineDetail:

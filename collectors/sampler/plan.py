@@ -146,7 +146,7 @@ def make_plan(options: Options, machine: Machine, root: Path = ROOT) -> Plan:
     found = tuple(leader for leader in leaders if leader is not None)
     if len(found) < len(kinds) or not found:
         why = permission.why_no_hardware(root)
-        text = f"sampled by processor time, with no counters read: no cycles can be sampled here: {why.reason}"
+        text = f"samples by cpu-clock, without cycles: {why.reason}"
         notes.append(Note(NoteKind.METHOD, text, remedy=why.remedy))
         return Plan((CPU_CLOCK_EVENT,), opening, False, notes)
     return Plan(found, opening, True, notes + _missing_deltas(found))

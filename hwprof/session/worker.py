@@ -143,7 +143,7 @@ class _Worker:
             self._workload = factory.build(self._order.workload, shared)
             built = self._workload.prepare()
             processes.end_copy(self._pid)
-            self._reporter.send(Built(built, _versions()))
+            self._reporter.send(Built(built, versions()))
             self._record.fingerprint = fingerprint(self._workload)
             if shared is not None:
                 shared.confirm(self._record.fingerprint["weights"])
@@ -271,9 +271,12 @@ class _Worker:
         )
 
 
-def _versions() -> dict[str, str]:
+def versions() -> dict[str, str]:
+    """Of Python, and of those libraries that this process has loaded: what is merely installed measured nothing."""
     found = {"python": platform.python_version()}
     for package in ("torch", "ultralytics", "numpy"):
+        if package not in sys.modules:
+            continue
         try:
             found[package] = version(package)
         except PackageNotFoundError:

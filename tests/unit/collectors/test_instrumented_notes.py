@@ -34,7 +34,7 @@ def test_only_what_threads_did_until_the_end_is_the_models(monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("environment", "kind", "says"),
     [
-        ({"ONEDNN_JIT_PROFILE": "2"}, NoteKind.SCOPE, "none of oneDNN's"),
+        ({"ONEDNN_JIT_PROFILE": "2"}, NoteKind.SCOPE, "oneDNN made none"),
         ({"ONEDNN_JIT_PROFILE": "0"}, NoteKind.INCOMPLETE, "ONEDNN_JIT_PROFILE=2"),
         ({}, NoteKind.INCOMPLETE, "ONEDNN_JIT_PROFILE=2"),
     ],

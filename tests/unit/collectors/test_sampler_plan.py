@@ -129,7 +129,7 @@ def test_without_a_pmu_processor_time_is_sampled_and_the_note_says_why(monkeypat
     clock_and_switch_outs = 2
     assert (made.event, made.reading, made.descriptors) == ("cpu-clock", False, clock_and_switch_outs)
     (note,) = texts(made.notes)
-    assert note.startswith("sampled by processor time, with no counters read")
+    assert note.startswith("samples by cpu-clock")
 
 
 # --- frequencies

@@ -1,0 +1,21 @@
+"""Which software a run names."""
+
+from __future__ import annotations
+
+import sys
+from types import ModuleType
+
+import pytest
+
+from hwprof.session import worker
+
+
+def test_a_run_names_the_libraries_that_its_process_has_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model of torch's alone was not measured with ultralytics, wherever that is installed."""
+    monkeypatch.setattr(worker, "version", lambda package: f"{package} 1")
+    monkeypatch.setitem(sys.modules, "torch", ModuleType("torch"))
+    monkeypatch.setitem(sys.modules, "ultralytics", ModuleType("ultralytics"))
+    assert worker.versions()["ultralytics"] == "ultralytics 1"
+    monkeypatch.delitem(sys.modules, "ultralytics")
+    found = worker.versions()
+    assert "ultralytics" not in found and found["torch"] == "torch 1"
