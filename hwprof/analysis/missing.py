@@ -13,6 +13,7 @@ from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS, vocabulary
 from hwprof.run.details import CountingDetail, DramDetail
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
 from hwprof.run.roles import Role
+from hwprof.run.schema import COUNTED_WINDOW
 from hwprof.unavailable import Unavailable
 
 GIVEN_REASONS: Final = {
@@ -25,6 +26,9 @@ GIVEN_REASONS: Final = {
 
 EVENTS: Final = "events"
 """The option of counters that has the user's list, in a collector's record."""
+
+COUNTER_READS: Final = "counter reads are in the CPU time, not in the wall time"
+"""Of what is left between layers: the workers are read there."""
 
 NO_SAMPLES: Final = Unavailable("no samples of the code that was instrumented", "hwprof collect --passes measure,trace")
 
@@ -53,6 +57,13 @@ def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -
     if any(event in events for events in record.event_sets):
         return _counted_in_vain(event, thread, record)
     return _reported(event, record) or _not_counted(event, record, machine)
+
+
+def own_code_missing(metric: MetricDefinition, available: Sequence[str]) -> Missing | None:
+    """Why neither modules' own code nor what is unattributed has this metric, though it was measured; None where they
+    may have it. ``available`` as for ``metric_missing``."""
+    between_readings = COUNTED_WINDOW in available and "counted-time" in operands_of(metric)
+    return Missing(COUNTER_READS, what="counted-time") if between_readings else None
 
 
 def unavailable_events(collectors: Sequence[CollectorRecord]) -> dict[str, Unavailable]:

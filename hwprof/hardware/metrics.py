@@ -44,6 +44,7 @@ class MetricFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     formula: str | None = None
     sampled: str | None = None
     sampled_meaning: str | None = None
+    legend: str | None = None
     default: bool = False
     core: bool = False
     section: Section = "layers"

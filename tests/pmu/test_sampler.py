@@ -125,4 +125,4 @@ def test_without_a_pmu_processor_time_is_sampled_and_the_note_says_why(found_wit
     result = found_without_pmu["sample_a_little"]
     assert result["ok"] and result["detail"]["event"] == "cpu-clock"
     assert result["inside"] > 20
-    assert any("sampled by processor time" in note and "no PMU" in note for note in result["notes"])
+    assert any("samples by cpu-clock" in note and "no PMU" in note for note in result["notes"])

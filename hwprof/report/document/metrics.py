@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import msgspec
 
 from hwprof.analysis.reasons import Missing
-from hwprof.hardware.metrics import SAMPLED_OPERANDS
+from hwprof.hardware.metrics import SAMPLED_OPERANDS, facts
 from hwprof.run.manifest import EventInfo, Machine, MetricDefinition, PassRecord
 
 if TYPE_CHECKING:
@@ -45,6 +45,7 @@ class MetricInfo(msgspec.Struct, kw_only=True, frozen=True):
     running_share: float
     same_iterations: bool  # false: no iteration counted all of its events, so it is made of medians over different ones
     missing: Missing | None
+    own_missing: Missing | None = None  # why ``NAME (own)`` and ``unattributed`` have none, though it was measured
 
 
 def describe(analysis: RunAnalysis) -> tuple[list[Event], list[MetricInfo]]:
@@ -106,7 +107,7 @@ def metric_infos(
         infos.append(
             MetricInfo(
                 name=metric.name,
-                title=metric.title,
+                title=facts()[metric.name].title if metric.name in facts() else metric.title,  # of older runs: today's
                 unit=metric.unit,
                 formula=metric.formula,
                 group=metric.group,
@@ -121,6 +122,7 @@ def metric_infos(
                 running_share=min((event.running_share for event in used), default=1.0),
                 same_iterations=metric.name not in across_iterations,
                 missing=missing.metric_missing(metric, operands, record, machine),
+                own_missing=missing.own_code_missing(metric, operands),
             )
         )
     return infos

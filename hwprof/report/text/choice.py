@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import cache
 from typing import Final
 
@@ -113,6 +113,12 @@ def is_behind(metric: str, shown: str) -> bool:
     """Whether a metric is to be compared with another one, and stands behind it."""
     known = facts().get(metric)
     return known is not None and known.behind == shown
+
+
+def says_the_same(metric: str, shown: Collection[str]) -> bool:
+    """Whether one of the ``shown`` metrics tells as much: IPC beside CPI."""
+    known = facts().get(metric)
+    return known is not None and known.inverse_of in shown
 
 
 def is_instrumented(metric: MetricInfo) -> bool:

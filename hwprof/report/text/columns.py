@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.analysis.owners import OWN
+from hwprof.analysis.owners import OWN, UNATTRIBUTED
 from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.document import Document
@@ -26,7 +26,8 @@ BY_THREAD_PRIORITY: Final = 6
 ALIKE: Final = 1.25
 """Up to this ratio, the calling thread's and the workers' cycles per instruction count as alike."""
 
-MINIMUM_PRIORITY: Final = 2
+MINIMUM_PRIORITY: Final = 4
+"""After MACs, CPI and GFLOP/s, by which a hot layer is judged."""
 
 SPINNING: Final = "w"
 """Behind a figure of counters with much spinning in them."""
@@ -97,7 +98,8 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
     metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
     gone = metrics if page.metrics is not None else chosen  # a column of dashes alone is not shown
-    notes = _missing(gone, page) + reliability(present, document, glyphs, whole=whole)
+    unknown = [*_missing(gone, page), *_own_missing(present, shown, page)]
+    notes = [*unknown, *reliability(present, document, glyphs, whole=whole)]
     if BY_THREAD in keys:
         notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
     if any(metric.scope == "machine" for metric in present):
@@ -266,6 +268,17 @@ def _missing(metrics: Sequence[MetricInfo], page: Page) -> list[str]:
         f"{page.glyphs.dash} {unavailable(titles, reason, remedy, page.document)}"
         for (reason, remedy), titles in reasons.items()
     ]
+
+
+def _own_missing(metrics: Sequence[MetricInfo], shown: Sequence[Column], page: Page) -> list[str]:
+    """Why rows of modules' own code hold dashes; one footnote a reason."""
+    dash = page.glyphs.dash
+    dashed = {column.key for column in shown if dash in (cell.strip() for cell in column.cells)}
+    reasons: dict[str, list[str]] = {}
+    for metric in metrics:
+        if metric.own_missing is not None and metric.name in dashed:
+            reasons.setdefault(metric.own_missing.reason, []).append(metric.title + marks(metric, page.glyphs))
+    return [f"{dash} {', '.join(titles)} of (own), {UNATTRIBUTED}: {reason}" for reason, titles in reasons.items()]
 
 
 def _generic_events(metrics: Sequence[MetricInfo], document: Document) -> set[str]:

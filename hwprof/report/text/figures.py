@@ -70,6 +70,12 @@ def amount(value: float | None, glyphs: Glyphs) -> str:
     return f"{value:.3g}"
 
 
+def reading(value: float, glyphs: Glyphs) -> str:
+    """A measured value with three digits, zeros among them, and its scale: ``3.90``; whole numbers below 1000 whole."""
+    small = abs(value) < 0.9995 * SCALES[-1][0]
+    return three_digits(value) if small and not value.is_integer() else amount(value, glyphs)
+
+
 def macs(number: int | None, glyphs: Glyphs) -> str:
     """Multiply-accumulates; a dash where a layer has none."""
     return amount(number or None, glyphs)

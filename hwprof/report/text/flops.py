@@ -44,7 +44,7 @@ def _table(page: Page, rows: list[tuple[Layer, FlopCheck]], title: str) -> list[
     names = [layer.path for layer, _ in rows]
     why = Column("why", [flops.reason or "" for _, flops in rows], 2, right=False)
     figures_of = [
-        Column("layer", names, right=False, least=PATH),
+        Column("layer", names, right=False, least=PATH, among=page.paths),
         Column("counted", [figures.amount(flops.counted, glyphs) for _, flops in rows]),
         Column("analytic", [figures.amount(flops.analytic, glyphs) for _, flops in rows]),
         Column("ratio", [figures.decimal(flops.ratio, 2, glyphs) for _, flops in rows]),

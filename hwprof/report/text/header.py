@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED
 from hwprof.printable import one_line, printable
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
@@ -77,7 +78,7 @@ def _facts(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     facts += [("" if number else "overhead", text) for number, text in enumerate(effects)]
     cpu_time = document.part(CpuTime)
     if cpu_time is not None:
-        facts.append(("CPU time", _cpu_time(cpu_time, glyphs)))
+        facts.append(("CPU time", _cpu_time(cpu_time, document.whole, glyphs)))
     return facts
 
 
@@ -96,7 +97,8 @@ def _workload(document: Document, glyphs: Glyphs) -> list[tuple[str, str]]:
     if workload.sources:
         shapes = f" as {', '.join(workload.input_shapes)}" if workload.input_shapes else ""
         names = ", ".join(PurePath(source).name for source in workload.sources[:3])
-        facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}"))
+        images = f"{plural(len(workload.sources), 'image')} per iteration"
+        facts.append(("inputs", f"{names}{_more(workload.sources)}{shapes}{glyphs.separator}{images}"))
     elif workload.input_shapes:
         facts.append(("inputs", ", ".join(workload.input_shapes)))
     if workload.results:
@@ -144,9 +146,9 @@ def _pass(record: PassInfo) -> str:
     took = f" in {record.seconds:.1f} s" if record.seconds is not None else ""
     if record.status != "completed":
         return f"{record.name}: {record.status}{took}: {record.reason or 'no reason recorded'}"
-    kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "timed and counted")]
+    kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "counted")]
     words = [f"{number} {kind}" for number, kind in kinds if number]
-    words += [f"{number} for {name} alone" for name, number in Counter(record.alone).items()]
+    words += [f"{number} {name} only" for name, number in Counter(record.alone).items()]
     return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
 
 
@@ -183,16 +185,16 @@ def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
     return f"{figures.times_as_long(effect.ratio, glyphs)} {error}{of} {iterations}{layers}"
 
 
-def _cpu_time(found: CpuTime, glyphs: Glyphs) -> str:
+def _cpu_time(found: CpuTime, whole: str, glyphs: Glyphs) -> str:
     per_iteration = f"{figures.milliseconds(found.process_cpu_time_ns)} ms per iteration"
     error = f" {glyphs.plus_minus}{100 * found.error:.1f}" if found.error is not None else ""
     if not found.resolved:
         tick = f"{found.tick_ns / 1e6:.3g} ms"
         known = f"known to{error}%" if error else f"and the kernel's account is right to ticks of {tick}"
         return f"accounted for {glyphs.dash}: {per_iteration}, {known}"
-    parts = [
-        f"layers {100 * found.layers:.1f}%",
-        f"rest of inference {100 * found.rest_of_inference:.1f}%",
-        f"rest of iteration {100 * found.rest_of_iteration:.1f}%",
-    ]
-    return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {', '.join(parts)}"
+    shares = {"layers": found.layers, UNATTRIBUTED: found.rest_of_iteration}
+    if whole == INFERENCE:
+        outside = {f"outside {INFERENCE}": found.rest_of_iteration}
+        shares |= {UNATTRIBUTED: found.rest_of_inference} | outside
+    parts = ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items())
+    return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {parts}"

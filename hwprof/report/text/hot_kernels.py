@@ -106,7 +106,7 @@ def _of_kernels(kernels: Sequence[KernelLayers], sampling: Sampling, page: Page)
             names.append(f"{INDENT}{_others(rest)}")
             rows.append(None)
             shares.append("")
-    libraries = [row.library if row is not None and row.layer is None else "" for row in rows]
+    libraries = kernel_cells.libraries([row if row is not None and row.layer is None else None for row in rows])
     own = {"share": shares, "library": libraries}
     columns = _columns("kernel, its layers", names, rows, rows, sampling, page)
     return [replace(one, cells=own.get(one.header, one.cells)) for one in columns]
@@ -134,7 +134,7 @@ def _columns(
     mark = glyphs.instrumented if sampling.instructions_from else ""
     columns = [
         Column(header, names, right=False, least=NAME, most=kernel_cells.LONGEST),
-        Column("library", [row.library if row else "" for row in kernels], 6, right=False, least=12),
+        Column("library", kernel_cells.libraries(kernels), 6, right=False, least=kernel_cells.LIBRARY),
         Column("share", [kernel_cells.share(row, glyphs) for row in rows]),
         Column("samples", ["" if row is None else f"{row.samples:,}" for row in rows], 3),
         *kernel_cells.cpi_column(cycles, sampling, page),

@@ -11,7 +11,7 @@ from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.metrics import Event, MetricInfo
 from hwprof.report.text import choice, columns, figures, kernel_cells
-from hwprof.report.text.footnotes import of_columns, unavailable
+from hwprof.report.text.footnotes import MOST, of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
 
@@ -60,7 +60,7 @@ def _layers(found: Pass, page: Page) -> None:
         title += f", restricted to {found.instruction_set}"
     visible = page.table(
         [
-            Column("layer", names, right=False, least=PATH),
+            Column("layer", names, right=False, least=PATH, among=page.paths),
             Column("instr." + glyphs.instrumented, [figures.amount(_value(row, event), glyphs) for row in every]),
             Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
             Column(TIME, [figures.time_with_spread(row.time, glyphs) for row in every], 3),
@@ -78,7 +78,7 @@ def _layers(found: Pass, page: Page) -> None:
         f"{title} ({len(shown)} of {len(ranked)})",
         footer_rows=len(sums),
     )
-    page.notes([*_provenance(found, visible, page), *found.notes])
+    page.notes([*_provenance(found, visible, page), *legend(visible, page), *found.notes])
 
 
 def _by_hardware(found: Pass, every: Sequence[Layer], page: Page) -> list[Column]:
@@ -124,10 +124,10 @@ def _functions(found: Pass, page: Page) -> None:
 def kernels(found: Pass, rows: Sequence[InstrumentedKernel], title: str, page: Page) -> None:
     """A table of kernels, with a column of dashes where a reader looks for their CPI."""
     glyphs = page.glyphs
-    page.table(
+    shown = page.table(
         [
             Column("kernel", [kernel.kernel for kernel in rows], right=False, least=KERNEL, most=LONGEST),
-            Column("library", [kernel.library for kernel in rows], 3, right=False, least=12),
+            Column("library", kernel_cells.libraries(rows), 3, right=False, least=kernel_cells.LIBRARY),
             Column("instr." + glyphs.instrumented, [figures.amount(kernel.instructions, glyphs) for kernel in rows]),
             Column("share", [figures.percent(kernel.share, glyphs) for kernel in rows]),
             Column("CPI", [glyphs.dash for _ in rows], 2),
@@ -135,6 +135,7 @@ def kernels(found: Pass, rows: Sequence[InstrumentedKernel], title: str, page: P
         ],
         title,
     )
+    page.notes(legend(shown, page))
 
 
 def _no_cpi(found: Pass, page: Page) -> str:
@@ -159,6 +160,22 @@ def metric_columns(found: Pass, rows: Sequence[Mapping[str, float | None]], page
         if any(values):
             made.append(_metric_column(metric, values, 2 if metric.name == CPI else first + number, page))
     return made
+
+
+def legend(shown: Sequence[Column], page: Page) -> list[str]:
+    """What the columns of ``metric_columns`` hold, as many as fit on a line; not what a table above has said."""
+    meanings: dict[str, list[str]] = {}
+    for column in shown:
+        known = facts().get(column.key)
+        if known is not None and known.legend is not None and column.key not in page.explained:
+            meanings.setdefault(known.legend, []).append(column.header)
+            page.explained.add(column.key)
+    lines: list[str] = []
+    for words, headers in meanings.items():
+        one = f"{', '.join(headers)}: {words}"
+        joined = f"{lines.pop()}; {one}" if lines and len(lines[-1]) + len(one) + 2 <= MOST else one
+        lines.append(joined)
+    return lines
 
 
 def _is_elsewhere(metric: str) -> bool:

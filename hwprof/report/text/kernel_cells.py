@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -10,6 +12,7 @@ from rich.text import Text
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.document import Document
+from hwprof.report.document.instrumented import InstrumentedKernel
 from hwprof.report.document.kernels import SampledFigures, SampledKernel, SampledLayer, Sampling, Waiting
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.primitives import SampledReorders
@@ -25,6 +28,11 @@ LLC_MPKI: Final = "llc_mpki"
 
 NAME: Final = 30
 """To how many characters a kernel's name may be cut."""
+
+LIBRARY: Final = 13
+"""To how many characters a library's name may be cut."""
+
+SUFFIX: Final = re.compile(r"\.so(\.\d+)*$")
 
 LONGEST: Final = 60
 """How many characters of it are shown at most."""
@@ -105,18 +113,31 @@ def _waits(sampled: Sampling, of: Sequence[SampledLayer], page: Page) -> list[st
     return [f"waiting: for threads, waking or changing them: {named}"]
 
 
+def libraries(kernels: Sequence[SampledKernel | InstrumentedKernel | None]) -> list[str]:
+    """The libraries' names without suffix and version (``libpython3.11``), which say least and would be all that is
+    left of a long one, unless they tell two of them apart."""
+    names = dict.fromkeys(kernel.library for kernel in kernels if kernel is not None)
+    shorter = {name: SUFFIX.sub("", name) for name in names}
+    of_one = Counter(shorter.values())
+    texts = {name: text if of_one[text] == 1 else name for name, text in shorter.items()}
+    return ["" if kernel is None else texts[kernel.library] for kernel in kernels]
+
+
 def split(kernels: Sequence[SampledKernel]) -> tuple[list[SampledKernel], list[SampledKernel]]:
     """Those that work, and those that wait."""
     return [one for one in kernels if one.waits is None], [one for one in kernels if one.waits is not None]
 
 
 def waiting_line(kernels: Sequence[SampledKernel], page: Page) -> list[str]:
-    """One line on kernels that wait, with their share of what they are kernels of."""
+    """One line on kernels that wait, with their share of what they are kernels of; short, since it is a row's name."""
     if not kernels:
         return []
-    causes = ", ".join(dict.fromkeys(kernel.waits or "" for kernel in kernels))
-    share = sum(kernel.share or 0.0 for kernel in kernels)
-    return [f"waiting ({causes}): {figures.percent(share, page.glyphs)}"]
+    shares: dict[str, float] = {}
+    for kernel in kernels:
+        shares[kernel.waits or ""] = shares.get(kernel.waits or "", 0.0) + (kernel.share or 0.0)
+    most = max(shares, key=lambda cause: shares[cause])
+    mostly = "mostly " if len(shares) > 1 else ""
+    return [f"waiting ({mostly}{most}): {figures.percent(sum(shares.values()), page.glyphs)}"]
 
 
 def _troubles(sampled: Sampling, whose: str) -> list[str]:

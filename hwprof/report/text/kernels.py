@@ -19,6 +19,9 @@ HOTTEST: Final = "hottest kernel"
 KERNEL_PRIORITY: Final = 3
 """Among a layer's figures: after CPI and GFLOP/s."""
 
+BESIDE_LAYERS: Final = 28
+"""To how many characters a kernel's name may be cut where the layer that has most of it stands beside."""
+
 BEHIND: Final = 10
 """From which priority on columns of other passes come: after all that samples tell."""
 
@@ -40,23 +43,28 @@ def show(page: Page) -> None:
             "kernel",
             [*(one.kernel for one in shown), *("waiting" for _ in waiting)],
             right=False,
-            least=NAME,
+            least=BESIDE_LAYERS,
             most=LONGEST,
         ),
-        Column("library", [*(kernel.library for kernel in shown), *blank], 4, right=False, least=12),
+        Column("library", [*kernel_cells.libraries(shown), *blank], 4, right=False, least=kernel_cells.LIBRARY),
         Column("share", [kernel_cells.share(row, glyphs) for row in rows]),
         *kernel_cells.cpi_column(rows, sampled, page),
         *kernel_cells.misses_column([*shown, *(None for _ in waiting)], page),
         *_instructions(shown, blank, sampled, page),
         Column("layers", [*(figures.calls(kernel.layers, glyphs) for kernel in shown), *blank], 5),
         Column(
-            "mainly in", [*(_mostly(mostly.get(_key(one)), page) for one in shown), *blank], 3, right=False, least=PATH
+            "mainly in",
+            [*(_mostly(mostly.get(_key(one)), page) for one in shown), *blank],
+            1,
+            right=False,
+            least=PATH,
+            among=page.paths,
         ),
         *_instrumented_columns(shown, blank, sampled, page),
     ]
     title = f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})"
     visible = page.table(columns, title, footer_rows=len(waiting))
-    page.notes([*kernel_cells.footnotes(sampled, page, visible), _hint(sampled)])
+    page.notes([*kernel_cells.footnotes(sampled, page, visible), *instrumented.legend(visible, page), _hint(sampled)])
 
 
 def most_of(sampled: Kernels) -> dict[tuple[str, str], SampledKernel]:

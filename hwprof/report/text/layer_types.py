@@ -17,7 +17,7 @@ def show(page: Page) -> None:
     glyphs = page.glyphs
     shown = page.table(
         [
-            Column("type", [row.type for row in rows], right=False, least=12),
+            Column("type", [row.type for row in rows], right=False, least=13),
             Column("layers", ["" if row.layers is None else str(row.layers) for row in rows]),
             Column("calls", [figures.calls(row.calls, glyphs) for row in rows], 13),
             Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in rows]),

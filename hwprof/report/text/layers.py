@@ -43,7 +43,7 @@ def show(page: Page) -> None:
     metrics = columns.metric_columns(every, page)
 
     def layer() -> Column:
-        return Column("layer", [*names, *below_names], right=False, least=PATH)
+        return Column("layer", [*names, *below_names], right=False, least=PATH, among=page.paths)
 
     shown = page.table(
         [
@@ -78,6 +78,7 @@ def show(page: Page) -> None:
     page.notes(
         [
             _repetitions(page),
+            _images(page),
             sum_of_times(page),
             _own_code(rows),
             _not_called(page),
@@ -117,6 +118,13 @@ def _title(sort: str) -> str:
     if sort == ORDER:
         return "Layers in order of execution"
     return f"Layers by {sort}, lowest first" if lowest_first(sort) else f"Hottest layers by {sort}"
+
+
+def _images(page: Page) -> str:
+    """Of how many inputs times and MACs are, where that is not the model's for one."""
+    workload = page.document.workload
+    images = len(workload.sources) if workload is not None else 0
+    return f"time, counts, MACs: per iteration of {images} images" if images > 1 else ""
 
 
 def _repetitions(page: Page) -> str:

@@ -155,7 +155,7 @@ def _layers(found: OneLayer, page: Page) -> None:
     rows = found.layers
     shown = page.table(
         [
-            Column("layer", [layer.path for layer in rows], right=False, least=PATH),
+            Column("layer", [layer.path for layer in rows], right=False, least=PATH, among=page.paths),
             Column("type", [layer.type or "" for layer in rows], 3, right=False, least=9),
             Column("time ms", [figures.time_with_spread(layer.time, glyphs) for layer in rows]),
             *columns.minimum([layer.time for layer in rows], glyphs),

@@ -12,13 +12,21 @@ from rich.text import Text
 from hwprof.report.document.document import Document
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.part import Part
-from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
-from hwprof.report.text.grid import Column, fit, table
+from hwprof.report.text import choice
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs, some
+from hwprof.report.text.footnotes import MOST
+from hwprof.report.text.grid import Column, fit, table, whole_width
 
 P = TypeVar("P", bound=Part)
 
 PATH: Final = 24
 """To how many characters a layer's path may be cut before a column goes instead."""
+
+INDENT: Final = 2
+"""Of footnotes."""
+
+TENS: Final = 10
+"""Widths that a reader is told are multiples of it."""
 
 WIDE: Final = 120
 """Characters from which on there is room for more than figures."""
@@ -33,6 +41,7 @@ class Page:
         self.metrics = metrics
         found = document.part(Layers)
         self.layers: list[Layer] = found.rows if found is not None else []
+        self.paths = [layer.path for layer in self.layers]
         self.unattributed = found.unattributed if found is not None else None
         self.whole = found.whole if found is not None else None
         self.explained: set[str] = set()  # metrics whose columns stood in a table above, with their footnotes
@@ -60,10 +69,25 @@ class Page:
 
     def rows(self, candidates: list[Column], footer_rows: int = 0) -> list[Column]:
         """Prints the columns that fit, and returns them; not those of dashes alone that nobody asked for."""
-        told = [column for column in candidates[1:] if self._says_something(column)]
-        shown = fit([*candidates[:1], *told], self.console.width)
+        told = [*candidates[:1], *(column for column in candidates[1:] if self._says_something(column))]
+        wanted = whole_width(told)
+        shown = fit(told, self.console.width)
         self.console.print(table(shown, self.glyphs, footer_rows))
+        self.notes([self._left_out([column for column in told if column not in shown], shown, wanted)])
         return shown
+
+    def _left_out(self, columns: Sequence[Column], shown: Sequence[Column], wanted: int) -> str:
+        """Which columns had no room, the most important first, and how wide the report is that has them. Of metrics
+        that were asked for others tell."""
+        ordered = sorted(columns, key=lambda column: column.priority)
+        keys = {column.key for column in shown}
+        asked = self.metrics is not None
+        missed = [one for one in ordered if not (asked and one.key) and not choice.says_the_same(one.key, keys)]
+        names = [column.header for column in missed if column.header]
+        width = f"Try: --width {-(-wanted // TENS) * TENS}"
+        wordings = [f"left out: {some(names, most).rstrip('.')}. {width}" for most in range(len(names), 0, -1)]
+        room = min(self.console.width - INDENT, MOST)
+        return next((words for words in wordings if len(words) <= room), wordings[-1]) if wordings else ""
 
     def _says_something(self, column: Column) -> bool:
         """Whether it has more than dashes, or was asked for."""
@@ -81,4 +105,4 @@ class Page:
         for note in notes:
             if note and note not in self._noted:
                 self._noted.add(note)
-                self.console.print(Padding(Text(note, style="dim"), (0, 0, 0, 2)))
+                self.console.print(Padding(Text(note, style="dim"), (0, 0, 0, INDENT)))

@@ -165,7 +165,7 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
     if rows:
         visible = page.rows(
             [
-                Column("layer", [name for name, _, _ in shown], right=False, least=PATH),
+                Column("layer", [name for name, _, _ in shown], right=False, least=PATH, among=page.paths),
                 Column("primitive", [_kind(row) for row in rows], 1, right=False),
                 Column("implementation", [row.implementation for row in rows], right=False),
                 Column("data", [_data_types(row.data_types) for row in rows], 2, right=False),

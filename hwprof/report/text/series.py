@@ -22,15 +22,18 @@ def show(page: Page) -> None:
     rows = [row for row in part.rows if row.pass_ == part.main and not row.series.startswith(SHOWN_ELSEWHERE)]
     if not rows:
         return
-    glyphs = page.glyphs
+
+    def cells(name: str) -> list[str]:
+        return [figures.reading(getattr(row, name), page.glyphs) for row in rows]
+
     page.table(
         [
             Column("series", [row.series for row in rows], right=False, least=11),
             Column("unit", [row.unit for row in rows], right=False),
-            Column("mean", [figures.amount(row.mean, glyphs) for row in rows]),
-            Column("min", [figures.amount(row.min, glyphs) for row in rows]),
-            Column("max", [figures.amount(row.max, glyphs) for row in rows]),
-            Column("last", [figures.amount(row.last, glyphs) for row in rows], 1),
+            Column("mean", cells("mean")),
+            Column("min", cells("min")),
+            Column("max", cells("max")),
+            Column("last", cells("last"), 1),
             Column("readings", [str(row.readings) for row in rows], 2),
         ],
         f"Memory and other series, pass {part.main}",

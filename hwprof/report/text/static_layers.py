@@ -44,7 +44,7 @@ def show(layers: pl.DataFrame, shown: pl.DataFrame, workload: WorkloadRecord, co
     macs = layers.select(own.sum()).item()
     total = (
         f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
-        f" {_total(macs, layers, glyphs)}, {leaves.height} leaf layers,"
+        f" {_total(macs, layers, glyphs)}, {figures.plural(leaves.height, 'leaf layer')},"
         f" weights: {workload.weights}"
     )
     console.print("\n".join(textwrap.wrap(total, console.width, subsequent_indent="  ", break_on_hyphens=False)))

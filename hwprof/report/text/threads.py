@@ -11,7 +11,7 @@ from hwprof.report.document.threads import PathPart, Threads, ThreadsLayer, Thre
 from hwprof.report.text import figures
 from hwprof.report.text.figures import milliseconds, percent
 from hwprof.report.text.footnotes import fitting, of_columns, unavailable
-from hwprof.report.text.grid import Column
+from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
 
 ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other thread"}
@@ -65,8 +65,7 @@ def _threads(threads: Threads, page: Page) -> None:
         ],
         f"Threads, pass {threads.pass_name}: {milliseconds(threads.elapsed_ns)} ms of inference per iteration",
     )
-    precision = f"to {milliseconds(threads.period_ns)} ms of CPU time"
-    path = f"path: on the critical path, {precision} (hwprof explain critical path)"
+    path = f"path: critical path, resolution {milliseconds(threads.period_ns)} ms (hwprof explain critical path)"
     page.notes(
         [
             _efficiency(threads, page),
@@ -111,23 +110,27 @@ def _layers(threads: Threads, page: Page) -> None:
     def share(name: str) -> list[str]:
         return [_percent(getattr(one, name, None), page) for one in balance]
 
-    shown = page.table(
-        [
-            Column("layer", names, right=False, least=PATH),
-            Column("ms", [milliseconds(row.elapsed_ns) for row in rows], 1),
-            Column("effic.", share("efficiency")),
-            Column("imbal.", share("imbalance"), 2),
-            Column("wait", share("wait_share"), 3),
-            Column("off-CPU", [_off(one, row, threads, page) for one, row in zip(balance, rows, strict=True)], 4),
-            Column("largest loss", [row.largest_loss or glyphs.dash for row in rows], right=False),
-            Column(PATH_OF_LAYER, [_short(row, threads, page) for row in rows], 6, right=False, least=30),
-        ],
-        f"Threads in the hottest layers ({len(rows)} of {len(page.layers)})",
-    )
+    columns = [
+        Column("layer", names, right=False, least=PATH, among=page.paths),
+        Column("ms", [milliseconds(row.elapsed_ns) for row in rows], 1),
+        Column("eff.", share("efficiency")),
+        Column("imbal.", share("imbalance"), 2),
+        Column("wait", share("wait_share"), 3),
+        Column("off-CPU", [_off(one, row, threads, page) for one, row in zip(balance, rows, strict=True)], 4),
+        Column("largest loss", [row.largest_loss or glyphs.dash for row in rows], right=False),
+    ]
+    paths = [
+        Column(PATH_OF_LAYER, [_short(row, parts, threads, page) for row in rows], 6, right=False) for parts in (2, 1)
+    ]
+    fitting_path = next((path for path in paths if fits_whole([*columns, path], page.console.width)), paths[-1])
+    shown = page.table([*columns, fitting_path], f"Threads in the hottest layers ({len(rows)} of {_called(page)})")
     lost = [column.header for column in shown if column.header in ("off-CPU", "largest loss")]
     page.notes(
         [
-            of_columns(shown, {"effic.": "effic. = busy / (threads x time)", "wait": "wait: CPU time in OpenMP"}),
+            of_columns(
+                shown,
+                {"eff.": "eff.: parallel efficiency = busy / (threads x time)", "wait": "wait: CPU time in OpenMP"},
+            ),
             of_columns(shown, {"imbal.": f"imbal. = busiest / mean - 1{_from_busy(kernels)}"}),
             f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
             of_columns(shown, {PATH_OF_LAYER: _unknown_paths(rows, threads, page)}),
@@ -206,11 +209,11 @@ def _preempted(threads: Threads, page: Page) -> str:
     )
 
 
-def _short(row: ThreadsLayer, threads: Threads, page: Page) -> str:
-    """The two longest parts, without what goes without saying: that a thread was at work; a dash where none is
+def _short(row: ThreadsLayer, parts: int, threads: Threads, page: Page) -> str:
+    """So many of the longest parts, without what goes without saying: that a thread was at work; a dash where none is
     known."""
     words = []
-    for part in row.critical_path[:2]:
+    for part in row.critical_path[:parts]:
         what = part.state if part.state in NOBODYS else _who(part.tid, threads).replace(" thread", "")
         doing = "" if part.state == BUSY or part.state in NOBODYS else f" {part.state}"
         if part.share >= LEAST:
@@ -237,6 +240,11 @@ def _percent(share: float | None, page: Page) -> str:
 
 def _from_busy(kernels: Kernels | None) -> str:
     return f", from {kernels.few_for_balance} busy samples on" if kernels is not None else ""
+
+
+def _called(page: Page) -> int:
+    """How many layers there was anything to sample of."""
+    return sum(layer.calls is not None for layer in page.layers)
 
 
 def _too_few(threads: Threads, page: Page) -> str:

@@ -60,7 +60,7 @@ def test_provenances_are_the_known_ones() -> None:
         ("accounted for", "CPU time accounted for"),
         ("mainly in", "kernel"),
         ("rest of inference", "unattributed"),
-        ("rest of iteration", "rest of iteration"),
+        ("rest of iteration", "outside inference"),
         ("mean ms", "std"),
         ("padding", "FLOP check"),
         ("condition", "off-CPU reason"),

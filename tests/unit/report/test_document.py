@@ -122,7 +122,7 @@ def test_what_the_user_listed_comes_first_and_metrics_that_nobody_asked_for_are_
 
 def test_a_reason_that_stands_above_the_notes_is_not_repeated_in_them(tmp_path: Path) -> None:
     run = runs.without_pmu(tmp_path)
-    said = "no cycles can be sampled here"
+    said = "samples by cpu-clock, without cycles"
     notes = [
         Note(NoteKind.METHOD, f"{said}: {runs.REASON}", remedy=runs.REMEDY),
         Note(NoteKind.METHOD, f"{said}: another reason", remedy=runs.REMEDY),

@@ -134,3 +134,9 @@ def test_columns_fit_in_order_and_widest_need_goes_by_priority(
     assert sum(column.width for column in shown) + GAP * (len(shown) - 1) <= width
     assert [column for column in columns if column in shown] == shown
     assert all(column.width >= column.needed for column in shown)
+
+
+def test_readings_of_a_row_have_as_many_digits_each() -> None:
+    """A clock of 3.9, 3.8 and 3.94 GHz reads as if some were known better than others."""
+    shown = [figures.reading(value, UNICODE) for value in (3.9, 3.8, 3.94, 273.0, 0.0, 2200.0, 838e6)]
+    assert shown == ["3.90", "3.80", "3.94", "273", "0", "2.20 k", "838 M"]

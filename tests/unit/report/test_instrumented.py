@@ -14,7 +14,12 @@ from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.json import codec
+from hwprof.report.text import instrumented as instrumented_view
 from hwprof.report.text import report
+from hwprof.report.text.console import make_console
+from hwprof.report.text.footnotes import MOST
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
 from tests.support.document_parts import csv_frames, layer_rows, part
@@ -227,3 +232,14 @@ def test_json_and_csv_hold_it(run: RunDirectory) -> None:
     kernels = frames["kernels_engine.csv"]
     assert kernels.filter(layer=LEAVES[0], kernel="gemm")[INSTRUCTIONS].item() == 750_000
     assert kernels["layer"].null_count() == 2
+
+
+def test_shown_columns_have_a_legend_once(run: RunDirectory) -> None:
+    page = Page(builder.build(run), make_console(120))
+    keys = ("vector_512", "vector_256", "requested_intensity", "framework_share", "openmp_share", "worker_share")
+    columns = [Column(key, ["1.0"], key=key) for key in keys]
+    lines = instrumented_view.legend(columns, page)
+    assert all(any(key in line for line in lines) for key in keys)
+    assert lines[0].startswith("vector_512, vector_256: "), "what holds of several stands once"
+    assert max(map(len, lines)) <= MOST
+    assert instrumented_view.legend(columns, page) == [], "a table above has said it"

@@ -5,19 +5,22 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 
 from hwprof.report.document import builder
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.json import codec
-from hwprof.report.text import hot_kernels
+from hwprof.report.text import hot_kernels, kernel_cells
+from hwprof.report.text.console import make_console
+from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
 from hwprof.run.roles import Role
 from tests.support import synthetic_samples
 from tests.support import synthetic_variants as runs
-from tests.support.document_parts import csv_frames
+from tests.support.document_parts import csv_frames, replaced
 from tests.support.sampled_report import (
     ACT,
     BARRIER,
@@ -31,6 +34,7 @@ from tests.support.sampled_report import (
     samples_of,
     section_of,
 )
+from tests.support.snapshots import section
 from tests.support.synthetic_samples import PERIOD_NS
 
 
@@ -250,6 +254,36 @@ def test_csv_and_json_hold_it(tmp_path: Path) -> None:
     assert row["cpu_time_ns"] == kernel(sampled, JIT, CONV).cpu_ns
     measured = csv_frames(builder.build(runs.sampled(tmp_path / "pmu")))["kernels_sampled.csv"]
     assert measured.filter(pl.col("layer").is_null() & (pl.col("kernel") == JIT))["cpi_cycles_per_instruction"][0] > 1
+
+
+def test_at_80_columns_kernels_keep_the_layers_that_they_are_in(tmp_path: Path) -> None:
+    """The way from a kernel back to its layer is what the table is for."""
+    built = builder.build(runs.sampled_without_pmu(tmp_path), 3)
+    found = samples_of(built)
+    longer = [msgspec.structs.replace(row, kernel=f"{row.kernel}_avx512_core_convolution") for row in found.kernels]
+    narrow = printed(replaced(built, msgspec.structs.replace(found, kernels=longer)), 80)
+    lines = section(narrow.splitlines(), "Hot kernels")
+    assert "mainly in" in lines[0] and "CPI~" in lines[0]
+    (row,) = [line for line in lines if "jit_conv" in line]
+    assert row.endswith("69% model.1.cv1.conv")
+
+
+def test_libraries_are_named_and_their_versions_tell_only_two_of_a_name_apart(tmp_path: Path) -> None:
+    kernels = samples_of(builder.build(runs.sampled(tmp_path))).kernels[:4]
+    names = ["libpython3.11.so.1.0", "libomp.so.5", "libomp.so.6", "[kernel]"]
+    rows = [msgspec.structs.replace(one, library=name) for one, name in zip(kernels, names, strict=True)]
+    assert kernel_cells.libraries([*rows, None]) == ["libpython3.11", *names[1:], ""]
+
+
+def test_kinds_of_waiting_are_one_short_label(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path))
+    kernels = samples_of(built).kernels[:2]
+    page = Page(built, make_console(80))
+    rows = [
+        msgspec.structs.replace(one, waits=cause, share=share)
+        for one, cause, share in zip(kernels, ("context switch", "OpenMP"), (0.01, 0.4), strict=True)
+    ]
+    assert kernel_cells.waiting_line(rows, page) == ["waiting (mostly OpenMP): 41.0%"]
 
 
 def test_waiting_is_one_line_below_the_work(tmp_path: Path) -> None:

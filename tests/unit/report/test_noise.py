@@ -196,7 +196,7 @@ def test_a_containers_limit_is_not_other_programs(tmp_path: Path) -> None:
 
 def test_an_overhead_has_its_error_or_is_none(tmp_path: Path) -> None:
     text = printed(builder.build(build(tmp_path, iterations=12)), 120)
-    (line,) = [line for line in text.splitlines() if "counter reads" in line]
+    (line,) = [line for line in text.splitlines() if "counter reads at layer edges" in line]
     assert "not distinguishable" in line and " points " in line
     (line,) = [line for line in text.splitlines() if "pass trace: inference" in line]
     assert "×1.30 ±" in line

@@ -254,7 +254,7 @@ def test_the_iteration_for_it_is_named(tmp_path: Path) -> None:
     report.render(builder.build(reporting(tmp_path, EXECUTED)), console)
     assert isinstance(console.file, io.StringIO)
     (line,) = [line for line in console.file.getvalue().splitlines() if "trace: completed" in line]
-    assert line.rstrip().endswith("iterations: 1 warm-up, 1 timed, 2 timed and counted, 1 for onednn_verbose alone")
+    assert line.rstrip().endswith("iterations: 1 warm-up, 1 timed, 2 counted, 1 onednn_verbose only")
 
 
 def of_one(run: RunDirectory, path: str) -> str:

@@ -100,7 +100,7 @@ def test_products_of_functions_are_rows_that_complete_the_sum() -> None:
     rows = [line.split()[1:3] for line in lines if "Conv2d" in line and "MACs" not in line]
     assert rows == [["(root)", "(own)"], ["block", "(own)"], ["model.1.some.longer.path.conv", "Conv2d"]]
     assert any("6.50 M" in line and "block" in line for line in lines)
-    assert " 9.00 M MACs (not known of Conv2d), 1 leaf layers," in " ".join(lines)
+    assert " 9.00 M MACs (not known of Conv2d), 1 leaf layer," in " ".join(lines)
 
 
 def test_where_no_macs_are_known_there_are_not_0() -> None:

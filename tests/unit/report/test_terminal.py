@@ -90,6 +90,57 @@ def test_the_layer_table_of_a_processor(tmp_path: Path) -> None:
     assert [len([note for note in notes if note.startswith(word)]) for word in ("LLC MPKI", "main|worker")] == [1, 1]
 
 
+def test_dashes_of_what_lies_between_layers_have_their_reason(tmp_path: Path) -> None:
+    """Its CPU time is known, and so is that of the layers: a reader asks why it has no CPUs."""
+    built = builder.build(build(tmp_path), 3)
+    used = next(metric for metric in built.metrics if metric.name == "cpus_used")
+    assert used.missing is None and used.own_missing is not None
+    lines = section(print_document(built, 120).splitlines(), "Hottest layers")
+    assert cell(lines, "unattributed", "CPUs") == "–" != cell(lines, "model.0.conv", "CPUs")
+    (note,) = [note for note in footnotes_of(lines) if used.own_missing.reason in note]
+    assert note.startswith("– CPUs")
+    others = [metric for metric in built.metrics if '"counted-time"' not in metric.formula]
+    assert others and all(metric.own_missing is None for metric in others)
+
+
+def left_out(lines: list[str]) -> list[str]:
+    """The columns that a section says had no room, and how wide it asks for."""
+    (line,) = [line for line in footnotes_of(lines) if line.startswith("left out: ")]
+    names, _, width = line.removeprefix("left out: ").partition(". Try: --width ")
+    return [*names.split(", "), width]
+
+
+def test_a_narrow_table_of_layers_has_what_the_guide_reads_and_names_the_rest(tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path), 3)
+    narrow = section(print_document(built, 72).splitlines(), "Hottest layers")
+    assert "GFLOP/s°" in narrow[0] and "CPI" in narrow[0] and "min" not in narrow[0].split()
+    *names, width = left_out(narrow)
+    assert "min" in names
+    wide = section(print_document(built, int(width)).splitlines(), "Hottest layers")
+    assert all(name in wide[0] for name in names[:-1]), "the last one may be a number of others"
+    assert not any("left out" in line for line in wide), "all of them have room there"
+
+
+def test_what_was_asked_for_and_follows_in_another_table_is_not_left_out(tmp_path: Path) -> None:
+    built = builder.build(runs.zen(tmp_path), 3)
+    metrics = [metric.name for metric in built.metrics if metric.missing is None]
+    lines = section(print_document(built, 80, metrics=metrics).splitlines(), "Hottest layers")
+    *names, _ = left_out(lines)
+    assert names[0] == "share"
+    assert {metric.title for metric in built.metrics}.isdisjoint(names)
+
+
+def test_images_of_an_iteration_are_told(tmp_path: Path) -> None:
+    """Times and MACs are of all of them: twice those of the model for one."""
+    run = build(tmp_path)
+    assert "1 image per iteration" in render(run, 120) and "per iteration of" not in render(run, 120)
+    assert run.manifest.workload is not None
+    run.manifest.workload.sources = ["bus.jpg", "zidane.jpg"]
+    lines = render(run, 120).splitlines()
+    assert any(line.startswith("inputs") and "2 images per iteration" in line for line in lines)
+    assert any("2 images" in note for note in footnotes_of(section(lines, "Hottest layers")))
+
+
 def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:
     built = builder.build(runs.zen(tmp_path), 3)
     wide = section(print_document(built, 120).splitlines(), "Top-down")

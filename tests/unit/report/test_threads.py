@@ -282,6 +282,19 @@ def test_more_busy_threads_than_asked_for_share_the_work(tmp_path: Path) -> None
     assert "busy / (2 threads x elapsed time, 1 asked for)" in printed(built, 120)
 
 
+def test_layers_that_were_never_called_are_not_among_those_that_could_be_listed(tmp_path: Path) -> None:
+    """As on an encoder's fast path: "2 of 19" asked for more samples of 16 layers that never ran."""
+    built = builder.build(waits(tmp_path))
+    layers = part(built, Layers)
+    uncalled = [
+        msgspec.structs.replace(row, path=f"never.{number}", calls=None, time=None)
+        for number, row in enumerate(layers.rows)
+    ]
+    more = replaced(built, msgspec.structs.replace(layers, rows=[*layers.rows, *uncalled]))
+    (title,) = [line for line in printed(built, 120).splitlines() if line.startswith("Threads in the hottest layers")]
+    assert title in printed(more, 120).splitlines()
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_text_snapshots(tmp_path: Path, width: int) -> None:
     text = printed(builder.build(waits(tmp_path)), width)
