@@ -61,9 +61,12 @@ def time_with_spread(times: Times | None, glyphs: Glyphs) -> str:
 
 
 def amount(value: float | None, glyphs: Glyphs) -> str:
-    """A count with three digits and its scale: ``36.9 M``."""
-    if value is None:
+    """A count with three digits and its scale: ``36.9 M``; with an exponent where no scale is large enough. A dash for
+    what is no number."""
+    if value is None or not math.isfinite(value):
         return glyphs.dash
+    if abs(value) >= 1000 * SCALES[0][0]:
+        return f"{value:.3g}"
     for size, unit in SCALES:
         if abs(value) >= 0.9995 * size:
             return f"{three_digits(value / size)} {unit}"
@@ -72,7 +75,7 @@ def amount(value: float | None, glyphs: Glyphs) -> str:
 
 def reading(value: float, glyphs: Glyphs) -> str:
     """A measured value with three digits, zeros among them, and its scale: ``3.90``; whole numbers below 1000 whole."""
-    small = abs(value) < 0.9995 * SCALES[-1][0]
+    small = LEAST <= abs(value) < 0.9995 * SCALES[-1][0]
     return three_digits(value) if small and not value.is_integer() else amount(value, glyphs)
 
 

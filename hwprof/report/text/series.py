@@ -22,6 +22,8 @@ def show(page: Page) -> None:
     rows = [row for row in part.rows if row.pass_ == part.main and not row.series.startswith(SHOWN_ELSEWHERE)]
     if not rows:
         return
+    number = len(rows)
+    rows = rows[: page.document.hottest.top]
 
     def cells(name: str) -> list[str]:
         return [figures.reading(getattr(row, name), page.glyphs) for row in rows]
@@ -29,7 +31,7 @@ def show(page: Page) -> None:
     page.table(
         [
             Column("series", [row.series for row in rows], right=False, least=11),
-            Column("unit", [row.unit for row in rows], right=False),
+            Column("unit", [row.unit for row in rows], right=False, least=5),
             Column("mean", cells("mean")),
             Column("min", cells("min")),
             Column("max", cells("max")),
@@ -38,3 +40,5 @@ def show(page: Page) -> None:
         ],
         f"Memory and other series, pass {part.main}",
     )
+    if number > len(rows):
+        page.notes([f"{number - len(rows):,} further series: --top {number}, or series.csv"])
