@@ -1,82 +1,191 @@
 """Cycles per instruction where nothing counts cycles: from the processor time that samples found in code and the
 instructions that a pass of the same work counted in it; of kernels, of layers, and of all layers.
 
-Both are sums over all threads: of a layer, over its kernels, so that layers and kernels have one CPI. Time that others
-had the processor, and the kernel's (clearing pages), is no such time. What lies between leaf layers is left out: there
-each pass does work of its own (profilers' hooks, reading counters). So is the OpenMP runtime, which waits longer in the
-one pass than in the other.
+Both are sums over all threads. Time that others had the processor, and the kernel's (clearing pages), is no such time.
+What lies between leaf layers is left out: there each pass does work of its own (profilers' hooks, reading counters). So
+is the OpenMP runtime, which waits longer in the one pass than in the other. What the sampled pass does of its own
+within leaf layers is left out as ``work_time`` finds it; kernels that it may be in have no CPI, since nothing tells it.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import polars as pl
 
+from hwprof.analysis import work_time
 from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.instrumented import UNNAMED
+from hwprof.analysis.no_cpi import (
+    BEYOND,
+    BY_THE_CLOCK,
+    CLOCK_READS,
+    CLOCKED,
+    FEW,
+    MOST_CPI,
+    MOST_ERROR,
+    MOST_TRACED,
+    OF_KERNEL,
+    OTHER_WORK,
+    OWN_CODE,
+    TRACED,
+    UNCOUNTED,
+    WIDE,
+)
 from hwprof.analysis.owners import is_rest
-from hwprof.analysis.sampled_kernels import WAITING_DOMAIN, whole
+from hwprof.analysis.sampled_kernels import JIT_DOMAIN, WAITING_DOMAIN, whole
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.statistics import wilson
+from hwprof.analysis.work_time import NOT_WORK, CallersTime
 
 KEYS: Final = ("name", "library", "domain")
 """What tells kernels apart in different processes."""
 
-NOT_COUNTED: Final = (WAITING_DOMAIN, "kernel")
-"""Domains whose time is not that of counted instructions: waiting, and the operating system's kernel."""
+
+def why_uncounted(rows: pl.DataFrame) -> pl.Expr:
+    """Why rows of layers or kernels that no table has lack a CPI; null where they wait."""
+    own = is_rest(pl.col("layer").fill_null(""))
+    if "domain" not in rows.columns:
+        return pl.when(own).then(pl.lit(OWN_CODE)).otherwise(pl.lit(UNCOUNTED))
+    of_kernel, waits = (pl.col("domain").eq_missing(pl.lit(name)) for name in ("kernel", WAITING_DOMAIN))
+    reasons = pl.when(of_kernel).then(pl.lit(OF_KERNEL)).when(own).then(pl.lit(OWN_CODE)).otherwise(pl.lit(UNCOUNTED))
+    return pl.when(~waits).then(reasons)
 
 
-def kernel_cpi(
-    sampled: pl.DataFrame, by_layer: pl.DataFrame, instructions: pl.DataFrame, iterations: int, clock: Clock
-) -> pl.DataFrame:
-    """Rows of each leaf layer and kernel, each kernel over all of these layers (``layer`` is null), each layer
-    (``KEYS`` are null), and all layers (all are null): ``layer``, ``KEYS``, ``samples``, ``instructions`` and
-    ``cycles`` (of an iteration), ``cpi``, ``cpi_low``, ``cpi_high``.
+FIGURES: Final = ("samples", "instructions", "cycles", "cpi", "cpi_low", "cpi_high", "reason")
 
-    ``sampled`` and ``by_layer``: as ``sampled_kernels`` makes them, of so many ``iterations``. ``instructions``: the
-    rows of ``instrumented.kernels`` with that event. Cycles are those of ``clock``. The interval is the samples', 95%,
-    and the clock's. Null: fewer than ``FEW_SAMPLES`` samples.
+
+@dataclass(frozen=True)
+class CpiByTime:
+    """``sampled`` and ``by_layer``: as ``sampled_kernels`` makes them, of so many ``iterations``. ``instructions``: the
+    rows of ``instrumented.kernels`` with that event. Cycles are those of ``clock``.
+
+    All tables have ``FIGURES``: ``samples`` at work, ``instructions`` and ``cycles`` of an iteration, ``cpi`` with the
+    ends of its 95% interval, the samples' and the clock's, and the ``reason`` where it has none.
     """
-    leaf = pl.col("layer").is_not_null() & ~is_rest(pl.col("layer").cast(pl.String))
-    counted = instructions.filter(leaf & (pl.col("domain") != WAITING_DOMAIN)).select(
-        "layer", "library", "domain", name="kernel", instructions="value"
-    )
-    times = by_layer.select("layer", "library", "domain", "samples", "cpu_ns", name=pl.col("name").fill_null(UNNAMED))
-    # of a kernel's layers also those where it was sampled and not counted, or the other way round
-    everywhere = times.join(counted.select("layer").unique(), on="layer", how="semi")
-    worked = everywhere.filter(~pl.col("domain").is_in(NOT_COUNTED))
-    rows = [
-        counted.join(times, on=["layer", *KEYS], how="left"),
-        _together(counted, everywhere, list(KEYS)),
-        _together(counted, worked, ["layer"]),
-        counted.select(pl.col("instructions").sum()).join(worked.select(SUMS), how="cross"),
-    ]
-    whole_ns, draws = whole(sampled)
-    share = pl.col("cpu_ns") / whole_ns
-    low, high = (end / share for end in wilson(share, pl.lit(draws)))
-    cycles = pl.col("cpu_ns") * (clock.ghz / iterations)
-    cpi = cycles / pl.col("instructions")
-    enough = (pl.col("samples") >= FEW_SAMPLES) & (pl.col("instructions") > 0)
-    figures = {"cpi": cpi, "cpi_low": cpi * (1 - _both(1 - low, clock)), "cpi_high": cpi * (1 + _both(high - 1, clock))}
-    return pl.concat(rows, how="diagonal").select(
-        "layer",
-        *KEYS,
-        "samples",
-        "instructions",
-        cycles=cycles,
-        **{name: pl.when(enough).then(value) for name, value in figures.items()},
-    )
 
+    sampled: pl.DataFrame
+    by_layer: pl.DataFrame
+    instructions: pl.DataFrame
+    iterations: int
+    clock: Clock
+    callers: CallersTime
 
-SUMS: Final = pl.col("samples", "cpu_ns").sum()
+    @cached_property
+    def counted(self) -> pl.DataFrame:
+        """Instructions by leaf layer and kernel, those of waiting left out."""
+        leaf = pl.col("layer").is_not_null() & ~is_rest(pl.col("layer").cast(pl.String))
+        return self.instructions.filter(leaf & (pl.col("domain") != WAITING_DOMAIN)).select(
+            "layer", "library", "domain", name="kernel", instructions="value"
+        )
 
+    @cached_property
+    def times(self) -> pl.DataFrame:
+        """Samples by layer and kernel in these layers, also of kernels that were not counted there."""
+        times = self.by_layer.select(
+            "layer", "library", "domain", "samples", "cpu_ns", name=pl.col("name").fill_null(UNNAMED)
+        )
+        return times.join(self.counted.select("layer").unique(), on="layer", how="semi").with_columns(
+            work_ns=pl.col("cpu_ns") / self.iterations
+        )
 
-def _together(counted: pl.DataFrame, times: pl.DataFrame, keys: list[str]) -> pl.DataFrame:
-    instructions = counted.group_by(keys).agg(pl.col("instructions").sum())
-    return instructions.join(times.group_by(keys).agg(SUMS), on=keys, how="left")
+    @cached_property
+    def layers(self) -> pl.DataFrame:
+        """One row a leaf layer, ``layer`` its path."""
+        reads = pl.col("instructions").filter(pl.col("name").is_in(CLOCK_READS)).sum()
+        sums = self.counted.group_by("layer").agg(
+            clocked=reads / pl.col("instructions").sum(), instructions=pl.col("instructions").sum()
+        )
+        own = work_time.in_cells(self._worked, ["layer"])
+        found = sums.join(work_time.summed(own, ["layer"], self.sampled, self.iterations), on="layer", how="left")
+        return self._figures(
+            found.with_columns(other_work=pl.when(pl.col("clocked") >= BY_THE_CLOCK).then(pl.lit(CLOCKED)))
+        )
 
+    def together(self, owners: pl.DataFrame) -> pl.DataFrame:
+        """One row an ``owner`` of several leaf layers: ``owners`` has ``layer`` and ``owner``. Layers that did other
+        work in the one pass than in the other are left out."""
+        alike = owners.join(self._alike, on="layer", how="inner")
+        cells = work_time.in_cells(self._worked.join(alike.select("layer", "owner"), on="layer"), ["owner"])
+        sums = alike.group_by("owner").agg(pl.col("instructions").sum())
+        found = sums.join(work_time.summed(cells, ["owner"], self.sampled, self.iterations), on="owner", how="left")
+        return self._figures(found.with_columns(other_work=pl.lit(None, pl.String)).sort("owner"))
 
-def _both(error: pl.Expr, clock: Clock) -> pl.Expr:
-    """Relative errors that have nothing to do with each other."""
-    return (error**2 + (clock.error or 0.0) ** 2).sqrt()
+    @cached_property
+    def kernels(self) -> pl.DataFrame:
+        """One row a leaf layer and kernel (``KEYS``), and one a kernel over all of these layers (``layer`` is null)
+        that did the same work in both passes."""
+        others = self.layers.filter(pl.col("reason").is_in(OTHER_WORK)).select("layer", other_work="reason")
+        counted = self.counted.join(others, on="layer", how="left")
+        alike = counted.filter(pl.col("other_work").is_null())
+        # of a kernel's layers also those where it was sampled and not counted, or the other way round
+        times = self.times.join(others, on="layer", how="anti").join(self._surplus, on="layer", how="left")
+        traced = pl.when(pl.col("domain") != JIT_DOMAIN).then(pl.min_horizontal("surplus_ns", "work_ns"))
+        times = times.with_columns(pl.col("surplus_ns").fill_null(0.0)).with_columns(traced_ns=traced.fill_null(0.0))
+        in_cells = times.group_by("cell", *KEYS).agg(
+            pl.col("samples", "work_ns").sum(),
+            pl.min_horizontal(pl.col("surplus_ns").first(), pl.col("traced_ns").sum()).alias("traced_ns"),
+        )
+        everywhere = in_cells.group_by(KEYS).agg(pl.col("samples", "work_ns", "traced_ns").sum())
+        single = counted.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
+        together = alike.group_by(KEYS).agg(pl.col("instructions").sum()).join(everywhere, on=KEYS, how="left")
+        nowhere = counted.join(alike, on=KEYS, how="anti").group_by(KEYS).agg(pl.col("other_work").first())
+        rows = pl.concat([single, together, nowhere], how="diagonal")
+        whole_ns, draws = whole(self.sampled)
+        share = (pl.col("work_ns") * self.iterations / whole_ns).clip(0.0, 1.0)
+        low, high = (end / share for end in wilson(share, pl.lit(draws)))
+        return self._figures(rows.with_columns(low=low, high=high), traced=pl.col("traced_ns") / pl.col("work_ns"))
+
+    @cached_property
+    def _worked(self) -> pl.DataFrame:
+        return work_time.by_layer(self.sampled, self.counted.select("layer").unique(), self.callers, self.iterations)
+
+    @property
+    def _alike(self) -> pl.DataFrame:
+        other = pl.col("reason").is_in(OTHER_WORK)
+        return self.layers.filter(other.not_() | pl.col("reason").is_null()).select("layer", "instructions")
+
+    @property
+    def _surplus(self) -> pl.DataFrame:
+        """Of each layer the ``cell`` that it is in, and the cell's ``surplus_ns`` that must lie in counted kernels."""
+        worked = self._worked.with_columns(cell=work_time.CELL)
+        cells = work_time.in_cells(self._worked, []).select("cell", "surplus_ns")
+        uncounted = (
+            self.times.filter(~pl.col("domain").is_in(NOT_WORK))
+            .join(self.counted, on=["layer", *KEYS], how="anti")
+            .join(worked.select("layer", "cell"), on="layer")
+            .group_by("cell")
+            .agg(uncounted_ns=pl.col("work_ns").sum())
+        )
+        left = pl.col("surplus_ns") - pl.col("uncounted_ns").fill_null(0.0)
+        known = cells.join(uncounted, on="cell", how="left", nulls_equal=True)
+        known = known.select("cell", surplus_ns=pl.max_horizontal(pl.lit(0.0), left))
+        return worked.select("layer", "cell").join(known, on="cell", how="left", nulls_equal=True)
+
+    def _figures(self, rows: pl.DataFrame, traced: pl.Expr | None = None) -> pl.DataFrame:
+        traced = pl.lit(0.0) if traced is None else traced.fill_null(0.0)
+        cycles, error = pl.col("work_ns") * self.clock.ghz, self.clock.error or 0.0
+        cpi = cycles / pl.col("instructions")
+        below, above = (((end - 1) ** 2 + error**2).sqrt() for end in (pl.col("low"), pl.col("high")))
+        reason = (
+            pl.when(pl.col("other_work").is_not_null())
+            .then("other_work")
+            .when(pl.col("samples").fill_null(0) < FEW_SAMPLES)
+            .then(pl.lit(FEW))
+            .when(pl.col("instructions").fill_null(0) <= 0)
+            .then(pl.lit(UNCOUNTED))
+            .when(cpi > MOST_CPI)
+            .then(pl.lit(BEYOND))
+            .when(traced > MOST_TRACED)
+            .then(pl.lit(TRACED))
+            .when((below + traced + above) / 2 >= MOST_ERROR)
+            .then(pl.lit(WIDE))
+        )
+        figures = {"cpi": cpi, "cpi_low": cpi * (1 - below - traced), "cpi_high": cpi * (1 + above)}
+        named = rows.with_columns(cycles=cycles, reason=reason).with_columns(
+            pl.when(pl.col("reason").is_null()).then(value).alias(name) for name, value in figures.items()
+        )
+        keys = [name for name in ("layer", "owner", *KEYS) if name in rows.columns]
+        return named.select(*keys, *FIGURES)

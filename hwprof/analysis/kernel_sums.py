@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from hwprof.analysis import no_cpi
 from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.intervals import wilson
 
@@ -84,16 +85,29 @@ def _rate(rows: Sequence[Row], name: str) -> float | None:
     return math.fsum(row[name] * row["instructions"] for row in known) / instructions if instructions > 0 else None
 
 
-def _cpi(counted: Sequence[Row], samples: int, whole: Whole) -> dict[str, float | None]:
+def _cpi(counted: Sequence[Row], samples: int, whole: Whole) -> dict[str, Any]:
     """Measured: over the layers that have it. By time: over those whose instructions were counted, with the interval
-    of their processor time in that of the run's whole."""
-    enough = samples >= whole.few_samples
+    of their processor time in that of the run's whole; without own code and layers that did other work."""
     if whole.clock is None:
-        return {"cpi": _rate(counted, "cpi") if enough else None, "cpi_low": None, "cpi_high": None}
-    instructions, counted_ns = (math.fsum(row[name] for row in counted) for name in ("instructions", "cpu_ns"))
-    if not enough or instructions <= 0 or counted_ns <= 0:
-        return {"cpi": None, "cpi_low": None, "cpi_high": None}
+        few = samples < whole.few_samples
+        return _without(no_cpi.FEW) if few else {**_without(None), "cpi": _rate(counted, "cpi")}
+    left_out = (no_cpi.OWN_CODE, *no_cpi.OTHER_WORK)
+    alike = [row for row in counted if row["cpi_missing"] not in left_out]
+    reasons = [row["cpi_missing"] for row in counted if row["cpi_missing"] is not None]
+    instructions, counted_ns = (math.fsum(row[name] for row in alike) for name in ("instructions", "cpu_ns"))
+    if not alike or instructions <= 0 or counted_ns <= 0:
+        return _without(reasons[0] if reasons else no_cpi.UNCOUNTED)
+    if sum(row["samples"] for row in alike) < whole.few_samples:
+        return _without(no_cpi.FEW)
+    if no_cpi.TRACED in reasons:
+        return _without(no_cpi.TRACED)
     cpi, share = counted_ns * whole.clock.ghz / instructions, counted_ns / whole.run_cpu_ns
     low, high = wilson(share, whole.run_samples)
     down, up = (math.hypot(end / share - 1, whole.clock.error or 0.0) for end in (low, high))
-    return {"cpi": cpi, "cpi_low": cpi * (1 - down), "cpi_high": cpi * (1 + up)}
+    if (down + up) / 2 >= no_cpi.MOST_ERROR:
+        return _without(no_cpi.WIDE)
+    return {"cpi": cpi, "cpi_low": cpi * (1 - down), "cpi_high": cpi * (1 + up), "cpi_missing": None}
+
+
+def _without(reason: str | None) -> dict[str, Any]:
+    return {"cpi": None, "cpi_low": None, "cpi_high": None, "cpi_missing": reason}

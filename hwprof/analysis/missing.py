@@ -30,14 +30,21 @@ EVENTS: Final = "events"
 COUNTER_READS: Final = "counter reads are in the CPU time, not in the wall time"
 """Of what is left between layers: the workers are read there."""
 
-NO_SAMPLES: Final = Unavailable("no samples of the code that was instrumented", "hwprof collect --passes measure,trace")
+NO_SAMPLES: Final = Unavailable("no completed pass took samples", "hwprof collect --passes measure,trace")
 
 
 def metric_missing(
-    metric: MetricDefinition, available: Sequence[str], record: PassRecord | None, machine: Machine
+    metric: MetricDefinition,
+    available: Sequence[str],
+    record: PassRecord | None,
+    machine: Machine,
+    sampled: Unavailable | None = None,
 ) -> Missing | None:
-    """Why no owner has this metric; None where at least one can."""
+    """Why no owner has this metric; None where at least one can. ``sampled``: why samples gave no cycles."""
     operands = missing_operands(metric, available)
+    if operands and operands[0] in SAMPLED_OPERANDS and record is not None:
+        why = sampled or NO_SAMPLES
+        return Missing(why.reason, why.remedy, what=operands[0])
     if operands:
         return operand_missing(operands[0], record, machine)
     return None if operands_of(metric) else _not_defined(metric.name, record, machine)
@@ -48,8 +55,6 @@ def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -
     event, _, thread = operand.partition("@")
     if record is None:
         return Missing("no measuring pass was completed", what=event)
-    if event in SAMPLED_OPERANDS:
-        return Missing(NO_SAMPLES.reason, NO_SAMPLES.remedy, what=event)
     if event in GIVEN_OPERANDS:
         return Missing(GIVEN_REASONS[event], what=event)
     if event.startswith(uncore.PREFIX):

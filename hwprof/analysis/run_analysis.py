@@ -261,7 +261,10 @@ class RunAnalysis:
     @cached_property
     def kernel_cpi(self) -> KernelCpi | None:
         """CPI by samples and instrumented instructions, where nothing counted cycles."""
-        return self.sampled.kernel_cpi(self.instrumented) if self.sampled is not None else None
+        if self.sampled is None:
+            return None
+        timed = self.measured.attribution if self.measured and self.measured.record.name == MEASURE else None
+        return self.sampled.kernel_cpi(self.instrumented, self.of_pass("counts", self.sampled.record), timed)
 
     @cached_property
     def _sampled_cycles(self) -> SampledCycles:
@@ -269,11 +272,11 @@ class RunAnalysis:
             return SampledCycles(None, None, None)
         from hwprof.analysis import sampled_cycles
 
-        table = self.kernel_cpi.table
+        cpi = self.kernel_cpi.by_time
         return SampledCycles(
-            sampled_cycles.of_layers(table),
-            sampled_cycles.of_layer_types(table, self.modules),
-            sampled_cycles.of_stages(table),
+            sampled_cycles.of_layers(cpi),
+            sampled_cycles.of_layer_types(cpi, self.modules),
+            sampled_cycles.of_stages(cpi),
         )
 
     def _load(self, record: PassRecord, *, counted: bool = True) -> Pass:

@@ -1,38 +1,96 @@
-"""CPI where nothing counts cycles: operands of formulas, of layers, layer types and stages, from ``kernel_cpi``."""
+"""CPI where nothing counts cycles: operands of formulas, of layers, layer types and stages, from ``kernel_cpi``; and
+why there are none."""
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING, Final
+
 import polars as pl
 
-from hwprof.analysis.kernel_cpi import KEYS
-from hwprof.analysis.owners import INFERENCE, WHOLE
+from hwprof.analysis.kernel_cpi import CpiByTime
+from hwprof.analysis.no_cpi import FEW, WIDE
+from hwprof.analysis.owners import INFERENCE, WHOLE, is_rest
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.hardware.metrics import SAMPLED_OPERANDS
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.sampled_pass import KernelCpi, SampledPass
+
+FASTER: Final = 4
+"""How many times the frequency is proposed where samples are too few."""
+
+ENOUGH: Final = 2 * FEW_SAMPLES
+"""So many are aimed at: chance may bring fewer."""
+
+TIMED: Final = 1.5
+"""Iterations to ask for, for one that is timed and does not count: those that samples are taken in."""
+
+MEASURED: Final = 20
+"""Iterations of the measure pass where nobody asks for another number."""
 
 
-def of_layers(cpi: pl.DataFrame) -> pl.DataFrame:
-    """One row a leaf layer, and ``WHOLE``; ``cpi``: as ``kernel_cpi`` makes it."""
-    rows = _of_layers(cpi)
-    return _operands(rows.with_columns(owner=pl.col("layer").cast(pl.String).fill_null(WHOLE)))
+def of_layers(cpi: CpiByTime) -> pl.DataFrame:
+    """One row a leaf layer, and ``WHOLE``."""
+    return pl.concat([_operands(cpi.layers.rename({"layer": "owner"})), _whole(cpi, WHOLE)])
 
 
-def of_layer_types(cpi: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
+def of_layer_types(cpi: CpiByTime, modules: pl.DataFrame) -> pl.DataFrame:
     """One row a type of leaf layers; ``modules`` is the table ``layers``."""
     types = modules.filter("leaf").unique("path", keep="first").select(layer="path", owner="type")
-    rows = _of_layers(cpi).with_columns(pl.col("layer").cast(pl.String)).join(types, on="layer")
-    return _operands(rows.group_by("owner").agg(pl.col("samples", "cycles", "instructions").sum()))
+    return _operands(cpi.together(types))
 
 
-def of_stages(cpi: pl.DataFrame) -> pl.DataFrame:
+def of_stages(cpi: CpiByTime) -> pl.DataFrame:
     """The inference: the other stages have no layers."""
-    return _operands(_of_layers(cpi).filter(pl.col("layer").is_null()).with_columns(owner=pl.lit(INFERENCE)))
+    return _whole(cpi, INFERENCE)
 
 
-def _of_layers(cpi: pl.DataFrame) -> pl.DataFrame:
-    return cpi.filter(pl.col(KEYS[0]).is_null())
+def why_none(sampled: SampledPass, found: KernelCpi | None) -> Unavailable | None:
+    """Why no layer has a CPI though samples were taken; None where one has."""
+    if found is None:
+        return Unavailable(
+            f"pass {sampled.record.name} took samples, and no instrumented pass did the same work",
+            "hwprof collect --passes measure,trace,instrumented",
+        )
+    cpi = found.by_time
+    layers = cpi.layers
+    if pl.concat([layers["reason"], cpi.together(_all(cpi, WHOLE))["reason"]]).has_nulls():
+        return None
+    other = layers.filter(~pl.col("reason").is_in([FEW, WIDE]))
+    if other.height == layers.height and other.height:
+        return Unavailable(f"of every layer: {', '.join(other['reason'].unique(maintain_order=True))}")
+    of_all = sampled.inside.height
+    inside = sampled.inside.filter(~is_rest(pl.col("layer").cast(pl.String)))
+    number = int(layers["samples"].sum())
+    where = f"{number} of {of_all} samples in leaf layers at work"
+    if inside.is_empty():
+        where = f"all {of_all} samples lie in own code, between leaf layers"
+    return Unavailable(f"{where}: too few", _more(sampled, number))
+
+
+def _more(sampled: SampledPass, number: int) -> str:
+    """What brings enough samples where there were so many: a higher frequency, and where that is not enough more
+    iterations, of which the trace pass does not do more."""
+    frequency_hz = sampled.detail.frequency_hz if sampled.detail is not None else None
+    faster = f"--frequency {FASTER * frequency_hz + 3}" if frequency_hz else "a higher --frequency"
+    more = ENOUGH / max(number, 1) / FASTER
+    if more <= 1:
+        return faster
+    iterations = max(MEASURED, math.ceil(TIMED * more * len(sampled.iterations)))
+    return f"{faster} --sample-passes measure --iterations {iterations}"
+
+
+def _all(cpi: CpiByTime, owner: str) -> pl.DataFrame:
+    return cpi.layers.select("layer", owner=pl.lit(owner))
+
+
+def _whole(cpi: CpiByTime, owner: str) -> pl.DataFrame:
+    return _operands(cpi.together(_all(cpi, owner)))
 
 
 def _operands(rows: pl.DataFrame) -> pl.DataFrame:
-    enough = pl.col("samples") >= FEW_SAMPLES
-    figures = (pl.when(enough).then(pl.col(name).cast(pl.Float64)) for name in ("cycles", "instructions"))
+    known = pl.col("reason").is_null()
+    figures = (pl.when(known).then(pl.col(name).cast(pl.Float64)) for name in ("cycles", "instructions"))
     return rows.select("owner", **dict(zip(SAMPLED_OPERANDS, figures, strict=True)))

@@ -12,17 +12,21 @@ from typing import Any, Final
 
 import polars as pl
 
-from hwprof.analysis import instrumented, kernel_cpi, parallelism, sampled_kernels, samples, waiting
-from hwprof.analysis.attribution import attribute
+from hwprof.analysis import instrumented, kernel_cpi, no_cpi, parallelism, sampled_kernels, samples, waiting
+from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.core_clock import Clock, core_clock
+from hwprof.analysis.cpu_time import TASK_CLOCK
 from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
 from hwprof.analysis.iterations import select
+from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.lanes import lanes
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.samples import FEW_SAMPLES
+from hwprof.analysis.work_time import CallersTime, callers_time
 from hwprof.run.details import InstrumentedDetail, SamplingDetail
 from hwprof.run.manifest import PassRecord
+from hwprof.run.roles import Role
 from hwprof.run.schema import UNKNOWN_LIBRARY, empty
 
 LEAST_SHARE: Final = 0.01
@@ -37,7 +41,7 @@ FEW_FOR_SHARES: Final = 30
 """With fewer samples of a layer than that, no share of its threads' time (waiting, at work) is told."""
 
 FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high")
-CPI: Final = ("cpi", "cpi_low", "cpi_high")
+CPI: Final = ("cpi", "cpi_low", "cpi_high", "cpi_missing")
 
 
 @dataclass(frozen=True)
@@ -107,7 +111,7 @@ class SampledPass:
         """Samples by kind of owner, as ``samples.coverage``."""
         return samples.coverage(self.placed).with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
 
-    def layer_rows(self, cpi: pl.DataFrame | None = None) -> list[dict[str, Any]]:
+    def layer_rows(self, cpi: CpiByTime | None = None) -> list[dict[str, Any]]:
         """The sampled layers, most processor time first: ``path``, the figures, and the lists ``threads`` and
         ``operators``. ``cpi`` as for ``kernel_rows``."""
         number = len(self.iterations)
@@ -128,8 +132,7 @@ class SampledPass:
                 *_if_enough("cpi", "llc_mpki"),
             )
         )
-        of_layers = cpi.filter(pl.col("name").is_null()).drop(*kernel_cpi.KEYS) if cpi is not None else None
-        frame = self._with_cpi(frame, of_layers, ["layer"])
+        frame = self._with_cpi(frame, cpi.layers if cpi is not None else None, ["layer"])
         columns = [*FIGURES, *CPI, "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
                    "threads_sharing", "off_cpu_ns", "preempted_ns"]  # fmt: skip
         threads, operators = self._threads(by_thread, off), self._operators()
@@ -138,10 +141,10 @@ class SampledPass:
             for row in frame.select(*columns, path="layer").iter_rows(named=True)
         ]
 
-    def kernel_rows(self, cpi: pl.DataFrame | None) -> list[dict[str, Any]]:
+    def kernel_rows(self, cpi: CpiByTime | None) -> list[dict[str, Any]]:
         """The kernels of the whole (``layer`` is null), small ones left out, and of each layer, those left out that are
-        small in it and in the whole; most processor time first. ``cpi``: as ``kernel_cpi`` makes it; its CPI counts
-        where none was measured."""
+        small in it and in the whole; most processor time first. ``cpi`` counts where none was measured: then the
+        instructions are all that were counted in the kernel there, in own code too."""
         number = len(self.iterations)
         of_whole = sampled_kernels.kernel_table(self.inside, self.kernels)
         of_whole = of_whole.filter(pl.col("share") >= LEAST_SHARE_OF_WHOLE)
@@ -152,7 +155,14 @@ class SampledPass:
             pl.col("library").fill_null(UNKNOWN_LIBRARY),
             pl.col("instructions") / number,
         )
-        frame = self._with_cpi(frame, cpi, ["layer", *kernel_cpi.KEYS])
+        keys = ["layer", *kernel_cpi.KEYS]
+        frame = self._with_cpi(frame, cpi.kernels if cpi is not None else None, keys)
+        if not self.measured and cpi is not None:
+            working = cpi.instructions.filter(pl.col("domain") != sampled_kernels.WAITING_DOMAIN)
+            counted = working.rename({"kernel": "name", "value": "instructions"}).select(*keys, "instructions")
+            frame = frame.drop("instructions").join(
+                counted, on=keys, how="left", nulls_equal=True, maintain_order="left"
+            )
         full = pl.when(pl.col("full_name") != pl.col("name")).then("full_name")
         columns = [*FIGURES, *CPI, "llc_mpki", "layer", "library", "layers", "code_ranges", "share_of_kernel",
                    "instructions"]  # fmt: skip
@@ -164,12 +174,20 @@ class SampledPass:
         return [{**row, "waits": waiting.cause(row["domain"], row["kernel"])} for row in rows]
 
     def _with_cpi(self, frame: pl.DataFrame, cpi: pl.DataFrame | None, keys: list[str]) -> pl.DataFrame:
-        """The rows with ``CPI``, ``instructions`` among them: as counted with the samples, else from these."""
+        """The rows with ``CPI``: as counted with the samples, else from these."""
         if self.measured or cpi is None:
-            return frame.with_columns(pl.lit(None, pl.Float64).alias(end) for end in CPI[1:])
-        found = cpi.select(*keys, "instructions", *CPI)
-        frame = frame.drop("instructions", "cpi")
-        return frame.join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
+            few = pl.when(pl.col("samples") < FEW_SAMPLES).then(pl.lit(no_cpi.FEW))
+            return frame.with_columns(
+                *(pl.lit(None, pl.Float64).alias(end) for end in ("cpi_low", "cpi_high")),
+                cpi_missing=few if self.measured else pl.lit(None, pl.String),
+            )
+        found = cpi.select(*keys, "cpi", "cpi_low", "cpi_high", cpi_missing="reason")
+        joined = frame.drop("cpi").join(found, on=keys, how="left", nulls_equal=True, maintain_order="left")
+        return joined.with_columns(
+            cpi_missing=pl.when(pl.col("cpi").is_null()).then(
+                pl.coalesce("cpi_missing", kernel_cpi.why_uncounted(joined))
+            )
+        )
 
     def waiting(self) -> list[dict[str, Any]]:
         """The code that waits, as ``sampled_kernels.waiting_table``."""
@@ -187,8 +205,11 @@ class SampledPass:
         rows = table.filter(enough).drop_nulls("share").with_columns(pl.col("cpu_ns") / len(self.iterations))
         return rows.select(columns).to_dicts()
 
-    def kernel_cpi(self, passes: Sequence[InstrumentedPass]) -> KernelCpi | None:
-        """CPI of kernels by the instructions that one of the instrumented passes counted in the very same code."""
+    def kernel_cpi(
+        self, passes: Sequence[InstrumentedPass], counts: pl.DataFrame, undisturbed: Attribution | None
+    ) -> KernelCpi | None:
+        """CPI of kernels by the instructions that one of the instrumented passes counted in the very same code.
+        ``counts``: this pass's; ``undisturbed``: the measure pass's, if there is one."""
         same = instrumented.same_code((one.record for one in passes), self.record)
         other = next((one for one in passes if one.record in same), None)
         reference_ghz = _reference_ghz(other.record) if other is not None else None
@@ -196,8 +217,17 @@ class SampledPass:
         if other is None or clock is None:
             return None
         counted = other.kernels.filter(pl.col("event").str.ends_with(INSTRUCTIONS))
-        table = kernel_cpi.kernel_cpi(self.inside, self.by_layer, counted, len(self.iterations), clock)
-        return KernelCpi(other.record.name, clock, reference_ghz, table)
+        by_time = CpiByTime(
+            self.inside, self.by_layer, counted, len(self.iterations), clock, self._callers(counts, undisturbed)
+        )
+        return KernelCpi(other.record.name, clock, reference_ghz, by_time)
+
+    def _callers(self, counts: pl.DataFrame, undisturbed: Attribution | None) -> CallersTime:
+        tids = self.spans.filter(pl.col("kind") == "layer")["tid"].unique().to_list()
+        counts = counts.filter(pl.col("event") == TASK_CLOCK)
+        own = attribute(self.spans, counts, self.modules, self.record, disturbed_too=True)
+        records = any(one.role is Role.OPERATORS and one.state == "ran" for one in self.record.collectors)
+        return callers_time(tids, own, undisturbed if records else None)
 
     def _lane(self) -> pl.Expr:
         """In the place of a thread its lane."""
@@ -247,12 +277,12 @@ class SampledPass:
 
 @dataclass(frozen=True)
 class KernelCpi:
-    """Cycles per instruction from samples' times and another pass's instructions: ``table`` as ``kernel_cpi``."""
+    """Cycles per instruction from samples' times and another pass's instructions."""
 
     pass_name: str
     clock: Clock
     reference_ghz: float | None
-    table: pl.DataFrame
+    by_time: CpiByTime
 
 
 def sampled_pass(

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from hwprof.analysis.no_cpi import OTHER_WORK
 from hwprof.analysis.reasons import Missing
 from hwprof.report.document.part import Part
+from hwprof.run.passes import TRACE
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -48,6 +50,7 @@ class SampledFigures(msgspec.Struct, kw_only=True, frozen=True):
     cpi: float | None
     cpi_low: float | None  # null where cycles were counted: then nothing tells
     cpi_high: float | None
+    cpi_missing: str | None = None  # why there is no CPI, in few words
     llc_mpki: float | None
 
 
@@ -135,6 +138,7 @@ class Sampling(Part, kw_only=True, frozen=True):
     cpi_provenance: str | None  # "measured": counters read with each sample; "instrumented": see ``cpi_meaning``
     cpi_meaning: str | None
     cpi_missing: Missing | None
+    cpi_left_out: list[str]  # reasons of layers without a CPI that are not in that of types and of the inference either
     mpki_missing: Missing | None
     instructions_from: str | None  # the pass that counted kernels' instructions
     reference_ghz: float | None
@@ -170,7 +174,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     from hwprof.analysis.samples import FEW_SAMPLES
 
     cpi = analysis.kernel_cpi
-    table = cpi.table if cpi is not None else None
+    by_time = cpi.by_time if cpi is not None else None
     provenance = MEASURED if taken.measured else INSTRUMENTED if cpi is not None else None
     detail, event = taken.detail, str(taken.inside["event"][0])
     return Kernels(
@@ -190,6 +194,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         cpi_provenance=provenance,
         cpi_meaning=_meaning(provenance, cpi),
         cpi_missing=None if provenance else _no_cpi(event),
+        cpi_left_out=list(OTHER_WORK),
         mpki_missing=None if taken.counts_misses else _no_mpki(),
         instructions_from=cpi.pass_name if cpi is not None else None,
         reference_ghz=cpi.reference_ghz if cpi is not None else None,
@@ -202,8 +207,8 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         least_share=sampled_pass.LEAST_SHARE,
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,
         notes=_notes(taken),
-        layers=[_layer(row) for row in taken.layer_rows(table)],
-        kernels=[SampledKernel(**row) for row in taken.kernel_rows(table)],
+        layers=[_layer(row) for row in taken.layer_rows(by_time)],
+        kernels=[SampledKernel(**row) for row in taken.kernel_rows(by_time)],
     )
 
 
@@ -219,6 +224,8 @@ def no_samples(analysis: RunAnalysis) -> Unavailable:
     said_why = next(((one.reason, one.remedy) for one in said if one.state != "ran" or one.reason), None)
     if said_why is not None:
         return Unavailable(said_why[0] or "it gives no reason", said_why[1])
+    if not said and TRACE in analysis.records:
+        return Unavailable("the sampler was left out", "hwprof collect without --no-sampler")
     if analysis.samples_taken:
         name, number = max(analysis.samples_taken.items(), key=lambda pair: pair[1])
         reason = f"all {number:,} samples of pass {name} lie outside of the inference in timed iterations"
@@ -233,8 +240,9 @@ def _meaning(provenance: str | None, cpi: KernelCpi | None) -> str | None:
         return None
     clock = "the core's, probed between iterations" if cpi.clock.probed else "reference frequency"
     return (
-        f"sampled CPU time x {cpi.clock.ghz:.4g} GHz ({clock}) / instructions of pass {cpi.pass_name}"
-        " in the same kernels and layers, all threads"
+        f"CPU time at work x {cpi.clock.ghz:.4g} GHz ({clock}) / instructions of pass {cpi.pass_name}"
+        " in the same kernels and leaf layers, all threads; a layer's no more than the calling thread took where no"
+        " operators were recorded"
     )
 
 

@@ -9,7 +9,9 @@ import msgspec
 
 from hwprof.analysis.reasons import Missing
 from hwprof.hardware.metrics import SAMPLED_OPERANDS, facts
+from hwprof.report.document import kernels
 from hwprof.run.manifest import EventInfo, Machine, MetricDefinition, PassRecord
+from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
@@ -59,8 +61,25 @@ def describe(analysis: RunAnalysis) -> tuple[list[Event], list[MetricInfo]]:
     events = event_infos(known, summary.events(figures.layers.counters))
     operands = sorted({*figures.layers.operands, *figures.stages.operands})
     return events, metric_infos(
-        analysis.definitions, operands, figures.layers.across_iterations, events, main, analysis.machine
+        analysis.definitions,
+        operands,
+        figures.layers.across_iterations,
+        events,
+        main,
+        analysis.machine,
+        _no_sampled_cycles(analysis),
     )
+
+
+def _no_sampled_cycles(analysis: RunAnalysis) -> Unavailable | None:
+    """Why samples gave no cycles; None where they did, or where nothing asks for them."""
+    if analysis.counted is None:
+        return None
+    if analysis.sampled is None:
+        return kernels.no_samples(analysis)
+    from hwprof.analysis import sampled_cycles
+
+    return sampled_cycles.why_none(analysis.sampled, analysis.kernel_cpi)
 
 
 def event_infos(infos: Sequence[EventInfo], counted: Sequence[Mapping[str, Any]]) -> list[Event]:
@@ -86,9 +105,10 @@ def metric_infos(
     counted: Sequence[Event],
     record: PassRecord | None,
     machine: Machine,
+    no_sampled_cycles: Unavailable | None = None,
 ) -> list[MetricInfo]:
     """The metrics in order. ``operands``: those that have values; ``across_iterations``: metrics made
-    of different iterations."""
+    of different iterations; ``no_sampled_cycles``: why samples gave none."""
     from hwprof.analysis import metrics, missing, uncore
 
     by_name = {event.name: event for event in counted}
@@ -121,7 +141,7 @@ def metric_infos(
                 sources=sorted(sources),
                 running_share=min((event.running_share for event in used), default=1.0),
                 same_iterations=metric.name not in across_iterations,
-                missing=missing.metric_missing(metric, operands, record, machine),
+                missing=missing.metric_missing(metric, operands, record, machine, no_sampled_cycles),
                 own_missing=missing.own_code_missing(metric, operands),
             )
         )

@@ -31,6 +31,7 @@ class Column:
     among: Sequence[str] = ()
     key: str = ""  # the metric or event behind it
     marks: str = ""  # what stands behind some of its cells and is explained below the table
+    reasons: tuple[str, ...] = ()  # why some of its cells are dashes
     width: int = field(init=False)
 
     def __post_init__(self) -> None:

@@ -10,6 +10,7 @@ from typing import Final
 from rich.padding import Padding
 from rich.text import Text
 
+from hwprof.analysis.no_cpi import FEW
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.document import Document
 from hwprof.report.document.instrumented import InstrumentedKernel
@@ -74,7 +75,9 @@ def cpi_column(rows: Sequence[SampledFigures | Waiting | Layer | None], sampled:
     """Cycles an instruction; where nothing tells them a column of dashes, so that a reader sees it."""
     mark = "" if sampled.cpi_provenance == "measured" else page.glyphs.instrumented
     title = f"CPI{mark}" if sampled.cpi_provenance else "CPI"
-    return [Column(title, [cpi(row, page.glyphs) for row in rows], 1, key=CPI)]
+    missing = [row.cpi_missing for row in rows if isinstance(row, SampledFigures) and row.cpi_missing]
+    reasons = tuple(dict.fromkeys(missing))
+    return [Column(title, [cpi(row, page.glyphs) for row in rows], 1, key=CPI, reasons=reasons)]
 
 
 def misses_column(rows: Sequence[SampledFigures | None], page: Page) -> list[Column]:
@@ -161,7 +164,17 @@ def _cpi_notes(sampled: Sampling, page: Page, shown: Sequence[Column]) -> list[s
         titles = ", ".join(dict.fromkeys(column.header for column in shown if column.key in (CPI, LLC_MPKI)))
         return [f"{titles}: counters read with each sample; {few}"]
     title, clock = f"CPI{page.glyphs.instrumented}", _clock(sampled, page.glyphs)
-    return [f"{title}: CPU time x {clock} / instrumented instructions; {few}, kernel code"]
+    reasons = tuple(dict.fromkeys(reason for column in shown if column.key == CPI for reason in column.reasons))
+    return [
+        f"{title}: CPU time x {clock} / instrumented instructions, in leaf layers alone",
+        *dashes(reasons, sampled, page),
+    ]
+
+
+def dashes(reasons: Sequence[str], sampled: Sampling, page: Page) -> list[str]:
+    """Why cells of that column are dashes; nothing where none is."""
+    words = [f"under {sampled.few_samples} samples" if reason == FEW else reason for reason in reasons]
+    return [f"{page.glyphs.dash} CPI{page.glyphs.instrumented}: {', '.join(words)}"] if words else []
 
 
 def _clock(sampled: Sampling, glyphs: Glyphs) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
-from hwprof.report.document.kernels import Kernels, SampledKernel, Waiting
+from hwprof.report.document.kernels import INSTRUMENTED, Kernels, SampledKernel, Waiting
 from hwprof.report.document.layers import Layer
 from hwprof.report.text import figures, instrumented, kernel_cells
 from hwprof.report.text.grid import Column
@@ -16,6 +16,9 @@ from hwprof.report.text.kernel_cells import LONGEST, NAME
 from hwprof.report.text.page import PATH, Page
 
 HOTTEST: Final = "hottest kernel"
+NAMED: Final = 2
+"""Layers that a note names."""
+
 KERNEL_PRIORITY: Final = 3
 """Among a layer's figures: after CPI and GFLOP/s."""
 
@@ -105,12 +108,31 @@ def layer_columns(layers: Sequence[Layer | None], page: Page, later: int) -> lis
     return [Column(HOTTEST, cells, later + KERNEL_PRIORITY, right=False, least=NAME, most=LONGEST)]
 
 
-def layer_notes(shown: Sequence[Column], page: Page) -> list[str]:
-    """What ``layer_columns`` needs said where it is shown."""
+def layer_notes(shown: Sequence[Column], layers: Sequence[Layer], page: Page) -> list[str]:
+    """What samples' columns of these layers need said where they are shown."""
     sampled = page.part(Kernels)
-    if sampled is None or not any(column.header == HOTTEST for column in shown):
+    if sampled is None:
         return []
-    return [f"{HOTTEST}: its share of the layer's CPU time, from {sampled.few_samples} samples on"]
+    notes = _no_cpi(layers, sampled, page) if any(column.key == kernel_cells.CPI for column in shown) else []
+    if any(column.header == HOTTEST for column in shown):
+        notes.append(f"{HOTTEST}: its share of the layer's CPU time, from {sampled.few_samples} samples on")
+    return notes
+
+
+def _no_cpi(layers: Sequence[Layer], sampled: Kernels, page: Page) -> list[str]:
+    """Why some of these layers have no CPI by samples, and which ones for a reason of their own."""
+    if sampled.cpi_provenance != INSTRUMENTED:
+        return []
+    reasons = {layer.path: layer.cpi_missing for layer in sampled.layers}
+    found: dict[str, list[str]] = {}
+    for layer in layers:
+        if reason := reasons.get(layer.path):
+            found.setdefault(reason, []).append(layer.path)
+    named = [
+        f"{reason} ({figures.some(paths, NAMED)})" if reason in sampled.cpi_left_out else reason
+        for reason, paths in found.items()
+    ]
+    return kernel_cells.dashes(named, sampled, page)
 
 
 def _hottest(kernel: SampledKernel | None, page: Page) -> str:

@@ -83,7 +83,7 @@ def show(page: Page) -> None:
             _own_code(rows),
             _not_called(page),
             *notes,
-            *kernels.layer_notes(shown, page),
+            *kernels.layer_notes(shown, rows, page),
         ]
     )
 

@@ -9,6 +9,9 @@ import msgspec
 import polars as pl
 import pytest
 
+from hwprof.analysis import no_cpi
+from hwprof.analysis.owners import OWN, UNATTRIBUTED
+from hwprof.analysis.reasons import Missing
 from hwprof.report.document import builder
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.json import codec
@@ -137,6 +140,69 @@ def test_without_samples_the_column_is_dashes_with_the_remedy(tmp_path: Path) ->
     assert "Hot kernels" not in text
     (note,) = [line for line in section_of(text, "Kernels by instructions") if " not available: " in line]
     assert note.startswith("  – ") and "Try: hwprof collect --passes measure,trace" in note
+
+
+def why_no_cpi(run: RunDirectory) -> Missing:
+    """Of the column of layers."""
+    (metric,) = [one for one in builder.build(run).metrics if one.name == "cpi"]
+    assert metric.missing is not None
+    return metric.missing
+
+
+def test_samples_that_are_too_few_in_layers_are_told_with_what_brings_more(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    sampled = samples_of(builder.build(run))
+    inside = run.read("samples").filter(pl.col("kernel") == synthetic_samples.JIT)
+    timed = run.manifest.passes[1].iterations
+    assert sampled.iterations > 1 and timed
+    few = inside.sort("time_ns").gather_every(max(inside.height // 8, 1))
+    write_table(run.path / "samples.parquet", "samples", few)
+    number = samples_of(builder.build(run)).samples
+    assert 0 < number < sampled.few_samples
+    missing = why_no_cpi(run)
+    assert str(number) in missing.reason
+    assert missing.remedy is not None and "--frequency 40003" in missing.remedy
+    assert "--passes measure,trace" not in missing.remedy, "that is what was run"
+
+
+def test_a_sampler_that_was_left_out_is_the_reason(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    (run.path / "samples.parquet").unlink()
+    trace = run.manifest.passes[1]
+    trace.collectors = [one for one in trace.collectors if one.name != "sampler"]
+    run.save_manifest()
+    missing = why_no_cpi(run)
+    assert missing.remedy is not None and "--no-sampler" in missing.remedy
+
+
+def test_instructions_are_those_of_all_code_as_the_share_is_and_cpi_is_of_leaf_layers(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    before = kernel(samples_of(builder.build(run)), JIT)
+    counts, spans = run.read("kernel_counts"), run.read("spans")
+    whole = spans.filter((pl.col("pass") == "instrumented") & (pl.col("path") == "inference"))["span"][0]
+    more = (pl.col("span") == whole) & (pl.col("kernel") == synthetic_samples.JIT)
+    changed = counts.with_columns(pl.when(more).then(pl.col("value") + 1000).otherwise("value").alias("value"))
+    write_table(run.path / "kernel_counts.parquet", "kernel_counts", changed)
+    after = kernel(samples_of(builder.build(run)), JIT)
+    assert before.instructions is not None and after.instructions == before.instructions + 1000
+    assert after.cpi == before.cpi is not None
+
+
+def test_each_dash_has_its_reason(tmp_path: Path) -> None:
+    run = runs.sampled_without_pmu(tmp_path)
+    built = builder.build(run)
+    sampled = samples_of(built)
+    without = [one for one in (*sampled.layers, *sampled.kernels) if one.cpi is None]
+    waiting = [one for one in sampled.kernels if one.waits is not None]
+    assert [one for one in without if one.cpi_missing is None] == [one for one in waiting if one.cpi is None]
+    assert all(one.cpi_missing is None for one in (*sampled.layers, *sampled.kernels) if one.cpi is not None)
+    assert kernel(sampled, SILU, ACT).cpi_missing == no_cpi.FEW
+    between = [layer.cpi_missing for layer in sampled.layers if is_own(layer.path)]
+    assert set(between) <= {no_cpi.OWN_CODE}
+
+
+def is_own(path: str) -> bool:
+    return path == UNATTRIBUTED or path.endswith(OWN)
 
 
 def test_a_sampler_that_failed_says_why_there_are_no_kernels(
