@@ -131,8 +131,12 @@ class CpiByTime:
         everywhere = in_cells.group_by(KEYS).agg(pl.col("samples", "work_ns", "traced_ns").sum())
         single = counted.join(times.drop("cpu_ns", "cell", "surplus_ns"), on=["layer", *KEYS], how="left")
         together = alike.group_by(KEYS).agg(pl.col("instructions").sum()).join(everywhere, on=KEYS, how="left")
-        nowhere = counted.join(alike, on=KEYS, how="anti").group_by(KEYS).agg(pl.col("other_work").first())
-        rows = pl.concat([single, together, nowhere], how="diagonal")
+        elsewhere = counted.group_by(KEYS).agg(pl.col("other_work").drop_nulls().sort().first())
+        few = pl.col("samples").fill_null(0) < FEW_SAMPLES
+        together = elsewhere.join(together, on=KEYS, how="left").with_columns(
+            other_work=pl.when(few).then("other_work")  # most of it was met in layers that are left out
+        )
+        rows = pl.concat([single, together], how="diagonal")
         whole_ns, draws = whole(self.sampled)
         share = (pl.col("work_ns") * self.iterations / whole_ns).clip(0.0, 1.0)
         low, high = (end / share for end in wilson(share, pl.lit(draws)))

@@ -136,6 +136,8 @@ def test_a_layer_that_goes_by_the_clock_has_no_cpi() -> None:
     found = by_time(samples(A, SILU, 40), instructions, callers({"a": 400.0}, None))
     assert row_of(found.layers, layer="a")["reason"] == no_cpi.CLOCKED
     assert row_of(found.kernels.filter(pl.col("layer").is_null()), name="silu")["reason"] == no_cpi.CLOCKED
+    both = by_time(samples(A, SILU, 40), [*instructions, ("b", "silu", 5.0)], callers({"a": 400.0, "b": 1.0}, None))
+    assert row_of(both.kernels.filter(pl.col("layer").is_null()), name="silu")["reason"] == no_cpi.CLOCKED
     seldom = [("a", "silu", 9900.0), ("a", "clock_gettime", 100.0)]
     found = by_time(samples(A, SILU, 40), seldom, callers({"a": 400.0}, None))
     assert row_of(found.layers, layer="a")["reason"] is None
