@@ -21,14 +21,15 @@ def shapes_text(tensors: list[torch.Tensor]) -> str:
 
 
 def tensors_in(value: Any) -> Iterator[torch.Tensor]:
-    """The tensors in nested lists, tuples and dictionaries, in their order."""
+    """The tensors in nested lists, tuples and dictionaries, in their order. Classes derived from these are read as they
+    are: what a stranger's own iteration does is not executed, and may never end."""
     if isinstance(value, torch.Tensor):
         yield value
     elif isinstance(value, Mapping):
         for item in value.values():
             yield from tensors_in(item)
     elif isinstance(value, (list, tuple)):
-        for item in value:
+        for item in list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value):
             yield from tensors_in(item)
 
 
