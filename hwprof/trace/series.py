@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import polars as pl
 
 from hwprof.analysis import uncore
 from hwprof.trace.counters import RateOfChange, write_values
 from hwprof.trace.encoder import EventSequence
-from hwprof.trace.time_windows import windows
+from hwprof.trace.time_windows import ROWS, windows
 from hwprof.trace.tracks import Tracks
 
 
@@ -17,9 +17,7 @@ def write_series(series: pl.LazyFrame, tracks: Tracks, advance: Callable[[int], 
     """Writes rows of ``series``, and returns how many values that were; ``advance`` gets the number of rows as they are
     written."""
     values = 0
-    names = series.select("name", "unit").unique().collect(engine="streaming").sort("name", "unit")
-    for name, unit in names.iter_rows():
-        mine = series.filter(name=name, unit=unit)
+    for name, unit, mine in _each(series):
         sequence = _track(tracks, name, unit)
         rate_of_change = _rate_of_change(tracks, name, unit)
         for since, until in windows(mine, "time_ns"):
@@ -34,6 +32,19 @@ def write_series(series: pl.LazyFrame, tracks: Tracks, advance: Callable[[int], 
         if rate_of_change:
             rate_of_change.finish()
     return values
+
+
+def _each(series: pl.LazyFrame) -> Iterator[tuple[str, str, pl.LazyFrame]]:
+    """Every series with its rows, by name and unit. What fits into memory is read once, not once a series: a collector
+    may bring thousands."""
+    if series.select(pl.len()).collect(engine="streaming").item() <= ROWS:
+        parts = series.collect().partition_by("name", "unit", as_dict=True)
+        for (name, unit), mine in sorted(parts.items()):
+            yield name, unit, mine.lazy()
+        return
+    names = series.select("name", "unit").unique().collect(engine="streaming").sort("name", "unit")
+    for name, unit in names.iter_rows():
+        yield name, unit, series.filter(name=name, unit=unit)
 
 
 def _rate_of_change(tracks: Tracks, name: str, unit: str) -> RateOfChange | None:

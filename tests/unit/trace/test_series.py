@@ -15,6 +15,7 @@ from hwprof.trace.time_windows import windows
 from tests.support import trace_decoding as decoding
 
 MS = 1_000_000
+SERIES = {"time_ns": pl.Int64, "name": pl.String, "unit": pl.String, "value": pl.Float64}
 
 
 class Tracks:
@@ -37,8 +38,7 @@ class Tracks:
 
 def written(rows: list[tuple[int, str, str, float | None]]) -> tuple[dict[tuple[str, str, str], Any], int, int]:
     """What is on the tracks, how many values were written, and how many rows were told of."""
-    columns = {"time_ns": pl.Int64, "name": pl.String, "unit": pl.String, "value": pl.Float64}
-    frame = conform("series", pl.DataFrame(rows, schema=columns, orient="row"))
+    frame = conform("series", pl.DataFrame(rows, schema=SERIES, orient="row"))
     tracks, told = Tracks(), list[int]()
     count = trace_series.write_series(frame.lazy(), tracks, told.append)  # type: ignore[arg-type]
     return tracks.values(), count, sum(told)
@@ -83,3 +83,22 @@ def test_windows_make_no_difference(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = written(rows)
     monkeypatch.setattr(trace_series, "windows", lambda frame, time: windows(frame, time, rows=7))
     assert written(rows) == whole
+
+
+@pytest.mark.parametrize(("rows_that_fit", "most_reads"), [(0, None), (1000, 3)])
+def test_of_many_series_the_table_is_read_once_where_it_fits(
+    rows_that_fit: int, most_reads: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    frame = conform("series", pl.DataFrame([(at, f"s{at:03}", "1", 1.0) for at in range(100)], SERIES, orient="row"))
+    reads: list[int] = []
+
+    def read(rows: pl.DataFrame) -> pl.DataFrame:
+        reads.append(len(rows))
+        return rows
+
+    monkeypatch.setattr(trace_series, "ROWS", rows_that_fit)
+    tracks = Tracks()
+    counted = frame.lazy().map_batches(read)
+    assert trace_series.write_series(counted, tracks, lambda _: None) == 100  # type: ignore[arg-type]
+    assert tracks.values() == {(f"s{at:03}", f"s{at:03}", "1"): [(at, 1.0)] for at in range(100)}
+    assert most_reads is None or len(reads) <= most_reads
