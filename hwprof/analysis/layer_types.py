@@ -40,7 +40,9 @@ def layer_type_table(
     known = {
         "macs": pl.when(~some_without).then(sum_where_known("macs", timed)),
         "bytes": sum_where_known("bytes", timed),
-        "parameters": pl.when(pl.col("leaf").all()).then(pl.col("parameters").sum()),
+        "parameters": pl.when(pl.col("leaf").all() & pl.col("parameters").is_not_null().all()).then(
+            pl.col("parameters").sum()
+        ),
     }
     described = owners.group_by("group").agg(pl.len().alias("layers"), pl.col("calls").sum(), **known)
     described = described.rename({"group": "owner"})

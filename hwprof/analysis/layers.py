@@ -11,7 +11,7 @@ from hwprof.analysis import metrics, summary
 from hwprof.analysis.attribution import Attribution, owner_of
 from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
+from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, is_leaf
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.schema import PROCESS_EVENTS
 
@@ -88,6 +88,13 @@ def static_rows(layers: pl.DataFrame) -> pl.DataFrame:
         parameters=pl.when("leaf").then("parameters"),
         macs=pl.when("leaf").then("macs").otherwise("own_macs"),
     )
+
+
+def parameters_of_model(layers: pl.DataFrame, otherwise: int | None) -> int | None:
+    """Those of the module that all others are in; ``otherwise``: what was known before the model was called, which is
+    less where a layer's weights are no parameters of PyTorch's."""
+    root = layers.filter((pl.col("path") == ROOT) | (pl.len() == 1))
+    return root["parameters"][0] if root.height else otherwise
 
 
 def with_known_work(leaves: pl.DataFrame) -> pl.DataFrame:

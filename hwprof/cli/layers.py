@@ -22,8 +22,9 @@ from hwprof.cli.streams import print_json
 def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> None:
     """Show a model's layers and their MACs, without measuring.
 
-    Index, type, parameters, MACs and shapes, of the first input: of leaf
-    layers, and the MACs of other modules' own code.
+    Index (of models that are one list of modules), type, parameters, MACs and
+    shapes, of the first input: of leaf layers, and the MACs of other modules'
+    own code.
 
     \b
     Examples:

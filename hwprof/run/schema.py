@@ -201,15 +201,15 @@ TABLES: Final[dict[str, pl.Schema]] = {
     "layers": pl.Schema(
         {
             "order": pl.Int32,
-            "index": pl.Int32,  # the number in the layout (model.24.cv2 -> 24); null where there is none
+            "index": pl.Int32,  # in a model that is one list of modules (model.24.cv2 -> 24); else null
             "path": pl.String,
             "type": pl.String,
             "leaf": pl.Boolean,
             "depth": pl.Int32,
-            "parameters": pl.Int64,  # of the module and everything below it
+            "parameters": pl.Int64,  # weights of the module and everything below it, packed ones too; null: unreadable
             "macs": pl.Int64,  # one iteration, analytic (products only), with everything below it; null: not known
             "own_macs": pl.Int64,  # of these, those of no module below it; null: not known
-            "bytes": pl.Int64,  # one iteration, analytic: inputs + outputs + parameters, each once a call; leaves only
+            "bytes": pl.Int64,  # one iteration, analytic: inputs + outputs + weights, each once a call; leaves only
             "calls": pl.Int32,  # one iteration; null: not known, as its shapes
             "input_shapes": pl.String,  # of the first call
             "output_shapes": pl.String,
@@ -251,7 +251,7 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "lifetimes": frozenset({"born_ns", "ended_ns"}),
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
-        {"index", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}
+        {"index", "parameters", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}
     ),
     "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
 }

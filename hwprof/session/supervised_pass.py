@@ -88,7 +88,7 @@ class Pass:
         """Starts the worker before its turn, while the one of the pass before still has its model: not where the memory
         may be too small for two of them."""
         workload = self._run.manifest.workload
-        if workload is not None and workload.parameters <= SMALL_MODEL:
+        if workload is not None and workload.parameters is not None and workload.parameters <= SMALL_MODEL:
             with suppress(OSError, HwprofError):  # in its turn it fails again, and is recorded
                 self._start()
 

@@ -6,15 +6,15 @@ callers that use ``module.forward(x)``.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import torch
 
-HOLDERS: Final = frozenset({"LinearPackedParams"})
+HOLDERS: Final = frozenset({"LinearPackedParams", "EmbeddingPackedParams", "PackedParameter"})
 """Types of modules that hold a quantised layer's weights, and that nobody calls."""
 
 Forward = Callable[..., Any]
@@ -105,7 +105,7 @@ class LayerHooks:
         self._room.__exit__(None, None, None)
 
 
-@contextmanager
+@contextlib.contextmanager
 def room_on_the_stack() -> Iterator[None]:
     """While it lasts Python's calls may be nested twice as deep: a watched module takes four frames instead of three,
     and a deep model that works without must work with them."""
@@ -121,14 +121,31 @@ def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Modul
     """The ``root`` and the modules below it with their dotted paths; its own is that of ``prefix``, and its type's name
     where it has none below it. What is compiled as a whole is one layer."""
     below = [] if is_leaf(root) else list(_below(prefix, root, {root}))
-    return [(prefix.removesuffix("."), root), *below] if below else [(f"{prefix}{type(root).__name__}", root)]
+    return [(prefix.removesuffix("."), root), *below] if below else [(f"{prefix}{type_name(root)}", root)]
+
+
+def type_name(module: torch.nn.Module) -> str:
+    """Its class as PyTorch prints it: ``DynamicQuantizedLinear`` is another one than ``Linear``, though both classes
+    have the same name."""
+    with contextlib.suppress(Exception):  # a user's module may say it
+        name: Any = module._get_name()  # type: ignore[no-untyped-call]
+        if isinstance(name, str) and name.isidentifier():
+            return name
+    return type(module).__name__
 
 
 def is_leaf(module: torch.nn.Module) -> bool:
     """Whether nothing of it is called as a module: it has none in it but holders of its weights, or is compiled as a
     whole (``torch.compile``, TorchScript), so that Python does not see what is in it; looking would change what is
     executed."""
-    return _is_compiled(module) or all(type(child).__name__ in HOLDERS for child in module.children())
+    return _is_compiled(module) or all(map(_holds_weights, module.children()))
+
+
+def _holds_weights(module: torch.nn.Module) -> bool:
+    """A holder, or a list of nothing else."""
+    children = list(module.children())
+    listed = isinstance(module, torch.nn.ModuleList) and bool(children) and all(map(_holds_weights, children))
+    return listed or type(module).__name__ in HOLDERS
 
 
 def _is_compiled(module: torch.nn.Module) -> bool:

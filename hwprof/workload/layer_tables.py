@@ -14,11 +14,12 @@ from torch import nn
 
 from hwprof.run.schema import TABLES, conform, empty
 from hwprof.workload.flop_meter import FlopMeter, Flops
-from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack
+from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack, type_name
 from hwprof.workload.operator_flops import CountedFlops
 from hwprof.workload.protocol import Call, Workload
 from hwprof.workload.shape_flops import ShapeFlops
-from hwprof.workload.tensors import shapes_text, tensors_in
+from hwprof.workload.tensors import shapes_text, size_bytes, tensors_in
+from hwprof.workload.weights import WeightReader
 
 OF_A_CALL: Final = ("macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes")
 """The columns of ``layers`` that only a call of the model tells."""
@@ -30,7 +31,7 @@ def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.Da
 
     MACs are half of the FLOPs of products (``operator_flops``: convolutions, matrix products, attention, recurrent
     layers), nothing element-wise: 0 of a module without products, null of one with others. Bytes are those of inputs,
-    outputs and parameters in their own element sizes, each once a call.
+    outputs and weights (``weights``) in their own element sizes, each once a call; null where weights cannot be read.
     """
     most = 1 if first_only else None
     forwards = workload.forwards()[:most]
@@ -45,16 +46,15 @@ def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.Da
 def tables_without_call(workload: Workload) -> tuple[pl.DataFrame, pl.DataFrame]:
     """The same tables where the model cannot be called for them: its modules in their own order, with nulls for all
     that a call would tell, and no calls."""
-    facts = [_Facts(path, module) for prefix, root in workload.modules.items() for path, module in layers(prefix, root)]
-    rows = _table(facts)
+    rows = _table(_all_facts(workload.modules), WeightReader())
     return rows.with_columns(pl.lit(None, rows.schema[name]).alias(name) for name in OF_A_CALL), empty("layer_calls")
 
 
 def _tables(
     modules: Mapping[str, nn.Module], forwards: list[Call], flops: FlopMeter
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
-    facts = [_Facts(path, module) for prefix, root in modules.items() for path, module in layers(prefix, root)]
-    recorder = _CallRecorder(facts, flops)
+    facts, reader = _all_facts(modules), WeightReader()
+    recorder = _CallRecorder(facts, flops, reader)
     try:
         with torch.no_grad(), room_on_the_stack():
             for call, positions in _distinct(forwards):
@@ -64,11 +64,30 @@ def _tables(
         recorder.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)
     ordered = called + [fact for fact in facts if not fact.calls]
-    return _table(ordered), conform("layer_calls", recorder.calls())
+    return _table(ordered, reader), conform("layer_calls", recorder.calls())
 
 
-def _table(facts: list[_Facts]) -> pl.DataFrame:
-    return pl.DataFrame([fact.row(order) for order, fact in enumerate(facts)], schema=TABLES["layers"])
+def _all_facts(modules: Mapping[str, nn.Module]) -> list[_Facts]:
+    found = []
+    for prefix, root in modules.items():
+        layout = _layout(prefix, root)
+        number = re.compile(rf"{re.escape(layout)}(\d+)(?:\.|$)") if layout is not None else None
+        for path, module in layers(prefix, root):
+            index = number.match(path) if number is not None else None
+            found.append(_Facts(path, module, int(index[1]) if index else None))
+    return found
+
+
+def _layout(prefix: str, module: nn.Module) -> str | None:
+    """Before which paths' numbers: the model is one list of modules, or holds nothing but such a model (``model.``)."""
+    children = [] if is_leaf(module) else list(module.named_children())
+    if children and all(name.isdecimal() for name, _ in children):
+        return prefix
+    return _layout(f"{prefix}{children[0][0]}.", children[0][1]) if len(children) == 1 else None
+
+
+def _table(facts: list[_Facts], reader: WeightReader) -> pl.DataFrame:
+    return pl.DataFrame([fact.row(order, reader) for order, fact in enumerate(facts)], schema=TABLES["layers"])
 
 
 @dataclass
@@ -77,11 +96,12 @@ class _Facts:
 
     path: str
     module: nn.Module
+    index: int | None  # in the model's layout
     first_call: int = -1
     calls: int = 0
     flops: int | None = 0
     own_flops: int | None = 0  # of no module below it
-    bytes: int = 0
+    bytes: int | None = 0
     input_shapes: list[str] = field(default_factory=list)  # distinct, the first call's first
     output_shapes: str | None = None
 
@@ -89,16 +109,16 @@ class _Facts:
     def leaf(self) -> bool:
         return is_leaf(self.module)
 
-    def row(self, order: int) -> dict[str, Any]:
-        index = re.search(r"(?:^|\.)(\d+)(?:\.|$)", self.path)
+    def row(self, order: int, reader: WeightReader) -> dict[str, Any]:
+        weights = reader.weights(self.module)
         return {
             "order": order,
-            "index": int(index[1]) if index else None,
+            "index": self.index,
             "path": self.path,
-            "type": type(self.module).__name__,
+            "type": type_name(self.module),
             "leaf": self.leaf,
             "depth": self.path.count("."),
-            "parameters": sum(parameter.numel() for parameter in self.module.parameters()),
+            "parameters": weights.number if weights is not None else None,
             "macs": _macs(self.flops),
             "own_macs": _macs(self.own_flops),
             "bytes": self.bytes if self.leaf else None,
@@ -137,9 +157,10 @@ def _distinct(forwards: list[Call]) -> list[tuple[Call, list[int]]]:
 class _CallRecorder:
     """Gathers the facts of every module while the model runs, in its ``forward``'s place: TorchScript has no hooks."""
 
-    def __init__(self, facts: list[_Facts], flops: FlopMeter) -> None:
+    def __init__(self, facts: list[_Facts], flops: FlopMeter, reader: WeightReader) -> None:
         self._positions = [0]  # where the iteration makes the forward that runs now
         self._flops = flops
+        self._reader = reader
         self._calls = 0
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
         self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
@@ -190,27 +211,32 @@ class _CallRecorder:
         shapes = shapes_text(inputs)
         if shapes not in fact.input_shapes:
             fact.input_shapes.append(shapes)
-        size = _bytes(inputs) + _bytes(list(fact.module.parameters(recurse=fact.leaf)))
-        call: dict[str, Any] = {"path": fact.path, "input_shapes": shapes, "bytes": size}
+        call: dict[str, Any] = {"path": fact.path, "input_shapes": shapes, "bytes": _bytes(inputs)}
         for position in self._positions:
             self._rows[position].append(call)
         return call
 
     def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], done: Flops, own: Flops) -> None:
-        size, times = call["bytes"] + _bytes(outputs), len(self._positions)
-        call |= {
-            "output_shapes": shapes_text(outputs),
-            "macs": _macs(done.known),
-            "bytes": size if fact.leaf else None,
-        }
+        size, times = (
+            self._size(fact, call["bytes"] + _bytes(outputs), done) if fact.leaf else None,
+            len(self._positions),
+        )
+        call |= {"output_shapes": shapes_text(outputs), "macs": _macs(done.known), "bytes": size}
         fact.flops = _sum(fact.flops, done.known, times)
         fact.own_flops = _sum(fact.own_flops, own.known, times)
-        fact.bytes += times * size
+        fact.bytes = _sum(fact.bytes, size, times)
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
+    def _size(self, fact: _Facts, tensors: int, done: Flops) -> int | None:
+        """Of a leaf's call: inputs and outputs (``tensors``), and the weights."""
+        if done.known != 0:
+            self._reader.take_tensors(fact.module)
+        weights = self._reader.weights(fact.module)
+        return None if weights is None else tensors + weights.bytes
 
-def _sum(before: int | None, flops: int | None, times: int) -> int | None:
-    return None if before is None or flops is None else before + times * flops
+
+def _sum(before: int | None, of_a_call: int | None, times: int) -> int | None:
+    return None if before is None or of_a_call is None else before + times * of_a_call
 
 
 def _macs(flops: int | None) -> int | None:
@@ -218,4 +244,4 @@ def _macs(flops: int | None) -> int | None:
 
 
 def _bytes(tensors: list[torch.Tensor]) -> int:
-    return sum(tensor.numel() * tensor.element_size() for tensor in tensors)
+    return sum(map(size_bytes, tensors))

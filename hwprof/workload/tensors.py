@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from hwprof.errors import NO_MEMORY, HwprofError, first_line, is_out_of_memory
+
+BITS: Final = {torch.quint4x2: 4, torch.quint2x4: 2}
+"""Of an element of types that have several in a byte; PyTorch says 1 byte of each."""
 
 
 def shape_text(tensor: torch.Tensor) -> str:
@@ -31,6 +34,17 @@ def tensors_in(value: Any) -> Iterator[torch.Tensor]:
     elif isinstance(value, (list, tuple)):
         for item in list.__iter__(value) if isinstance(value, list) else tuple.__iter__(value):
             yield from tensors_in(item)
+
+
+def size_bytes(tensor: torch.Tensor) -> int:
+    """Of its elements as they are kept: those of the tensors that a subclass is made of (quantised weights that pass
+    for ``float32``)."""
+    flatten: Any = getattr(tensor, "__tensor_flatten__", None)
+    if flatten is not None:
+        return sum(size_bytes(getattr(tensor, name)) for name in flatten()[0])
+    if tensor.dtype in BITS:
+        return -(-tensor.numel() * BITS[tensor.dtype] // 8)
+    return tensor.numel() * tensor.element_size()
 
 
 def input_text(tensor: torch.Tensor) -> str:

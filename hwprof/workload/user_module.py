@@ -8,7 +8,7 @@ import importlib
 import inspect
 import sys
 import traceback
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
+from hwprof.workload.weights import WeightReader
 
 NAMED = 3
 """How many of a module's names are told to somebody who misspelt one."""
@@ -54,16 +55,22 @@ class ModuleWorkload:
         self._try_once()
         self.modules = {"": self._module}
         tensors = list(tensors_in((self._call.arguments, self._call.keywords)))
+        reader = WeightReader()
+        held = reader.weights(self._module)
         return WorkloadRecord(
             name=spec.model,
             kind="module",
             weights=spec.weights or f"the factory's own (seed {spec.seed})",
-            parameters=sum(parameter.numel() for parameter in self._module.parameters()),
+            parameters=held.number if held is not None else None,
             threads=torch.get_num_threads(),
             batch=tensors[0].shape[0] if tensors and tensors[0].ndim else 1,
             input_shapes=[input_text(tensor) for tensor in tensors],
             options={"seed": spec.seed},
-            notes=[*_notes(self._module), *model_inputs.notes(spec.inputs)],
+            notes=[
+                *_notes(self._module),
+                *_unreadable(reader.unreadable(self._module)),
+                *model_inputs.notes(spec.inputs),
+            ],
         )
 
     def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
@@ -133,6 +140,13 @@ def _notes(module: nn.Module) -> list[str]:
     """What of the model hooks cannot see inside of."""
     closed = sorted({type(part).__name__ for part in module.modules() if _is_closed(part)})
     return [f"{name}: one layer to hooks; what it executes is told by kernels, not by layers" for name in closed]
+
+
+def _unreadable(classes: Sequence[str]) -> list[str]:
+    """Why a layer's parameters and bytes are not known."""
+    return [
+        f"parameters and bytes not available of layers with a {name}: its tensors cannot be read" for name in classes
+    ]
 
 
 def _is_closed(module: nn.Module) -> bool:

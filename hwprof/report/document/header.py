@@ -121,10 +121,21 @@ def describe(analysis: RunAnalysis) -> dict[str, Any]:
         ),
         "machine": manifest.machine,
         "cores": [_cores(kind) for kind in manifest.machine.cores],
-        "workload": manifest.workload,
+        "workload": _workload(analysis),
         "passes": [_pass(record) for record in manifest.passes],
         "not_measured": not_measured(manifest.passes, infos, analysis.definitions),
     }
+
+
+def _workload(analysis: RunAnalysis) -> WorkloadRecord | None:
+    """As the pass that prepared it knew it, with what calling it told."""
+    from hwprof.analysis.layers import parameters_of_model
+
+    record = analysis.run.manifest.workload
+    if record is None:
+        return None
+    parameters = parameters_of_model(analysis.modules, record.parameters)
+    return msgspec.structs.replace(record, parameters=parameters)
 
 
 def _cores(kind: CoreKind) -> Cores:

@@ -11,6 +11,7 @@ from hwprof.analysis.reasons import Missing
 from hwprof.errors import UsageError
 from hwprof.hardware.metrics import MetricFacts, facts, vocabulary
 from hwprof.report.document.document import Document
+from hwprof.report.document.layers import Layers
 from hwprof.report.document.metrics import MetricInfo
 
 ALL: Final = "all"
@@ -28,6 +29,10 @@ NEAR: Final = 3
 
 LAYERS: Final = "layers"
 """The section of metrics that stand in the tables of layers, stages and layer types."""
+
+FLOATS: Final = "counted_gflops"
+INTEGERS: Final = "int8_gops"
+"""Which of them stands in the tables by itself, where instrumented code counted both: the one that there is more of."""
 
 NOT_BY_HARDWARE: Final = ("instrumented", "simulated")
 """Provenances of what instrumented code counted, which has a section of its own."""
@@ -93,14 +98,25 @@ def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[Metri
     if wanted is not None:
         by_name = {metric.name: metric for metric in document.metrics}
         return [(by_name.get(name) or unmeasured(facts()[name]), 1 + number) for number, name in enumerate(wanted)]
+    shown = _defaults()
+    if integers_prevail(document):
+        shown = shown - {FLOATS} | {INTEGERS}
     usual = [
         metric
         for metric in document.metrics
         if (metric.core or metric.missing is None)
         and section(metric.name) == LAYERS
-        and (metric.name in _defaults() or not is_instrumented(metric))
+        and (metric.name in shown or not is_instrumented(metric))
     ]
     return [(metric, _priority(metric)) for metric in _paired(usual)]
+
+
+def integers_prevail(document: Document) -> bool:
+    """Whether the whole executes more operations of integer products than of floating point, as instrumented code
+    counted both."""
+    layers = document.part(Layers)
+    figures = layers.whole.metrics if layers is not None and layers.whole is not None else {}
+    return (figures.get(INTEGERS) or 0.0) > (figures.get(FLOATS) or 0.0)
 
 
 def section(metric: str) -> str:

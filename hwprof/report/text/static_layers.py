@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import textwrap
+from typing import Any
 
 import polars as pl
 from rich.console import Console
 
-from hwprof.analysis.owners import ROOT_NAME
+from hwprof.analysis.layers import parameters_of_model
+from hwprof.analysis.owners import OWN, ROOT_NAME
 from hwprof.report.text import figures, grid
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column
@@ -26,28 +28,31 @@ def show(layers: pl.DataFrame, shown: pl.DataFrame, workload: WorkloadRecord, co
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
     rows = shown.to_dicts()
     others = [
-        Column("#", ["" if row["index"] is None else str(row["index"]) for row in rows]),
         Column("type", [row["type"] for row in rows], right=False, least=LEAST_TYPE),
-        Column("parameters", [f"{row['parameters']:,}" if row["parameters"] else "" for row in rows]),
+        Column("parameters", [_parameters(row, glyphs) for row in rows]),
         Column("MACs", [_macs(row["macs"], glyphs) for row in rows]),
         Column("calls", [str(row["calls"]) for row in rows], 4),
         Column("input", [_shapes(row) for row in rows], 1, right=False, least=LEAST_SHAPE),
         Column("output", [row["output_shapes"] or "" for row in rows], 2, right=False, least=LEAST_SHAPE),
     ]
+    numbered = any(row["index"] is not None for row in rows)
+    numbers = [Column("#", [str(row["index"] if row["index"] is not None else "") for row in rows])] if numbered else []
     paths = Column("layer", [row["path"] or ROOT_NAME for row in rows], right=False)
-    always = sum(other.needed + grid.GAP for other in others if other.priority == grid.ALWAYS)
+    always = sum(other.needed + grid.GAP for other in (*numbers, *others) if other.priority == grid.ALWAYS)
     paths.least = max(LEAST_PATH, min(paths.width, console.width - always))  # whole, at the cost of the shapes
-    columns = [others[0], paths, *others[1:]]
+    columns = [*numbers, paths, *others]
     console.print(grid.table(grid.fit(columns, console.width), glyphs))
     leaves = layers.filter(pl.col("leaf"))
     own = pl.when("leaf").then("macs").otherwise("own_macs")  # of functions that a block calls: in no leaf
     macs = layers.select(own.sum()).item()
+    parameters = parameters_of_model(layers, workload.parameters)
     total = (
-        f"{workload.name}: {workload.parameters:,} parameters{' (fused)' if workload.fused else ''},"
+        f"{workload.name}: {_whole(parameters, glyphs)} parameters{' (fused)' if workload.fused else ''},"
         f" {_total(macs, layers, glyphs)}, {figures.plural(leaves.height, 'leaf layer')},"
         f" weights: {workload.weights}"
     )
-    console.print("\n".join(textwrap.wrap(total, console.width, subsequent_indent="  ", break_on_hyphens=False)))
+    for line in [total, *(workload.notes if parameters is None else ())]:
+        console.print("\n".join(textwrap.wrap(line, console.width, subsequent_indent="  ", break_on_hyphens=False)))
 
 
 def _total(macs: int, layers: pl.DataFrame, glyphs: Glyphs) -> str:
@@ -57,6 +62,17 @@ def _total(macs: int, layers: pl.DataFrame, glyphs: Glyphs) -> str:
         return f"{_macs(macs, glyphs) or 0} MACs"
     whose = f"not known of {figures.some(unknown['type'].unique().sort().to_list(), NAMES)}"
     return f"{_macs(macs, glyphs)} MACs ({whose})" if macs else f"MACs {whose}"
+
+
+def _parameters(row: dict[str, Any], glyphs: Glyphs) -> str:
+    """Nothing where a layer has none, or a row is a module's own code; a dash where they cannot be read."""
+    none = row["parameters"] == 0 or row["path"].endswith(OWN)
+    return "" if none else _whole(row["parameters"], glyphs)
+
+
+def _whole(number: int | None, glyphs: Glyphs) -> str:
+    """Every digit, or a dash."""
+    return glyphs.dash if number is None else f"{number:,}"
 
 
 def _macs(macs: int | None, glyphs: Glyphs) -> str:

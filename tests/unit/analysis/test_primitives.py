@@ -155,6 +155,16 @@ def test_reasons_of_bypasses_are_true_of_every_data_type(kind: str) -> None:
     assert "float32" not in bypass.reason or "data type" in bypass.reason or "float64" in bypass.reason
 
 
+def test_a_quantised_layer_has_another_reason_than_the_float_one() -> None:
+    """Each type has one, and these are none of the BLAS."""
+    types = [kind for bypass in knowledge().bypass for kind in bypass.types]
+    assert len(types) == len(set(types))
+    reasons = {kind: bypass.reason for bypass in knowledge().bypass for kind in bypass.types}
+    assert "BLAS" in reasons["Linear"]
+    for kind in ("DynamicQuantizedLinear", "QuantizedLinear", "QuantizedConv2d", "DynamicQuantizedLSTM"):
+        assert "FBGEMM" in reasons[kind] and "BLAS" not in reasons[kind]
+
+
 def test_a_layer_may_bypass_onednn_in_some_calls_only() -> None:
     found = analyse(primitives([(5_100, 100, "sum", "jit")]), SPANS, layers(["model.a"]), ERROR_NS, AVX512)
     assert found.without.select("path", "calls", "time_ns").rows() == [("model.a", 1, 2_000)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 from rich.console import Console
@@ -13,11 +14,12 @@ from hwprof.analysis import instrumented as followed
 from hwprof.report.document import builder
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.document.layer_types import LayerTypes
+from hwprof.report.document.layers import Layers
 from hwprof.report.document.stages import Stages
 from hwprof.report.text import choice, report
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
-from tests.support.document_parts import layer_rows, part, unattributed
+from tests.support.document_parts import layer_rows, part, replaced, unattributed
 from tests.support.document_parts import whole as whole_of
 from tests.support.synthetic_model import MODULES, is_leaf
 from tests.support.synthetic_run import build
@@ -187,3 +189,30 @@ def test_single_calls_keep_their_own_counts(run: RunDirectory) -> None:
     assert found.select("path", "call").is_unique().all()
     assert set(found[CRITICAL]) == {BUSIEST}
     assert set(found[f"{INSTRUCTIONS}@workers"]) == {OTHER}
+
+
+@pytest.mark.parametrize(
+    ("integers", "floats", "expected"), [(3.0, 0.1, "int8_gops"), (0.1, 3.0, "counted_gflops"), (None, None, None)]
+)
+def test_of_counted_operations_the_kind_is_shown_that_there_is_more_of(
+    run: RunDirectory, integers: float | None, floats: float | None, expected: str | None
+) -> None:
+    without_hardware(run)
+    found = builder.build(run)
+    values = {"int8_gops": integers, "counted_gflops": floats}
+    known = next(metric for metric in found.metrics if metric.missing is None)
+    others = [metric for metric in found.metrics if metric.name not in values]
+    made = [
+        msgspec.structs.replace(known, name=name, sources=["instrumented"])
+        for name, value in values.items()
+        if value is not None
+    ]
+    layers = part(found, Layers)
+    of_whole = msgspec.structs.replace(whole_of(found), metrics=whole_of(found).metrics | values)
+    document = msgspec.structs.replace(
+        replaced(found, msgspec.structs.replace(layers, whole=of_whole)), metrics=[*others, *made]
+    )
+    shown = [metric.name for metric, _ in choice.choose(document, None)]
+    assert [name for name in shown if name in values] == ([expected] if expected is not None else [])
+    if expected is not None:
+        assert shown.index(expected) == shown.index("gflops") + 1

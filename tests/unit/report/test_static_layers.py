@@ -108,3 +108,29 @@ def test_where_no_macs_are_known_there_are_not_0() -> None:
     text = " ".join(shown_lines(layers, 120))
     assert "MACs not known of Conv2d," in text
     assert "0 MACs" not in text
+
+
+def test_numbers_stand_where_the_model_has_some() -> None:
+    assert shown_lines(LAYERS, 80)[0].split()[0] == "#"
+    assert shown_lines(LAYERS.with_columns(index=pl.lit(None, pl.Int32)), 80)[0].split()[0] == "layer"
+
+
+def test_parameters_are_those_of_the_module_around_all() -> None:
+    """Not what was known before the model was called."""
+    root = LAYERS.head(1).with_columns(path=pl.lit(""), leaf=pl.lit(False), parameters=5_000_000, own_macs=0)
+    layers = conform("layers", pl.concat([root, LAYERS], how="vertical_relaxed"))
+    assert "made: 5,000,000 parameters," in " ".join(shown_lines(layers, 120))
+
+
+def test_parameters_that_cannot_be_read_are_a_dash_with_its_reason() -> None:
+    console = Console(width=80, file=io.StringIO(), highlight=False, markup=False)
+    workload = WorkloadRecord(
+        name="made", kind="module", weights="random", parameters=None, threads=1, batch=1, notes=["not to be read"]
+    )
+    layers = LAYERS.with_columns(parameters=pl.when(pl.col("order") != 1).then("parameters"))
+    static_layers.show(layers, layers, workload, console)
+    assert isinstance(console.file, io.StringIO)
+    lines = console.file.getvalue().splitlines()
+    (row,) = [line.split() for line in lines if "model.1." in line]
+    assert row[3] in ("-", "–")
+    assert lines[-1] == "not to be read"

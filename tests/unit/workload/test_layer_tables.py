@@ -119,7 +119,7 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
     parameters = 4 * 3 * 3 * 3 + 4
     assert row == {
         "order": 2,
-        "index": 0,
+        "index": None,
         "path": "net.model.0",
         "type": "Conv2d",
         "leaf": True,
@@ -326,6 +326,77 @@ def test_attention_on_cpus_counts() -> None:
 
     row = _row(layer_tables(Calls(nn.Sequential(Attention()), [(torch.rand(2, 3, 16, 8),)]))[0], "0")
     assert row["macs"] == 2 * (2 * 3 * 16 * 16 * 8)
+
+
+class PlainTensor(nn.Module):
+    """Multiplies with what is no parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.weight = torch.ones(4, 8, dtype=torch.int8)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x @ self.weight.t().to(x.dtype)
+
+
+class Positions(nn.Module):
+    """Adds what is no parameter."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("table", torch.ones(100, 8))
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x + self.get_buffer("table")[: len(x)]
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_bytes_of_a_quantised_layer_have_its_weights_in_them() -> None:
+    quantize: Any = torch.ao.quantization.quantize_dynamic
+    model = quantize(nn.Sequential(nn.Linear(16, 8), nn.ReLU()).eval(), {nn.Linear})
+    table, calls = layer_tables(Calls(model, [(torch.zeros(4, 16),)] * 2))
+    row = _row(table, "0")
+    once = 4 * 4 * (16 + 8) + 16 * 8 + 4 * 8
+    assert (row["type"], row["parameters"], row["bytes"]) == ("DynamicQuantizedLinear", 16 * 8 + 8, 2 * once)
+    assert calls.filter(path="0")["bytes"].to_list() == [once, once]
+    assert _row(table, "")["parameters"] == 16 * 8 + 8
+
+
+def test_tensors_that_a_layer_multiplies_with_are_its_weights() -> None:
+    table, _ = layer_tables(Calls(nn.Sequential(Positions(), PlainTensor()), [(torch.zeros(3, 8),)]))
+    rows = table.select("path", "parameters", "bytes").rows()
+    assert rows == [("", 32, None), ("0", 0, 4 * 2 * 24), ("1", 32, 4 * (24 + 12) + 32)]
+
+
+def test_weights_that_cannot_be_read_are_no_figures() -> None:
+    model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
+    model.get_submodule("1").packed = torch.classes.profiling._ScriptProfile()
+    table, calls = layer_tables(Calls(model, [(torch.zeros(1, 4),)]))
+    rows = table.select("path", "parameters", "bytes").rows()
+    assert rows == [("", None, None), ("0", 20, 4 * (4 + 4 + 20)), ("1", None, None)]
+    assert calls.filter(path="1")["bytes"].to_list() == [None]
+
+
+class Blocks(nn.Module):
+    """No list, but blocks that are."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.second = nn.Sequential(nn.ReLU(), nn.ReLU()), nn.Sequential(nn.ReLU())
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        result: torch.Tensor = self.second(self.first(x))
+        return result
+
+
+def test_only_a_model_that_is_one_list_has_numbers() -> None:
+    def numbers(model: nn.Module) -> dict[str, int | None]:
+        table, _ = layer_tables(Calls(model, [(torch.zeros(1, 4),)]))
+        return dict(table.filter("leaf").select("path", "index").iter_rows())
+
+    assert numbers(Blocks()) == {"first.0": None, "first.1": None, "second.0": None}
+    assert numbers(nn.Sequential(nn.ReLU(), Blocks())) == {"0": 0, "1.first.0": 1, "1.first.1": 1, "1.second.0": 1}
+    assert numbers(_Around(nn.Sequential(nn.ReLU(), nn.ReLU()))) == {"inner.0": 0, "inner.1": 1}
 
 
 def test_leaves_nothing_behind(workload: Workload) -> None:
