@@ -1,4 +1,4 @@
-"""Progress bars on standard error; silent when it is not a terminal."""
+"""Progress on standard error: bars; where it is not a terminal, a line now and then."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from hwprof.cli.progress_lines import ProgressLines
 
 REFRESH_PER_SECOND = 4  # drawing takes time from the processors that are being measured
 
@@ -27,23 +29,34 @@ class Bars:
             disable=not sys.stderr.isatty(),
         )
         self._task = self._bars.add_task("", total=None, pass_name="")
+        self._lines = ProgressLines() if self._bars.disable else None
 
     def __enter__(self) -> Bars:
         self._bars.start()
+        if self._lines is not None:
+            self._lines.start()
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
         self._bars.stop()
+        if self._lines is not None:
+            self._lines.stop()
 
     def phase(self, pass_name: str, text: str, total: int | None) -> None:
         """Another phase begins."""
         self._bars.remove_task(self._task)
         self._task = self._bars.add_task(text, total=total, pass_name=pass_name)
+        if self._lines is not None:
+            self._lines.phase(pass_name, text, total)
 
     def step(self) -> None:
         """One step of the phase is done."""
         self._bars.advance(self._task)
+        if self._lines is not None:
+            self._lines.step()
 
     def reached(self, done: int, total: int) -> None:
         """The phase has come this far."""
         self._bars.update(self._task, completed=done, total=total)
+        if self._lines is not None:
+            self._lines.reached(done, total)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from hwprof.cli.progress_lines import EVERY_S
 from hwprof.run.directory import RunDirectory
-from tests.support.command import hwprof, start_hwprof
+from tests.support.command import hwprof, messages, start_hwprof
 from tests.support.requirements import require_module
 from tests.support.small_disk import small_disk
 
@@ -105,6 +106,18 @@ def test_a_worker_that_dies_says_how_and_where_its_log_is(tmp_path: Path) -> Non
     assert "SIGKILL" in report.stdout
 
 
+def test_a_long_run_says_on_standard_error_what_it_does(tmp_path: Path) -> None:
+    """Its model takes longer to build than a run may be silent; then it fails, and that is the last line."""
+    (tmp_path / "slow.py").write_text(
+        f"import time\ndef net():\n    time.sleep({EVERY_S + 2})\n    raise ValueError('bad width')\n"
+    )
+    done = hwprof("collect", "--model", "slow:net", "--input-shape", "1,3", "--passes", "measure", cwd=tmp_path)
+    assert done.returncode == 1
+    progress, error = done.stderr.strip().rsplit("\n", 1)
+    assert progress.splitlines()[-1] == "[measure] building the model"
+    assert messages(done.stderr) == [error] and "bad width" in error
+
+
 @pytest.mark.parametrize("size", ["64k", "600k", "3m"])
 def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
     """64k: the first picture does not fit; 600k: nor do the pass's tables; 3m: the operators do not."""
@@ -113,7 +126,7 @@ def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
         done = hwprof("collect", *SMALL, cwd=tmp_path)
         report = hwprof("report", cwd=tmp_path)
     assert done.returncode == 1, (done.stdout, done.stderr)
-    assert len(done.stderr.strip().splitlines()) == 1, done.stderr
+    assert len(messages(done.stderr)) == 1, done.stderr
     assert "no space left" in done.stderr.lower()
     assert "--output" in done.stderr
     assert report.returncode in (0, 2), report.stderr  # 2: no run is left

@@ -42,6 +42,12 @@ def hwprof(
     )
 
 
+def messages(stderr: str) -> list[str]:
+    """The lines of a command's standard error, without those of its progress: on a busy machine any run lasts so long
+    that it has some."""
+    return [line for line in stderr.strip().splitlines() if not line.startswith("[")]
+
+
 def start_hwprof(
     *arguments: str, cwd: Path | None = None, columns: int = COLUMNS, environment: Mapping[str, str] = NOTHING
 ) -> subprocess.Popen[str]:
