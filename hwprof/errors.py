@@ -38,7 +38,8 @@ class HwprofError(Exception):
 
 
 class UsageError(HwprofError):
-    """The command line asks for something that does not exist or makes no sense: exit code 2."""
+    """The command line asks for something that does not exist, is not what the option takes, or does not fit the rest:
+    exit code 2."""
 
     exit_code = 2
 

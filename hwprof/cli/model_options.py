@@ -33,7 +33,7 @@ _OPTIONS = (
         default="yolov7",
         show_default=True,
         metavar="NAME",
-        help="yolov7, an ultralytics layout (yolov8n, …), or package.module:factory of a module or (module, inputs).",
+        help="yolov7, an ultralytics detector (yolov8n, …), or package.module:factory of a module or (module, inputs).",
     ),
     click.option("--weights", type=click.Path(), metavar="FILE", help="A checkpoint. Default: seeded random weights."),
     click.option(

@@ -26,13 +26,16 @@ _COUNTERS = "num_batches_tracked"
 
 _SHOWN = 3
 
+CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), or .safetensors"
+"""What --weights takes."""
+
 
 def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None = None) -> bool:
     """Copies a checkpoint's weights into a model that is not fused; every name and shape must fit.
 
     A checkpoint saved after fusing is loaded into the fused model: ``fuse`` is called first, and the answer is true. A
     training checkpoint of YOLOv7 has its implicit layers folded into the head's convolutions. Half precision becomes
-    single. Raises ``HwprofError`` with one line.
+    single. Raises ``UsageError`` for a file that is none or does not fit, ``HwprofError`` for one that cannot be read.
     """
     state = _stored(path)
     _fold_implicit(state, model.state_dict())
@@ -55,13 +58,13 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
             )
             if keys
         ]
-        raise HwprofError(
+        raise UsageError(
             f"the weights in {path} do not fit the model: {'; '.join(problems)}", "--model must name their architecture"
         )
     try:
         model.load_state_dict({key: _single(value) for key, value in state.items() if key in own}, strict=False)
     except (RuntimeError, TypeError, ValueError) as error:  # kinds of tensors that cannot be copied
-        raise HwprofError(f"the weights in {path} do not fit the model: {first_line(error)}") from error
+        raise UsageError(f"the weights in {path} do not fit the model: {first_line(error)}") from error
     return fused
 
 
@@ -87,9 +90,9 @@ def _stored(path: Path) -> StateDict:
     except MemoryError as error:  # a few bytes can claim any length
         raise HwprofError(f"{path} holds, or claims to hold, more than fits into memory") from error
     except Exception as error:  # a file that is none, is damaged or malicious can raise anything
-        raise HwprofError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}") from error
+        raise UsageError(f"{path} is not a checkpoint that hwprof reads: {_why(error)}", CHECKPOINTS) from error
     if not state:
-        raise HwprofError(f"{path} holds no weights that could be found in it")
+        raise UsageError(f"{path} holds no weights that could be found in it", CHECKPOINTS)
     if all(key.startswith("module.") for key in state):  # saved from inside DataParallel
         state = {key.removeprefix("module."): value for key, value in state.items()}
     return state

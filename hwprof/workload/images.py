@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import glob
 from contextlib import suppress
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"}
 
 NEAR = 3
 """How many names are told to somebody who misspelt one."""
+
+GIVEN = "a file, a folder of images or a quoted pattern; without --source two photographs are taken"
+"""What --source takes."""
 
 LARGEST_FILE = 1 << 30
 """In bytes; OpenCV decodes no picture of more than a gigapixel."""
@@ -46,7 +50,7 @@ def find_images(source: str | None) -> list[Path]:
         matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 Path.glob takes no absolute pattern
         images = _only_images(Path(match) for match in matches)
         if not images:
-            raise UsageError(f"no image matches {source}", "quote the pattern, and give it an image's suffix")
+            raise _no_image(source, path, matches)
         return images
     raise UsageError(f"there is no file or folder {source}", _instead(path))
 
@@ -61,11 +65,25 @@ def _instead(missing: Path) -> str:
     near = difflib.get_close_matches(missing.name, sorted(names), n=NEAR)
     if near:
         return f"did you mean {' or '.join(str(missing.with_name(name)) for name in near)}?"
-    return "a file, a folder of images or a quoted pattern; without --source two photographs are taken"
+    return GIVEN
+
+
+def _no_image(source: str, pattern: Path, matches: list[str]) -> UsageError:
+    """Why a pattern gives none, and what there is instead where it looks."""
+    message = f"no image matches {source}"
+    folder = Path(*takewhile(lambda part: not glob.has_magic(part), pattern.parts))
+    if not folder.is_dir():
+        return UsageError(f"{message}: there is no folder {folder}", GIVEN)
+    with suppress(OSError):
+        suffixes = sorted({path.suffix for path in folder.iterdir() if path.suffix.lower() in SUFFIXES})
+        if suffixes:
+            return UsageError(message, " or ".join(f"'{folder / '*'}{suffix}'" for suffix in suffixes[:NEAR]))
+    what = f"what it matches has no image's suffix ({', '.join(sorted(SUFFIXES))})" if matches else "nothing does"
+    return UsageError(f"{message}: {what}", GIVEN)
 
 
 def read_image(path: Path) -> Image:
-    """The decoded image; raises ``HwprofError`` where it is missing or broken."""
+    """The decoded image; raises ``UsageError`` where the file is none, and ``HwprofError`` where it cannot be read."""
     cv2 = require_cv2()
     try:
         data = np.frombuffer(read_regular(path, LARGEST_FILE), dtype=np.uint8)
@@ -76,7 +94,7 @@ def read_image(path: Path) -> Image:
     except cv2.error:  # a picture too large for OpenCV
         image = None
     if image is None:
-        raise HwprofError(f"{path} is not an image that OpenCV can decode", "name a JPEG or PNG file with --source")
+        raise UsageError(f"{path} is not an image that OpenCV can decode", "name a JPEG or PNG file with --source")
     decoded: Image = image
     return decoded
 

@@ -37,7 +37,8 @@ def known_models() -> list[str]:
 
 
 def find_model(name: str) -> ModelEntry:
-    """The model of that name; raises ``UsageError`` with near matches, or for a model that does not detect."""
+    """The model of that name; raises ``UsageError`` with near matches, or for a model whose output the
+    pipeline does not decode."""
     entry = _find_by_file(name) or _entries().get(name)
     if entry is None:
         near = difflib.get_close_matches(name, known_models(), n=3)
@@ -49,10 +50,14 @@ def find_model(name: str) -> ModelEntry:
         )
     if entry.head not in DETECTION_HEADS:
         raise UsageError(
-            f"{name} ends in {entry.head}, and the pipeline is for detection models",
+            f"{name} ends in {entry.head}, whose output the pipeline does not decode (it does that of {_decoded()})",
             "measure its forward pass alone: --model package.module:factory --input-shape 1,3,640,640",
         )
     return entry
+
+
+def _decoded() -> str:
+    return " and ".join(sorted(DETECTION_HEADS))
 
 
 def _find_by_file(name: str) -> ModelEntry | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import torch
 
-from hwprof.errors import NO_MEMORY, HwprofError, first_line, is_out_of_memory
+from hwprof.errors import NO_MEMORY, HwprofError, UsageError, first_line, is_out_of_memory
 
 BITS: Final = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Of an element of types that have several in a byte; PyTorch says 1 byte of each."""
@@ -53,12 +53,16 @@ def input_text(tensor: torch.Tensor) -> str:
     return shape_text(tensor) if usual else f"{shape_text(tensor)} {str(tensor.dtype).removeprefix('torch.')}"
 
 
-def refused(model: str, inputs: Any, error: BaseException, remedy: str = "another --imgsz") -> HwprofError:
-    """The error to raise where a model cannot be called with these inputs."""
+def refused(
+    model: str, inputs: Any, error: BaseException, remedy: str = "another --imgsz", *, of_options: bool = True
+) -> HwprofError:
+    """The error to raise where a model cannot be called with these inputs: bad usage where they are ``of_options``, a
+    failure where they are the model's own."""
     given = ", ".join(input_text(tensor) for tensor in tensors_in(inputs))
     if is_out_of_memory(error):
         return HwprofError(f"{NO_MEMORY} for {model} with the input {given}", "a smaller one")
-    return HwprofError(f"{model} refuses the input {given}: {first_line(error)}", remedy)
+    kind = UsageError if of_options else HwprofError
+    return kind(f"{model} refuses the input {given}: {first_line(error)}", remedy)
 
 
 def without_repetition(tensor: torch.Tensor) -> torch.Tensor:

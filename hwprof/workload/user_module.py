@@ -107,7 +107,8 @@ class ModuleWorkload:
                 call.run()
         except Exception as error:
             inputs = (call.arguments, call.keywords)
-            raise refused(self._spec.model, inputs, error, _how_to_call(self._module)) from error
+            remedy, of_options = _how_to_call(self._module), bool(self._spec.inputs)
+            raise refused(self._spec.model, inputs, error, remedy, of_options=of_options) from error
 
 
 def _how_to_call(module: nn.Module) -> str:
@@ -169,7 +170,7 @@ def _find(name: str) -> Any:
             raise UsageError(
                 f"there is no Python module {error.name}, neither installed nor in the current folder"
             ) from error
-        raise HwprofError(f"importing {module_name} fails: {first_line(error)}") from error
+        raise HwprofError(f"importing {module_name} fails: {first_line(error)}", _install(error)) from error
     except Exception as error:
         raise HwprofError(f"importing {module_name} fails: {_where(error)}") from error
     module = found
@@ -222,7 +223,7 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
         except HwprofError:
             raise
         except Exception as error:
-            raise HwprofError(f"{name}() fails: {_where(error)}") from error
+            raise HwprofError(f"{name}() fails: {_where(error)}", _install(error)) from error
     given: tuple[Any, ...] = ()
     if isinstance(made, tuple) and len(made) in (2, 3):
         made, *rest = made
@@ -235,6 +236,13 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
             "(model, inputs), (model, kwargs) or (model, args, kwargs); several arguments are one tuple",
         )
     return made, given
+
+
+def _install(error: Exception) -> str | None:
+    """What to do where a Python module is missing that the model's code imports."""
+    if not isinstance(error, ModuleNotFoundError) or error.name is None:
+        return None
+    return f"pip install {error.name.partition('.')[0]}, or the package that has it"
 
 
 def _where(error: BaseException) -> str:

@@ -141,7 +141,7 @@ def test_a_misfit_is_told_in_one_line_with_counts_and_examples(tmp_path: Path) -
     for number in range(5):
         state[f"extra.{number}"] = torch.zeros(1)
     torch.save(state, tmp_path / "other.pt")
-    with pytest.raises(HwprofError) as caught:
+    with pytest.raises(UsageError) as caught:
         load_weights(_net(), tmp_path / "other.pt")
     message = str(caught.value)
     assert "1 missing (2.0.bias)" in message
@@ -166,14 +166,15 @@ def test_a_misfit_is_told_in_one_line_with_counts_and_examples(tmp_path: Path) -
 def test_a_broken_file_is_told_in_one_line(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "broken.pt"
     path.write_bytes(content)
-    with pytest.raises(HwprofError, match=r"broken\.pt is not a checkpoint") as caught:
+    with pytest.raises(UsageError, match=r"broken\.pt is not a checkpoint") as caught:
         load_weights(_net(), path)
     assert "\n" not in str(caught.value)
+    assert "torch.save" in (caught.value.remedy or "")
 
 
 def test_a_file_without_weights(tmp_path: Path) -> None:
     torch.save({"epoch": 3, "model": "none"}, tmp_path / "empty.pt")
-    with pytest.raises(HwprofError, match="holds no weights"):
+    with pytest.raises(UsageError, match="holds no weights"):
         load_weights(_net(), tmp_path / "empty.pt")
 
 

@@ -53,6 +53,24 @@ def test_nothing_to_read_is_a_usage_error(tmp_path: Path, source: str, message: 
         find_images(str(tmp_path / source))
 
 
+def test_a_pattern_that_finds_nothing_is_told_what_there_is(tmp_path: Path) -> None:
+    """The images of the folder by their suffixes; else that the folder has none, or is not there."""
+    for name in ("a.jpg", "b.jpg", "c.webp", "notes.txt"):
+        (tmp_path / name).write_bytes(b"")
+    (tmp_path / "words").mkdir()
+    (tmp_path / "words" / "notes.txt").write_text("x")
+    remedies = {}
+    for given in ("*.png", "**/*.png", "words/*.txt", "words/*.png", "nosuch/*.jpg"):
+        with pytest.raises(UsageError, match="no image matches") as failure:
+            find_images(str(tmp_path / given))
+        remedies[given] = failure.value.remedy or ""
+        assert ("there is no folder" in failure.value.message) == given.startswith("nosuch")
+        assert ("suffix" in failure.value.message) == (given == "words/*.txt")
+    assert remedies["*.png"] == f"'{tmp_path}/*.jpg' or '{tmp_path}/*.webp'" == remedies["**/*.png"]
+    assert find_images(remedies["*.png"].split("'")[1]) == [tmp_path / "a.jpg", tmp_path / "b.jpg"]
+    assert not any("suffix" in remedy for remedy in remedies.values())
+
+
 def test_a_misspelt_source_is_told_the_nearest_one(tmp_path: Path) -> None:
     (tmp_path / "photos").mkdir()
     (tmp_path / "bus.jpg").write_bytes(b"")
@@ -80,7 +98,7 @@ def test_reads_blue_first(tmp_path: Path) -> None:
 @pytest.mark.parametrize("content", [b"", b"\xff\xd8\xff\xe0 cut short", b"plain text"])
 def test_a_broken_image_is_told_in_one_line(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "broken.jpg").write_bytes(content)
-    with pytest.raises(HwprofError, match=r"broken.jpg is not an image") as caught:
+    with pytest.raises(UsageError, match=r"broken.jpg is not an image") as caught:
         read_image(tmp_path / "broken.jpg")
     assert "\n" not in str(caught.value)
 

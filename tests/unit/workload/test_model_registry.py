@@ -6,7 +6,7 @@ from torch import nn
 
 from hwprof.errors import UsageError
 from hwprof.workload.detector import build_detector, class_names, separate_activations
-from hwprof.workload.model_registry import find_model, known_models
+from hwprof.workload.model_registry import DETECTION_HEADS, find_model, known_models
 
 
 def test_knows_ours_first_and_every_size_of_ultralytics() -> None:
@@ -30,6 +30,15 @@ def test_an_unknown_model_gets_near_matches_and_where_to_look() -> None:
 def test_a_segmentation_model_is_refused_with_the_way_round() -> None:
     with pytest.raises(UsageError, match=r"yolov8n-seg ends in Segment.*--input-shape"):
         find_model("yolov8n-seg")
+
+
+@pytest.mark.parametrize("name", ["rtdetr-l", "yolov8s-world"])
+def test_a_detector_with_another_head_is_not_said_to_be_none(name: str) -> None:
+    """The reason is that the pipeline does not decode what comes out; that it detects is true of it."""
+    with pytest.raises(UsageError) as caught:
+        find_model(name)
+    assert "detection" not in caught.value.message
+    assert all(head in caught.value.message for head in DETECTION_HEADS)
 
 
 @pytest.mark.parametrize(

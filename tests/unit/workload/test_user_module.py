@@ -54,6 +54,12 @@ class Holder:
 def broken():
     raise ValueError("bad width\\nsecond line")
 
+def importing():
+    import nowhere_to_be_found.inside
+
+def with_a_bad_input():
+    return net(), torch.ones(1, 5, 8, 8)
+
 def not_a_model():
     return 3
 
@@ -173,6 +179,30 @@ def test_a_refused_input_is_told_with_the_models_words() -> None:
     with pytest.raises(HwprofError, match=r"refuses the input 1x5x8x8: .*5 channels.*--input-shape") as caught:
         build(WorkloadSpec(model="users_models:net", inputs=(InputSpec(shape=(1, 5, 8, 8)),))).prepare()
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "inputs", "code"),
+    [
+        ("net", (InputSpec(shape=(1, 5, 8, 8)),), 2),
+        ("net", (InputSpec(shape=(1, 3, 8, 8), name="zz"),), 2),
+        ("net", (InputSpec(shape=(1, 3, 8, 8), dtype="int64"),), 2),
+        ("with_a_bad_input", (), 1),
+    ],
+)
+def test_a_refused_input_is_bad_usage_where_options_gave_it(
+    model: str, inputs: tuple[InputSpec, ...], code: int
+) -> None:
+    with pytest.raises(HwprofError, match="refuses the input") as caught:
+        build(WorkloadSpec(model=f"users_models:{model}", inputs=inputs)).prepare()
+    assert caught.value.exit_code == code
+
+
+@pytest.mark.parametrize("model", ["users_broken:net", "users_models:importing"])
+def test_a_module_that_the_models_code_lacks_comes_with_what_to_install(model: str) -> None:
+    with pytest.raises(HwprofError, match="nowhere_to_be_found") as caught:
+        build(WorkloadSpec(model=model)).prepare()
+    assert "pip install nowhere_to_be_found" in (caught.value.remedy or "") and caught.value.exit_code == 1
 
 
 def test_without_inputs_it_asks_for_the_shape() -> None:
