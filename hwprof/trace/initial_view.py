@@ -1,4 +1,4 @@
-"""How a trace opens: which tracks are unfolded and pinned, and which time range is visible."""
+"""How a trace opens: which tracks are pinned, and which time range is visible."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ THREADS: Final = 4
 
 
 def parameters(run: RunDirectory) -> dict[str, str]:
-    """The Perfetto UI's address parameters for a run's trace: one pass unfolded, its tracks pinned, its first measured
-    iteration in view.
+    """The Perfetto UI's address parameters for a run's trace: one pass's tracks pinned, its first measured iteration in
+    view. Nothing is unfolded: what is pinned would stand there twice.
 
     That is the measured pass, unless only another one was sampled: then layers stand above the kernels that they ran.
     """
@@ -32,7 +32,6 @@ def parameters(run: RunDirectory) -> dict[str, str]:
     kernels = _kernels(sampled.filter(**{"pass": record.name}), record)
     pins = "|".join([*_PINNED, *kernels])
     commands = [
-        {"id": "dev.perfetto.ExpandTracksByRegex", "args": [rf"^{re.escape(record.name)} pass\b"]},
         {"id": "dev.perfetto.PinTracksByRegex", "args": [f"^({pins}) {re.escape(named('', record).strip())}$"]},
     ]
     return {"startupCommands": json.dumps(commands, separators=(",", ":"))} | _view(run, record)
