@@ -227,7 +227,7 @@ class SampledPass:
         counts = counts.filter(pl.col("event") == TASK_CLOCK)
         own = attribute(self.spans, counts, self.modules, self.record, disturbed_too=True)
         records = any(one.role is Role.OPERATORS and one.state == "ran" for one in self.record.collectors)
-        return callers_time(tids, own, undisturbed if records else None)
+        return callers_time(tids, own, undisturbed if records else None, self.iterations)
 
     def _lane(self) -> pl.Expr:
         """In the place of a thread its lane."""

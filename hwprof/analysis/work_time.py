@@ -55,10 +55,22 @@ class CallersTime:
     frame: pl.DataFrame
 
 
-def callers_time(tids: Collection[int], sampled: Attribution, undisturbed: Attribution | None) -> CallersTime:
+def callers_time(
+    tids: Collection[int], sampled: Attribution, undisturbed: Attribution | None, iterations: Collection[int]
+) -> CallersTime:
     """From the counts of the sampled pass and of the measure pass (None: the sampled pass does no work of its own).
-    Where the latter counted no CPU time, its elapsed time is the most that it can have taken."""
-    frame = _of_iterations(_counted(sampled), "counted_ns")
+    Where the latter counted no CPU time, its elapsed time is the most that it can have taken.
+
+    Of the sampled pass they count if they are of the very ``iterations`` that were sampled, and their mean, as samples'
+    are sums: how long threads wait differs from one to the next, and with it the share at work.
+    """
+    same = set(sampled.iterations.counted) == set(iterations)
+    own = _counted(sampled)
+    frame = (
+        (own if same else own.clear())
+        .group_by("layer")
+        .agg(counted_ns=pl.col("cpu_ns").sum() / max(len(iterations), 1))
+    )
     if undisturbed is None:
         nothing = {name: pl.lit(None, pl.Float64) for name in ("undisturbed_ns", "undisturbed_error_ns")}
         return CallersTime(tids, frame.with_columns(**nothing))
@@ -67,7 +79,7 @@ def callers_time(tids: Collection[int], sampled: Attribution, undisturbed: Attri
         timed = undisturbed.times.filter(pl.col("iteration").is_in(list(undisturbed.iterations.timed)))
         rows = timed.select(layer="owner", cpu_ns="time_ns")
     most = _of_iterations(rows, "undisturbed_ns")
-    return CallersTime(tids, frame.drop("counted_error_ns").join(most, on="layer", how="full", coalesce=True))
+    return CallersTime(tids, frame.join(most, on="layer", how="full", coalesce=True))
 
 
 def _counted(attribution: Attribution) -> pl.DataFrame:

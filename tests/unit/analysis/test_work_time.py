@@ -8,11 +8,13 @@ import polars as pl
 import pytest
 
 from hwprof.analysis import no_cpi
+from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.instrumented import KERNELS_SCHEMA
+from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.sampled_kernels import kernels_by_layer
-from hwprof.analysis.work_time import CallersTime, by_layer, in_cells, summed
+from hwprof.analysis.work_time import CallersTime, by_layer, callers_time, in_cells, summed
 from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, Row, taken
 from tests.support.small_tables import MAIN
 
@@ -85,6 +87,19 @@ def test_other_threads_work_is_no_recorders() -> None:
     rows = [*samples(A, SILU, 80), *samples(A, SILU, 50, OTHER_THREAD)]
     found = by_time(rows, [("a", "silu", 200.0)], callers({"a": 800.0}, {"a": 400.0}))
     assert row_of(found.layers, layer="a")["cpi"] == pytest.approx((400 + 500) * GHZ / 200)
+
+
+@pytest.mark.parametrize(("sampled_too", "counted_ns"), [((1, 2), 500.0), ((3, 4), None)])
+def test_what_was_counted_in_other_iterations_than_samples_is_not_joined_with_them(
+    sampled_too: tuple[int, ...], counted_ns: float | None
+) -> None:
+    """In the one iteration the thread waited for long: samples know, and a median does not."""
+    counts = pl.DataFrame(
+        {"owner": ["a", "a"], "iteration": [1, 2], "event": ["task-clock"] * 2, "scaled_main": [100.0, 900.0]}
+    )
+    own = Attribution(pl.DataFrame(), counts, Iterations(pl.DataFrame(), (), (1, 2)), "inference", 0)
+    frame = callers_time([MAIN], own, None, sampled_too).frame
+    assert frame["counted_ns"].to_list() == ([counted_ns] if counted_ns else [])
 
 
 def test_layers_with_few_samples_are_put_together_and_those_with_none_count() -> None:
