@@ -52,6 +52,7 @@ class MetricFacts(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_on
     behind: str | None = None
     short_title: str | None = None
     inverse_of: str | None = None
+    option: str | None = None
     narrow: int | None = None
     better: Literal["larger", "smaller"] = "smaller"
 

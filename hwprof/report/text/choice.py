@@ -46,7 +46,7 @@ def expand(items: Sequence[str], document: Document) -> list[str]:
     """
     found: dict[str, None] = {}
     names = {metric.name for metric in document.metrics}
-    others = [unmeasured(metric) for metric in facts().values() if metric.name not in names]
+    others = [unmeasured(metric, document) for metric in facts().values() if metric.name not in names]
     for item in items:
         members = _members(item, document.metrics) or _members(item, others)
         if not members:
@@ -70,9 +70,13 @@ def _members(item: str, metrics: Sequence[MetricInfo]) -> list[str]:
     return [metric.name for metric in measured or group or one]
 
 
-def unmeasured(metric: MetricFacts) -> MetricInfo:
-    """What stands in the place of a metric that the run says nothing of: nobody looked for its events."""
+def unmeasured(metric: MetricFacts, document: Document) -> MetricInfo:
+    """What stands in the place of a metric that the run says nothing of: nobody looked for its events. Where there
+    are no counters, their events are no remedy."""
     reason = "none of its events was counted in this run"
+    brings = f"hwprof collect {metric.option}" if metric.option is not None else None
+    if document.machine.has_core_pmu or brings is None:
+        brings = f"hwprof events {metric.group}{f', or {brings}' if brings else ''}"
     return MetricInfo(
         name=metric.name,
         title=metric.title,
@@ -89,7 +93,7 @@ def unmeasured(metric: MetricFacts) -> MetricInfo:
         sources=[],
         running_share=1.0,
         same_iterations=True,
-        missing=Missing(reason, f"hwprof events {metric.group}", what=metric.name),
+        missing=Missing(reason, brings, what=metric.name),
     )
 
 
@@ -97,7 +101,8 @@ def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[Metri
     """The metrics to show, in order, each with its priority. ``wanted``: exactly these, in this order of priority."""
     if wanted is not None:
         by_name = {metric.name: metric for metric in document.metrics}
-        return [(by_name.get(name) or unmeasured(facts()[name]), 1 + number) for number, name in enumerate(wanted)]
+        found = [by_name.get(name) or unmeasured(facts()[name], document) for name in wanted]
+        return [(metric, 1 + number) for number, metric in enumerate(found)]
     shown = _defaults()
     if integers_prevail(document):
         shown = shown - {FLOATS} | {INTEGERS}

@@ -8,9 +8,9 @@ import pytest
 from collectors.instrumented.cache_events import events as simulated_events
 from collectors.instrumented.cache_geometry import Geometry, Level
 from collectors.instrumented.events import events
-from collectors.instrumented.metrics import definitions, recipes
+from collectors.instrumented.metrics import Recipe, definitions, recipes
 from hwprof.analysis.metrics import values
-from hwprof.hardware.metrics import GIVEN_OPERANDS, operands, vocabulary
+from hwprof.hardware.metrics import GIVEN_OPERANDS, facts, operands, vocabulary
 
 GHZ = 2.5
 COUNTED = [event.full_name for event in events()]
@@ -84,3 +84,15 @@ def test_without_the_cache_model_there_is_nothing_of_it() -> None:
 
 def test_names_are_the_vocabularys() -> None:
     assert {recipe.name for recipe in recipes()} <= {name.name for name in vocabulary()}
+
+
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.name)
+def test_a_report_without_it_names_the_option_that_brings_it(recipe: Recipe) -> None:
+    """In ``hwprof/hardware/metrics.toml``, which knows no collector; the ratio to hardware's count needs both."""
+    needs_counters = any(name.partition("@")[0] == "instructions" for name in operands(recipe.formula))
+    expected = "--cache-model" if "cache-model." in recipe.formula else "--counters instrumented"
+    assert facts()[recipe.name].option == (None if needs_counters else expected)
+
+
+def test_no_other_metric_promises_an_option() -> None:
+    assert {name for name, metric in facts().items() if metric.option} <= {recipe.name for recipe in recipes()}

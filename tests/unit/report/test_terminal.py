@@ -221,14 +221,20 @@ def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
         choice.expand(["cpj"], built)
 
 
+def machine_with_pmu(built: Document, *, pmu: bool) -> Document:
+    return msgspec.structs.replace(built, machine=msgspec.structs.replace(built.machine, has_core_pmu=pmu))
+
+
 def test_a_chosen_metric_that_nobody_looked_for_is_a_dash_with_its_reason(tmp_path: Path) -> None:
-    built = builder.build(runs.without_pmu(tmp_path), 3)
+    built = machine_with_pmu(builder.build(runs.without_pmu(tmp_path), 3), pmu=False)
     assert choice.expand(["dram_gbytes"], built) == ["dram_gbytes"]
     wanted = ["cpi", "dram_gbytes", "topdown"]
     lines = section(print_document(built, 200, metrics=wanted).splitlines(), "Hottest layers")
     assert cell(lines, "model.0.conv", "DRAM GB/s") == cell(lines, "model.0.conv", "backend %") == "–"
     notes = [line for line in lines if "none of its events was counted in this run" in line]
-    assert [note.split(". Try: ")[1] for note in notes] == ["hwprof events dram", "hwprof events topdown"]
+    assert [note.split(". Try: ")[1] for note in notes] == ["hwprof collect --cache-model", "hwprof events topdown"]
+    text = print_document(machine_with_pmu(built, pmu=True), 200, metrics=["dram_gbytes"])
+    assert "Try: hwprof events dram, or hwprof collect --cache-model" in " ".join(text.split())
 
 
 def test_the_title_says_which_layers_stand_first(tmp_path: Path) -> None:
