@@ -45,6 +45,9 @@ def notes(record: PassRecord) -> list[tuple[NoteKind, str | None]]:
         ([FIRST, FIRST], [FIRST, FIRST, FIRST]),
         ([FIRST, SECOND], [FIRST, SECOND, OTHER]),  # each call gives something else, always the same
         ([FIRST, SECOND], [FIRST, SECOND, None]),
+        ([FIRST, FIRST], [FIRST, None, None]),  # all give the same, and the one that is counted, too
+        ([FIRST, FIRST], [None, None, None]),
+        ([None, FIRST], [FIRST, None, None]),
     ],
 )
 def test_the_same_iteration_with_the_same_output_is_enough(ours: list[str | None], theirs: list[str | None]) -> None:
