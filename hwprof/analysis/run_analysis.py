@@ -24,7 +24,8 @@ from hwprof.run.schema import empty
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
-    from hwprof.analysis.sampled_pass import KernelCpi, SampledPass
+    from hwprof.analysis.sampled_cpi import KernelCpi
+    from hwprof.analysis.sampled_pass import SampledPass
 
 
 @dataclass(frozen=True)
@@ -264,7 +265,9 @@ class RunAnalysis:
         if self.sampled is None:
             return None
         timed = self.measured.attribution if self.measured and self.measured.record.name == MEASURE else None
-        return self.sampled.kernel_cpi(self.instrumented, self.of_pass("counts", self.sampled.record), timed)
+        from hwprof.analysis.sampled_cpi import cpi_by_time
+
+        return cpi_by_time(self.sampled, self.instrumented, self.of_pass("counts", self.sampled.record), timed)
 
     @cached_property
     def _sampled_cycles(self) -> SampledCycles:

@@ -16,7 +16,8 @@ from hwprof.hardware.metrics import SAMPLED_OPERANDS
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
-    from hwprof.analysis.sampled_pass import KernelCpi, SampledPass
+    from hwprof.analysis.sampled_cpi import KernelCpi
+    from hwprof.analysis.sampled_pass import SampledPass
 
 FASTER: Final = 4
 """How many times the frequency is proposed where samples are too few."""

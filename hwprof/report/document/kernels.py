@@ -18,7 +18,8 @@ from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
-    from hwprof.analysis.sampled_pass import KernelCpi, SampledPass
+    from hwprof.analysis.sampled_cpi import KernelCpi
+    from hwprof.analysis.sampled_pass import SampledPass
 
 MEASURED: Final = "measured"
 INSTRUMENTED: Final = "instrumented"
@@ -171,6 +172,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     if taken is None:
         return no_samples(analysis)
     from hwprof.analysis import parallelism, sampled_pass
+    from hwprof.analysis.sampled_layers import layer_rows
     from hwprof.analysis.samples import FEW_SAMPLES
 
     cpi = analysis.kernel_cpi
@@ -207,7 +209,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         least_share=sampled_pass.LEAST_SHARE,
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,
         notes=_notes(taken),
-        layers=[_layer(row) for row in taken.layer_rows(by_time)],
+        layers=[_layer(row) for row in layer_rows(taken, by_time)],
         kernels=[SampledKernel(**row) for row in taken.kernel_rows(by_time)],
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hwprof.analysis.lanes import in_lanes
+from hwprof.analysis.sampled_layers import layer_rows
 from hwprof.analysis.states import ABSENT, BUSY, WAITING
 from tests.support.made_up_passes import times_of
 from tests.support.made_up_threads import MAIN, MS, OTHER, WORKER, Stretch
@@ -47,7 +48,7 @@ def test_a_layers_work_is_shared_by_as_many_as_work_at_a_time(
 ) -> None:
     """A thread's end takes a while, in which the next one is at work already."""
     found = times_of(helpers(works, exit_ns), [(0, LONG)], asked)
-    (layer,) = found.taken.layer_rows()
+    (layer,) = layer_rows(found.taken)
     assert layer["threads_sharing"] == sharing
     assert layer["efficiency"] == pytest.approx(efficiency, abs=0.05)
     assert layer["imbalance"] == pytest.approx(imbalance, abs=0.05)
@@ -67,7 +68,7 @@ def test_threads_that_were_there_before_and_after_continue_nobodys_work() -> Non
 def test_a_calling_thread_that_works_beside_successive_ones_is_one_of_two() -> None:
     threads = helpers(IN_TURN) | {MAIN: [(LONG, BUSY)]}
     found = times_of(threads, [(0, LONG)], asked=1)
-    (layer,) = found.taken.layer_rows()
+    (layer,) = layer_rows(found.taken)
     assert (layer["threads_sharing"], layer["efficiency"]) == (2, pytest.approx(1, abs=0.05))
 
 
