@@ -126,7 +126,9 @@ def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Modul
 
 def type_name(module: torch.nn.Module) -> str:
     """Its class as PyTorch prints it: ``DynamicQuantizedLinear`` is another one than ``Linear``, though both classes
-    have the same name."""
+    have the same name. A traced module, which is one layer, is none of the class that was traced."""
+    if _is_compiled(module):
+        return type(module).__name__
     with contextlib.suppress(Exception):  # a user's module may say it
         name: Any = module._get_name()  # type: ignore[no-untyped-call]
         if isinstance(name, str) and name.isidentifier():
