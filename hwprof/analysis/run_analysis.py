@@ -264,9 +264,9 @@ class RunAnalysis:
         """CPI by samples and instrumented instructions, where nothing counted cycles."""
         if self.sampled is None:
             return None
-        timed = self.measured.attribution if self.measured and self.measured.record.name == MEASURE else None
         from hwprof.analysis.sampled_cpi import cpi_by_time
 
+        timed = self.measured.attribution if self.measured and self.measured.record.name == MEASURE else None
         return cpi_by_time(self.sampled, self.instrumented, self.of_pass("counts", self.sampled.record), timed)
 
     @cached_property

@@ -213,7 +213,8 @@ class _Worker:
 
     def _iterate(self, iteration: IterationRecord) -> None:
         """One iteration. What comes out is added up, if anyone asks for it, and given back behind it."""
-        outputs = self._outputs(timed=self._plan.timed and not iteration.warmup)
+        asked = iteration.index < self._plan.outputs
+        outputs = self._outputs(timed=not asked or (self._plan.timed and not iteration.warmup))
         save_to = Path(self._order.save_to) if self._order.save_to else None
         self._record.iterations.append(iteration)
         before = disturbance.read()
@@ -221,7 +222,7 @@ class _Worker:
             self._workload.iterate(self._recorder.stage, save_to, outputs.add)
             processes.end_copy(self._pid)
         found = disturbance.between(before, disturbance.read())
-        shown = outputs.checksum() if iteration.index < self._plan.outputs else None
+        shown = outputs.checksum() if asked else None
         self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found, outputs=shown)
 
     def _iterate_once_more(self, collector: str) -> None:

@@ -12,7 +12,8 @@ class Outputs:
     for its checksum or not: an iteration's time has no checksum in it, and memory is given back behind each alike."""
 
     def __init__(self, *, timed: bool) -> None:
-        """``timed``: somebody asks for the iteration's time, so of several outputs nothing is added up within it."""
+        """``timed``: of several outputs nothing is added up within the iteration, for somebody asks for its time, or
+        nobody for its checksum."""
         self._timed = timed
         self._last: Any = None
         self._number = 0

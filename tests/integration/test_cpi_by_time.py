@@ -8,10 +8,9 @@ from typing import Any
 
 import pytest
 
-from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis import no_cpi
 from tests.support.command import TESTS_MODELS, collect, hwprof_here
-from tests.support.requirements import missing, require_module
+from tests.support.requirements import require_module, require_sampler
 
 pytestmark = [
     pytest.mark.alone,
@@ -29,9 +28,7 @@ ADDITIONS, LOOP = "0", "1"
 def report(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     require_module("torch")
     require_module("frida")
-    available = SamplerCollector().availability()
-    if not available.ok:
-        missing(f"perf events ({available.reason})")
+    require_sampler()
     run = collect(tmp_path_factory.mktemp("cpi"), *COMMAND, environment=TESTS_MODELS)
     found: dict[str, Any] = json.loads(hwprof_here("report", str(run.path), "--format", "json").stdout)
     if found["kernels"]["cpi_provenance"] != "instrumented":

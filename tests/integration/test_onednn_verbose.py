@@ -16,7 +16,6 @@ import pytest
 
 from collectors.onednn_verbose.collector import RAW_FILE, OnednnVerboseCollector
 from collectors.onednn_verbose.lines import parse
-from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis.implementations import vector_bits
 from hwprof.analysis.primitives import Primitives, analyse
 from hwprof.analysis.reported_primitives import reported_primitives
@@ -30,7 +29,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import TABLES
 from tests.support.command import TESTS_MODELS, collect, hwprof_here
 from tests.support.document_parts import part
-from tests.support.requirements import missing, require_module
+from tests.support.requirements import missing, require_module, require_sampler
 
 pytestmark = pytest.mark.alone
 
@@ -95,8 +94,7 @@ def test_shares_are_of_the_layers_time(yolo: RunDirectory) -> None:
 
 def test_the_share_of_reorders_is_that_of_their_samples(tmp_path: Path) -> None:
     """Of all samples of the inference, those in code that is called a reorder; oneDNN's clock stands beside it."""
-    if not (available := SamplerCollector().availability()).ok:
-        missing(f"perf events ({available.reason})")
+    require_sampler()
     require_module("ultralytics")
     arguments = ("--model", "yolov8n", "--imgsz", "320", "--passes", "trace", "--frequency", "3999", "--threads", "2")
     run = collect(tmp_path, *SHORT[2:6], *arguments, "--collectors", "onednn_verbose,sampler")

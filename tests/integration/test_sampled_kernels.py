@@ -6,7 +6,6 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
@@ -17,7 +16,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.schema import empty
 from tests.support.bounds import RESTART_S, STOLEN_TICK_S, standard_errors, with_missed
 from tests.support.command import collect
-from tests.support.requirements import missing, require_module
+from tests.support.requirements import missing, require_module, require_sampler
 
 pytestmark = pytest.mark.alone
 
@@ -75,9 +74,7 @@ def share(rows: pl.Series) -> float:
 def found(tmp_path_factory: pytest.TempPathFactory) -> Sampled:
     require_module("torch")
     require_module("ultralytics")
-    available = SamplerCollector().availability()
-    if not available.ok:
-        missing(f"perf events ({available.reason})")
+    require_sampler()
     place = tmp_path_factory.mktemp("named")
     return Sampled(collect(place, *COMMAND))
 

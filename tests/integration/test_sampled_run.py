@@ -7,12 +7,11 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from collectors.sampler.collector import SamplerCollector
 from collectors.shared.symbols.jit import PERF_MAP, read_perf_map
 from hwprof.run.directory import RunDirectory
 from tests.support.bounds import RESTART_S, STOLEN_TICK_S, TICK_S, with_missed
 from tests.support.command import collect, hwprof
-from tests.support.requirements import missing, require_module
+from tests.support.requirements import missing, require_module, require_sampler
 
 pytestmark = pytest.mark.alone
 
@@ -24,9 +23,7 @@ FREQUENCY_HZ = 2003
 def _needs() -> None:
     require_module("torch")
     require_module("ultralytics")
-    available = SamplerCollector().availability()
-    if not available.ok:
-        missing(f"perf events ({available.reason})")
+    require_sampler()
 
 
 @pytest.fixture(scope="module")

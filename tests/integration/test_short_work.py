@@ -8,7 +8,6 @@ import polars as pl
 import pytest
 
 from collectors.perf.collector import PerfCollector
-from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCH_NS
 from hwprof.report.document import builder
 from hwprof.report.document.cpu_time import CpuTime
@@ -20,7 +19,7 @@ from hwprof.session.pass_tables import UNCOUNTED
 from tests.support.command import TESTS_MODELS, collect
 from tests.support.document_parts import part
 from tests.support.models.short import TASKS
-from tests.support.requirements import missing, require_module
+from tests.support.requirements import missing, require_module, require_sampler
 
 pytestmark = pytest.mark.alone
 
@@ -72,9 +71,7 @@ def test_threads_of_an_iteration_are_what_was_not_counted_of_it(tmp_path: Path) 
 
 def test_threads_one_after_the_other_do_not_share_their_work(tmp_path: Path) -> None:
     """However long each takes to end: they are as good as one, of the two that were asked for."""
-    available = SamplerCollector().availability()
-    if not available.ok:
-        missing(f"perf events ({available.reason})")
+    require_sampler()
     arguments = ("--model", f"{MODELS}:in_turn", "--passes", "trace", "--iterations", "5", "--threads", "2")
     built = builder.build(collect(tmp_path, *arguments, "--collectors", "sampler", environment=TESTS_MODELS))
     sampled = part(built, Kernels)

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 import pytest
 
-from collectors.sampler.collector import SamplerCollector
 from hwprof.analysis.samples import attribute_samples
 from hwprof.run.directory import RunDirectory
 from hwprof.trace import pass_writer, sample_tracks
@@ -20,7 +19,7 @@ from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace
 from tests.support import perfetto, synthetic_model, synthetic_run, synthetic_samples
 from tests.support.command import collect
-from tests.support.requirements import missing, require_module
+from tests.support.requirements import require_module, require_sampler
 from tests.support.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
 from tests.support.traced import ROOTED, argument_names, needs_no_quotation_marks
 
@@ -256,9 +255,7 @@ def real(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     """A model as a user samples it."""
     require_module("torch")
     require_module("ultralytics")
-    available = SamplerCollector().availability()
-    if not available.ok:
-        missing(f"perf events ({available.reason})")
+    require_sampler()
     place = tmp_path_factory.mktemp("real")
     arguments = ("--model", "yolov8n", "--imgsz", "320", "--iterations", "3", "--threads", "2")
     run = collect(place, *arguments, "--collectors", "sampler", "--passes", "trace")

@@ -28,6 +28,15 @@ def require_tool(name: str) -> str:
     return path
 
 
+def require_sampler() -> None:
+    """Processor time can be sampled here."""
+    from collectors.sampler.collector import SamplerCollector
+
+    available = SamplerCollector().availability()
+    if not available.ok:
+        missing(f"perf events ({available.reason})")
+
+
 def require_module(name: str) -> ModuleType:
     """An importable module."""
     try:
