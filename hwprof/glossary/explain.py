@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import Final
 
 import msgspec
@@ -21,6 +22,8 @@ MOST_WORDS: Final = 5
 
 Brought = Mapping[str, Sequence[MetricDefinition]]
 """By collector: the metrics that it brings without the processor's counters."""
+
+NOTHING: Final[Brought] = MappingProxyType({})
 
 
 class OtherWay(msgspec.Struct, frozen=True, kw_only=True):
@@ -70,7 +73,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     event: ExplainedEvent | None
 
 
-def explain(words: Sequence[str], brought: Brought = {}) -> tuple[list[Explanation], UsageError | None]:  # noqa: B006
+def explain(words: Sequence[str], brought: Brought = NOTHING) -> tuple[list[Explanation], UsageError | None]:
     """Of each word what there is; several words in a row that make one name together are that name. Beside it the error
     that names the words that are no term, metric, group of metrics or event, with the nearest ones."""
     asked = [(word, _explained(word, brought)) for word in _grouped(words)]
