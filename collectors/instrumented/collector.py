@@ -112,7 +112,9 @@ class InstrumentedCollector(Collector):
             engine.uninstrument()
             raise
         self._first_edge = engine.memory.control.edges
-        self._uninstrumented = UninstrumentedThreads(thread_ids() - before)  # the self-test's are not the model's
+        own = thread_ids() - before  # the self-test's are not the model's
+        engine.memory.own_threads(own)
+        self._uninstrumented = UninstrumentedThreads(own)
         self._cpu_ns = time.process_time_ns()
         self._start_s = time.monotonic() - began_s
 

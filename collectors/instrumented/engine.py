@@ -83,6 +83,7 @@ class Engine:
         """Logs what every instrumented thread has executed since the last edge."""
         self._look_for_changes = ctypes.PYFUNCTYPE(None)(int(self._agent["lookForChanges"], 16))
         self.memory.control.memory_file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
+        self.memory.control.task_folder = os.open("/proc/self/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._handle_faults()
         atexit.register(self.uninstrument)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)

@@ -21,6 +21,7 @@ class Log:
     entries: Entries
     ends: Integers  # by edge: how many entries there are up to it
     times_ns: Integers  # by edge: when it was
+    cpu_times_ns: Integers  # by edge: the process's CPU time, and that of threads that are not counted; -1: not known
 
     @classmethod
     def of(cls, memory: SharedMemory) -> Log:
@@ -28,7 +29,14 @@ class Log:
         ends = memory.log_ends()
         entries = memory.log()[: ends[-1] if len(ends) else 0]
         contexts = memory.contexts()
-        return cls(contexts, [memory.blocks(context) for context in contexts], entries, ends, memory.edge_times())
+        return cls(
+            contexts,
+            [memory.blocks(context) for context in contexts],
+            entries,
+            ends,
+            memory.edge_times(),
+            memory.edge_cpu_times(),
+        )
 
     @property
     def edges(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Collection
 from typing import Final
 
 import numpy as np
@@ -18,6 +19,7 @@ LOG_ENTRIES: Final = 67_108_864
 CODE_PAGES: Final = 65_536
 SLOTS: Final = 8
 STUB_REGIONS: Final = 64
+MAX_OWN_THREADS: Final = 64
 
 SPARE_CONTEXTS: Final = 16
 MAPS_READER_BYTES: Final = 16_384
@@ -54,6 +56,7 @@ class Context(ctypes.Structure):
     watches_used: int
     copied_bytes: int
     copied_bytes_used: int
+    cpu_ns: int
     _fields_ = [
         (name, ctypes.c_uint64)
         for name in (
@@ -72,6 +75,7 @@ class Context(ctypes.Structure):
             "watches_used",
             "copied_bytes",
             "copied_bytes_used",
+            "cpu_ns",
         )
     ]
 
@@ -91,6 +95,11 @@ class Control(ctypes.Structure):
     log_overflowed: int
     log_ends: int
     edge_times: int
+    edge_cpu_times: int
+    edge_uncounted_times: int
+    task_folder: int
+    own_threads_used: int
+    own_threads: ctypes.Array[ctypes.c_uint64]
     log: int
     lock: int
     counters: int
@@ -117,6 +126,17 @@ class Control(ctypes.Structure):
                 "log_overflowed",
                 "log_ends",
                 "edge_times",
+                "edge_cpu_times",
+                "edge_uncounted_times",
+                "task_folder",
+                "own_threads_used",
+            )
+        ),
+        ("own_threads", ctypes.c_uint64 * MAX_OWN_THREADS),
+        ("own_cpu_ns", ctypes.c_int64 * MAX_OWN_THREADS),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
                 "log",
                 "lock",
                 "counters",
@@ -155,6 +175,8 @@ class SharedMemory:
         self.control.log = reserve(LOG_ENTRIES * LOG_ENTRY.itemsize)
         self.control.log_ends = reserve(MAX_EDGES * 8)
         self.control.edge_times = reserve(MAX_EDGES * 8)
+        self.control.edge_cpu_times = reserve(MAX_EDGES * 8)
+        self.control.edge_uncounted_times = reserve(MAX_EDGES * 8)
         self.control.lock = ctypes.addressof(self._lock)
 
     def contexts(self) -> list[Context]:
@@ -177,6 +199,18 @@ class SharedMemory:
     def edge_times(self) -> npt.NDArray[np.int64]:
         """When each edge was, on CLOCK_MONOTONIC in nanoseconds."""
         return self._by_edge(self.control.edge_times)
+
+    def edge_cpu_times(self) -> npt.NDArray[np.int64]:
+        """For each edge the CPU time of the process until then, and that part of it of threads that are not counted:
+        shape (edges, 2), in nanoseconds; -1: not known."""
+        addresses = (self.control.edge_cpu_times, self.control.edge_uncounted_times)
+        return np.stack([self._by_edge(address) for address in addresses], axis=-1)
+
+    def own_threads(self, tids: Collection[int]) -> None:
+        """These are the engine's: what they do is nobody's work."""
+        for number, tid in enumerate(sorted(tids)[:MAX_OWN_THREADS]):
+            self.control.own_threads[number] = tid
+            self.control.own_threads_used = number + 1
 
     def _by_edge(self, address: int) -> npt.NDArray[np.int64]:
         return np.frombuffer(ctypes.string_at(address, self.control.edges * 8), dtype=np.int64)

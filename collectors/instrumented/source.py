@@ -31,6 +31,7 @@ PARTS: Final = (
     "changes.c",
     "afterwards.c",
     "cache_edges.c",
+    "clocks.c",
     "edges.c",
     "transform.c",
 )

@@ -21,6 +21,7 @@ from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.process import resolver
 from collectors.shared.symbols.tables import kernels_table
 from hwprof.collector.contract import CountedSpan, PassContext
+from hwprof.run.schema import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 
 
 @dataclass(frozen=True)
@@ -56,7 +57,29 @@ class Tables:
             counted = count(tally.sums, spans, self._edges, tally.events, self.context.main_tid)
             window_ns = pl.Series(windows_ns[counted.span])
             frames.append(_frame(tally, spans, counted).with_columns(enabled_ns=window_ns, running_ns=window_ns))
-        return pl.concat(frames)
+        return pl.concat([*frames, self._cpu_times(spans, self._edges[edges], windows_ns).select(frames[0].columns)])
+
+    def _cpu_times(self, spans: Sequence[CountedSpan], edges: Integers, windows_ns: Integers) -> pl.DataFrame:
+        """Two rows a span: what the counted threads took, and the others; none where that is not known. ``edges``: of
+        each span, in the log."""
+        at_edges = self.log.cpu_times_ns[edges]  # spans, begin and end, process and uncounted
+        known = (at_edges >= 0).all(axis=(1, 2))
+        process_ns, uncounted_ns = np.diff(at_edges[known], axis=1)[:, 0].T
+        of_spans = {
+            "iteration": pl.Series([span.iteration for span in spans], dtype=pl.Int32).filter(pl.Series(known)),
+            "span": pl.Series([span.span for span in spans], dtype=pl.Int64).filter(pl.Series(known)),
+            "enabled_ns": windows_ns[known],
+            "running_ns": windows_ns[known],
+        }
+        values = {COUNTED_CPU_TIME: process_ns - uncounted_ns, UNCOUNTED_CPU_TIME: np.maximum(uncounted_ns, 0)}
+        return pl.concat(
+            pl.DataFrame({**of_spans, "value": value}).with_columns(
+                event=pl.lit(event),
+                tid=pl.lit(WHOLE_PROCESS_TID, pl.Int32),
+                provenance=pl.lit("measured"),
+            )
+            for event, value in values.items()
+        )
 
     def kernels(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
         """The tables ``kernels`` and ``kernel_counts``, without ``pass``."""

@@ -8,11 +8,12 @@ iteration add up to the whole to the last count.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import polars as pl
 
+from hwprof.analysis import uncounted
 from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
 from hwprof.analysis.timeline import Timeline
@@ -57,6 +58,7 @@ class Attribution:
     iterations: Iterations
     whole: str  # "inference" or "iteration"
     overlapping_calls: int  # leaf calls that began before the last one ended: their counts cannot be told apart
+    uncounted: pl.DataFrame = field(default_factory=uncounted.nobodys)  # whose counts lack work, as ``uncounted.hide``
 
 
 def attribute(
@@ -79,16 +81,18 @@ def attribute(
     module_counts = owned_counts(_callers(modules), own, usable)
     whole_counts = owned_counts(_callers(wholes), counts, usable)
     inside_counts = owned_counts(_callers(within(modules, wholes)), own, usable)
+    counted, lacking = uncounted.hide(
+        pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)])
+    )
     return Attribution(
         pl.concat([_times(timed, "time_ns"), _times(timed.filter(owner=WHOLE), "own_ns", UNATTRIBUTED)]).sort(
             "owner", "iteration"
         ),
-        pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)]).sort(
-            "owner", "iteration", "event"
-        ),
+        counted.sort("owner", "iteration", "event"),
         iterations,
         whole,
         overlaps(modules.filter("leaf")),
+        lacking,
     )
 
 

@@ -12,11 +12,11 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis import summary
+from hwprof.analysis import summary, uncounted
 from hwprof.analysis.attribution import Attribution, owned_counts, owning_spans, whole_spans, within
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.metrics import operands_of, values
-from hwprof.analysis.owners import UNATTRIBUTED, is_leaf
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
@@ -83,7 +83,8 @@ def by_call(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     layers = spans.filter(pl.col("kind") == "layer").join(counts.select("span").unique(), on="span", how="semi")
     latest = layers.sort("iteration").unique(["path", "call"], keep="last")
     owners = latest.select("span", "path", "call", owner=pl.col("span").cast(pl.String), caller="tid")
-    operands = summary.by_name(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+    counted, _ = uncounted.hide(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+    operands = summary.by_name(counted)
     return owners.select("path", "call", "owner").join(operands, on="owner", how="inner").drop("owner", "iteration")
 
 
@@ -130,7 +131,7 @@ def kernels(
     ``rows``: the pass's ``kernel_counts``; ``names``: its ``kernels``. ``done``: only these layers and their
     sum, where others were cut short. ``layer`` is an owner of ``attribution``, or null: the whole (the inference).
     ``share`` is of the layer's count of that event, without the OpenMP runtime's, which are mostly waiting and have no
-    share. Largest first.
+    share. Largest first. None of owners whose counts lack work: shares would be of what was counted.
     """
     iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
     kept = spans.join(iterations, on="iteration", how="semi")
@@ -153,6 +154,8 @@ def kernels(
             _left(whole, inside, keys).with_columns(layer=pl.lit(UNATTRIBUTED, owners)).select(columns),
         ]
     )
+    lacking = counted.uncounted["owner"].unique().to_list()
+    both = both.filter(~pl.col("layer").cast(pl.String).fill_null(WHOLE).is_in(lacking))
     working = pl.col("domain").cast(pl.String) != OPENMP
     total = pl.col("value").filter(working).sum().over("layer", "event")
     apart = ["kernel", "layer", *keys[1:]]  # all that tells rows apart: every build of a report is the same

@@ -9,17 +9,19 @@ import polars as pl
 from hwprof.analysis import instrumented, layers, stages, summary, uncore
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.layer_types import layer_type_table
+from hwprof.analysis.layers import Figures
 from hwprof.run.manifest import PassRecord
+from hwprof.run.schema import COVERAGE_EVENTS
 
 
 @dataclass(frozen=True)
 class Counted:
-    """Counters by owner, as in ``Figures.counters``, and whose they are."""
+    """Figures without metrics, of which ``counters`` and ``uncounted`` are these counts', and whose they are."""
 
     record: PassRecord
-    layers: pl.DataFrame
-    layer_types: pl.DataFrame
-    stages: pl.DataFrame
+    layers: Figures
+    layer_types: Figures
+    stages: Figures
 
 
 def instrumented_counts(
@@ -29,7 +31,7 @@ def instrumented_counts(
 
     Of a pass that was interrupted, those of whole layers.
     """
-    counts = counts.filter(pl.col("event").is_in([event.name for event in record.events]))
+    counts = counts.filter(pl.col("event").is_in([*(event.name for event in record.events), *COVERAGE_EVENTS]))
     if counts.is_empty():
         return None
     counted = attribute(spans, counts, modules, record, disturbed_too=True)
@@ -37,24 +39,26 @@ def instrumented_counts(
         counted, counts = instrumented.whole_layers(counted, timed), counts.clear()
     return Counted(
         record,
-        layers.layer_table(modules, counted, (), None).counters,
-        layer_type_table(modules, counted, (), None).counters,
-        stages.stage_table(spans, counts, record, counted.iterations, (), None).counters,
+        layers.layer_table(modules, counted, (), None),
+        layer_type_table(modules, counted, (), None),
+        stages.stage_table(spans, counts, record, counted.iterations, (), None),
     )
 
 
-def further_operands(traffic: pl.DataFrame, counters: pl.DataFrame | None, cycles: pl.DataFrame | None) -> pl.DataFrame:
-    """The operands by owner that do not come from the pass itself: DRAM traffic, these counters, sampled cycles."""
+def further_operands(traffic: pl.DataFrame, others: Figures | None, cycles: pl.DataFrame | None) -> pl.DataFrame:
+    """The operands by owner that do not come from the pass itself: DRAM traffic, others' counters, sampled cycles."""
     found = uncore.operands(traffic)
-    for further in (None if counters is None or counters.is_empty() else summary.as_operands(counters), cycles):
+    counters = others.counters if others is not None else pl.DataFrame()
+    for further in (None if counters.is_empty() else summary.as_operands(counters), cycles):
         if further is not None:
             found = found.join(further, on="owner", how="full", coalesce=True)
     return found
 
 
-def with_counters(found: layers.Figures, counters: pl.DataFrame | None) -> layers.Figures:
-    """The figures with these counters beside their own."""
-    if counters is None:
+def with_counters(found: Figures, others: Figures | None) -> Figures:
+    """The figures with the counters of others beside their own."""
+    if others is None:
         return found
-    owned = counters.join(found.rows.select("owner"), on="owner", how="semi")
-    return replace(found, counters=pl.concat([found.counters, owned.select(found.counters.columns)]))
+    owned = others.counters.join(found.rows.select("owner"), on="owner", how="semi")
+    both = pl.concat([found.counters, owned.select(found.counters.columns)])
+    return replace(found, counters=both, uncounted=others.uncounted)

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import polars as pl
 
-from hwprof.analysis import summary
+from hwprof.analysis import summary, uncounted
 from hwprof.analysis.attribution import Attribution, owner_of
 from hwprof.analysis.layers import (
     Figures,
@@ -51,9 +51,11 @@ def layer_type_table(
     groups = pl.concat([owners.select("owner", "group"), unattributed])
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
+    lacking = uncounted.regroup(attribution.uncounted, groups)
     irregular = owners.filter(pl.col("owner").is_in(irregular_layers(call_numbers(attribution))))
     uneven = irregular["group"].unique().to_list()
-    found = figures(described, times, counts, attribution, definitions, threads, further, uneven)
+    of_types = replace(attribution, uncounted=lacking)
+    found = figures(described, times, counts, of_types, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED
     rows = found.rows.sort(rest, "share", "owner", descending=[False, True, False], nulls_last=True)
     return replace(found, rows=rows)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from hwprof.analysis import metrics, summary
+from hwprof.analysis import metrics, summary, uncounted
 from hwprof.analysis.attribution import Attribution, owner_of
 from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
@@ -32,6 +32,7 @@ class Figures:
     operands: tuple[str, ...]  # those that hold a value for at least one owner
     across_iterations: frozenset[str]  # the metrics that are made of different iterations' medians
     irregular: tuple[str, ...] = ()  # the layers that some iterations call more often than others, or not at all
+    uncounted: Mapping[str, float] = field(default_factory=dict)  # as ``uncounted.by_owner``: whose counts are null
 
 
 def layer_table(
@@ -171,6 +172,7 @@ def figures(
         evaluated.frame,
         operands.available,
         evaluated.across_iterations,
+        uncounted=uncounted.by_owner(attribution.uncounted),
     )
 
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import polars as pl
 
-from hwprof.analysis import metrics, statistics, summary
+from hwprof.analysis import metrics, statistics, summary, uncounted
 from hwprof.analysis.attribution import COUNTS_SCHEMA, owned_counts
 from hwprof.analysis.iterations import Iterations, countable
 from hwprof.analysis.layers import Figures
@@ -53,7 +54,9 @@ def stage_table(
     rest = pl.DataFrame({"owner": [UNATTRIBUTED], "total_ns": [whole - top]}, schema_overrides={"total_ns": pl.Int64})
     share = pl.col("total_ns") / pl.lit(whole or None, dtype=pl.Float64)
     rows = pl.concat([rows, rest], how="diagonal_relaxed").with_columns(share=share)
-    counted = owned_counts(_owners(stages), counts, countable(record, iterations)) if stages.height else None
+    counted, lacking = pl.DataFrame(schema=COUNTS_SCHEMA), uncounted.nobodys()
+    if stages.height:
+        counted, lacking = uncounted.hide(owned_counts(_owners(stages), counts, countable(record, iterations)))
     static = rows.select(
         "owner",
         pl.lit(None, dtype=pl.Float64).alias("macs"),
@@ -62,7 +65,8 @@ def stage_table(
     )
     if further is not None:
         static = static.join(further, on="owner", how="left", maintain_order="left")
-    return _figures(rows, static, stages, counted, iterations, definitions, uneven)
+    found = _figures(rows, static, stages, counted, iterations, definitions, uneven)
+    return replace(found, uncounted=uncounted.by_owner(lacking))
 
 
 def _owners(stages: pl.DataFrame) -> pl.DataFrame:
@@ -81,7 +85,7 @@ def _figures(
     rows: pl.DataFrame,
     static: pl.DataFrame,
     stages: pl.DataFrame,
-    counted: pl.DataFrame | None,
+    counted: pl.DataFrame,
     iterations: Iterations,
     definitions: Sequence[MetricDefinition],
     uneven: Sequence[str],
@@ -89,9 +93,8 @@ def _figures(
     per_iteration = stages.group_by("iteration", "layers_counted", owner="path").agg(
         calls=pl.len().cast(pl.Int64), time_ns=pl.col("time_ns").sum()
     )
-    values = pl.DataFrame(schema=COUNTS_SCHEMA) if counted is None else counted
     operands = summary.operands(
-        summary.times(per_iteration, iterations.timed), per_iteration, values, static, iterations.counted, uneven
+        summary.times(per_iteration, iterations.timed), per_iteration, counted, static, iterations.counted, uneven
     )
     evaluated = metrics.evaluate(operands, metrics.with_threads(definitions))
-    return Figures(rows, summary.counts(values), evaluated.frame, operands.available, evaluated.across_iterations)
+    return Figures(rows, summary.counts(counted), evaluated.frame, operands.available, evaluated.across_iterations)

@@ -35,7 +35,18 @@ NEW_THREADS_CPU_TIME: Final = "new-threads-cpu-time"
 COUNTED_WINDOW: Final = "counted-window"
 """Wall time between the two readings of a span's counters: a little more than the span, which excludes the reading."""
 
-PROCESS_EVENTS: Final = frozenset({PROCESS_CPU_TIME, PROCESS_CPU_ERROR, NEW_THREADS_CPU_TIME, COUNTED_WINDOW})
+SESSION_EVENTS: Final = frozenset({PROCESS_CPU_TIME, PROCESS_CPU_ERROR, NEW_THREADS_CPU_TIME, COUNTED_WINDOW})
+"""Those of every counting pass; no collector may have one."""
+
+COUNTED_CPU_TIME: Final = "counted-cpu-time"
+"""Of a collector that does not count all threads: CPU time within a span of those whose work is in its counts."""
+
+UNCOUNTED_CPU_TIME: Final = "uncounted-cpu-time"
+"""That of the process's other threads."""
+
+COVERAGE_EVENTS: Final = frozenset({COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME})
+
+PROCESS_EVENTS: Final = SESSION_EVENTS | COVERAGE_EVENTS
 """The events that stand under ``WHOLE_PROCESS_TID``; not counters, but what counters are held against."""
 
 UNKNOWN_LIBRARY: Final = "[unknown]"

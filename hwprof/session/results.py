@@ -14,7 +14,7 @@ from hwprof.run import details
 from hwprof.run.details import as_json
 from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note
-from hwprof.run.schema import PROCESS_EVENTS, TABLES, conform, require_values
+from hwprof.run.schema import SESSION_EVENTS, TABLES, conform, require_values
 from hwprof.session.plan import CollectorPlan
 
 MOST_NESTED: Final = 100
@@ -65,7 +65,7 @@ class PassResults:
         self._record = record
         self._spans = spans
         self._series_before = series
-        self._events: set[str] = {*PROCESS_EVENTS, *(event.name for event in record.events)}
+        self._events: set[str] = {*SESSION_EVENTS, *(event.name for event in record.events)}
         self._series: set[str] = set()
         self._numbered: int | None = None
         self._parts: dict[str, list[pl.DataFrame]] = {}

@@ -8,11 +8,11 @@ from typing import Final, NamedTuple, TypeAlias
 
 import polars as pl
 
-from hwprof.analysis import instrumented, metrics, summary
+from hwprof.analysis import instrumented, metrics, summary, uncounted
 from hwprof.analysis.attribution import owned_counts
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
-from hwprof.run.schema import COUNTED_WINDOW
+from hwprof.run.schema import COUNTED_WINDOW, COVERAGE_EVENTS
 
 MetricValues: TypeAlias = Mapping[str, float]
 """By the metric's name, as the report's JSON has it."""
@@ -70,7 +70,8 @@ class SliceMetrics:
         if wanted.is_empty():
             return {}
         owners = wanted.select("span", *_CALL, owner=pl.col("span").cast(pl.String), caller="tid", time=_duration())
-        wide = summary.by_name(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+        counted, _ = uncounted.hide(owned_counts(owners.select("span", "owner", "caller"), counts, None))
+        wide = summary.by_name(counted)
         frame = owners.join(wide, on="owner", how="left").join(self._calls, on=_CALL, how="left")
         frame = frame.with_columns(pl.lit(self._threads, dtype=pl.Float64).alias("threads"))
         if COUNTED_WINDOW in frame.columns:
@@ -112,6 +113,6 @@ def _derivable(record: PassRecord, machine: Machine, other: PassRecord | None) -
 
 
 def _exact_counts(run: RunDirectory, record: PassRecord) -> InstrumentedCounts:
-    events = [event.name for event in record.events]
+    events = [*(event.name for event in record.events), *COVERAGE_EVENTS]
     counts = run.scan_pass("counts", record.name).filter(pl.col("event").is_in(events)).collect()
     return InstrumentedCounts(record.name, instrumented.by_call(run.of_pass("spans", record.name), counts))

@@ -212,6 +212,46 @@ def test_threads_that_are_not_followed_are_named() -> None:
     assert any("uninstrumented" in note and f"({said['tid']})" in note for note in said["notes"])
 
 
+def test_cpu_time_of_uncounted_threads_is_told_span_by_span() -> None:
+    """What a thread that is born, works and ends within a span says of its own CPU time."""
+    said = child(
+        """
+        from hwprof.collector.contract import CountedSpan, PassContext
+        from hwprof.run.schema import COVERAGE_EVENTS
+        from collectors.instrumented.collector import InstrumentedCollector
+        import tempfile, time
+        collector = InstrumentedCollector()
+        collector.start(PassContext("instrumented", os.getpid(), os.getpid(), Path(tempfile.mkdtemp()), {}))
+        edge, took = collector.full_reader(), []
+        def work(seconds):
+            while time.thread_time() < seconds:
+                sum(range(1000))
+            took.append(time.thread_time_ns())
+        edge()
+        for seconds in (0.001, 0.1, None):
+            if seconds is not None:
+                thread = threading.Thread(target=work, args=(seconds,))
+                thread.start()
+                thread.join()
+            else:
+                sum(range(1_000_000))
+            edge()
+        collector.stop()
+        spans = [CountedSpan(number, 0, number, number + 1) for number in range(3)] + [CountedSpan(3, 0, 0, 3)]
+        rows = collector.counts(spans)
+        told = {event: rows.filter(rows["event"] == event)["value"].to_list() for event in COVERAGE_EVENTS}
+        end(took=took, uncounted=told["uncounted-cpu-time"], counted=told["counted-cpu-time"])
+        """
+    )
+    brief, long, none, whole = said["uncounted"]
+    ending_ns = 1_000_000  # a thread goes on after its last look at the clock
+    assert said["took"][0] <= brief <= said["took"][0] + ending_ns
+    assert said["took"][1] <= long <= said["took"][1] + ending_ns
+    assert none < 100_000
+    assert whole == pytest.approx(brief + long + none, abs=10_000)
+    assert said["counted"][2] > 1_000_000
+
+
 def test_the_reference_frequency_is_that_of_the_time_stamp_counter() -> None:
     """The kernel's own calibration of it, where it tells (cpuinfo has it on processors without frequency scaling), and
     itself again."""

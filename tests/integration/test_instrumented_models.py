@@ -11,8 +11,11 @@ import polars as pl
 import pytest
 
 from collectors.instrumented.engine import processor_flags
+from hwprof.report.document import builder
+from hwprof.report.document.instrumented import Instrumented
 from hwprof.run.manifest import Manifest
 from tests.support.command import TESTS_MODELS, collect
+from tests.support.document_parts import layer_rows, part
 from tests.support.instrumented_process import child
 from tests.support.requirements import require_module
 
@@ -129,6 +132,23 @@ def test_results_are_the_same_and_work_is_counted(model: str) -> None:
 def test_work_on_threads_that_are_not_followed_is_named(model: str, thread: str) -> None:
     notes = child(FOLLOW.format(model=model))["notes"]
     assert any("uninstrumented" in note and thread in note for note in notes), notes
+
+
+def test_a_layer_whose_work_others_do_has_no_counts(tmp_path: Path) -> None:
+    """0 FLOPs and no instructions would be of the thread that waits."""
+    model = ("--model", "tests.support.models.instrumented:works_elsewhere")
+    arguments = ("--iterations", "3", "--threads", "2", "--passes", "measure", "--counters", "instrumented")
+    require_module("frida")
+    found = builder.build(collect(tmp_path, *model, *arguments, environment=TESTS_MODELS))
+    by_path = {layer.path: layer for layer in layer_rows(found)}
+    flops = {path: by_path[path].counters["instrumented.flops-fp32"].value for path in ("0", "1", "2")}
+    assert flops["1"] is None
+    assert flops["0"] == pytest.approx(2 * 512**3, rel=PADDING) == flops["2"]
+    assert by_path["1"].metrics["counted_gflops"] is None
+    assert by_path["0"].uncounted_ns is by_path["2"].uncounted_ns is None
+    assert by_path["1"].uncounted_ns is not None and by_path["1"].uncounted_ns > 1_000_000
+    (pass_,) = part(found, Instrumented).passes
+    assert "1" not in {kernel.layer for kernel in pass_.kernels}
 
 
 def count(model: str, folder: Path) -> tuple[Manifest, pl.DataFrame]:

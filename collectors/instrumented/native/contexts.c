@@ -7,7 +7,7 @@
 #define SYS_GETTID 186
 
 extern gpointer mmap(gpointer address, gsize length, int protection, int flags, int fd, glong offset);
-extern glong syscall(glong number);
+extern glong syscall(glong number, ...);
 
 static gpointer map(gsize bytes) {
   gpointer made = mmap(NULL, bytes, PROT_READ_WRITE, MAP_PRIVATE_ANONYMOUS | MAP_NORESERVE, -1, 0);

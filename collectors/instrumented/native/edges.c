@@ -21,19 +21,6 @@ static void log_changes(guint64 number, Context *context, guint64 first, guint64
   }
 }
 
-typedef struct {
-  gint64 seconds, nanoseconds;
-} Time;
-
-#define CLOCK_MONOTONIC 1
-extern int clock_gettime(int clock, Time *time);
-
-static gint64 now_ns(void) {
-  Time time;
-  clock_gettime(CLOCK_MONOTONIC, &time);
-  return time.seconds * 1000000000L + time.nanoseconds;
-}
-
 static void log_edge(void) {
   guint64 number, contexts = control.contexts_used;
   log_cache_edge(control.edges);
@@ -50,6 +37,7 @@ static void log_edge(void) {
     control.log_overflowed = 1;
     return;
   }
-  control.edge_times[control.edges] = now_ns();
+  read_clock(CLOCK_MONOTONIC, &control.edge_times[control.edges]);
+  log_cpu_times(control.edges);
   control.log_ends[control.edges++] = control.log_used;
 }

@@ -14,6 +14,7 @@
 #define MOST_FAULTS 16
 #define STUB_REGIONS 64
 #define STUBS_BYTES 65536 /* of a region */
+#define MAX_OWN_THREADS 64
 #define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
 
 /* A basic block as it was copied: what one execution of it does. */
@@ -58,6 +59,7 @@ typedef struct {
   guint64 watches_used;
   guint8 *copied_bytes;
   guint64 copied_bytes_used;
+  gint64 cpu_ns; /* at the last edge */
 } Context;
 
 typedef struct {
@@ -79,6 +81,12 @@ typedef struct {
   guint64 log_overflowed;
   guint64 *log_ends;   /* by edge: how long the log was after it */
   gint64 *edge_times;  /* and when that was: CLOCK_MONOTONIC in nanoseconds */
+  gint64 *edge_cpu_times;       /* what the process had taken then, in nanoseconds; -1: not known */
+  gint64 *edge_uncounted_times; /* and that part of it of threads that are not counted */
+  guint64 task_folder;          /* descriptor of /proc/self/task */
+  guint64 own_threads_used;     /* the engine's threads, which are nobody's */
+  guint64 own_threads[MAX_OWN_THREADS];
+  gint64 own_cpu_ns[MAX_OWN_THREADS];
   LogEntry *log;
   GumSpinlock *lock;
   guint64 *counters;         /* memory for the counters of `counters_room` contexts, in reach of the copied code */

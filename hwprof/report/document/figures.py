@@ -50,6 +50,7 @@ class Figures(msgspec.Struct, kw_only=True, frozen=True):
     counters: dict[str, Counter]
     metrics: dict[str, float | None]
     by_thread: dict[str, ThreadParts]  # the metrics that have parts by thread
+    uncounted_ns: float | None  # CPU time of threads that an instrumented pass did not count: so its counts are null
 
 
 def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:
@@ -61,7 +62,7 @@ def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:
 
 
 def by_owner(figures: analysis.Figures) -> dict[str, dict[str, Any]]:
-    """Of every owner the fields ``counters``, ``metrics`` and ``by_thread``."""
+    """Of every owner the fields ``counters``, ``metrics``, ``by_thread`` and ``uncounted_ns``."""
     names = ("value", "mad", "main", "workers", "running_share", "iterations", "provenance")
     counters: dict[str, dict[str, Counter]] = {}
     for owner, event, *values in figures.counters.select("owner", "event", *names).iter_rows():
@@ -76,5 +77,6 @@ def by_owner(figures: analysis.Figures) -> dict[str, dict[str, Any]]:
             "by_thread": {
                 name: ThreadParts(main=row[f"{name}@main"], workers=row[f"{name}@workers"]) for name in halves
             },
+            "uncounted_ns": figures.uncounted.get(row["owner"]),
         }
     return found

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.analysis.owners import OWN, UNATTRIBUTED
+from hwprof.analysis.owners import OWN, UNATTRIBUTED, WHOLE
 from hwprof.hardware.catalogue import GENERIC, catalogue
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.document import Document
@@ -98,7 +98,7 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
     metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
     gone = metrics if page.metrics is not None else chosen  # a column of dashes alone is not shown
-    unknown = [*_missing(gone, page), *_own_missing(present, shown, page)]
+    unknown = [*_missing(gone, page), *_own_missing(present, shown, page), lacking(_all_rows(page), page)]
     notes = [*unknown, *reliability(present, document, glyphs, whole=whole)]
     if BY_THREAD in keys:
         notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
@@ -109,6 +109,21 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
         notes.append(_spinning_note(threads))
     page.explained |= keys
     return notes + caveats(present, glyphs) + meanings(_generic_events(present, document), document)
+
+
+def lacking(rows: Sequence[Layer], page: Page) -> str:
+    """Why some of these rows have no counts."""
+    found = {row.path: row.uncounted_ns for row in rows if row.uncounted_ns}
+    if not found:
+        return ""
+    ordered = sorted(found, key=lambda path: (path == WHOLE, -found[path]))
+    names = figures.some([page.document.whole if path == WHOLE else path for path in ordered], 2)
+    extent = f"{'up to ' if len(found) > 1 else ''}{figures.milliseconds(max(found.values()))} ms of CPU time"
+    return f"{page.glyphs.dash} counts of {names}: uninstrumented threads worked there ({extent})"
+
+
+def _all_rows(page: Page) -> list[Layer]:
+    return [row for row in (*page.layers, page.unattributed, page.whole) if row is not None]
 
 
 def not_shown(shown: Sequence[Column], page: Page) -> str:

@@ -61,7 +61,7 @@ def _layers(found: Pass, page: Page) -> None:
     visible = page.table(
         [
             Column("layer", names, right=False, least=PATH, among=page.paths),
-            Column("instr." + glyphs.instrumented, [figures.amount(_value(row, event), glyphs) for row in every]),
+            Column("instr." + glyphs.instrumented, [figures.amount(_known(row, event), glyphs) for row in every]),
             Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
             Column(TIME, [figures.time_with_spread(row.time, glyphs) for row in every], 3),
             *_by_hardware(found, every, page),
@@ -78,7 +78,11 @@ def _layers(found: Pass, page: Page) -> None:
         f"{title} ({len(shown)} of {len(ranked)})",
         footer_rows=len(sums),
     )
-    page.notes([*_provenance(found, visible, page), *legend(visible, page), *found.notes])
+    page.notes([*_provenance(found, visible, page), *legend(visible, page), _lacking(found, page), *found.notes])
+
+
+def _lacking(found: Pass, page: Page) -> str:
+    return columns.lacking([row for row in (*found.layers, found.unattributed, found.whole) if row is not None], page)
 
 
 def _by_hardware(found: Pass, every: Sequence[Layer], page: Page) -> list[Column]:
@@ -198,8 +202,12 @@ def _ranked_by(found: Pass) -> str | None:
 
 
 def _value(layer: Layer, event: str) -> float:
+    return _known(layer, event) or 0.0
+
+
+def _known(layer: Layer, event: str) -> float | None:
     counter = layer.counters.get(event)
-    return counter.value or 0.0 if counter is not None else 0.0
+    return counter.value if counter is not None else None
 
 
 def _kernel(kernel: InstrumentedKernel | None) -> str:

@@ -63,7 +63,8 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
     if layer.own:
         what = [f"a {layer.type}'s own code, between the modules that it calls", calls]
         model = [f"{figures.amount(layer.macs, glyphs)} MACs"] if layer.macs else []
-        return [("what", what), ("model", model), ("time", time), ("metrics", _metrics(layer, page))]
+        measured = [("time", time), ("metrics", _metrics(layer, page)), ("counts", _no_counts(layer))]
+        return [("what", what), ("model", model), *measured]
     return [
         ("type", [layer.type or "not known", calls if layer.calls else "never called"]),
         ("shapes", [f"{layer.input_shapes or '?'} to {layer.output_shapes or '?'}", *more]),
@@ -78,7 +79,15 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
         ("time", time),
         ("metrics", _metrics(layer, page)),
         ("FLOPs", [layer.flops.reason] if layer.flops is not None and layer.flops.reason else []),
+        ("counts", _no_counts(layer)),
     ]
+
+
+def _no_counts(layer: Layer) -> list[str]:
+    if layer.uncounted_ns is None:
+        return []
+    took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
+    return [f"not available: uninstrumented threads worked in it ({took})"]
 
 
 def _time(layer: Layer, page: Page) -> list[str]:

@@ -207,6 +207,26 @@ def python_threads() -> tuple[nn.Module, Any]:
     return PythonThreads(), _image()
 
 
+class WorksElsewhere(nn.Module):
+    """A leaf whose products a thread of its own makes, while the caller waits."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        made: list[torch.Tensor] = []
+
+        def work() -> None:
+            with torch.inference_mode():
+                made.extend(x @ x.T @ x for _ in range(8))
+
+        thread = threading.Thread(target=work)
+        thread.start()
+        thread.join()
+        return made[0]
+
+
+def works_elsewhere() -> tuple[nn.Module, Any]:
+    return nn.Sequential(nn.Linear(512, 512), WorksElsewhere(), nn.Linear(512, 512)), torch.rand(512, 512) / 512
+
+
 class Catches(nn.Module):
     """Exceptions that are thrown in C++, in a kernel's worker thread too, and caught in Python."""
 

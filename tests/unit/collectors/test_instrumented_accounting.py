@@ -41,7 +41,8 @@ def log(threads: list[int], entries: list[tuple[int, int, int]], ends: list[int]
     each = blocks({Fact.INSTRUCTIONS: 3, Fact.LOADS: 2, Fact.STORES: 1}, {Fact.INSTRUCTIONS: 2})
     contexts = [Context(tid=tid, blocks_used=2) for tid in threads]
     columns = np.array(entries, dtype=LOG_ENTRY)
-    return Log(contexts, [each] * len(threads), columns, np.array(ends), np.arange(len(ends)) * 100)
+    nothing = np.full((len(ends), 2), -1)
+    return Log(contexts, [each] * len(threads), columns, np.array(ends), np.arange(len(ends)) * 100, nothing)
 
 
 def sums(made: Log, nobodys: Sequence[int] = ()) -> Sums:

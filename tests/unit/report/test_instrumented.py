@@ -22,7 +22,9 @@ from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
+from hwprof.run.schema import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 from tests.support.document_parts import csv_frames, layer_rows, part
+from tests.support.small_tables import MS
 from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_model import MODULES, is_leaf
 from tests.support.synthetic_run import build
@@ -166,6 +168,32 @@ def test_times_of_other_work_are_not_joined(run: RunDirectory, field: str, value
     assert all(layer.time is None and layer.metrics["engine_per_ns"] is None for layer in pass_.layers)
     assert pass_.layers[0].counters[INSTRUCTIONS].value == 1_000_000
     assert says in printed(run)
+
+
+def test_what_uninstrumented_threads_did_is_no_zero(run: RunDirectory) -> None:
+    """Two of three milliseconds of a layer's CPU time: a dash, why, and how long; of the whole it is little."""
+    spans = run.read("spans").filter(pl.col("pass") == "engine", pl.col("path").is_in([LEAVES[0], "inference"]))
+    counts = run.read("counts")
+    times_ns = {LEAVES[0]: (MS, 2 * MS), "inference": (1000 * MS, 2 * MS)}
+    told = pl.DataFrame(
+        [
+            {"pass": "engine", "iteration": iteration, "span": span, "tid": WHOLE_PROCESS_TID, "event": event}
+            | {"value": value, "enabled_ns": 0, "running_ns": 0, "provenance": "measured"}
+            for iteration, span, path in spans.select("iteration", "span", "path").iter_rows()
+            for event, value in zip((COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME), times_ns[path], strict=True)
+        ],
+        schema=counts.schema,
+    )
+    write_table(run.path / "counts.parquet", "counts", pl.concat([counts, told]))
+    found = builder.build(run)
+    (pass_,) = part(found, Instrumented).passes
+    lacking, other = pass_.layers[:2]
+    assert (lacking.path, lacking.counters[INSTRUCTIONS].value, lacking.uncounted_ns) == (LEAVES[0], None, 2 * MS)
+    assert other.counters[INSTRUCTIONS].value == 2_000_000 and other.uncounted_ns is None
+    assert pass_.whole is not None and pass_.whole.counters[INSTRUCTIONS].value is not None
+    assert lacking.metrics["engine_per_ns"] is None
+    assert not {LEAVES[0]} & {kernel.layer for kernel in pass_.kernels}
+    assert f"counts of {LEAVES[0]}: uninstrumented threads worked there (2.00 ms" in printed(run)
 
 
 def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirectory) -> None:
