@@ -202,7 +202,7 @@ class SharedMemory:
 
     def edge_cpu_times(self) -> npt.NDArray[np.int64]:
         """For each edge the CPU time of the process until then, and that part of it of threads that are not counted:
-        shape (edges, 2), in nanoseconds; -1: not known."""
+        shape (edges, 2), in nanoseconds; -1 of the process: not known."""
         addresses = (self.control.edge_cpu_times, self.control.edge_uncounted_times)
         return np.stack([self._by_edge(address) for address in addresses], axis=-1)
 

@@ -63,7 +63,7 @@ class Tables:
         """Two rows a span: what the counted threads took, and the others; none where that is not known. ``edges``: of
         each span, in the log."""
         at_edges = self.log.cpu_times_ns[edges]  # spans, begin and end, process and uncounted
-        known = (at_edges >= 0).all(axis=(1, 2))
+        known = (at_edges[:, :, 0] >= 0).all(axis=1)
         process_ns, uncounted_ns = np.diff(at_edges[known], axis=1)[:, 0].T
         of_spans = {
             "iteration": pl.Series([span.iteration for span in spans], dtype=pl.Int32).filter(pl.Series(known)),

@@ -117,6 +117,7 @@ def test_following_begins_again_and_survives_what_a_process_does() -> None:
 
 CONVOLUTIONS = """
     from hwprof.collector.contract import CountedSpan, PassContext
+    from hwprof.run.schema import COVERAGE_EVENTS
     from collectors.instrumented.collector import InstrumentedCollector
     from torch import nn
     import tempfile
@@ -141,6 +142,7 @@ CONVOLUTIONS = """
         collected = collector.stop()
     spans = [CountedSpan(n, n // 4, 2 * n, 2 * n + 1) for n in range(4 * ROUNDS)]
     counts = collector.counts(spans)
+    counts = counts.filter(~counts["event"].is_in(COVERAGE_EVENTS))
     tables = collector.kernel_tables(spans)
     value = lambda event, span: int(counts.filter(event=f"instrumented.{event}", span=span)["value"].sum())
     by_kernel = tables["kernel_counts"].join(tables["kernels"], on="kernel")
