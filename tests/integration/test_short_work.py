@@ -9,6 +9,7 @@ import pytest
 
 from collectors.perf.collector import PerfCollector
 from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCH_NS
+from hwprof.analysis.iterations import STOLEN_TICK_NS
 from hwprof.report.document import builder
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
@@ -43,18 +44,23 @@ def measured(place: Path, model: str, threads: int) -> tuple[RunDirectory, Docum
 @pytest.mark.parametrize("threads", [1, 2])
 def test_cpu_time_of_short_iterations_is_accounted_for_within_its_error(tmp_path: Path, threads: int) -> None:
     """About a millisecond of work. At context switches counters stand still, and while the hypervisor has a processor
-    they run on; what spinning makes of it on a busy machine is CPU time as well."""
+    they run on; what spinning makes of it on a busy machine is CPU time as well. Stolen time is told in ticks: up to
+    one more was stolen."""
     run, built = measured(tmp_path, "linears", threads)
     found = part(built, CpuTime)
     assert found.error is not None and found.resolved == (found.error / (found.accounted_for + found.error) <= COARSE)
     iterations = run.read("spans").filter((pl.col("kind") == "iteration") & ~pl.col("warmup"))
-    counts = run.read("counts").join(iterations.select("span"), on="span")
-    sums = dict(counts.group_by("event").agg(pl.col("value").sum()).iter_rows())
+    rows = run.read("counts").join(iterations.select("span"), on="span").group_by("iteration", "event")
+    by_iteration = rows.agg(pl.col("value").sum()).pivot("event", index="iteration", values="value")
+    sums = by_iteration.drop("iteration").sum().row(0, named=True)
     process_ns, error_ns = sums["process-cpu-time"], sums["process-cpu-time-error"]
     assert error_ns < COARSE * process_ns, "then nothing would be shown"
     lost_ns = SWITCH_NS * sums["context-switches"]
     assert process_ns - error_ns - lost_ns <= sums["task-clock"]
-    assert sums["task-clock"] <= process_ns + error_ns + (run.manifest.passes[0].stolen_ns or 0)
+    beyond_ns = pl.col("task-clock") - pl.col("process-cpu-time") - pl.col("process-cpu-time-error")
+    calm = by_iteration.filter(pl.col("context-switches") == 0).select(beyond_ns=beyond_ns)["beyond_ns"]
+    assert calm.is_empty() or calm.median() <= 0, "little is stolen from a millisecond"  # type: ignore[operator]
+    assert sums["task-clock"] <= process_ns + error_ns + (run.manifest.passes[0].stolen_ns or 0) + STOLEN_TICK_NS
 
 
 def test_threads_of_an_iteration_are_what_was_not_counted_of_it(tmp_path: Path) -> None:
