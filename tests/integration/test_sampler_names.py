@@ -94,7 +94,7 @@ def test_shares_agree_with_perf_record_on_the_same_work(worker: Worker, start: S
     record = [perf, "record", "-q", "-e", "cpu-clock:u", "-F", str(FREQUENCY_HZ), "-p", str(worker.process.pid)]
     other = subprocess.Popen([*record, "-o", str(tmp_path / "perf.data")], stderr=subprocess.DEVNULL)
     worker.do(
-        "globals().update(zlib=__import__('zlib'), sha=__import__('_sha3').sha3_256, data=bytes(range(256)) * 400)"
+        "globals().update(zlib=__import__('zlib'), sha=__import__('_sha3').sha3_256, data=bytes(range(256)) * 1600)"
     )
     wait_for_counters(other.pid)
     sampler.work_begins()
