@@ -9,7 +9,18 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from hwprof.analysis import energy, flop_check, layers, metrics, noise, operators, overhead, stages, uncore
+from hwprof.analysis import (
+    energy,
+    flop_check,
+    layer_operators,
+    layers,
+    metrics,
+    noise,
+    operators,
+    overhead,
+    stages,
+    uncore,
+)  # fmt: skip
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, further_operands, instrumented_counts, with_counters
@@ -215,6 +226,14 @@ class RunAnalysis:
         iterations = self.traced.attribution.iterations.all
         calls = operators.operator_calls(self.traced.spans, iterations)
         return operators.operator_table(calls), operators.coverage(calls, self.traced.spans, iterations)
+
+    @cached_property
+    def layer_operators(self) -> pl.DataFrame:
+        """The operators that each layer calls in the trace pass, as ``layer_operators.layer_operators`` makes it."""
+        if self.traced is None:
+            return pl.DataFrame(schema=layer_operators.SCHEMA)
+        iterations = self.traced.attribution.iterations.timed
+        return layer_operators.layer_operators(self.traced.spans, self.modules, iterations)
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:

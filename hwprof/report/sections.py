@@ -80,7 +80,7 @@ SECTIONS: Final = (
     Section("layer_types"),
     Section("kernels"),
     Section("threads"),
-    Section("operators", ("document", "text")),
+    Section("operators"),
     Section("energy"),
     Section("dram", ("document", "text")),
     Section("primitives"),

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
+LEAST_SHARE: Final = 0.01
+"""Operators with less of a layer's time are not listed with it."""
+
+
 class Operator(msgspec.Struct, kw_only=True, frozen=True):
     """A framework operator with one combination of input shapes."""
 
@@ -24,11 +28,22 @@ class Operator(msgspec.Struct, kw_only=True, frozen=True):
     share: float | None  # of the self time of all operators
 
 
+class LayerOperator(msgspec.Struct, kw_only=True, frozen=True):
+    """An operator that a layer calls, or a module's own code; with the operators that it calls in turn."""
+
+    layer: str
+    operator: str | None  # null: outside of operators
+    calls: float | None  # in one iteration; null: outside of operators
+    time_ns: float  # in one iteration of the trace pass, the mean
+    share: float  # of the layer's time in that pass, without the modules that it calls
+
+
 class Operators(Part, kw_only=True, frozen=True):
     """The operators, most self time first."""
 
     coverage: float | None  # the share of the trace pass's time that lies in operators
     rows: list[Operator]
+    by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
 
 
 PART: Final = Operators
@@ -41,4 +56,12 @@ def build(analysis: RunAnalysis) -> Operators | Unavailable:
     table, covered = analysis.operators
     if table.is_empty():
         return Unavailable("the trace pass recorded no operators")
-    return Operators(coverage=covered, rows=[Operator(**row) for row in table.iter_rows(named=True)])
+    return Operators(
+        coverage=covered,
+        rows=[Operator(**row) for row in table.iter_rows(named=True)],
+        by_layer=[
+            LayerOperator(**row)
+            for row in analysis.layer_operators.iter_rows(named=True)
+            if (row["share"] or 0) >= LEAST_SHARE
+        ],
+    )

@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.report.document.hottest import ORDER, lowest_first
-from hwprof.report.document.layers import Layer
 from hwprof.report.document.noise import Noise
-from hwprof.report.text import choice, columns, figures, kernels, noise
-from hwprof.report.text.figures import plural
+from hwprof.report.text import choice, columns, figures, kernels, layer_rows, noise
 from hwprof.report.text.grid import Column
+from hwprof.report.text.layer_rows import Row
 from hwprof.report.text.page import PATH, Page
 
 ALIKE: Final = 0.02
@@ -25,47 +24,39 @@ def show(page: Page) -> None:
     """The hottest layers, what the others took, and the whole."""
     if not page.layers:
         return
-    document, glyphs = page.document, page.glyphs
-    rows = page.hottest()
-    hottest = set(document.hottest.layers)
-    rest = [layer for layer in page.layers if layer.path not in hottest and layer.time is not None]
-    sums = [layer for layer in (page.unattributed, page.whole) if layer is not None]
-    names = [layer.path for layer in rows]
-    below: list[Layer | None] = [*sums]
-    below_names = [document.whole if layer is page.whole else layer.path for layer in sums]
-    if rest:
-        below, below_names = [None, *below], [f"{plural(len(rest), 'other layer')}", *below_names]
-    every: list[Layer | None] = [*rows, *below]
-    rest_share = sum(layer.share or 0 for layer in rest)
-    shares = [rest_share if row is None else row.share for row in every]
-    bars = [*figures.bars([row.share for row in rows], glyphs), *("" for _ in below)]
+    glyphs = page.glyphs
+    hottest, below = layer_rows.hottest(page), layer_rows.sums(page)
+    rows = [*hottest, *below]
+    layers = [row.layer for row in rows]
+    shares = ["" if row.operator else figures.percent(row.share, glyphs) for row in rows]
+    bars = [*figures.bars([row.share for row in hottest], glyphs), *("" for _ in below)]
     later = 0 if page.metrics is None else choice.AFTER_CHOSEN
-    metrics = columns.metric_columns(every, page)
+    metrics = columns.metric_columns(layers, page)
 
     def layer() -> Column:
-        return Column("layer", [*names, *below_names], right=False, least=PATH, among=page.paths)
+        return Column("layer", [row.name for row in rows], right=False, least=PATH, among=page.paths)
 
     shown = page.table(
         [
             layer(),
-            Column("type", [row.type or "" if row else "" for row in every], later + 3, right=False, least=9),
-            Column("calls", ["" if row is None else figures.calls(row.calls, glyphs) for row in every], later + 13),
-            Column("time ms", ["" if row is None else figures.time_with_spread(row.time, glyphs) for row in every]),
-            *columns.minimum([None if row is None else row.time for row in every], glyphs, later),
-            Column("share", [figures.percent(share, glyphs) for share in shares], later),
+            Column("type", [one.type or "" if one else "" for one in layers], later + 3, right=False, least=9),
+            Column("calls", [row.calls for row in rows], later + 13),
+            Column("time ms", ["" if one is None else figures.time_with_spread(one.time, glyphs) for one in layers]),
+            *columns.minimum([None if one is None else one.time for one in layers], glyphs, later),
+            Column("share", shares, later),
             Column("", bars, later + 8, right=False),
-            Column("MACs", ["" if row is None else figures.macs(row.macs, glyphs) for row in every], later + 1),
+            Column("MACs", ["" if one is None else figures.macs(one.macs, glyphs) for one in layers], later + 1),
             *metrics,
-            *kernels.layer_columns(every, page, later),
+            *kernels.layer_columns(layers, page, later),
             Column(
                 "output",
-                [row.output_shapes or "" if row else "" for row in every],
+                [one.output_shapes or "" if one else "" for one in layers],
                 later + 15,
                 right=False,
                 least=12,
             ),
         ],
-        f"{_title(document.hottest.sort)} ({len(rows)} of {len(rows) + len(rest)})",
+        _title(page),
         footer_rows=len(below),
     )
     if page.metrics is not None:
@@ -80,10 +71,10 @@ def show(page: Page) -> None:
             _repetitions(page),
             _images(page),
             sum_of_times(page),
-            _own_code(rows),
+            _own_code(hottest),
             _not_called(page),
             *notes,
-            *kernels.layer_notes(shown, rows, page),
+            *kernels.layer_notes(shown, page.hottest(), page),
         ]
     )
 
@@ -100,9 +91,12 @@ def sum_of_times(page: Page) -> str:
     return f"share: of the rows' sum, {figures.milliseconds(sum_ns)} ms: medians do not add up to the whole's"
 
 
-def _own_code(rows: Sequence[Layer]) -> str:
+def _own_code(rows: Sequence[Row]) -> str:
     """What a row is that is no leaf."""
-    return "(own): what a module does itself, between the modules that it calls" if any(row.own for row in rows) else ""
+    if not any(row.layer is not None and row.layer.own for row in rows):
+        return ""
+    operators = "; below it its operators, pass trace" if any(row.operator for row in rows) else ""
+    return f"(own): what a module does itself, between the modules that it calls{operators}"
 
 
 def _not_called(page: Page) -> str:
@@ -113,11 +107,13 @@ def _not_called(page: Page) -> str:
     return f"not called: {figures.some([f'{number} {name}' for name, number in types.most_common()], TYPES)}"
 
 
-def _title(sort: str) -> str:
-    """Which layers stand at the head."""
+def _title(page: Page) -> str:
+    """Which layers stand at the head, and how many of all."""
+    sort, shown = page.document.hottest.sort, len(page.document.hottest.layers)
+    of_all = f"({shown} of {shown + len(layer_rows.rest(page))})"
     if sort == ORDER:
-        return "Layers in order of execution"
-    return f"Layers by {sort}, lowest first" if lowest_first(sort) else f"Hottest layers by {sort}"
+        return f"Layers in order of execution {of_all}"
+    return f"Layers by {sort}, lowest first {of_all}" if lowest_first(sort) else f"Hottest layers by {sort} {of_all}"
 
 
 def _images(page: Page) -> str:

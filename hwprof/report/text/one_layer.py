@@ -14,7 +14,16 @@ from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.document.kernels import SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
-from hwprof.report.text import choice, columns, figures, hot_kernels, instrumented, kernel_cells, primitives
+from hwprof.report.text import (
+    choice,
+    columns,
+    figures,
+    hot_kernels,
+    instrumented,
+    kernel_cells,
+    layer_rows,
+    primitives,
+)  # fmt: skip
 from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.layers import sum_of_times
@@ -29,10 +38,10 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
         _layers(found, page)
     if found.sampling is not None:
         _kernels(found, found.sampling, page)
-        _operators(found, page)
-        _threads(found, page)
     else:
         _by_instructions(found, page)
+    _operators(found, page)
+    _threads(found, page)
     primitives.show_hottest(_narrowed(found, page))
     if full_names:
         kernel_cells.full_names(found.kernels, page)
@@ -216,8 +225,11 @@ def _by_instructions(found: OneLayer, page: Page) -> None:
 
 def _operators(found: OneLayer, page: Page) -> None:
     """What the framework ran meanwhile, of one leaf."""
-    operators = found.sampled[0].operators if found.leaf is not None and found.sampled else []
+    if found.leaf is None:
+        return
+    operators = found.sampled[0].operators if found.sampled else []
     if not operators:
+        _operators_by_clock(found, page)
         return
     page.table(
         [
@@ -226,6 +238,22 @@ def _operators(found: OneLayer, page: Page) -> None:
             Column("samples", [f"{row.samples:,}" for row in operators]),
         ],
         "Operators: share of its CPU time",
+    )
+
+
+def _operators_by_clock(found: OneLayer, page: Page) -> None:
+    """Those that it calls itself, where no sample tells which one ran."""
+    rows, glyphs = layer_rows.operators_of(found.path, page), page.glyphs
+    if not rows:
+        return
+    page.table(
+        [
+            Column("operator", [row.operator or layer_rows.NO_OPERATOR for row in rows], right=False, least=26),
+            Column("share", [figures.percent(row.share, glyphs) for row in rows]),
+            Column("calls", ["" if row.calls is None else figures.calls(row.calls, glyphs) for row in rows]),
+            Column("time ms", [figures.milliseconds(row.time_ns) for row in rows], 1),
+        ],
+        "Operators: share of its time, pass trace",
     )
 
 
