@@ -21,6 +21,7 @@ from collectors.instrumented.deleted_libraries import deleted_libraries
 from collectors.instrumented.faults import handle_faults
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
+from collectors.instrumented.signal_handlers import call_by, watched_signals
 from collectors.instrumented.source import agent_source, module_source
 from hwprof.errors import HwprofError, first_line
 from hwprof.hardware.machine import cpuinfo
@@ -85,6 +86,7 @@ class Engine:
         self.memory.control.memory_file = os.open("/proc/self/mem", os.O_RDONLY | os.O_CLOEXEC)
         self.memory.control.task_folder = os.open("/proc/self/task", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         self._handle_faults()
+        self._time_handlers()
         atexit.register(self.uninstrument)
         os.register_at_fork(before=self._before_fork, after_in_parent=self._after_fork, after_in_child=self._in_child)
         self._interrupted = False
@@ -127,6 +129,16 @@ class Engine:
             self.memory.control.fault_handler = handle_faults(int(self._agent["onFault"], 16))
         except OSError as error:
             raise HwprofError(f"writes into code cannot be watched: {error.strerror}") from error
+
+    def _time_handlers(self) -> None:
+        """Of signals: what they execute is not counted."""
+        control = self.memory.control
+        try:
+            call_by(int(self._agent["onSignal"], 16), control.handlers)
+        except OSError as error:
+            raise HwprofError(f"handlers of signals cannot be watched: {error.strerror}") from error
+        for number in watched_signals():
+            control.handlers_watched[number] = 1
 
     def _before_fork(self) -> None:
         """A fork of an instrumented thread crashes. Others may fork: of the threads the child has only theirs."""

@@ -21,7 +21,7 @@ class Log:
     entries: Entries
     ends: Integers  # by edge: how many entries there are up to it
     times_ns: Integers  # by edge: when it was
-    cpu_times_ns: Integers  # by edge: the process's CPU time, and that of threads not counted (as ``memory`` has it)
+    cpu_times_ns: Integers  # by edge: the process's CPU time, and that of code not counted (as ``memory`` has it)
 
     @classmethod
     def of(cls, memory: SharedMemory) -> Log:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from collectors.instrumented.arena import Arena, reserve
 from collectors.instrumented.facts import Fact
+from collectors.instrumented.signal_handlers import SIGNALS
 
 MAX_BLOCKS: Final = 524_288
 MAX_CONTEXTS: Final = 1024
@@ -57,6 +58,7 @@ class Context(ctypes.Structure):
     copied_bytes: int
     copied_bytes_used: int
     cpu_ns: int
+    handlers_ns: int
     _fields_ = [
         (name, ctypes.c_uint64)
         for name in (
@@ -76,6 +78,8 @@ class Context(ctypes.Structure):
             "copied_bytes",
             "copied_bytes_used",
             "cpu_ns",
+            "handlers_ns",
+            "in_handler",
         )
     ]
 
@@ -109,6 +113,8 @@ class Control(ctypes.Structure):
     unguarded: int
     memory_file: int
     fault_handler: int
+    handlers: ctypes.Array[ctypes.c_uint64]
+    handlers_watched: ctypes.Array[ctypes.c_uint8]
     contexts: ctypes.Array[Context]
     _fields_ = [
         *(
@@ -151,6 +157,8 @@ class Control(ctypes.Structure):
                 "fault_handler",
             )
         ),
+        ("handlers", ctypes.c_uint64 * SIGNALS),
+        ("handlers_watched", ctypes.c_uint8 * SIGNALS),
         ("mapping", ctypes.c_uint64 * 5),
         ("stub_regions", ctypes.c_uint64),
         ("stubs", ctypes.c_uint64 * STUB_REGIONS),
@@ -201,7 +209,7 @@ class SharedMemory:
         return self._by_edge(self.control.edge_times)
 
     def edge_cpu_times(self) -> npt.NDArray[np.int64]:
-        """For each edge the CPU time of the process until then, and that part of it of threads that are not counted:
+        """For each edge the CPU time of the process until then, and that part of it whose code is not counted:
         shape (edges, 2), in nanoseconds; -1 of the process: not known."""
         addresses = (self.control.edge_cpu_times, self.control.edge_uncounted_times)
         return np.stack([self._by_edge(address) for address in addresses], axis=-1)

@@ -58,6 +58,10 @@ def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads
         share = f"{total_ns / cpu_ns:.1%} of the CPU time of this pass, which instrumentation makes longer"
         text = f"uninstrumented threads worked for {total_ns / 1e6:.3g} ms ({share}): {names}"
         found.append(Note(NoteKind.INCOMPLETE, text))
+    handlers_ns = sum(context.handlers_ns for context in log.contexts)
+    if handlers_ns > UNINSTRUMENTED_SHARE * cpu_ns:
+        text = f"signal handlers worked for {handlers_ns / 1e6:.3g} ms on instrumented threads, uninstrumented"
+        found.append(Note(NoteKind.INCOMPLETE, text))
     if refused := engine.memory.control.refused_contexts:
         text = f"too many threads: {refused} basic blocks of those beyond the limit were not counted"
         found.append(Note(NoteKind.INCOMPLETE, text))

@@ -28,10 +28,11 @@ PARTS: Final = (
     "mappings.c",
     "guards.c",
     "rewritten.c",
+    "clocks.c",
+    "signals.c",
     "changes.c",
     "afterwards.c",
     "cache_edges.c",
-    "clocks.c",
     "edges.c",
     "transform.c",
 )

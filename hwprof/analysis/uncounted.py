@@ -1,5 +1,5 @@
-"""Work that is in no count: where threads that a counting pass does not follow took much of a layer's CPU time, what it
-counted there is not the layer's, and no figure."""
+"""Work that is in no count: where code that a counting pass does not follow (other threads, handlers of signals) took
+much of a layer's CPU time, what it counted there is not the layer's, and no figure."""
 
 from __future__ import annotations
 

@@ -39,10 +39,10 @@ SESSION_EVENTS: Final = frozenset({PROCESS_CPU_TIME, PROCESS_CPU_ERROR, NEW_THRE
 """Those of every counting pass; no collector may have one."""
 
 COUNTED_CPU_TIME: Final = "counted-cpu-time"
-"""Of a collector that does not count all threads: CPU time within a span of those whose work is in its counts."""
+"""Of a collector that does not count all code: CPU time within a span of that whose work is in its counts."""
 
 UNCOUNTED_CPU_TIME: Final = "uncounted-cpu-time"
-"""That of the process's other threads."""
+"""That of the rest: of the process's other threads, and of handlers of signals."""
 
 COVERAGE_EVENTS: Final = frozenset({COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME})
 

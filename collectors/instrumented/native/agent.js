@@ -29,6 +29,7 @@ rpc.exports = {
       beginEpoch: counting.begin_epoch.toString(),
       edge: counting.edge.toString(),
       onFault: counting.on_fault.toString(),
+      onSignal: counting.on_signal.toString(),
       lookForChanges: counting.look_for_changes.toString(),
       ownCode: [counting.own_code_begins.toString(), ownBytes],
       sizes: [size('control_bytes'), size('context_bytes'), size('block_bytes'), size('cache_model_bytes')],

@@ -70,7 +70,6 @@ void on_fault(int number, gpointer info, gpointer context) {
 #define SYS_MMAP 9
 #define SYS_MPROTECT 10
 #define SYS_MUNMAP 11
-#define SYS_RT_SIGACTION 13
 #define SYS_READV 19
 #define SYS_MREMAP 25
 #define SYS_MADVISE 28
@@ -205,6 +204,7 @@ static void on_syscall(GumCpuContext *cpu, gpointer unused) {
       break;
     case SYS_RT_SIGACTION:
       if (cpu->rdi == SIGSEGV && cpu->rsi != 0) give_faults_away();
+      set_handler(cpu);
       break;
   }
 }

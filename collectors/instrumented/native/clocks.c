@@ -1,5 +1,5 @@
-/* CPU time at an edge: of the process, and of those of its threads whose code is not counted, so that layers in which
-   they work can be told. Every thread's clock is read before the process's, which otherwise lags by up to a tick. */
+/* CPU time at an edge: of the process, and that part of it whose code is not counted (other threads, handlers of
+   signals), so that layers in which there is much of it can be told. Every thread's clock is read before the process's, which otherwise lags by up to a tick. */
 
 #define CLOCK_MONOTONIC 1
 #define CLOCK_PROCESS_CPUTIME_ID 2
@@ -67,7 +67,7 @@ static void log_cpu_times(guint64 edge) {
   control.edge_uncounted_times[edge] = control.edge_cpu_times[edge] = -1;
   if (!read_threads() || !read_clock(CLOCK_PROCESS_CPUTIME_ID, &process_ns)) return;
   if (calling_ns != NULL) read_clock(CLOCK_THREAD_CPUTIME_ID, calling_ns);
-  for (i = 0; i < control.contexts_used; i++) known_ns += control.contexts[i].cpu_ns;
+  for (i = 0; i < control.contexts_used; i++) known_ns += control.contexts[i].cpu_ns - control.contexts[i].handlers_ns;
   for (i = 0; i < control.own_threads_used; i++) known_ns += control.own_cpu_ns[i];
   control.edge_cpu_times[edge] = process_ns;
   control.edge_uncounted_times[edge] = process_ns - known_ns;

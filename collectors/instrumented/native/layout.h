@@ -15,6 +15,7 @@
 #define STUB_REGIONS 64
 #define STUBS_BYTES 65536 /* of a region */
 #define MAX_OWN_THREADS 64
+#define SIGNALS 65 /* one more than the last one's number */
 #define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
 
 /* A basic block as it was copied: what one execution of it does. */
@@ -60,6 +61,8 @@ typedef struct {
   guint8 *copied_bytes;
   guint64 copied_bytes_used;
   gint64 cpu_ns; /* at the last edge */
+  gint64 handlers_ns; /* that part of it that handlers of signals took, which are not counted */
+  guint64 in_handler;
 } Context;
 
 typedef struct {
@@ -82,7 +85,7 @@ typedef struct {
   guint64 *log_ends;   /* by edge: how long the log was after it */
   gint64 *edge_times;  /* and when that was: CLOCK_MONOTONIC in nanoseconds */
   gint64 *edge_cpu_times;       /* what the process had taken then, in nanoseconds; -1: not known */
-  gint64 *edge_uncounted_times; /* and that part of it of threads that are not counted */
+  gint64 *edge_uncounted_times; /* and that part of it whose code is not counted */
   guint64 task_folder;          /* descriptor of /proc/self/task */
   guint64 own_threads_used;     /* the engine's threads, which are nobody's */
   guint64 own_threads[MAX_OWN_THREADS];
@@ -99,6 +102,8 @@ typedef struct {
   guint64 protecting;        /* whether pages have been protected: the kernel may not write there either */
   guint64 memory_file;       /* descriptor of /proc/self/mem */
   guint64 fault_handler;     /* of SIGSEGV, as it was before */
+  guint64 handlers[SIGNALS]; /* by signal, see signals.c */
+  guint8 handlers_watched[SIGNALS];
   Mapping mapping;           /* that was looked up last */
   guint64 stub_regions;      /* how many there are, see rcx_branches.c */
   guint8 *stubs[STUB_REGIONS];

@@ -50,7 +50,7 @@ class Figures(msgspec.Struct, kw_only=True, frozen=True):
     counters: dict[str, Counter]
     metrics: dict[str, float | None]
     by_thread: dict[str, ThreadParts]  # the metrics that have parts by thread
-    uncounted_ns: float | None  # CPU time of threads that an instrumented pass did not count: so its counts are null
+    uncounted_ns: float | None  # CPU time of code that an instrumented pass did not count: so its counts are null
 
 
 def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:

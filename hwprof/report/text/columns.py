@@ -119,7 +119,7 @@ def lacking(rows: Sequence[Layer], page: Page) -> str:
     ordered = sorted(found, key=lambda path: (path == WHOLE, -found[path]))
     names = figures.some([page.document.whole if path == WHOLE else path for path in ordered], 2)
     extent = f"{'up to ' if len(found) > 1 else ''}{figures.milliseconds(max(found.values()))} ms of CPU time"
-    return f"{page.glyphs.dash} counts of {names}: uninstrumented threads worked there ({extent})"
+    return f"{page.glyphs.dash} counts of {names}: uninstrumented code ran there ({extent})"
 
 
 def _all_rows(page: Page) -> list[Layer]:

@@ -96,7 +96,7 @@ def _no_counts(layer: Layer) -> list[str]:
     if layer.uncounted_ns is None:
         return []
     took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
-    return [f"not available: uninstrumented threads worked in it ({took})"]
+    return [f"not available: uninstrumented code ran in it ({took})"]
 
 
 def _time(layer: Layer, page: Page) -> list[str]:

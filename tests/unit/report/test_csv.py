@@ -15,7 +15,15 @@ from tests.support import synthetic_variants as runs
 from tests.support.document_parts import layer_rows, part
 from tests.support.synthetic_run import build
 
-NAMES = {"layers.csv", "layer_types.csv", "stages.csv", "energy.csv", "series.csv"}
+NAMES = {
+    "layers.csv",
+    "layer_operators.csv",
+    "operators.csv",
+    "layer_types.csv",
+    "stages.csv",
+    "energy.csv",
+    "series.csv",
+}
 
 
 def test_files_hold_the_documents_figures_in_full_precision(tmp_path: Path) -> None:

@@ -193,7 +193,7 @@ def test_what_uninstrumented_threads_did_is_no_zero(run: RunDirectory) -> None:
     assert pass_.whole is not None and pass_.whole.counters[INSTRUCTIONS].value is not None
     assert lacking.metrics["engine_per_ns"] is None
     assert not {LEAVES[0]} & {kernel.layer for kernel in pass_.kernels}
-    assert f"counts of {LEAVES[0]}: uninstrumented threads worked there (2.00 ms" in printed(run)
+    assert f"counts of {LEAVES[0]}: uninstrumented code ran there (2.00 ms" in printed(run)
 
 
 def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirectory) -> None:
