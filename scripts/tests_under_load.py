@@ -15,23 +15,11 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from time import monotonic
 from xml.etree import ElementTree
 
-
-@contextmanager
-def busy(processes: int) -> Iterator[None]:
-    """So many processes that never wait."""
-    loops = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(processes)]
-    try:
-        yield
-    finally:
-        for loop in loops:
-            loop.kill()
-        for loop in loops:
-            loop.wait()
+from scripts.neighbours import loops
 
 
 def failed(junit: Path) -> Iterator[tuple[str, str]]:
@@ -53,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     counts: Counter[str] = Counter()
     reasons: dict[str, str] = {}
     broken = 0
-    with tempfile.TemporaryDirectory() as place, busy(options.busy):
+    with tempfile.TemporaryDirectory() as place, loops(options.busy):
         for number in range(1, options.times + 1):
             junit = Path(place) / "junit.xml"
             junit.unlink(missing_ok=True)

@@ -5,7 +5,8 @@
 The loops run at nice 0; with ``--rest`` they sleep so many seconds after each ``--work``, as a neighbour does that
 comes and goes: beside as many loops as processors that never rest, no iteration is undisturbed, and the report says so.
 Needs a quiet machine; other arguments go to hwprof collect. Exit status 1 if the median of the inference, or of a layer
-with a tenth of it, differs by more than ``--bound``, or if too few iterations were undisturbed.
+with a tenth of it, differs by more than ``--bound``, or if too few iterations were undisturbed. Writes
+results/undisturbed_medians.md.
 """
 
 from __future__ import annotations
@@ -15,35 +16,19 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from pathlib import Path
 from typing import Any, Final
+
+from scripts.benchmarks import tables
+from scripts.neighbours import loops
+
+TARGET: Final = Path(__file__).resolve().parents[1] / "results" / "undisturbed_medians.md"
+
+WHOLE: Final = "the inference"
 
 LARGE: Final = 0.1
 """Of the inference: the layers whose medians are compared."""
-
-LOOP: Final = """
-import sys, time
-work, rest = float(sys.argv[1]), float(sys.argv[2])
-while True:
-    end = time.monotonic() + work
-    while time.monotonic() < end:
-        pass
-    time.sleep(rest)
-"""
-
-
-@contextmanager
-def loops(number: int, work: float, rest: float) -> Iterator[None]:
-    """So many neighbours."""
-    running = [subprocess.Popen([sys.executable, "-c", LOOP, str(work), str(rest)]) for _ in range(number)]
-    try:
-        yield
-    finally:
-        for loop in running:
-            loop.kill()
-        for loop in running:
-            loop.wait()
 
 
 def measure(model: str, iterations: int, place: str, *further: str) -> dict[str, Any]:
@@ -59,6 +44,12 @@ def medians(report: dict[str, Any]) -> dict[str, float]:
     layers = report["layers"]
     rows = [row for row in layers["rows"] if row["time"] and row["share"] >= LARGE]
     return {row["path"]: row["time"]["median_ns"] / 1e6 for row in [layers["whole"], *rows]}
+
+
+def _iterations(report: dict[str, Any]) -> str:
+    noise = report["noise"]
+    left_out = f"{noise['timed_left_out']} left out, {noise['disturbed']} disturbed in all"
+    return f"{noise['timed']} timed iterations, {left_out}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -78,12 +69,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
             beside = measure(options.model, options.iterations, place, *further)
     quiet, busy = medians(alone), medians(beside)
     off = {name: busy[name] / ms - 1 for name, ms in quiet.items() if name in busy}
-    for title, report in (("alone", alone), ("beside", beside)):
-        noise = report["noise"]
-        left_out = f"{noise['timed_left_out']} left out, {noise['disturbed']} disturbed in all"
-        print(f"{title}: {noise['timed']} timed iterations, {left_out}")
-    for name, share in off.items():
-        print(f"  {name}: {quiet[name]:.3g} ms alone, {busy[name]:.3g} ms beside them ({share:+.1%})")
+    resting = f" that rest {options.rest:g} s after every {options.work:g} s of work" if options.rest else ""
+    table = tables.Table(
+        f"Medians of {options.model}'s undisturbed iterations, alone and beside {options.busy} busy processes{resting}",
+        ["layer", "alone ms", "beside ms", "off"],
+        [
+            [WHOLE if name == "whole" else name, f"{ms:.3g}", f"{busy[name]:.3g}", f"{off[name]:+.1%}"]
+            for name, ms in quiet.items()
+            if name in busy
+        ],
+        f"Alone: {_iterations(alone)}. Beside them: {_iterations(beside)}.",
+    )
+    tables.write(table, TARGET)
     none_left_out = beside["noise"]["disturbed"] and not beside["noise"]["timed_left_out"]
     if none_left_out:
         print("too few iterations beside them were undisturbed: --rest, or more --iterations")

@@ -52,7 +52,7 @@ def _markdown(table: Table) -> str:
     lines = [f"# {table.title}", "", table.note.strip(), "", *_grid(table.columns, table.rows)]
     for part in table.further:
         lines += ["", f"## {part.title}", "", *_grid(part.columns, part.rows)]
-    lines += ["", f"Made with `{_command()}` on {date.today().isoformat()}: {where}.", f"{_versions()}.", ""]
+    lines += ["", f"Made with `{made_with()}` on {date.today().isoformat()}: {where}.", f"{_versions()}.", ""]
     return "\n".join(lines)
 
 
@@ -64,9 +64,10 @@ def _row(cells: list[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _command() -> str:
+def made_with() -> str:
     """The one that runs, with its arguments."""
-    module = f"{__package__}.{Path(sys.argv[0]).stem}".removesuffix(".__main__")
+    running = sys.modules["__main__"].__spec__
+    module = running.name.removesuffix(".__main__") if running is not None else Path(sys.argv[0]).stem
     return shlex.join(["python", "-m", module, *sys.argv[1:]])
 
 
