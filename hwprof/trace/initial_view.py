@@ -8,6 +8,7 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.iterations import is_disturbed
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.passes import MEASURE
@@ -21,7 +22,7 @@ THREADS: Final = 4
 
 def parameters(run: RunDirectory) -> dict[str, str]:
     """The Perfetto UI's address parameters for a run's trace: one pass's tracks pinned, its first measured iteration in
-    view. Nothing is unfolded: what is pinned would stand there twice.
+    view that others did not disturb, if there is one. Nothing is unfolded: what is pinned would stand there twice.
 
     That is the measured pass, unless only another one was sampled: then layers stand above the kernels that they ran.
     """
@@ -53,9 +54,11 @@ def _kernels(sampled: pl.DataFrame, record: PassRecord) -> list[str]:
 
 def _view(run: RunDirectory, record: PassRecord) -> dict[str, str]:
     measured = [iteration for iteration in record.iterations if not iteration.warmup]
-    if not measured:
+    calm = [iteration for iteration in measured if not is_disturbed(iteration)]
+    shown = next(iter(calm or measured), None)
+    if shown is None:
         return {}
-    mine = (pl.col("iteration") == measured[0].index) & (pl.col("kind") != "op")
+    mine = (pl.col("iteration") == shown.index) & (pl.col("kind") != "op")
     begin_ns, end_ns = (
         run.scan_pass("spans", record.name)
         .filter(mine)

@@ -18,6 +18,9 @@ LEAST_SHARE: Final = 0.1
 
 INDENT: Final = "  "
 
+OF_TORCH: Final = "aten::"
+"""Before the names of its own operators; among layers there is no room for it."""
+
 NO_OPERATOR: Final = "outside of operators"
 
 
@@ -72,4 +75,5 @@ def _of(layer: Layer, page: Page) -> Row:
 
 def _operator(one: LayerOperator, page: Page) -> Row:
     calls = "" if one.calls is None else figures.calls(one.calls, page.glyphs)
-    return Row(f"{INDENT}{one.share:.0%} {one.operator or NO_OPERATOR}", calls, operator=True)
+    name = (one.operator or NO_OPERATOR).removeprefix(OF_TORCH)
+    return Row(f"{INDENT}{one.share:.0%} {name}", calls, operator=True)

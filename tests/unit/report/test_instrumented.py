@@ -192,6 +192,7 @@ def test_what_uninstrumented_threads_did_is_no_zero(run: RunDirectory) -> None:
     assert other.counters[INSTRUCTIONS].value == 2_000_000 and other.uncounted_ns is None
     assert pass_.whole is not None and pass_.whole.counters[INSTRUCTIONS].value is not None
     assert lacking.metrics["engine_per_ns"] is None
+    assert csv_frames(found)["layers_engine.csv"]["uncounted_ns"].to_list()[:2] == [2 * MS, None]
     assert not {LEAVES[0]} & {kernel.layer for kernel in pass_.kernels}
     assert f"counts of {LEAVES[0]}: uninstrumented code ran there (2.00 ms" in printed(run)
 

@@ -60,7 +60,7 @@ def test_operators_that_take_much_of_own_code_stand_below_it(width: int, tmp_pat
     row = next(number for number, line in enumerate(lines) if line.startswith("model.1.attn"))
     below = [line.split()[:2] for line in lines[row + 1 : row + 4]]
     assert [words[0] for words in below] == ["62%", "20%", "10%"]
-    assert below[0][1].endswith("attention") and below[1][1] == "outside" and below[2][1] == "aten::add"
+    assert below[0][1].endswith("attention") and below[1][1] == "outside" and below[2][1] == "add"
     assert all(line.startswith("  ") for line in lines[row + 1 : row + 4])
     assert lines[row + 4].startswith("model.")
     assert "(3 of 5)" in next(line for line in lines if line.startswith("Hottest layers"))

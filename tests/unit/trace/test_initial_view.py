@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import polars as pl
 
+from hwprof.run.manifest import Disturbance
 from hwprof.trace.initial_view import parameters
 from tests.support import synthetic_run, synthetic_samples
 
@@ -35,6 +36,27 @@ def test_pins_the_measured_pass_and_shows_its_first_measured_iteration(tmp_path:
     begin_ns, end_ns = (int(chosen[key]) - clock.boottime_ns + clock.monotonic_ns for key in ("visStart", "visEnd"))
     assert begin_ns < whole["begin_ns"] < whole["end_ns"] < end_ns
     assert end_ns - begin_ns < 1.1 * (whole["end_ns"] - whole["begin_ns"])
+
+
+def test_a_disturbed_iteration_is_not_the_first_that_is_seen(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    record = run.manifest.passes[0]
+    others = Disturbance(elapsed_ns=1_000_000, stolen_ns=0, waited_ns=900_000, preemptions=9)
+
+    def shown(disturbed: set[int]) -> set[int]:
+        """The iterations whose stages lie in view."""
+        record.iterations = [
+            msgspec.structs.replace(one, disturbance=others if one.index in disturbed else None)
+            for one in record.iterations
+        ]
+        chosen, clock = parameters(run), run.manifest.clock
+        begin_ns, end_ns = (int(chosen[key]) - clock.boottime_ns + clock.monotonic_ns for key in ("visStart", "visEnd"))
+        inside = (pl.col("begin_ns") > begin_ns) & (pl.col("end_ns") < end_ns) & (pl.col("kind") == "stage")
+        return set(run.read("spans").filter(inside, **{"pass": "measure"})["iteration"])
+
+    assert shown(set()) == {1}
+    assert shown({1}) == {2}
+    assert shown({1, 2, 3}) == {1}
 
 
 def test_a_sampled_pass_is_shown_with_what_its_threads_ran(tmp_path: Path) -> None:
