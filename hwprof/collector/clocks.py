@@ -6,6 +6,8 @@ import statistics
 import time
 from collections.abc import Sequence
 
+import msgspec
+
 from hwprof.run.manifest import ClockRecord, ClockSnapshot
 
 
@@ -27,21 +29,28 @@ def fit(name: str, marks: Sequence[tuple[int, int, int]]) -> ClockRecord:
     """The conversion of a foreign clock from marks (foreign_ns, earliest_ns, latest_ns): moments that the foreign
     clock stamped at a monotonic time between the two others.
 
-    Offset and drift come from the medians of the first and the last half of the marks; the error is the largest
+    Of two conversions the one with the smaller error: without drift, in the middle of what the marks' brackets leave to
+    it; and with offset and drift from the medians of the first and the last half of the marks. The error is the largest
     distance of a mark's bracket from its converted stamp plus half of the narrowest bracket.
     Raises ``ValueError`` without marks.
     """
     if not marks:
         raise ValueError(f"no mark of the clock {name}")
     ordered = sorted(marks)
+    least, most = max(low - at for at, low, _ in ordered), min(high - at for at, _, high in ordered)
     half = max(1, len(ordered) // 2)
     first, last = _centre(ordered[:half]), _centre(ordered[-half:])
     span = last[0] - first[0]
     drift = (last[1] - first[1]) / span if span > 1_000_000_000 else 0.0
-    record = ClockRecord(name=name, offset_ns=first[1], drift=drift, at_ns=first[0], error_ns=0)
-    outside = max(max(low - to_monotonic(record, at), to_monotonic(record, at) - high, 0) for at, low, high in ordered)
-    narrowest = min(high - low for _, low, high in ordered)
-    return ClockRecord(name=name, offset_ns=first[1], drift=drift, at_ns=first[0], error_ns=outside + narrowest // 2)
+    steady = ClockRecord(name=name, offset_ns=(least + most) // 2, drift=0.0, at_ns=first[0], error_ns=0)
+    drifting = ClockRecord(name=name, offset_ns=first[1], drift=drift, at_ns=first[0], error_ns=0)
+    return min((_with_error(one, ordered) for one in (steady, drifting)), key=lambda one: one.error_ns)
+
+
+def _with_error(record: ClockRecord, marks: Sequence[tuple[int, int, int]]) -> ClockRecord:
+    outside = max(max(low - to_monotonic(record, at), to_monotonic(record, at) - high, 0) for at, low, high in marks)
+    narrowest = min(high - low for _, low, high in marks)
+    return msgspec.structs.replace(record, error_ns=outside + narrowest // 2)
 
 
 def _centre(marks: Sequence[tuple[int, int, int]]) -> tuple[int, int]:

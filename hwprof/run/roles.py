@@ -12,6 +12,7 @@ class Role(Enum):
     SAMPLER = "sampler"  # samples of code, by thread
     OPERATORS = "operators"  # the framework's operators
     PRIMITIVES = "primitives"  # a library's primitives and their implementations
+    PYTHON = "python"  # call stacks of Python's functions
     MEMORY = "memory"
     ENERGY = "energy"
     DRAM = "dram"  # traffic of the memory controllers

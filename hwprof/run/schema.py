@@ -143,6 +143,20 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "kernel": pl.Int32,  # that calls
         }
     ),
+    # Which functions of Python each thread was in, by looks now and then: from one look to the next it is as it was.
+    "python_frames": pl.Schema(
+        {
+            "pass": pl.String,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "depth": pl.Int32,  # 0: the outermost function of the thread
+            "function": pl.String,
+            "file": pl.String,
+            "line": pl.Int32,  # that it had reached: a function that goes on has a row for each
+            "begin_ns": pl.Int64,
+            "end_ns": pl.Int64,
+        }
+    ),
     # When a thread was off a processor. Null ends: it began before, or did not end while samples were taken.
     "switches": pl.Schema(
         {

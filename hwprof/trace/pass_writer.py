@@ -15,6 +15,7 @@ from hwprof.trace.encoder import EventSequence, Flows, TraceEncoder
 from hwprof.trace.flows import FlowNumbers, connect, started_in
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.primitives import Executed, write_primitives
+from hwprof.trace.python_functions import write_python_functions
 from hwprof.trace.sample_tracks import SampleTracks
 from hwprof.trace.series import write_series
 from hwprof.trace.slice_annotations import Known, SliceAnnotations, by_span
@@ -54,11 +55,12 @@ class PassWriter:
         origins = self._slice_metrics.origins
         self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins)
         self._primitives = run.of_pass("primitives", record.name)
+        self._python_frames = run.of_pass("python_frames", record.name)
         workload = run.manifest.workload
         name = workload.name if workload else run.manifest.name
         self._tracks = Tracks(record, pid, name, threads, writer)
         self._samples = SampleTracks(run, record, pid, writer, self._tracks.kernels)
-        self.slices = self.values = self.primitives = 0
+        self.slices = self.values = self.primitives = self.python_functions = 0
 
     @property
     def extra_tracks(self) -> int:
@@ -92,6 +94,7 @@ class PassWriter:
             self._samples.write(nothing, pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
         self.primitives = write_primitives(self._primitives, self._record, self._tracks)
+        self.python_functions = write_python_functions(self._python_frames, self._tracks)
         for kind, track in self._tracks.open_slices():
             for placed in track.finish():
                 if kind == OPERATOR:

@@ -14,9 +14,10 @@ from hwprof.trace.slices import SliceTrack
 LAYER: Final = "layer"
 PRIMITIVE: Final = "primitive"
 OPERATOR: Final = "op"
+PYTHON: Final = "python"
 KERNEL: Final = "kernel"
 RATES: Final = "event rates"
-ORDER: Final = ("iteration", "region", "stage", LAYER, PRIMITIVE, OPERATOR, KERNEL, RATES)
+ORDER: Final = ("iteration", "region", "stage", LAYER, PRIMITIVE, OPERATOR, PYTHON, KERNEL, RATES)
 """What stands on a pass's tracks, from top to bottom; the groups of series follow."""
 
 TITLES: Final = {
@@ -26,6 +27,7 @@ TITLES: Final = {
     LAYER: "layers",
     PRIMITIVE: "oneDNN primitives",
     OPERATOR: "operators",
+    PYTHON: "Python functions",
     KERNEL: "kernels",
 }
 _LANES: Final = 1000  # ranks between two kinds of tracks

@@ -34,6 +34,8 @@ class TraceSummary:
     """What threads ran by their samples, and when they were off-CPU."""
     primitives: int
     """Of oneDNN."""
+    python_functions: int
+    """By looks at their stacks."""
     values: int
     """Of series; the rates of events come on top."""
     flows: int
@@ -42,7 +44,8 @@ class TraceSummary:
 
     def contents(self) -> str:
         """What the trace holds, in words."""
-        counts = {"slices": self.slices + self.kernel_slices + self.primitives, "samples": self.samples}
+        slices = self.slices + self.kernel_slices + self.primitives + self.python_functions
+        counts = {"slices": slices, "samples": self.samples}
         return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
@@ -92,6 +95,7 @@ def _written(
         samples=sum(pass_.samples for pass_ in written),
         kernel_slices=sum(pass_.kernel_slices for pass_ in written),
         primitives=sum(pass_.primitives for pass_ in written),
+        python_functions=sum(pass_.python_functions for pass_ in written),
         values=sum(pass_.values for pass_ in written),
         flows=numbers.used,
         size_bytes=size_bytes,

@@ -40,6 +40,18 @@ def test_a_short_time_gives_no_drift() -> None:
     assert record.error_ns >= 5
 
 
+def test_a_clock_that_does_not_drift_gets_no_drift_from_marks_that_tell_little() -> None:
+    """Others had the processor while most were made: only two say more than that it was in these 80 ms."""
+    offset, ms = 5_000_000_000, 1_000_000
+    marks = [
+        (at * ms, at * ms + offset - before * ms, at * ms + offset + after * ms)
+        for at, before, after in ((0, 70, 10), (20, 60, 20), (40, 1, 1), (4000, 5, 75), (4020, 10, 70), (4040, 1, 2))
+    ]
+    record = clocks.fit("made", marks)
+    assert record.drift == 0 and record.error_ns <= ms
+    assert all(abs(clocks.to_monotonic(record, at) - at - offset) <= record.error_ns for at, _, _ in marks)
+
+
 def test_no_marks_no_clock() -> None:
     with pytest.raises(ValueError, match="no mark"):
         clocks.fit("made", [])

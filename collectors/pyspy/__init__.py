@@ -1,0 +1,1 @@
+"""py-spy: what Python functions each thread was in, over time."""

@@ -1,0 +1,172 @@
+"""The collector ``pyspy``: Python's call stacks over time, by thread, on hwprof's clock."""
+
+from __future__ import annotations
+
+import os
+import platform
+import re
+import subprocess
+import time
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from collectors.pyspy.declaration import RATE
+from collectors.pyspy.marks import NAME, Marks
+from collectors.pyspy.stacks import Frame, read
+from collectors.pyspy.watcher import PROGRAM, Watcher, found
+from hwprof.collector import clocks
+from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext
+from hwprof.errors import HwprofError
+
+if TYPE_CHECKING:  # imported when py-spy has ended: it brings threads of its own
+    import polars as pl
+
+    from hwprof.run.manifest import ClockRecord
+
+CLOCK: Final = "py-spy"
+RAW_FILE: Final = "trace.json"
+
+YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
+NOBODY: Final = "3"
+
+TASKS: Final = "/proc/self/task"
+
+VERSION_S: Final = 10.0
+
+
+class PySpyDetail(Detail, kw_only=True, tag="pyspy"):
+    """``version`` and ``command`` of the program; ``file``: its own, in the collector's raw folder."""
+
+    version: str
+    command: list[str]
+    frames: int
+    marks_met: int
+    file: str
+
+
+class PySpyCollector(Collector):
+    """py-spy looks from outside, by default without stopping the process: a stack that changes then may be torn."""
+
+    def __init__(self) -> None:
+        self._watcher: Watcher | None = None
+        self._marks = Marks(RATE)
+        self._context: PassContext | None = None
+        self._alive: list[tuple[int, frozenset[int]]] = []
+
+    def availability(self) -> Availability:
+        """Where py-spy is installed, and may look at processes."""
+        if platform.system() != "Linux":
+            return Availability.no(f"py-spy is told who may watch on Linux, not on {platform.system()}")
+        if found() is None:
+            return Availability.no(f"{PROGRAM} is not installed", f"pip install {PROGRAM}")
+        if _text(YAMA) == NOBODY:
+            return Availability.no(
+                f"no process may look at another one here ({YAMA} is {NOBODY})", "an administrator can lower it"
+            )
+        return Availability()
+
+    def start(self, context: PassContext) -> None:
+        """py-spy begins, and meets the first marks. Raises ``HwprofError``."""
+        program = found()
+        if program is None:
+            raise HwprofError(f"{PROGRAM} is not installed", f"pip install {PROGRAM}")
+        options = context.options
+        rate_hz = int(options.get("pyspy_rate", RATE))
+        self._context = context
+        self._marks = Marks(rate_hz)
+        self._watcher = Watcher(program, _arguments(options, rate_hz), context.raw / RAW_FILE)
+        self._watcher.begin()
+        self._marks.make()
+
+    def iteration_edge(self) -> None:
+        """Which threads there are: py-spy says nothing of those that end."""
+        self._alive.append((time.monotonic_ns(), threads_alive()))
+
+    def stop(self) -> Collected:
+        """py-spy ends; its frames on CLOCK_MONOTONIC, without those of marks. Raises ``HwprofError``."""
+        watcher, context = self._watcher, self._context
+        if watcher is None or context is None:
+            return Collected()
+        self._watcher = None
+        self.iteration_edge()
+        try:
+            self._marks.make()
+        finally:
+            watcher.end()
+        frames = read(context.raw / RAW_FILE)
+        met = self._marks.met(frames)
+        if not met:
+            raise HwprofError("py-spy met none of the marks that tell its clock", "a higher --pyspy-rate")
+        clock = clocks.fit(CLOCK, met)
+        frames = [frame for frame in frames if not frame.function.startswith(NAME)]
+        detail = PySpyDetail(
+            version=_version(watcher.command[0]),
+            command=watcher.command,
+            frames=len(frames),
+            marks_met=len(met),
+            file=RAW_FILE,
+        )
+        return Collected(
+            tables={"python_frames": _table(frames, clock, context, self._alive)}, clocks=[clock], detail=detail
+        )
+
+
+def threads_alive() -> frozenset[int]:
+    """The kernel's numbers of this process's threads."""
+    return frozenset(map(int, os.listdir(TASKS)))  # noqa: PTH208 - at the edge of an iteration
+
+
+def _arguments(options: dict[str, Any], rate_hz: int) -> list[str]:
+    """Of py-spy's command line. Threads that wait are looked at as well: a track without them has holes."""
+    arguments = ["--format", "chrometrace", "--threads", "--idle", "--full-filenames", "--rate", str(rate_hz)]
+    if options.get("pyspy_native"):
+        arguments.append("--native")
+    elif not options.get("pyspy_blocking"):
+        arguments.append("--nonblocking")
+    return arguments
+
+
+def _table(
+    frames: list[Frame], clock: ClockRecord, context: PassContext, alive: Sequence[tuple[int, frozenset[int]]]
+) -> pl.DataFrame:
+    """The rows of ``python_frames``, without ``pass``; of threads that end until they were seen to be gone."""
+    import polars as pl
+
+    rows = pl.DataFrame(
+        {
+            "tid": [frame.tid for frame in frames],
+            "depth": [frame.depth for frame in frames],
+            "function": [frame.function for frame in frames],
+            "file": [frame.file for frame in frames],
+            "line": [frame.line for frame in frames],
+            "begin_ns": [clocks.to_monotonic(clock, frame.begin_ns) for frame in frames],
+            "end_ns": [clocks.to_monotonic(clock, frame.end_ns) for frame in frames],
+        }
+    )
+    ends = {tid: [at_ns for at_ns, tids in alive if tid not in tids] for tid in rows["tid"].unique()}
+    gone = [
+        next((at_ns for at_ns in ends[tid] if at_ns > begin_ns), None)
+        for tid, begin_ns in rows.select("tid", "begin_ns").iter_rows()
+    ]
+    rows = rows.with_columns(end_ns=pl.min_horizontal("end_ns", pl.Series(gone, dtype=pl.Int64)))
+    return rows.with_columns(pid=pl.lit(context.pid)).sort("tid", "begin_ns", "depth", "end_ns")
+
+
+@cache
+def _version(program: str) -> str:
+    """``0.4.3``."""
+    try:
+        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return "unknown"
+    number = re.search(r"\d+(?:\.\d+)+", said.stdout)
+    return number[0] if number else "unknown"
+
+
+def _text(path: Path) -> str | None:
+    try:
+        return path.read_text(encoding="ascii").strip()
+    except OSError:
+        return None

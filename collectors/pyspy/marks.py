@@ -1,0 +1,60 @@
+"""Marks for py-spy's clock: functions of names of their own, each of which runs for a known while.
+
+py-spy's stamps begin when it does, which nobody else knows. A look that meets a mark's function fell into the time in
+which this ran. They are shorter than the distance of two looks, so that each look meets another one.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from types import FunctionType
+from typing import Final
+
+from collectors.pyspy.stacks import Frame
+
+NAME: Final = "hwprof_clock_mark_"
+
+LOOKS: Final = 12
+"""Of py-spy's, at least so many meet marks at the begin of a pass, and as many at its end."""
+
+PER_LOOK: Final = 8
+"""Marks in the distance of two looks: how exactly each tells the time."""
+
+EXACT: Final = 2
+"""Marks of up to so many times the length that they should have are as good as any."""
+
+
+def _mark(until_ns: int) -> None:
+    while time.monotonic_ns() < until_ns:
+        pass
+
+
+class Marks:
+    """The marks of a pass; ``times_ns`` by name: CLOCK_MONOTONIC before and after each."""
+
+    def __init__(self, rate_hz: int) -> None:
+        self._length_ns = 1_000_000_000 // (rate_hz * PER_LOOK)
+        self.times_ns: dict[str, tuple[int, int]] = {}
+
+    def make(self) -> None:
+        """Takes ``LOOKS`` distances of two looks."""
+        for _ in range(LOOKS * PER_LOOK):
+            name = f"{NAME}{len(self.times_ns)}"
+            function = _called(name)
+            begin_ns = time.monotonic_ns()
+            function(begin_ns + self._length_ns)
+            self.times_ns[name] = (begin_ns, time.monotonic_ns())
+
+    def met(self, frames: Iterable[Frame]) -> list[tuple[int, int, int]]:
+        """The looks that met a mark, as ``clocks.fit`` wants them: (py-spy's ns, earliest, latest). Marks in which
+        others had the processor tell less, and stay out where there are better ones."""
+        met = [(frame.begin_ns, *self.times_ns[frame.function]) for frame in frames if frame.function in self.times_ns]
+        exact = [mark for mark in met if mark[2] - mark[1] <= EXACT * self._length_ns]
+        return exact if len(exact) >= LOOKS // 2 else met
+
+
+def _called(name: str) -> Callable[[int], None]:
+    """``_mark`` under another name."""
+    code = _mark.__code__.replace(co_name=name, co_qualname=name)
+    return FunctionType(code, _mark.__globals__, name)

@@ -1,0 +1,195 @@
+"""py-spy beside a program whose functions are known: what they were in when, and what goes wrong around it."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from collectors.pyspy import watcher
+from collectors.pyspy.collector import PySpyCollector
+from collectors.pyspy.watcher import PROGRAM, Watcher
+from hwprof.collector.contract import PassContext
+from hwprof.errors import HwprofError
+from tests.support.processes import alive
+from tests.support.requirements import missing
+
+RATE = 100
+LOOK_NS = 1_000_000_000 // RATE
+
+WORK = """
+    import json, os, sys, tempfile, threading, time
+    from pathlib import Path
+    from collectors.pyspy.collector import PySpyCollector
+    from hwprof.collector.contract import PassContext
+
+    known, waited = [], []
+
+    def timed(function, *arguments):
+        begin_ns = time.monotonic_ns()
+        function(*arguments)
+        known.append((function.__name__, threading.get_native_id(), begin_ns, time.monotonic_ns()))
+
+    def spin(seconds):
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            pass
+
+    def works(): spin(0.15)
+    def sleeps(): time.sleep(0.15)
+    def inner(): spin(0.15)
+    def outer(): inner()
+    def helper(): spin(0.15)
+
+    collector = PySpyCollector()
+    raw = Path(sys.argv[1])
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), raw, json.loads(sys.argv[2])))
+    for _ in range(int(sys.argv[3])):
+        for function in (works, sleeps, outer):
+            timed(function)
+        thread = threading.Thread(target=timed, args=(helper,))
+        thread.start()
+        thread.join()
+        collector.iteration_edge()
+    collected = collector.stop()
+    collected.tables["python_frames"].write_parquet(raw / "frames.parquet")
+    (clock,) = collected.clocks
+    print(json.dumps({"known": known, "error_ns": clock.error_ns, "drift": clock.drift, "main": os.getpid(),
+                      "version": collected.detail.version, "marks_met": collected.detail.marks_met}))
+"""
+
+
+def program() -> str:
+    return watcher.found() or missing(f"{PROGRAM}: pip install {PROGRAM}")
+
+
+def watched(folder: Path, rounds: int = 3, **options: Any) -> tuple[dict[str, Any], pl.DataFrame]:
+    program()
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-c",
+            textwrap.dedent(WORK),
+            str(folder),
+            json.dumps({"pyspy_rate": RATE} | options),
+            str(rounds),
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    return json.loads(done.stdout), pl.read_parquet(folder / "frames.parquet")
+
+
+def stays(frames: pl.DataFrame, function: str) -> list[tuple[int, int]]:
+    """From when to when a function was on a thread's stack, whatever its line; in order."""
+    found: list[tuple[int, int, int]] = []
+    rows = frames.filter(function=function).sort("tid", "begin_ns").select("tid", "begin_ns", "end_ns")
+    for tid, begin_ns, end_ns in rows.iter_rows():
+        if found and found[-1][0] == tid and begin_ns <= found[-1][2]:
+            found[-1] = (tid, found[-1][1], max(found[-1][2], end_ns))
+        else:
+            found.append((tid, begin_ns, end_ns))
+    return sorted((begin_ns, end_ns) for _, begin_ns, end_ns in found)
+
+
+@pytest.mark.alone
+@pytest.mark.parametrize("options", [{}, {"pyspy_blocking": True}], ids=["beside", "stopped"])
+def test_functions_are_where_they_were(options: dict[str, Any], tmp_path: Path) -> None:
+    """By the looks that met them: none before or after, and on a machine that others use, too, not all of them late."""
+    said, frames = watched(tmp_path, **options)
+    late_ns = []
+    for function in ("works", "sleeps", "outer", "inner", "helper"):
+        known = [times for name, _, *times in said["known"] if name == ("outer" if function == "inner" else function)]
+        seen = stays(frames, function)
+        assert len(seen) == len(known) == 3, function
+        for (begin_ns, end_ns), (first_ns, last_ns) in zip(seen, known, strict=True):
+            assert first_ns - said["error_ns"] <= begin_ns <= last_ns + said["error_ns"], function
+            assert end_ns >= last_ns - said["error_ns"], function
+            late_ns += [begin_ns - first_ns, end_ns - last_ns]
+    assert min(late_ns) <= LOOK_NS + said["error_ns"]
+
+
+@pytest.mark.alone
+def test_frames_have_their_threads_their_callers_and_their_places(tmp_path: Path) -> None:
+    said, frames = watched(tmp_path, rounds=1)
+    tids = {name: tid for name, tid, *_ in said["known"]}
+    assert set(frames.filter(function="works")["tid"]) == {said["main"]} == {tids["works"]}
+    assert set(frames.filter(function="helper")["tid"]) == {tids["helper"]} != {said["main"]}
+    inner, outer = (frames.filter(function=name).row(0, named=True) for name in ("inner", "outer"))
+    assert inner["depth"] == outer["depth"] + 1
+    assert outer["begin_ns"] <= inner["begin_ns"] < inner["end_ns"] <= outer["end_ns"]
+    assert set(frames.filter(function="Thread.run")["file"].str.ends_with("/threading.py")) == {True}
+    assert not [name for name in frames["function"].unique() if "clock_mark" in name]
+    assert said["version"].count(".") >= 1 and said["marks_met"] >= 12
+
+
+def fake(folder: Path, script: str) -> str:
+    """A program in py-spy's place."""
+    path = folder / PROGRAM
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(path.stat().st_mode | stat.S_IXUSR)
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("echo 'Error: Permission Denied: Try running again with elevated permissions'; exit 1", "Permission Denied"),
+        ("exit 3", "exit status 3"),
+        ("sleep 60", "did not begin within 0.5 s"),
+        ("kill -9 $$", "exit status -9"),
+    ],
+)
+def test_one_that_does_not_begin_is_told_and_gone(
+    script: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "BEGIN_S", 0.5)
+    one = Watcher(fake(tmp_path, f"echo $$ > {tmp_path}/pid\n{script}"), [], tmp_path / "file")
+    with pytest.raises(HwprofError, match=says):
+        one.begin()
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+@pytest.mark.parametrize(
+    ("script", "says"),
+    [
+        ("trap 'echo no room; exit 7' INT", "no room"),
+        ("trap '' INT", "did not end within 0.5 s"),
+    ],
+)
+def test_one_that_does_not_end_well_is_told_and_gone(
+    script: str, says: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "END_S", 0.5)
+    lines = [f"echo $$ > {tmp_path}/pid", script, "echo Sampling process", "while :; do sleep 0.01; done"]
+    one = Watcher(fake(tmp_path, "\n".join(lines)), [], tmp_path / "file")
+    one.begin()
+    with pytest.raises(HwprofError, match=says):
+        one.end()
+    assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_without_its_file_nothing_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = fake(tmp_path, "trap 'exit 0' INT; echo Sampling process; while :; do sleep 0.01; done")
+    monkeypatch.setattr("collectors.pyspy.collector.found", lambda: name)
+    collector = PySpyCollector()
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {"pyspy_rate": 1000}))
+    with pytest.raises(HwprofError, match="py-spy's file cannot be read"):
+        collector.stop()
+
+
+def test_where_it_is_not_installed_it_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collectors.pyspy.collector.found", lambda: None)
+    found = PySpyCollector().availability()
+    assert not found.ok and found.remedy == "pip install py-spy"

@@ -1,0 +1,91 @@
+"""From looks at a thread's stack to the functions that it was in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.python_functions import SCHEMA, calls
+from hwprof.run.schema import TABLES
+
+Frame = tuple[str, int]
+"""Function and line."""
+
+
+def frames(rows: list[tuple[int, int, str, int, int, int]]) -> pl.DataFrame:
+    """(tid, depth, function, line, begin, end)."""
+    known = ["tid", "depth", "function", "line", "begin_ns", "end_ns"]
+    found = [dict(zip(known, row, strict=True)) | {"pass": "trace", "pid": 1, "file": "a.py"} for row in rows]
+    return pl.DataFrame(found, schema=TABLES["python_frames"])
+
+
+def of_looks(looks: list[list[Frame]], tid: int = 1) -> list[tuple[int, int, str, int, int, int]]:
+    """The rows of stacks that were met at the times 0, 10, 20, …: a frame ends where it, or one around it, differs."""
+    rows: list[tuple[int, int, str, int, int, int]] = []
+    opened: list[tuple[Frame, int]] = []
+    for number, stack in enumerate([*looks, []]):
+        same = 0
+        while same < min(len(stack), len(opened)) and opened[same][0] == stack[same]:
+            same += 1
+        while len(opened) > same:
+            (function, line), begin = opened.pop()
+            rows.append((tid, len(opened), function, line, begin, 10 * number))
+        opened += [(frame, 10 * number) for frame in stack[same:]]
+    return rows
+
+
+def told(table: pl.DataFrame) -> list[tuple[Any, ...]]:
+    return table.select("depth", "function", "line", "begin_ns", "end_ns").rows()
+
+
+def test_a_function_is_one_row_whatever_line_it_reaches() -> None:
+    found = calls(frames(of_looks([[("f", 1)], [("f", 2)], [("f", 2), ("g", 7)], [("f", 3)]])))
+    assert found.schema == SCHEMA
+    assert told(found) == [(0, "f", 1, 0, 40), (1, "g", 7, 20, 30)]
+
+
+def test_a_function_that_is_called_again_between_two_looks_is_one_and_after_one_it_is_two() -> None:
+    looks: list[list[Frame]] = [[("f", 1), ("g", 7)], [("f", 2), ("g", 7)], [("f", 3)], [("f", 4), ("g", 7)]]
+    assert told(calls(frames(of_looks(looks)))) == [(0, "f", 1, 0, 40), (1, "g", 7, 0, 20), (1, "g", 7, 30, 40)]
+
+
+def test_what_another_function_calls_is_another_call() -> None:
+    looks: list[list[Frame]] = [[("f", 1), ("g", 7)], [("h", 2), ("g", 7)]]
+    assert told(calls(frames(of_looks(looks)))) == [
+        (0, "f", 1, 0, 10),
+        (1, "g", 7, 0, 10),
+        (0, "h", 2, 10, 20),
+        (1, "g", 7, 10, 20),
+    ]
+
+
+def test_threads_have_stacks_of_their_own() -> None:
+    rows = of_looks([[("f", 1)]] * 2, tid=1) + of_looks([[("f", 1), ("g", 2)]], tid=2)
+    assert calls(frames(rows))["tid"].to_list() == [1, 2, 2]
+    assert calls(frames([])).schema == SCHEMA
+
+
+STACK = st.lists(st.tuples(st.sampled_from("fgh"), st.integers(1, 3)), max_size=4)
+
+
+@given(st.lists(STACK, max_size=12))
+def test_at_every_look_the_functions_are_those_of_the_stack(looks: list[list[Frame]]) -> None:
+    found = calls(frames(of_looks(looks)))
+    for number, stack in enumerate(looks):
+        running = found.filter(pl.col("begin_ns") <= 10 * number, pl.col("end_ns") > 10 * number).sort("depth")
+        assert running["function"].to_list() == [function for function, _ in stack]
+        assert running["depth"].to_list() == list(range(len(stack)))
+    for before, after in zip(found.partition_by("depth"), found.partition_by("depth"), strict=True):
+        assert (before["end_ns"][:-1] <= after["begin_ns"][1:]).all(), "one after the other"
+
+
+@given(st.lists(STACK, max_size=12))
+def test_who_calls_lasts_as_long_as_who_is_called(looks: list[list[Frame]]) -> None:
+    rows = calls(frames(of_looks(looks))).to_dicts()
+    for row in rows:
+        around = [one for one in rows if one["depth"] == row["depth"] - 1]
+        within = [one for one in around if one["begin_ns"] <= row["begin_ns"] and row["end_ns"] <= one["end_ns"]]
+        assert row["depth"] == 0 or len(within) == 1

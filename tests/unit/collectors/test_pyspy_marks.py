@@ -1,0 +1,90 @@
+"""py-spy's clock by the marks that it met, where looks are late, marks are interrupted, and the clock drifts."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from collectors.pyspy.marks import LOOKS, NAME, PER_LOOK, Marks
+from collectors.pyspy.stacks import Frame
+from hwprof.collector import clocks
+
+MS = 1_000_000
+LOOK_NS = 10 * MS
+LENGTH_NS = LOOK_NS // PER_LOOK
+BEGAN_NS = 1_234_567_890
+"""When py-spy did, on CLOCK_MONOTONIC."""
+
+
+class Machine:
+    """py-spy looks every 10 ms at what runs, and stamps it on a clock of its own."""
+
+    def __init__(self, drift: float = 0.0, interrupted: float = 0.0, seed: int = 0) -> None:
+        self.marks = Marks(1_000_000_000 // LOOK_NS)
+        self.frames: list[Frame] = []
+        self._drift, self._interrupted = drift, interrupted
+        self._random = random.Random(seed)
+
+    def stamp_ns(self, at_ns: int) -> int:
+        """In microseconds, as all of its stamps."""
+        return round((at_ns - BEGAN_NS) * (1 + self._drift)) // 1000 * 1000
+
+    def make(self, since_ns: int) -> None:
+        """As ``Marks.make``, from then on."""
+        now_ns = since_ns
+        look_ns = since_ns + self._random.randrange(LOOK_NS)
+        for _ in range(LOOKS * PER_LOOK):
+            name = f"{NAME}{len(self.marks.times_ns)}"
+            end_ns = now_ns + LENGTH_NS + (25 * MS if self._random.random() < self._interrupted else 0)
+            self.marks.times_ns[name] = (now_ns, end_ns)
+            if look_ns < end_ns:
+                stamp_ns = self.stamp_ns(look_ns)
+                self.frames.append(Frame(1, 3, name, "marks.py", 1, stamp_ns, stamp_ns + 1000))
+                look_ns += LOOK_NS * -(-(end_ns - look_ns) // LOOK_NS)
+            now_ns = end_ns
+
+
+@pytest.mark.parametrize("interrupted", [0.0, 0.2])
+@pytest.mark.parametrize("drift", [0.0, 40e-6, -40e-6])
+@pytest.mark.parametrize("seed", range(5))
+def test_stamps_of_a_minute_are_converted_within_the_error_that_is_told(
+    drift: float, interrupted: float, seed: int
+) -> None:
+    machine = Machine(drift, interrupted, seed)
+    since_ns, minute_ns = BEGAN_NS + 300 * MS, 60_000 * MS
+    machine.make(since_ns)
+    machine.make(since_ns + minute_ns)
+    met = machine.marks.met(machine.frames)
+    clock = clocks.fit("py-spy", met)
+    assert clock.error_ns <= 2 * LENGTH_NS + (0 if not interrupted else LENGTH_NS)
+    for at_ns in (since_ns, since_ns + minute_ns // 2, since_ns + minute_ns):
+        assert abs(clocks.to_monotonic(clock, machine.stamp_ns(at_ns)) - at_ns) <= clock.error_ns
+
+
+def test_marks_in_which_others_had_the_processor_are_left_out() -> None:
+    machine = Machine(interrupted=0.2)
+    machine.make(BEGAN_NS)
+    met = machine.marks.met(machine.frames)
+    assert LOOKS // 2 <= len(met) < len(machine.frames)
+    assert {high - low for _, low, high in met} == {LENGTH_NS}
+
+
+def test_where_all_were_interrupted_they_have_to_do() -> None:
+    machine = Machine(interrupted=1.0)
+    machine.make(BEGAN_NS)
+    assert len(machine.marks.met(machine.frames)) == len(machine.frames) > 0
+
+
+def test_other_functions_are_no_marks() -> None:
+    assert Marks(100).met([Frame(1, 0, "work", "a.py", 1, 0, 1)]) == []
+
+
+def test_marks_take_their_time_and_have_names_of_their_own() -> None:
+    marks = Marks(10_000)
+    marks.make()
+    marks.make()
+    times = list(marks.times_ns.values())
+    assert len(times) == 2 * LOOKS * PER_LOOK
+    assert all(end_ns - begin_ns >= 100_000 // PER_LOOK for begin_ns, end_ns in times)
+    assert times == sorted(times)
