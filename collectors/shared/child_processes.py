@@ -12,6 +12,9 @@ from hwprof.collector.contract import Note, NoteKind
 UNSEEN_SHARE: Final = 0.02
 """Of the worker's processor time, spent by child processes, that is worth a note."""
 
+OF_COLLECTORS: Final = ("py-spy",)
+"""The names of programs that collectors run beside the worker: nobody's work."""
+
 _NS_A_TICK: Final = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _WORKED: Final = slice(11, 15)
 _REAPED: Final = slice(13, 15)
@@ -65,7 +68,7 @@ def _living(parent: int | str) -> dict[int, tuple[str, int]]:
         for task in Path(f"/proc/{parents.pop()}/task").glob("*/children"):
             for pid in _text(task).split():
                 name, cpu_ns = _stat(pid, _WORKED)
-                if name:
+                if name and name not in OF_COLLECTORS:
                     found[int(pid)] = (name, cpu_ns)
                     parents.append(pid)
     return found

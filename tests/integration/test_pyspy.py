@@ -17,6 +17,7 @@ import pytest
 from collectors.pyspy import watcher
 from collectors.pyspy.collector import PySpyCollector
 from collectors.pyspy.watcher import PROGRAM, Watcher
+from collectors.shared.child_processes import Children, Work
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 from tests.support.processes import alive
@@ -132,6 +133,18 @@ def test_frames_have_their_threads_their_callers_and_their_places(tmp_path: Path
     assert set(frames.filter(function="Thread.run")["file"].str.ends_with("/threading.py")) == {True}
     assert not [name for name in frames["function"].unique() if "clock_mark" in name]
     assert said["version"].count(".") >= 1 and said["marks_met"] >= 12
+
+
+def test_its_own_work_is_no_child_processs(tmp_path: Path) -> None:
+    """Of a worker whose children are told with the time that they take."""
+    program()
+    collector = PySpyCollector()
+    children = Children()
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {"pyspy_rate": 1000}))
+    try:
+        assert children.worked() == Work()
+    finally:
+        collector.stop()
 
 
 def fake(folder: Path, script: str) -> str:
