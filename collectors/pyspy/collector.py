@@ -17,8 +17,9 @@ from collectors.pyspy.marks import NAME, Marks
 from collectors.pyspy.stacks import Frame, read
 from collectors.pyspy.watcher import PROGRAM, Watcher, found
 from hwprof.collector import clocks
-from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, PassContext
 from hwprof.errors import HwprofError
+from hwprof.run.details import PythonStacksDetail
 
 if TYPE_CHECKING:  # imported when py-spy has ended: it brings threads of its own
     import polars as pl
@@ -36,12 +37,11 @@ TASKS: Final = "/proc/self/task"
 VERSION_S: Final = 10.0
 
 
-class PySpyDetail(Detail, kw_only=True, tag="pyspy"):
+class PySpyDetail(PythonStacksDetail, kw_only=True, tag="python_stacks"):
     """``version`` and ``command`` of the program; ``file``: its own, in the collector's raw folder."""
 
     version: str
     command: list[str]
-    frames: int
     marks_met: int
     file: str
 
@@ -104,6 +104,7 @@ class PySpyCollector(Collector):
         detail = PySpyDetail(
             version=_version(watcher.command[0]),
             command=watcher.command,
+            rate_hz=self._marks.rate_hz,
             frames=len(frames),
             marks_met=len(met),
             file=RAW_FILE,

@@ -34,6 +34,7 @@ class Marks:
     """The marks of a pass; ``times_ns`` by name: CLOCK_MONOTONIC before and after each."""
 
     def __init__(self, rate_hz: int) -> None:
+        self.rate_hz = rate_hz
         self._length_ns = 1_000_000_000 // (rate_hz * PER_LOOK)
         self.times_ns: dict[str, tuple[int, int]] = {}
 

@@ -7,6 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import polars as pl
 
+from hwprof.analysis.iterations import select
+from hwprof.run.details import PythonStacksDetail
+from hwprof.run.manifest import PassRecord
+
 SCHEMA: Final = pl.Schema(
     {
         "tid": pl.Int32,
@@ -14,6 +18,7 @@ SCHEMA: Final = pl.Schema(
         "function": pl.String,
         "file": pl.String,
         "line": pl.Int32,  # that it had reached at the first look
+        "outermost": pl.Boolean,  # it is not called by itself, however many others are between
         "begin_ns": pl.Int64,
         "end_ns": pl.Int64,
     }
@@ -28,17 +33,95 @@ class _Open(NamedTuple):
     function: str
     file: str
     line: int
+    outermost: bool
     begin_ns: int
     end_ns: int
 
 
-def calls(frames: pl.DataFrame) -> pl.DataFrame:
+def rate_hz(record: PassRecord) -> float | None:
+    """How often somebody looked in that pass; None where nobody says."""
+    details = (collector.detail_as(PythonStacksDetail) for collector in record.collectors)
+    return next((detail.rate_hz for detail in details if detail is not None), None)
+
+
+def calls(frames: pl.DataFrame, looks_hz: float | None) -> pl.DataFrame:
     """Rows of ``python_frames`` of one pass, in ``SCHEMA``: as long as a function stays on the stack, below the same
-    call, it is one row, whatever line it reaches. Two calls that no look fell between are one."""
+    call, it is one row, whatever line it reaches. Two calls that no look fell between are one.
+
+    What a look finds new has begun since the look before, at some time or other: so begins and ends are half of the
+    distance of two looks before the looks that tell them, which makes times right on average.
+    """
     found: list[tuple[Any, ...]] = []
     for (tid,), rows in frames.sort("begin_ns", "depth").partition_by("tid", as_dict=True, maintain_order=True).items():
         found += [(tid, *call) for call in _joined(rows.select(_KEYS[1:]))]
-    return pl.DataFrame(found, schema=SCHEMA, orient="row").sort("tid", "begin_ns", "depth")
+    lag_ns = round(0.5e9 / looks_hz) if looks_hz else 0
+    table = pl.DataFrame(found, schema=SCHEMA, orient="row").sort("tid", "begin_ns", "depth")
+    return table.with_columns(pl.col("begin_ns", "end_ns") - lag_ns)
+
+
+FUNCTIONS: Final = pl.Schema(
+    {
+        "stage": pl.String,
+        "thread": pl.String,  # main: that calls the model; other: all others together
+        "function": pl.String,
+        "file": pl.String,
+        "looks": pl.Float64,  # as many as its self time stands for; null: nobody says how often somebody looked
+        "self_ns": pl.Float64,  # in one iteration, the mean: without the functions that it calls
+        "inclusive_ns": pl.Float64,  # with them
+        "share": pl.Float64,  # self time of the stage's time
+    }
+)
+
+
+def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, looks_hz: float | None) -> pl.DataFrame:
+    """One row a stage, thread and function, most self time first, in ``FUNCTIONS``. ``found``: as ``calls`` makes it;
+    ``spans``: the pass's. A stage in another one is a part of that one, too. Iterations: those that times are of."""
+    iterations = select(record.iterations).timed
+    stages = spans.filter((pl.col("kind") == "stage") & pl.col("iteration").is_in(list(iterations)))
+    windows = stages.select(stage="path", window="span", since_ns="begin_ns", until_ns="end_ns")
+    numbered = found.with_row_index("call").with_columns(caller=_callers(found))
+    parts = (
+        numbered.join(windows, how="cross")
+        .filter((pl.col("begin_ns") < pl.col("until_ns")) & (pl.col("end_ns") > pl.col("since_ns")))
+        .with_columns(
+            inside_ns=pl.min_horizontal("end_ns", "until_ns") - pl.max_horizontal("begin_ns", "since_ns"),
+            thread=pl.when(pl.col("tid") == record.main_tid).then(pl.lit("main")).otherwise(pl.lit("other")),
+        )
+    )
+    called = parts.group_by("window", call="caller").agg(called_ns=pl.col("inside_ns").sum())
+    parts = parts.join(called, on=["window", "call"], how="left").with_columns(
+        self_ns=pl.col("inside_ns") - pl.col("called_ns").fill_null(0)
+    )
+    lengths = windows.group_by("stage").agg(whole_ns=(pl.col("until_ns") - pl.col("since_ns")).sum())
+    rows = parts.group_by("stage", "thread", "function", "file").agg(
+        pl.col("self_ns").sum(), inclusive_ns=pl.col("inside_ns").filter("outermost").sum()
+    )
+    per_iteration = max(len(iterations), 1)
+    return (
+        rows.join(lengths, on="stage")
+        .with_columns(
+            pl.col("self_ns", "inclusive_ns") / per_iteration,
+            looks=pl.col("self_ns") * pl.lit(looks_hz, pl.Float64) / 1e9,
+            share=pl.col("self_ns") / pl.col("whole_ns"),
+        )
+        .sort("self_ns", "inclusive_ns", "stage", "function", "file", descending=[True, True, False, False, False])
+        .select(FUNCTIONS.names())
+        .cast(FUNCTIONS)
+    )
+
+
+def _callers(found: pl.DataFrame) -> pl.Series:
+    """The place of each call's caller; null of the outermost. ``found`` is sorted by thread, begin and depth."""
+    opened: list[int] = []
+    callers: list[int | None] = []
+    before: int | None = None
+    for place, (tid, depth) in enumerate(found.select("tid", "depth").iter_rows()):
+        if tid != before:
+            before, opened = tid, []
+        del opened[depth:]
+        callers.append(opened[-1] if opened else None)
+        opened.append(place)
+    return pl.Series(callers, dtype=pl.UInt32)
 
 
 def _joined(frames: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
@@ -51,7 +134,8 @@ def _joined(frames: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
                 opened[depth] = last._replace(end_ns=end_ns)
                 continue
         yield from _closed(opened, depth)
-        opened.append(_Open(function, file, line, begin_ns, end_ns))
+        outermost = (function, file) not in ((one.function, one.file) for one in opened)
+        opened.append(_Open(function, file, line, outermost, begin_ns, end_ns))
     yield from _closed(opened, 0)
 
 

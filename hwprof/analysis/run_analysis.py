@@ -18,6 +18,7 @@ from hwprof.analysis import (
     noise,
     operators,
     overhead,
+    python_functions,
     stages,
     uncore,
 )  # fmt: skip
@@ -234,6 +235,18 @@ class RunAnalysis:
             return pl.DataFrame(schema=layer_operators.SCHEMA)
         iterations = self.traced.attribution.iterations.timed
         return layer_operators.layer_operators(self.traced.spans, self.modules, iterations)
+
+    @cached_property
+    def python_functions(self) -> tuple[PassRecord, pl.DataFrame] | None:
+        """The pass in which Python's stacks were looked at, the first one of several, and its functions, as
+        ``python_functions.functions`` makes them."""
+        looked_at = self.run.count_by_pass("python_frames")
+        record = next((record for name, record in self.records.items() if looked_at.get(name)), None)
+        if record is None:
+            return None
+        looks_hz = python_functions.rate_hz(record)
+        calls = python_functions.calls(self.of_pass("python_frames", record), looks_hz)
+        return record, python_functions.functions(calls, self.of_pass("spans", record), record, looks_hz)
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:

@@ -81,6 +81,7 @@ SECTIONS: Final = (
     Section("kernels"),
     Section("threads"),
     Section("operators"),
+    Section("python"),
     Section("energy"),
     Section("dram", ("document", "text")),
     Section("primitives"),

@@ -111,6 +111,13 @@ class CoreClockDetail(Detail, kw_only=True, tag="core_clock"):
     reference_ghz: float
 
 
+class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
+    """Looks at the stacks of Python's functions: rows of ``python_frames``."""
+
+    rate_hz: float  # how often somebody looked
+    frames: int
+
+
 class InstrumentedDetail(Detail, kw_only=True, tag="instrumented"):
     """Counts of instrumented code. ``reference_ghz``: of the clock that CPI of such counts is in."""
 
@@ -127,6 +134,7 @@ Known: TypeAlias = (
     | PrimitivesDetail
     | InstrumentedDetail
     | CoreClockDetail
+    | PythonStacksDetail
 )
 """What hwprof itself reads."""
 

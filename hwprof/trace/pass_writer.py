@@ -94,7 +94,7 @@ class PassWriter:
             self._samples.write(nothing, pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
         self.primitives = write_primitives(self._primitives, self._record, self._tracks)
-        self.python_functions = write_python_functions(self._python_frames, self._tracks)
+        self.python_functions = write_python_functions(self._python_frames, self._record, self._tracks)
         for kind, track in self._tracks.open_slices():
             for placed in track.finish():
                 if kind == OPERATOR:

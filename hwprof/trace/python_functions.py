@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from hwprof.analysis.python_functions import calls
+from hwprof.analysis.python_functions import calls, rate_hz
+from hwprof.run.manifest import PassRecord
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.slices import write_columns
 from hwprof.trace.tracks import PYTHON, Tracks
@@ -14,11 +15,11 @@ TEXTS = ("place",)
 """Columns that become annotations of a slice: ``/src/net.py:12``, with the line that it had reached at first."""
 
 
-def write_python_functions(frames: pl.DataFrame, tracks: Tracks) -> int:
+def write_python_functions(frames: pl.DataFrame, record: PassRecord, tracks: Tracks) -> int:
     """Writes a pass's rows of ``python_frames``, and returns how many slices these are."""
     if frames.is_empty():
         return 0
-    found = calls(frames).select(
+    found = calls(frames, rate_hz(record)).select(
         "tid",
         "depth",
         "begin_ns",

@@ -6,7 +6,9 @@ from pathlib import Path
 
 import polars as pl
 
+from hwprof.run.details import PythonStacksDetail, as_json
 from hwprof.run.directory import write_table
+from hwprof.run.manifest import CollectorRecord
 from tests.support import synthetic_run
 from tests.support.traced import Traced
 
@@ -28,12 +30,15 @@ def test_functions_are_slices_of_their_threads(tmp_path: Path) -> None:
         pl.col("begin_ns", "end_ns") * 1000 + since, pid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
     )
     write_table(run.path / "python_frames.parquet", "python_frames", frames)
+    detail = as_json(PythonStacksDetail(rate_hz=1e5, frames=frames.height))  # so half of a distance is 5 us
+    run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
+    run.save_manifest()
     traced = Traced(run, tmp_path / "trace.pftrace")
     assert traced.processor.complaints() == []
     args = traced.args()
     found = [
         (row["track"], row["name"], row["parent"], args[row["arg_set_id"]]["place"],
-         (row["ts"] - traced.to_boottime - since) // 1000, row["dur"] // 1000)
+         (row["ts"] - traced.to_boottime - since) // 1000 + 5, row["dur"] // 1000)
         for row in traced.slices() if row["category"] == "python"
     ]  # fmt: skip
     mine, other = "Python functions (trace)", f"Python functions of thread {HELPER} (trace)"

@@ -1,0 +1,107 @@
+"""The section on Python's functions."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import polars as pl
+import pytest
+from rich.cells import cell_len
+from rich.console import Console
+
+from hwprof.report.document import builder
+from hwprof.report.document.document import Document
+from hwprof.report.document.python import Python
+from hwprof.report.text import python
+from hwprof.report.text.page import Page
+from hwprof.run.details import PythonStacksDetail, as_json
+from hwprof.run.directory import write_table
+from hwprof.run.manifest import CollectorRecord
+from tests.support.document_parts import csv_frames, part
+from tests.support.synthetic_run import build
+
+MAIN = 4200
+
+
+def looked_at(root: Path, rate_hz: float | None = 100_000.0) -> Document:
+    """In every inference of the trace pass the model's thread is in ``forward``, and for half of it in ``attend``."""
+    run = build(root)
+    inferences = run.read("spans").filter(path="inference", **{"pass": "trace"})
+    rows = []
+    for begin_ns, end_ns in inferences.select("begin_ns", "end_ns").iter_rows():
+        half_ns = (begin_ns + end_ns) // 2
+        rows += [
+            (0, "Net.forward", "/src/net.py", 10, begin_ns, end_ns),
+            (1, "attend", "/src/net.py", 40, begin_ns, half_ns),
+        ]
+    names = ["depth", "function", "file", "line", "begin_ns", "end_ns"]
+    table = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pid=pl.lit(MAIN), tid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
+    )
+    if rate_hz is not None:
+        lag_ns = round(0.5e9 / rate_hz)
+        table = table.with_columns(pl.col("begin_ns", "end_ns") + lag_ns)
+        detail = as_json(PythonStacksDetail(rate_hz=rate_hz, frames=table.height))
+        run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
+        run.save_manifest()
+    write_table(run.path / "python_frames.parquet", "python_frames", table)
+    return builder.build(run)
+
+
+def printed(found: Document, width: int = 100) -> list[str]:
+    text = io.StringIO()
+    python.show(Page(found, Console(file=text, width=width, highlight=False, markup=False)))
+    return text.getvalue().splitlines()
+
+
+def test_functions_of_a_stage_by_self_time(tmp_path: Path) -> None:
+    found = part(looked_at(tmp_path), Python)
+    assert (found.pass_, found.rate_hz) == ("trace", 100_000)
+    assert [(row.stage, row.thread, row.function) for row in found.functions] == [
+        ("inference", "main", "Net.forward"),
+        ("inference", "main", "attend"),
+    ]
+    forward, attend = found.functions
+    assert forward.share == pytest.approx(0.5, abs=0.001) and attend.share == pytest.approx(0.5, abs=0.001)
+    assert forward.inclusive_ns == pytest.approx(2 * forward.self_ns, rel=0.001)
+    assert attend.inclusive_ns == attend.self_ns
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table(width: int, tmp_path: Path) -> None:
+    lines = printed(looked_at(tmp_path), width)
+    assert max(map(cell_len, lines)) <= width
+    assert lines[1] == "Python functions by self time, pass trace (2 of 2)"
+    row = next(line for line in lines if line.startswith("Net.forward")).split()
+    assert row[1:4] == ["net.py", "inference", "main"] and row[5] == "50.0%"
+    assert any("looks at 100000 Hz" in line for line in lines)
+
+
+def test_what_was_met_by_chance_is_not_listed(tmp_path: Path) -> None:
+    lines = printed(looked_at(tmp_path, rate_hz=1000.0))
+    assert [line.strip() for line in lines[2:]] == [
+        "none was met 10 times. Try: --iterations, or a higher --pyspy-rate"
+    ]
+
+
+def test_where_nobody_says_how_often_all_are_shown(tmp_path: Path) -> None:
+    found = looked_at(tmp_path, rate_hz=None)
+    assert [row.looks for row in part(found, Python).functions] == [None, None]
+    assert "(2 of 2)" in printed(found)[1]
+
+
+def test_the_file_has_all(tmp_path: Path) -> None:
+    frame = csv_frames(looked_at(tmp_path))["python_functions.csv"]
+    assert frame.select("stage", "function", "file").rows() == [
+        ("inference", "Net.forward", "/src/net.py"),
+        ("inference", "attend", "/src/net.py"),
+    ]
+    assert frame["share_of_stage_ratio"].sum() == pytest.approx(1, abs=0.001)
+
+
+def test_without_looks_there_is_no_section(tmp_path: Path) -> None:
+    found = builder.build(build(tmp_path))
+    assert found.part(Python) is None and printed(found) == []
+    assert found.absent["python"].remedy == "hwprof collect --pyspy-passes trace"
+    assert "python_functions.csv" not in csv_frames(found)
