@@ -8,7 +8,7 @@ from contextlib import nullcontext
 import pytest
 
 from hwprof.analysis.parallelism import WORTH_NAMING
-from scripts.tests_under_load import busy
+from scripts.neighbours import loops
 from tests.support.bounds import disturbance
 from tests.support.threaded_programs import COMPILED, PROGRAMS, Watched, watched
 
@@ -28,7 +28,7 @@ def machine(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module", params=PROGRAMS)
 def run(request: pytest.FixtureRequest, machine: str, tmp_path_factory: pytest.TempPathFactory) -> Watched:
-    beside = busy(BUSY_PROCESSES) if machine == "busy" else nullcontext()
+    beside = loops(BUSY_PROCESSES) if machine == "busy" else nullcontext()
     with beside, disturbance() as disturbed:
         found = watched(request.param, tmp_path_factory.mktemp(request.param))
     found.stolen_ns = round(disturbed.stolen_s * 1e9)
