@@ -105,7 +105,7 @@ END = """
 """
 
 AROUND_NS = 200_000
-"""What goes on around a handler that says what it took."""
+"""What goes on around a handler that says what it took, and what clocks that are read one after the other differ by."""
 
 
 @pytest.fixture(scope="module")
@@ -133,7 +133,7 @@ def test_the_time_of_handlers_is_uncounted_whenever_they_were_set(library: Path)
     )
     assert said["calls"] == 2
     for took_ns, uncounted_ns in zip(said["took_ns"], said["uncounted_ns"], strict=True):
-        assert took_ns <= uncounted_ns <= took_ns + AROUND_NS
+        assert abs(uncounted_ns - took_ns) <= AROUND_NS
     assert said["took_ns"][0] > 1_000_000 and said["took_ns"][2] == 0
     assert [note for note in said["notes"] if "signal handlers worked for" in note]
 
@@ -147,7 +147,7 @@ def test_the_time_of_a_handler_within_a_handler_is_told_once(library: Path) -> N
     """,
     )
     assert said["calls"] == 2
-    assert said["took_ns"][1] <= said["uncounted_ns"][1] <= said["took_ns"][1] + AROUND_NS
+    assert abs(said["uncounted_ns"][1] - said["took_ns"][1]) <= AROUND_NS
 
 
 def test_nobody_notices(library: Path) -> None:
