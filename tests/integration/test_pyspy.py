@@ -135,7 +135,7 @@ def test_frames_have_their_threads_their_callers_and_their_places(tmp_path: Path
     assert said["version"].count(".") >= 1 and said["marks_met"] >= 12
 
 
-def test_its_own_work_is_no_child_processs(tmp_path: Path) -> None:
+def test_its_own_work_is_nobodys(tmp_path: Path) -> None:
     """Of a worker whose children are told with the time that they take."""
     program()
     collector = PySpyCollector()
