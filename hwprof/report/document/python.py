@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from hwprof.analysis.python_functions import rate_hz
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
 
@@ -45,6 +44,8 @@ PART: Final = Python
 
 def build(analysis: RunAnalysis) -> Python | Unavailable:
     """From the pass in which somebody looked."""
+    from hwprof.analysis.python_functions import rate_hz
+
     found = analysis.python_functions
     if found is None:
         return Unavailable("nobody looked at Python's stacks", "hwprof collect --pyspy-passes trace")
