@@ -78,7 +78,11 @@ class PySpyCollector(Collector):
         self._marks = Marks(rate_hz)
         self._watcher = Watcher(program, _arguments(options, rate_hz), context.raw / RAW_FILE)
         self._watcher.begin()
-        self._marks.make()
+        try:
+            self._marks.make()
+        except BaseException:  # then nobody calls stop
+            self._watcher.kill()
+            raise
 
     def iteration_edge(self) -> None:
         """Which threads there are: py-spy says nothing of those that end."""

@@ -30,6 +30,7 @@ _KEYS: Final = ("tid", "depth", "function", "file", "line", "begin_ns", "end_ns"
 class _Open(NamedTuple):
     """A function that may go on."""
 
+    depth: int
     function: str
     file: str
     line: int
@@ -80,13 +81,11 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
     stages = spans.filter((pl.col("kind") == "stage") & pl.col("iteration").is_in(list(iterations)))
     windows = stages.select(stage="path", window="span", since_ns="begin_ns", until_ns="end_ns")
     numbered = found.with_row_index("call").with_columns(caller=_callers(found))
-    parts = (
-        numbered.join(windows, how="cross")
-        .filter((pl.col("begin_ns") < pl.col("until_ns")) & (pl.col("end_ns") > pl.col("since_ns")))
-        .with_columns(
-            inside_ns=pl.min_horizontal("end_ns", "until_ns") - pl.max_horizontal("begin_ns", "since_ns"),
-            thread=pl.when(pl.col("tid") == record.main_tid).then(pl.lit("main")).otherwise(pl.lit("other")),
-        )
+    parts = numbered.join_where(
+        windows, pl.col("begin_ns") < pl.col("until_ns"), pl.col("end_ns") > pl.col("since_ns")
+    ).with_columns(
+        inside_ns=pl.min_horizontal("end_ns", "until_ns") - pl.max_horizontal("begin_ns", "since_ns"),
+        thread=pl.when(pl.col("tid") == record.main_tid).then(pl.lit("main")).otherwise(pl.lit("other")),
     )
     called = parts.group_by("window", call="caller").agg(called_ns=pl.col("inside_ns").sum())
     parts = parts.join(called, on=["window", "call"], how="left").with_columns(
@@ -112,34 +111,31 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
 
 def _callers(found: pl.DataFrame) -> pl.Series:
     """The place of each call's caller; null of the outermost. ``found`` is sorted by thread, begin and depth."""
-    opened: list[int] = []
+    opened: list[tuple[int, int]] = []  # depth and place
     callers: list[int | None] = []
     before: int | None = None
     for place, (tid, depth) in enumerate(found.select("tid", "depth").iter_rows()):
         if tid != before:
             before, opened = tid, []
-        del opened[depth:]
-        callers.append(opened[-1] if opened else None)
-        opened.append(place)
+        while opened and opened[-1][0] >= depth:
+            opened.pop()
+        callers.append(opened[-1][1] if opened else None)
+        opened.append((depth, place))
     return pl.Series(callers, dtype=pl.UInt32)
 
 
 def _joined(frames: pl.DataFrame) -> Iterator[tuple[Any, ...]]:
-    """Of one thread; callers stand before those that they call."""
+    """Of one thread; callers stand before those that they call. A frame that nobody knows of leaves a gap."""
     opened: list[_Open] = []
     for depth, function, file, line, begin_ns, end_ns in frames.iter_rows():
-        if depth < len(opened):
-            last = opened[depth]
-            if (last.function, last.file, last.end_ns) == (function, file, begin_ns):
-                opened[depth] = last._replace(end_ns=end_ns)
+        here = next((number for number, one in enumerate(opened) if one.depth >= depth), len(opened))
+        if here < len(opened):
+            last = opened[here]
+            if (last.depth, last.function, last.file, last.end_ns) == (depth, function, file, begin_ns):
+                opened[here] = last._replace(end_ns=end_ns)
                 continue
-        yield from _closed(opened, depth)
+        yield from opened[here:]
+        del opened[here:]
         outermost = (function, file) not in ((one.function, one.file) for one in opened)
-        opened.append(_Open(function, file, line, outermost, begin_ns, end_ns))
-    yield from _closed(opened, 0)
-
-
-def _closed(opened: list[_Open], depth: int) -> Iterator[tuple[Any, ...]]:
-    """Those from that depth on are over; above it some may be missing, where the begin of a file is."""
-    yield from ((number, *opened[number]) for number in range(depth, len(opened)))
-    del opened[depth:]
+        opened.append(_Open(depth, function, file, line, outermost, begin_ns, end_ns))
+    yield from opened

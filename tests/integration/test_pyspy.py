@@ -16,6 +16,7 @@ import pytest
 
 from collectors.pyspy import watcher
 from collectors.pyspy.collector import PySpyCollector
+from collectors.pyspy.marks import Marks
 from collectors.pyspy.watcher import PROGRAM, Watcher
 from collectors.shared.child_processes import Children, Work
 from hwprof.collector.contract import PassContext
@@ -200,6 +201,15 @@ def test_without_its_file_nothing_is_collected(tmp_path: Path, monkeypatch: pyte
     collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {"pyspy_rate": 1000}))
     with pytest.raises(HwprofError, match="py-spy's file cannot be read"):
         collector.stop()
+
+
+def test_a_start_that_fails_leaves_no_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = fake(tmp_path, f"echo $$ > {tmp_path}/pid; echo Sampling process; while :; do sleep 0.01; done")
+    monkeypatch.setattr("collectors.pyspy.collector.found", lambda: name)
+    monkeypatch.setattr(Marks, "make", lambda self: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        PySpyCollector().start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))
+    assert not alive(int((tmp_path / "pid").read_text()))
 
 
 def test_where_it_is_not_installed_it_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:

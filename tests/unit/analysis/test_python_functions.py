@@ -69,6 +69,14 @@ def test_what_another_function_calls_is_another_call() -> None:
     ]
 
 
+def test_frames_stay_where_they_are_where_one_between_is_not_known() -> None:
+    rows = [(1, 0, "f", 1, 400, 500), (1, 2, "h", 1, 410, 430), (1, 2, "h", 2, 430, 450), (1, 1, "g", 1, 460, 490)]
+    assert told(calls(frames(rows), None)) == [
+        (0, "f", 1, 400, 500), (2, "h", 1, 410, 450), (1, "g", 1, 460, 490),
+    ]  # fmt: skip
+    assert {row[2]: row[3] for row in of_functions(rows)} == {"f": 15, "h": 20, "g": 15}
+
+
 def test_threads_have_stacks_of_their_own() -> None:
     rows = of_looks([[("f", 1)]] * 2, tid=1) + of_looks([[("f", 1), ("g", 2)]], tid=2)
     assert by_looks(frames(rows))["tid"].to_list() == [1, 2, 2]
