@@ -12,11 +12,13 @@ from tests.support.instrumented_process import child
 from tests.support.requirements import require_tool
 
 SOURCE = """
+#include <pthread.h>
 #include <signal.h>
 #include <time.h>
 
 long long took_ns;
-int calls, others;
+int calls, others, wrong;
+volatile int expected, done;
 volatile double sink;
 
 static long long now_ns(void) {
@@ -64,6 +66,31 @@ int for_a_moment(int number) {
 int refuses(void) {
   struct sigaction mine = {.sa_handler = work};
   return sigaction(SIGKILL, &mine, 0) == -1 && sigaction(1000, &mine, 0) == -1;
+}
+
+static void one(int number) { wrong += expected != 1; calls++; }
+
+static void two(int number) { wrong += expected != 2; calls++; }
+
+static void *send(void *to) {
+  while (!done) pthread_kill(*(pthread_t *)to, SIGUSR2);
+  return 0;
+}
+
+/* Two handlers in turn, ignored between, while the signal comes all the time. */
+int in_turn(int number, int times) {
+  pthread_t self = pthread_self(), sender;
+  signal(number, SIG_IGN);
+  pthread_create(&sender, 0, send, &self);
+  for (int i = 0; i < times; i++) {
+    expected = 1 + i % 2;
+    signal(number, i % 2 ? two : one);
+    for (volatile int wait = 0; wait < 2000; wait++);
+    signal(number, SIG_IGN);
+  }
+  done = 1;
+  pthread_join(sender, 0);
+  return wrong;
 }
 
 int ignored(int number) {
@@ -114,7 +141,7 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("handlers")
     source, built = folder / "handlers.c", folder / "handlers.so"
     source.write_text(SOURCE)
-    subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", built, source], check=True)
+    subprocess.run(["cc", "-O1", "-pthread", "-shared", "-fPIC", "-o", built, source], check=True)
     return built
 
 
@@ -165,6 +192,11 @@ def test_nobody_notices(library: Path) -> None:
     )
     assert said["answers"] == [1, 1, 1, 0, 1, 1, 0]
     assert (said["calls"], said["others"]) == (1, 1)
+
+
+def test_of_several_handlers_the_one_that_is_set_is_called(library: Path) -> None:
+    said = says(library, "    span(library.in_turn, signal.SIGUSR2, 20_000)\n")
+    assert said["answers"] == [0] and said["calls"] > 0
 
 
 def test_handlers_of_pythons_are_called(library: Path) -> None:

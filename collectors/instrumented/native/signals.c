@@ -37,15 +37,21 @@ void on_signal(int number, gpointer info, gpointer context) {
 /* An instrumented thread sets or asks for a handler: what it wants is done here, with ours in the place of its own, and
    of its system call the question remains, whose answer nobody sees. */
 static void set_handler(GumCpuContext *cpu) {
-  guint64 number = cpu->rdi, own = (guint64) (gsize) &on_signal;
+  guint64 number = cpu->rdi, own = (guint64) (gsize) &on_signal, earlier;
   const Action *wanted = (const Action *) cpu->rsi;
   Action set, before;
   if (number >= SIGNALS || !control.handlers_watched[number]) return;
+  earlier = control.handlers[number];
   if (wanted != NULL) set = *wanted;
-  if (wanted != NULL && set.handler > SIG_IGN && set.handler != own) set.handler = own;
-  if (syscall(SYS_RT_SIGACTION, number, wanted != NULL ? &set : NULL, &before, cpu->r10) != 0) return;
-  if (before.handler == own) before.handler = control.handlers[number];
-  if (wanted != NULL && wanted->handler > SIG_IGN && wanted->handler != own) control.handlers[number] = wanted->handler;
+  if (wanted != NULL && set.handler > SIG_IGN && set.handler != own) {
+    control.handlers[number] = set.handler; /* first: the signal may come at once */
+    set.handler = own;
+  }
+  if (syscall(SYS_RT_SIGACTION, number, wanted != NULL ? &set : NULL, &before, cpu->r10) != 0) {
+    control.handlers[number] = earlier;
+    return;
+  }
+  if (before.handler == own) before.handler = earlier;
   if (cpu->rdx != 0) *(Action *) cpu->rdx = before;
   cpu->rsi = cpu->rdx = 0;
 }
