@@ -8,6 +8,7 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from hwprof.analysis.iterations import select
+from hwprof.analysis.nesting import NONE, enclosing
 from hwprof.run.details import PythonStacksDetail
 from hwprof.run.manifest import PassRecord
 
@@ -111,17 +112,8 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
 
 def _callers(found: pl.DataFrame) -> pl.Series:
     """The place of each call's caller; null of the outermost. ``found`` is sorted by thread, begin and depth."""
-    opened: list[tuple[int, int]] = []  # depth and place
-    callers: list[int | None] = []
-    before: int | None = None
-    for place, (tid, depth) in enumerate(found.select("tid", "depth").iter_rows()):
-        if tid != before:
-            before, opened = tid, []
-        while opened and opened[-1][0] >= depth:
-            opened.pop()
-        callers.append(opened[-1][1] if opened else None)
-        opened.append((depth, place))
-    return pl.Series(callers, dtype=pl.UInt32)
+    around = enclosing(*(found[name].cast(pl.Int64).to_numpy() for name in ("begin_ns", "end_ns", "tid")))
+    return pl.Series(around).replace(NONE, None).cast(pl.UInt32)
 
 
 def _joined(frames: pl.DataFrame) -> Iterator[tuple[Any, ...]]:

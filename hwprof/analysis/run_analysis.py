@@ -21,7 +21,7 @@ from hwprof.analysis import (
     python_functions,
     stages,
     uncore,
-)  # fmt: skip
+)
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, further_operands, instrumented_counts, with_counters

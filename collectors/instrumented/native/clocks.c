@@ -1,5 +1,6 @@
 /* CPU time at an edge: of the process, and that part of it whose code is not counted (other threads, handlers of
-   signals), so that layers in which there is much of it can be told. Every thread's clock is read before the process's, which otherwise lags by up to a tick. */
+   signals), so that layers in which there is much of it can be told. Every thread's clock is read before the process's,
+   which otherwise lags by up to a tick. */
 
 #define CLOCK_MONOTONIC 1
 #define CLOCK_PROCESS_CPUTIME_ID 2
@@ -30,11 +31,19 @@ static gboolean read_clock(int clock, gint64 *time_ns) {
 
 static int clock_of(guint64 tid) { return ~(int) tid << 3 | 6; }
 
-/* Where a thread's time is kept that is counted, or our own; NULL: it is another's. */
-static gint64 *known_time(guint64 tid) {
+/* NULL: its code is not counted. */
+static Context *counted_thread(guint64 tid) {
   guint64 i;
   for (i = 0; i < control.contexts_used; i++)
-    if (control.contexts[i].tid == tid) return &control.contexts[i].cpu_ns;
+    if (control.contexts[i].tid == tid) return &control.contexts[i];
+  return NULL;
+}
+
+/* Where a thread's time is kept that is counted, or our own; NULL: it is another's. */
+static gint64 *known_time(guint64 tid) {
+  Context *counted = counted_thread(tid);
+  guint64 i;
+  if (counted != NULL) return &counted->cpu_ns;
   for (i = 0; i < control.own_threads_used; i++)
     if (control.own_threads[i] == tid) return &control.own_cpu_ns[i];
   return NULL;

@@ -10,13 +10,6 @@ typedef struct {
 
 typedef void (*SignalHandler)(int number, gpointer info, gpointer context);
 
-static Context *counted_thread(guint64 tid) {
-  guint64 i;
-  for (i = 0; i < control.contexts_used; i++)
-    if (control.contexts[i].tid == tid) return &control.contexts[i];
-  return NULL;
-}
-
 /* The time of a handler within a handler is the outer one's. */
 void on_signal(int number, gpointer info, gpointer context) {
   SignalHandler handler = (SignalHandler) control.handlers[number];

@@ -23,7 +23,7 @@ from hwprof.report.text import (
     kernel_cells,
     layer_rows,
     primitives,
-)  # fmt: skip
+)
 from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.layers import sum_of_times
