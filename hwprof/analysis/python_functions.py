@@ -9,7 +9,7 @@ import polars as pl
 
 from hwprof.analysis.iterations import select
 from hwprof.analysis.nesting import NONE, enclosing
-from hwprof.run.details import PythonStacksDetail
+from hwprof.analysis.python_stacks import lag_ns
 from hwprof.run.manifest import PassRecord
 
 SCHEMA: Final = pl.Schema(
@@ -40,25 +40,16 @@ class _Open(NamedTuple):
     end_ns: int
 
 
-def rate_hz(record: PassRecord) -> float | None:
-    """How often somebody looked in that pass; None where nobody says."""
-    details = (collector.detail_as(PythonStacksDetail) for collector in record.collectors)
-    return next((detail.rate_hz for detail in details if detail is not None), None)
-
-
 def calls(frames: pl.DataFrame, looks_hz: float | None) -> pl.DataFrame:
     """Rows of ``python_frames`` of one pass, in ``SCHEMA``: as long as a function stays on the stack, below the same
-    call, it is one row, whatever line it reaches. Two calls that no look fell between are one.
-
-    What a look finds new has begun since the look before, at some time or other: so begins and ends are half of the
-    distance of two looks before the looks that tell them, which makes times right on average.
+    call, it is one row, whatever line it reaches. Two calls that no look fell between are one. Times are right on
+    average, see ``python_stacks.lag_ns``.
     """
     found: list[tuple[Any, ...]] = []
     for (tid,), rows in frames.sort("begin_ns", "depth").partition_by("tid", as_dict=True, maintain_order=True).items():
         found += [(tid, *call) for call in _joined(rows.select(_KEYS[1:]))]
-    lag_ns = round(0.5e9 / looks_hz) if looks_hz else 0
     table = pl.DataFrame(found, schema=SCHEMA, orient="row").sort("tid", "begin_ns", "depth")
-    return table.with_columns(pl.col("begin_ns", "end_ns") - lag_ns)
+    return table.with_columns(pl.col("begin_ns", "end_ns") - lag_ns(looks_hz))
 
 
 FUNCTIONS: Final = pl.Schema(
@@ -68,6 +59,7 @@ FUNCTIONS: Final = pl.Schema(
         "function": pl.String,
         "file": pl.String,
         "looks": pl.Float64,  # as many as its self time stands for; null: nobody says how often somebody looked
+        "inclusive_looks": pl.Float64,
         "self_ns": pl.Float64,  # in one iteration, the mean: without the functions that it calls
         "inclusive_ns": pl.Float64,  # with them
         "share": pl.Float64,  # self time of the stage's time
@@ -96,12 +88,13 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
     rows = parts.group_by("stage", "thread", "function", "file").agg(
         pl.col("self_ns").sum(), inclusive_ns=pl.col("inside_ns").filter("outermost").sum()
     )
-    per_iteration = max(len(iterations), 1)
+    per_iteration, rate = max(len(iterations), 1), pl.lit(looks_hz, pl.Float64)
     return (
         rows.join(lengths, on="stage")
         .with_columns(
             pl.col("self_ns", "inclusive_ns") / per_iteration,
-            looks=pl.col("self_ns") * pl.lit(looks_hz, pl.Float64) / 1e9,
+            looks=pl.col("self_ns") * rate / 1e9,
+            inclusive_looks=pl.col("inclusive_ns") * rate / 1e9,
             share=pl.col("self_ns") / pl.col("whole_ns"),
         )
         .sort("self_ns", "inclusive_ns", "stage", "function", "file", descending=[True, True, False, False, False])

@@ -19,6 +19,7 @@ from hwprof.analysis import (
     operators,
     overhead,
     python_functions,
+    python_stacks,
     stages,
     uncore,
 )
@@ -237,16 +238,33 @@ class RunAnalysis:
         return layer_operators.layer_operators(self.traced.spans, self.modules, iterations)
 
     @cached_property
-    def python_functions(self) -> tuple[PassRecord, pl.DataFrame] | None:
-        """The pass in which Python's stacks were looked at, the first one of several, and its functions, as
-        ``python_functions.functions`` makes them."""
-        looked_at = self.run.count_by_pass("python_frames")
-        record = next((record for name, record in self.records.items() if looked_at.get(name)), None)
+    def looked_at(self) -> PassRecord | None:
+        """The pass in which somebody looked at Python's stacks, the first one of several."""
+        looks = self.run.count_by_pass("python_frames")
+        return next((record for name, record in self.records.items() if looks.get(name)), None)
+
+    @cached_property
+    def python_functions(self) -> pl.DataFrame | None:
+        """The functions of the pass ``looked_at``, as ``python_functions.functions`` makes them."""
+        record = self.looked_at
         if record is None:
             return None
-        looks_hz = python_functions.rate_hz(record)
+        looks_hz = python_stacks.rate_hz(record)
         calls = python_functions.calls(self.of_pass("python_frames", record), looks_hz)
-        return record, python_functions.functions(calls, self.of_pass("spans", record), record, looks_hz)
+        return python_functions.functions(calls, self.of_pass("spans", record), record, looks_hz)
+
+    @cached_property
+    def python_lines(self) -> pl.DataFrame | Unavailable:
+        """The lines of the pass ``looked_at`` and their kernels, as ``python_lines.lines`` makes them."""
+        record, sampled = self.looked_at, self.sampled
+        if record is None:
+            return Unavailable("nobody looked at Python's stacks")
+        if sampled is None or sampled.record.name != record.name:
+            return Unavailable(f"no samples were taken in the pass {record.name}", f"--sample-passes {record.name}")
+        from hwprof.analysis import python_lines
+
+        stacks = python_stacks.python_stacks(self.of_pass("python_frames", record), python_stacks.rate_hz(record))
+        return python_lines.lines(sampled.inside, sampled.kernels, stacks, record.main_tid, len(sampled.iterations))
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import click
 import msgspec
@@ -19,8 +19,11 @@ if TYPE_CHECKING:
 
     from hwprof.report.document.document import Document
     from hwprof.report.document.hot_kernels import HotKernels
+    from hwprof.report.document.hot_python import HotPython
     from hwprof.report.document.one_layer import OneLayer
     from hwprof.run.directory import RunDirectory
+
+    Selected: TypeAlias = HotKernels | HotPython | OneLayer
 
 
 @click.command("report")
@@ -46,10 +49,11 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json", "json-schema"]),
     default="text",
     show_default=True,
-    help="json: everything (of --kernels or --layer: that part), in full precision; json-schema: what that JSON looks"
-    " like.",
+    help="json: everything (of --kernels, --python or --layer: that part), in full precision; json-schema: what that"
+    " JSON looks like.",
 )
 @click.option("--kernels", is_flag=True, help="Of each hot layer its kernels, and of each hot kernel its layers.")
+@click.option("--python", is_flag=True, help="Of Python's lines the kernels that they led to, and its functions.")
 @click.option(
     "--layer", metavar="PATH", help="All that is known of one layer (model.0.conv), or of those in a module (model.51)."
 )
@@ -65,6 +69,7 @@ def report_command(
     metrics: str | None,
     form: str,
     kernels: bool,
+    python: bool,
     layer: str | None,
     full_names: bool,
     width: int | None,
@@ -81,16 +86,20 @@ def report_command(
       hwprof report /elsewhere/20261121-142501-yolov7
       hwprof report --metrics cpi,cache,dram_gbytes
       hwprof report --kernels --top 5
+      hwprof report --python --top 30
       hwprof report --layer model.51 --full-names
       hwprof report --layer model.51 --format json
       hwprof report --format json | jq '.layers.rows[] | {path, share}'
       hwprof report --width 160 > report.txt
     """
-    if kernels and layer is not None:
-        raise UsageError("--kernels and --layer are two reports", "choose one of them")
+    pages = [
+        name for name, asked in (("--kernels", kernels), ("--python", python), ("--layer", layer is not None)) if asked
+    ]
+    if len(pages) > 1:
+        raise UsageError(f"{' and '.join(pages)} are reports of their own", "choose one of them")
     if full_names and not kernels and layer is None:
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
-    part = Part(kernels=kernels, layer=layer, full_names=full_names)
+    part = Part(kernels=kernels, python=python, layer=layer, full_names=full_names)
     if form == "json-schema":
         _print_schema(part)
         return
@@ -101,9 +110,11 @@ def report_command(
 
 @dataclass(frozen=True)
 class Part:
-    """What of a report is shown: all of it, the kernels of the hot layers, or one layer (or module) by its path."""
+    """What of a report is shown: all of it, the kernels of the hot layers, Python's lines and functions, or one layer
+    (or module) by its path."""
 
     kernels: bool = False
+    python: bool = False
     layer: str | None = None
     full_names: bool = False
 
@@ -150,26 +161,30 @@ class Choice:
 
 def _text_of(document: Document, chosen: Choice) -> str:
     """All that is printed of it. Raises ``HwprofError`` for a choice that it does not have."""
-    from hwprof.report.document import hot_kernels, one_layer
+    from hwprof.report.document import hot_kernels, hot_python, one_layer
     from hwprof.report.document.builder import ranked
     from hwprof.report.json.codec import encode
 
     built = ranked(document, chosen.top, chosen.sort)
-    selected: hot_kernels.HotKernels | one_layer.OneLayer | None = None
+    selected: Selected | None = None
     if chosen.part.layer is not None:
         selected = one_layer.one_layer(built, chosen.part.layer)
     elif chosen.part.kernels:
         selected = hot_kernels.hot_kernels(built, chosen.top)
+    elif chosen.part.python:
+        selected = hot_python.hot_python(built, chosen.top)
     if chosen.form == "json":
         return _json(encode(built) if selected is None else msgspec.json.encode(selected))
     return _on_a_console(built, selected, chosen)
 
 
-def _on_a_console(built: Document, selected: HotKernels | OneLayer | None, chosen: Choice) -> str:
+def _on_a_console(built: Document, selected: Selected | None, chosen: Choice) -> str:
     """With colours where standard output has them."""
+    from hwprof.report.document.hot_python import HotPython
     from hwprof.report.document.one_layer import OneLayer
     from hwprof.report.text import choice
     from hwprof.report.text import hot_kernels as text_of_hot_kernels
+    from hwprof.report.text import hot_python as text_of_hot_python
     from hwprof.report.text import one_layer as text_of_one_layer
     from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
@@ -184,6 +199,8 @@ def _on_a_console(built: Document, selected: HotKernels | OneLayer | None, chose
             render(built, console, wanted)
         elif isinstance(selected, OneLayer):
             text_of_one_layer.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
+        elif isinstance(selected, HotPython):
+            text_of_hot_python.show(selected, Page(built, console, wanted))
         else:
             text_of_hot_kernels.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
     return captured.get()
@@ -195,8 +212,13 @@ def _json(compact: bytes) -> str:
 
 def _print_schema(part: Part) -> None:
     from hwprof.report.document.hot_kernels import HotKernels
+    from hwprof.report.document.hot_python import HotPython
     from hwprof.report.document.one_layer import OneLayer
     from hwprof.report.json.codec import json_schema, schema_of
 
-    kind = OneLayer if part.layer is not None else HotKernels if part.kernels else None
+    kind: type[msgspec.Struct] | None = None
+    if part.layer is not None:
+        kind = OneLayer
+    elif part.kernels or part.python:
+        kind = HotKernels if part.kernels else HotPython
     sys.stdout.write(_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind))))

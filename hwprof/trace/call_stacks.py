@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
 
 import polars as pl
 
@@ -10,37 +11,43 @@ from hwprof.trace import packets
 from hwprof.trace.frames import UNKNOWN, Code, File, Key, Place
 from hwprof.trace.interning import Interned, Table
 
+Callers: TypeAlias = Mapping[int, tuple[int | None, Key]]
+"""Of each stack its parent, and the code that calls."""
+
+
+def callers_of(stacks: pl.DataFrame) -> Callers:
+    """From rows of the table ``stacks`` with a column ``kernel`` (null where there is none)."""
+    return {
+        stack: (parent, Key(kernel, 0 if kernel is not None else address, False))
+        for stack, parent, address, kernel in stacks.select("stack", "parent", "address", "kernel").iter_rows()
+    }
+
 
 class CallStacks:
     """Numbers the call stacks of one pass in one packet sequence."""
 
-    def __init__(self, interned: Interned, code: Code, stacks: pl.DataFrame) -> None:
-        """``stacks`` are rows of that table with a column ``kernel`` (null where there is none)."""
-        self._interned, self._code = interned, code
-        self._callers = {
-            stack: (parent, Key(kernel, 0 if kernel is not None else address, False))
-            for stack, parent, address, kernel in stacks.select("stack", "parent", "address", "kernel").iter_rows()
-        }
+    def __init__(self, interned: Interned, code: Code, callers: Callers) -> None:
+        """``callers`` as ``callers_of`` makes them."""
+        self._interned, self._code, self._callers = interned, code, callers
 
-    def number(self, stack: int | None, leaf: Key, roots: Sequence[tuple[str, str]] = ()) -> int:
-        """The number of the call stack that ends in ``leaf``, called from ``stack``, and stands on ``roots``: kind and
-        name of each, the outermost first."""
+    def number(self, stack: int | None, leaf: Key, roots: Sequence[Place] = ()) -> int:
+        """The number of the call stack that ends in ``leaf``, called from ``stack``, and stands on ``roots``, the
+        outermost first."""
         key = (tuple(roots), stack, leaf)
         return self._interned.entry(Table.CALL_STACKS, key, lambda: self._frames(stack, leaf, roots))
 
-    def _frames(self, stack: int | None, leaf: Key, roots: Sequence[tuple[str, str]]) -> bytes:
+    def _frames(self, stack: int | None, leaf: Key, roots: Sequence[Place]) -> bytes:
         callers = []
-        while stack in self._callers:
+        while stack is not None and stack in self._callers:
             stack, caller = self._callers[stack]
             callers.append(caller)
         while callers and self._code.place(callers[-1]).file.path == UNKNOWN:
             callers.pop()  # code without frame pointers has wrong callers: no flame graph is to stand on those
-        frames = [self._root(*root) for root in roots] + [self._frame(key) for key in (*reversed(callers), leaf)]
+        frames = [self._root(root) for root in roots] + [self._frame(key) for key in (*reversed(callers), leaf)]
         return b"".join(packets.number(2, frame) for frame in frames)  # the outermost first
 
-    def _root(self, kind: str, name: str) -> int:
-        place = Place(name, File(f"[{kind}]"), 0)
-        return self._interned.entry(Table.FRAMES, (kind, name), lambda: self._described(place))
+    def _root(self, place: Place) -> int:
+        return self._interned.entry(Table.FRAMES, place, lambda: self._described(place))
 
     def _frame(self, key: Key) -> int:
         return self._interned.entry(Table.FRAMES, key, lambda: self._described(self._code.place(key)))

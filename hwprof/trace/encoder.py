@@ -19,6 +19,7 @@ from hwprof.trace.interning import Table
 from hwprof.trace.packet_sequence import Ints, PacketSequence
 from hwprof.trace.packets import EventType
 from hwprof.trace.perf_samples import SampleSequence
+from hwprof.trace.profile_sequence import ProfileSequence
 from hwprof.trace.protobuf_columns import Column, Constant, Fixed64, Varint
 from hwprof.trace.varint import varint
 
@@ -129,6 +130,11 @@ class TraceEncoder:
         """A new packet sequence for samples that ``event`` triggered; ``followers`` are the events counted beside."""
         self._sequences += 1
         return SampleSequence(self._file, self._sequences, event, frequency_hz, followers)
+
+    def profile(self, pid: int, tid: int) -> ProfileSequence:
+        """A new packet sequence for call stacks of one thread."""
+        self._sequences += 1
+        return ProfileSequence(self._file, self._sequences, pid, tid)
 
     def _describe(self, **fields: Any) -> int:
         self._tracks += 1

@@ -24,6 +24,16 @@ class Key(NamedTuple):
     in_system: bool
 
 
+def keys_of(samples: pl.DataFrame) -> pl.DataFrame:
+    """Of each sample what it ran, as the columns of ``Key``."""
+    named = pl.col("kernel").is_not_null()
+    return samples.select(
+        "kernel",
+        address=pl.when(named).then(0).otherwise("address").cast(pl.UInt64),
+        in_system=~named & (pl.col("domain") == "kernel"),
+    )
+
+
 @dataclass(frozen=True)
 class File:
     """Executable memory and the file that it came from."""

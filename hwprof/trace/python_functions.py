@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import polars as pl
 
-from hwprof.analysis.python_functions import calls, rate_hz
+from hwprof.analysis.python_functions import calls
+from hwprof.analysis.python_stacks import rate_hz
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.slices import write_columns

@@ -13,13 +13,14 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import TABLES
 from hwprof.trace import kernel_slices
-from hwprof.trace.call_stacks import CallStacks
+from hwprof.trace.call_stacks import CallStacks, callers_of
 from hwprof.trace.encoder import EventSequence, TraceEncoder
 from hwprof.trace.flame_roots import ROOTS, FlameRoots
 from hwprof.trace.flows import FlowNumbers
-from hwprof.trace.frames import UNKNOWN, Code, Key
+from hwprof.trace.frames import UNKNOWN, Code, File, Key, Place, keys_of
 from hwprof.trace.kernel_slices import OPENMP, SLICES, WAITING
 from hwprof.trace.perf_samples import MODES, Samples, SampleSequence, cumulative
+from hwprof.trace.python_samples import PythonSamples
 from hwprof.trace.time_windows import Window, windows
 
 FOLLOWERS: Final = {"instructions": "instructions", "llc_misses": "llc-misses"}
@@ -39,11 +40,14 @@ class SampleTracks:
     ) -> None:
         """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
         self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
-        self._samples, self._stacks = (_all_columns(run, table, record) for table in ("samples", "stacks"))
-        self._switches = _all_columns(run, "switches", record)
+        self._samples, self._switches = (_all_columns(run, table, record) for table in ("samples", "switches"))
+        self._callers = callers_of(_all_columns(run, "stacks", record).collect())
         self._code = Code(run.of_pass("mappings", record.name), run.of_pass("kernels", record.name))
         outer = run.scan_pass("spans", record.name).filter(pl.col("kind").is_in(["iteration", "stage"])).collect()
         self._roots = FlameRoots(outer, run.read("layers"), record)
+        self._python = PythonSamples(
+            run.of_pass("python_frames", record.name), record, pid, self._code, self._callers, writer
+        )
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
         self._tracks: dict[int, EventSequence] = {}
@@ -68,6 +72,7 @@ class SampleTracks:
             samples = self._within(self._samples, pl.col("time_ns"), part).sort("time_ns", maintain_order=True)
             switches = self._within(self._switches, pl.coalesce("out_ns", "in_ns"), part)
             self._write_samples(samples.hstack(self._roots.of(samples, spans, part[1])))
+            self._python.write(samples)
             spans = spans.clear()
             found = kernel_slices.slices(self._described(samples), switches, edges, self._open)
             found, begun = kernel_slices.link(found, self._record.main_tid, flows)
@@ -98,14 +103,14 @@ class SampleTracks:
             if event not in self._streams:
                 frequency_hz = self._detail.frequency_hz if self._detail is not None else None
                 sequence = self._writer.samples(event, frequency_hz, list(self._followers.values()))
-                stacks = CallStacks(sequence.interned, self._code, self._stacks.collect())
+                stacks = CallStacks(sequence.interned, self._code, self._callers)
                 self._streams[event] = _Stream(sequence, stacks, list(self._followers))
             self._streams[event].write(rows, self._record.pid, self._pid)
         self.samples += len(samples)
 
     def _described(self, samples: pl.DataFrame) -> pl.DataFrame:
         """With ``name``, ``category``, ``library`` and ``full_name`` of what ran."""
-        keys = _keys(samples)
+        keys = keys_of(samples)
         distinct = keys.unique(maintain_order=True)
         labels = pl.DataFrame(
             [self._label(Key(*row)) for row in distinct.iter_rows()],
@@ -153,7 +158,7 @@ class _Stream:
 
     def write(self, rows: pl.DataFrame, own_pid: int | None, pid: int) -> None:
         """``own_pid`` is shown as ``pid``."""
-        keys = rows.select(*ROOTS, "stack").hstack(_keys(rows))
+        keys = rows.select(*ROOTS, "stack").hstack(keys_of(rows))
         distinct = keys.unique(maintain_order=True)
         numbers = [self._number(row[: len(ROOTS)], *row[len(ROOTS) :]) for row in distinct.iter_rows()]
         numbered = distinct.with_columns(number=pl.Series(numbers, dtype=pl.Int64))
@@ -176,18 +181,9 @@ class _Stream:
         )
 
     def _number(self, names: tuple[str | None, ...], stack: int | None, *key: Any) -> int:
-        roots = [(kind, name) for kind, name in zip(ROOTS, names, strict=True) if name is not None]
+        named = [(kind, name) for kind, name in zip(ROOTS, names, strict=True) if name is not None]
+        roots = [Place(name, File(f"[{kind}]"), 0) for kind, name in named]
         return self._stacks.number(stack, Key(*key), roots)
-
-
-def _keys(samples: pl.DataFrame) -> pl.DataFrame:
-    """Columns of ``Key``."""
-    named = pl.col("kernel").is_not_null()
-    return samples.select(
-        "kernel",
-        address=pl.when(named).then(0).otherwise("address").cast(pl.UInt64),
-        in_system=~named & (pl.col("domain") == "kernel"),
-    )
 
 
 def _all_columns(run: RunDirectory, table: str, record: PassRecord) -> pl.LazyFrame:

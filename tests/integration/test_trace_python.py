@@ -7,12 +7,31 @@ from pathlib import Path
 import polars as pl
 
 from hwprof.run.details import PythonStacksDetail, as_json
-from hwprof.run.directory import write_table
+from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
-from tests.support import synthetic_run
+from tests.support import synthetic_run, synthetic_samples
+from tests.support.synthetic_samples import KERNELS
 from tests.support.traced import Traced
 
 MAIN, HELPER = 4200, 4999
+STACKS = """with recursive chain(id, ts, tid, callsite, frames) as (
+              select s.id, s.ts, t.tid, s.callsite_id, '' from cpu_profile_stack_sample s join thread t using (utid)
+              union all
+              select chain.id, chain.ts, chain.tid, c.parent_id, f.name || ' > ' || chain.frames from chain
+              join stack_profile_callsite c on chain.callsite = c.id join stack_profile_frame f on c.frame_id = f.id)
+            select ts, tid, frames from chain where callsite is null order by ts, tid"""
+
+
+def look_at(run: RunDirectory, rows: list[tuple[int, int, str, str, int, int, int]], since_ns: int) -> None:
+    """(thread, depth, function, file, line, begin, end) in us, as met in the pass ``trace``."""
+    names = ["tid", "depth", "function", "file", "line", "begin_ns", "end_ns"]
+    frames = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pl.col("begin_ns", "end_ns") * 1000 + since_ns, pid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
+    )
+    write_table(run.path / "python_frames.parquet", "python_frames", frames)
+    detail = as_json(PythonStacksDetail(rate_hz=1e5, frames=frames.height))  # so half of a distance is 5 us
+    run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
+    run.save_manifest()
 
 
 def test_functions_are_slices_of_their_threads(tmp_path: Path) -> None:
@@ -25,14 +44,7 @@ def test_functions_are_slices_of_their_threads(tmp_path: Path) -> None:
         (MAIN, 2, "decode", "/src/net.py", 40, 400, 600),
         (HELPER, 0, "Thread.run", "/lib/threading.py", 5, 300, 700),
     ]
-    names = ["tid", "depth", "function", "file", "line", "begin_ns", "end_ns"]
-    frames = pl.DataFrame(rows, schema=names, orient="row").with_columns(
-        pl.col("begin_ns", "end_ns") * 1000 + since, pid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
-    )
-    write_table(run.path / "python_frames.parquet", "python_frames", frames)
-    detail = as_json(PythonStacksDetail(rate_hz=1e5, frames=frames.height))  # so half of a distance is 5 us
-    run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
-    run.save_manifest()
+    look_at(run, rows, since)
     traced = Traced(run, tmp_path / "trace.pftrace")
     assert traced.processor.complaints() == []
     args = traced.args()
@@ -50,3 +62,36 @@ def test_functions_are_slices_of_their_threads(tmp_path: Path) -> None:
     ])  # fmt: skip
     assert traced.summary.python_functions == 4
     assert f"{traced.summary.slices + 4:,} slices" in traced.summary.contents()
+
+
+def test_each_sample_stands_on_the_python_line_that_led_to_it(tmp_path: Path) -> None:
+    run = synthetic_run.build(tmp_path)
+    synthetic_samples.add(run)
+    window = run.read("spans").filter(path="iteration 1", **{"pass": "trace"}).row(0, named=True)
+    since_ns, length_us = window["begin_ns"], (window["end_ns"] - window["begin_ns"]) // 1000
+    half_us = length_us // 2
+    rows = [
+        (MAIN, 0, "main", "/src/app.py", 3, 0, length_us),
+        (MAIN, 1, "Net.forward", "/src/net.py", 10, 0, half_us),
+        (MAIN, 1, "Net.forward", "/src/net.py", 12, half_us, length_us),
+    ]
+    look_at(run, rows, since_ns)
+    traced = Traced(run, tmp_path / "trace.pftrace")
+    assert traced.processor.complaints() == []
+    found = {
+        (row["tid"], row["ts"] // 1000): row["frames"].removesuffix(" > ").split(" > ")
+        for row in traced.processor.query(STACKS)
+    }
+    samples = run.read("samples").filter(pl.col("time_ns").is_between(since_ns - 5000, window["end_ns"] - 5001))
+    assert samples.height and samples["tid"].n_unique() == 2
+    expected = {}
+    for time_ns, tid, kernel in samples.select("time_ns", "tid", "kernel").iter_rows():
+        line = 10 if time_ns + 5000 < since_ns + half_us * 1000 else 12
+        name = KERNELS[kernel][2] or KERNELS[kernel][1]
+        expected[tid, (time_ns + traced.to_boottime) // 1000] = (
+            ["main (app.py:3)", f"Net.forward (net.py:{line})"],
+            name,
+        )
+    assert {key: (frames[:2], frames[-1]) for key, frames in found.items()} == expected
+    perf = traced.processor.query("select count(*) as n from perf_sample")
+    assert perf[0]["n"] == run.read("samples").height, "no sample is there twice"

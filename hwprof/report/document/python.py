@@ -1,4 +1,4 @@
-"""Python's functions, by looks at the stacks of all threads."""
+"""Python's functions and lines, by looks at the stacks of all threads."""
 
 from __future__ import annotations
 
@@ -10,11 +10,18 @@ from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
 FEW_LOOKS: Final = 10
 """Half of a function's time, or twice of it, may be chance."""
+
+LEAST_SHARE: Final = 0.01
+"""Kernels with less of a line's processor time are not listed."""
+
+PLACE: Final = ("file", "line", "function")
 
 
 class PythonFunction(msgspec.Struct, kw_only=True, frozen=True):
@@ -25,18 +32,45 @@ class PythonFunction(msgspec.Struct, kw_only=True, frozen=True):
     function: str
     file: str
     looks: float | None  # as many as its self time stands for, in all iterations
+    inclusive_looks: float | None
     self_ns: float  # without the functions that it calls; what native code does for it is its own
     inclusive_ns: float
     share: float | None  # self time of the stage's time
 
 
+class LineKernel(msgspec.Struct, kw_only=True, frozen=True):
+    """A kernel that a line led to."""
+
+    kernel: str
+    library: str
+    samples: int
+    cpu_ns: float
+    share_of_line: float | None
+
+
+class PythonLine(msgspec.Struct, kw_only=True, frozen=True):
+    """The innermost line that is not the framework's own, and what ran for it on all threads, in one iteration. Without
+    waiting."""
+
+    file: str | None  # null, as line and function: there is no such line
+    line: int | None
+    function: str | None
+    samples: int
+    cpu_ns: float
+    share: float | None  # of the inference's processor time
+    kernels: list[LineKernel]  # most processor time first; none that is less than a hundredth of the line's
+
+
 class Python(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
-    """By stage, thread and function, most self time first."""
+    """By stage, thread and function, most self time first; by line, most processor time first."""
 
     pass_: str
     rate_hz: float | None  # how often somebody looked
     few_looks: int  # what fewer looks tell of is left to chance
     functions: list[PythonFunction]
+    few_samples: int  # what fewer samples tell of is left to chance
+    lines: list[PythonLine]
+    missing_lines: Unavailable | None
 
 
 PART: Final = Python
@@ -44,15 +78,31 @@ PART: Final = Python
 
 def build(analysis: RunAnalysis) -> Python | Unavailable:
     """From the pass in which somebody looked."""
-    from hwprof.analysis.python_functions import rate_hz
+    from hwprof.analysis.python_stacks import rate_hz
+    from hwprof.analysis.samples import FEW_SAMPLES
 
-    found = analysis.python_functions
-    if found is None:
+    record, functions, lines = analysis.looked_at, analysis.python_functions, analysis.python_lines
+    if record is None or functions is None:
         return Unavailable("nobody looked at Python's stacks", "hwprof collect --pyspy-passes trace")
-    record, table = found
     return Python(
         pass_=record.name,
         rate_hz=rate_hz(record),
         few_looks=FEW_LOOKS,
-        functions=[PythonFunction(**row) for row in table.iter_rows(named=True)],
+        functions=[PythonFunction(**row) for row in functions.iter_rows(named=True)],
+        few_samples=FEW_SAMPLES,
+        lines=[] if isinstance(lines, Unavailable) else _lines(lines),
+        missing_lines=lines if isinstance(lines, Unavailable) else None,
     )
+
+
+def _lines(table: pl.DataFrame) -> list[PythonLine]:
+    """From ``python_lines.LINES``: each line stands before its kernels."""
+    found: list[PythonLine] = []
+    for row in table.iter_rows(named=True):
+        if row["kernel"] is None:
+            place = {name: row[name] for name in PLACE}
+            figures = {name: row[name] for name in ("samples", "cpu_ns", "share")}
+            found.append(PythonLine(**place, **figures, kernels=[]))
+        elif (row["share_of_line"] or 0) >= LEAST_SHARE:
+            found[-1].kernels.append(LineKernel(**{name: row[name] for name in LineKernel.__struct_fields__}))
+    return found

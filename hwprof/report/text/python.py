@@ -1,50 +1,112 @@
-"""The section on Python's functions."""
+"""The section on Python's functions and lines."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import PurePosixPath
 
-from hwprof.report.document.python import Python, PythonFunction
+from hwprof.report.document.python import Python, PythonFunction, PythonLine
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
+NO_LINE = "(no line)"
+"""All of the stack is the framework's own, or there was none."""
+
 
 def show(page: Page) -> None:
-    """Those with the most self time, of all stages."""
+    """The functions with the most self time, of all stages, and the lines with the most processor time."""
     part = page.part(Python)
     if part is None:
         return
-    glyphs = page.glyphs
-    known = [row for row in part.functions if row.looks is None or row.looks >= part.few_looks]
-    rows = known[: page.document.hottest.top]
+    top = page.document.hottest.top
+    known = looked_at_often(part)
+    rows = known[:top]
     title = f"Python functions by self time, pass {part.pass_}"
     if not rows:
         page.title(title)
         page.notes([f"none was met {part.few_looks} times. Try: --iterations, or a higher --pyspy-rate"])
+    else:
+        page.table(function_columns(rows, page), f"{title} ({len(rows)} of {len(known)})")
+        page.notes(notes_on_functions(part))
+    _lines(part, top, page)
+
+
+def looked_at_often(part: Python, *, inclusive: bool = False) -> list[PythonFunction]:
+    """Those functions whose self (or inclusive) time is not left to chance, as far as one knows."""
+    looks = [row.inclusive_looks if inclusive else row.looks for row in part.functions]
+    return [row for row, met in zip(part.functions, looks, strict=True) if met is None or met >= part.few_looks]
+
+
+def function_columns(rows: Sequence[PythonFunction], page: Page) -> list[Column]:
+    """A row a function, thread and stage."""
+    glyphs = page.glyphs
+    return [
+        Column("function", [row.function for row in rows], right=False, least=24),
+        Column("file", [name_of(row.file) for row in rows], 2, right=False, least=12),
+        Column("stage", [row.stage for row in rows], right=False, least=9),
+        Column("thread", [row.thread for row in rows], 1, right=False),
+        Column("self ms", [figures.milliseconds(row.self_ns) for row in rows]),
+        Column("share", [figures.percent(row.share, glyphs) for row in rows]),
+        Column("", figures.bars([row.share for row in rows], glyphs), 5, right=False),
+        Column("inclusive ms", [figures.milliseconds(row.inclusive_ns) for row in rows], 3),
+        Column("looks", ["" if row.looks is None else f"{row.looks:,.0f}" for row in rows], 4),
+    ]
+
+
+def notes_on_functions(part: Python) -> list[str]:
+    """How their times came about."""
+    return [
+        "self: with the native code that it calls; share: of the stage's time",
+        f"looks at {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}" if part.rate_hz else "",
+    ]
+
+
+def notes_on_lines(part: Python) -> list[str]:
+    """How they are found, or why they are not."""
+    if part.missing_lines is not None:
+        remedy = f". Try: {part.missing_lines.remedy}" if part.missing_lines.remedy else ""
+        return [f"no CPU time by Python line: {part.missing_lines.reason}{remedy}"]
+    return [
+        "line: the innermost outside of torch; CPU time: of all threads, no waiting",
+        f"not listed: fewer than {part.few_samples} samples",
+    ]
+
+
+def place(row: PythonLine) -> str:
+    """``net.py:12``"""
+    return NO_LINE if row.file is None else f"{name_of(row.file)}:{row.line}"
+
+
+def name_of(file: str) -> str:
+    """Its name alone: paths have their beginnings in common."""
+    return PurePosixPath(file).name or file
+
+
+def sampled_often(part: Python) -> list[PythonLine]:
+    """Those lines that are not left to chance."""
+    return [row for row in part.lines if row.samples >= part.few_samples]
+
+
+def _lines(part: Python, top: int | None, page: Page) -> None:
+    known = sampled_often(part)
+    rows = known[:top]
+    if not rows:
+        page.notes(notes_on_lines(part)[:1] if part.missing_lines is not None else [])
         return
+    glyphs = page.glyphs
+    hottest = [row.kernels[0] if row.kernels else None for row in rows]
     page.table(
         [
-            Column("function", [row.function for row in rows], right=False, least=24),
-            Column("file", [_file(row) for row in rows], 2, right=False, least=12),
-            Column("stage", [row.stage for row in rows], right=False, least=9),
-            Column("thread", [row.thread for row in rows], 1, right=False),
-            Column("self ms", [figures.milliseconds(row.self_ns) for row in rows]),
+            Column("line", [place(row) for row in rows], right=False, least=16),
+            Column("function", [row.function or "" for row in rows], 1, right=False, least=16),
             Column("share", [figures.percent(row.share, glyphs) for row in rows]),
             Column("", figures.bars([row.share for row in rows], glyphs), 5, right=False),
-            Column("inclusive ms", [figures.milliseconds(row.inclusive_ns) for row in rows], 3),
-            Column("looks", ["" if row.looks is None else f"{row.looks:,.0f}" for row in rows], 4),
+            Column("CPU ms", [figures.milliseconds(row.cpu_ns) for row in rows]),
+            Column("samples", [f"{row.samples:,}" for row in rows], 4),
+            Column("largest kernel", [one.kernel if one else "" for one in hottest], 2, right=False, least=20, most=48),
+            Column("of it", [figures.percent(one.share_of_line, glyphs) if one else "" for one in hottest], 3),
         ],
-        f"{title} ({len(rows)} of {len(known)})",
+        f"Python lines by CPU time, pass {part.pass_} ({len(rows)} of {len(known)})",
     )
-    page.notes(
-        [
-            "self: with the native code that it calls, per iteration; share: of the stage's time",
-            f"looks at {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}" if part.rate_hz else "",
-        ]
-    )
-
-
-def _file(row: PythonFunction) -> str:
-    """Its name alone: paths have their beginnings in common."""
-    return PurePosixPath(row.file).name or row.file
+    page.notes([*notes_on_lines(part), "kernels by line: hwprof report --python"])

@@ -10,33 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.python_functions import FUNCTIONS, SCHEMA, calls, functions
-from hwprof.run.schema import TABLES
+from tests.support.looks import Frame, frames, of_looks
 from tests.support.small_tables import record, spans
-
-Frame = tuple[str, int]
-"""Function and line."""
-
-
-def frames(rows: list[tuple[int, int, str, int, int, int]]) -> pl.DataFrame:
-    """(tid, depth, function, line, begin, end)."""
-    known = ["tid", "depth", "function", "line", "begin_ns", "end_ns"]
-    found = [dict(zip(known, row, strict=True)) | {"pass": "trace", "pid": 1, "file": "a.py"} for row in rows]
-    return pl.DataFrame(found, schema=TABLES["python_frames"])
-
-
-def of_looks(looks: list[list[Frame]], tid: int = 1) -> list[tuple[int, int, str, int, int, int]]:
-    """The rows of stacks that were met at the times 0, 10, 20, …: a frame ends where it, or one around it, differs."""
-    rows: list[tuple[int, int, str, int, int, int]] = []
-    opened: list[tuple[Frame, int]] = []
-    for number, stack in enumerate([*looks, []]):
-        same = 0
-        while same < min(len(stack), len(opened)) and opened[same][0] == stack[same]:
-            same += 1
-        while len(opened) > same:
-            (function, line), begin = opened.pop()
-            rows.append((tid, len(opened), function, line, begin, 10 * number))
-        opened += [(frame, 10 * number) for frame in stack[same:]]
-    return rows
 
 
 def by_looks(table: pl.DataFrame) -> pl.DataFrame:

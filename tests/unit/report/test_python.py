@@ -10,23 +10,29 @@ import pytest
 from rich.cells import cell_len
 from rich.console import Console
 
+from hwprof.errors import HwprofError
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
+from hwprof.report.document.hot_python import hot_python
 from hwprof.report.document.python import Python
+from hwprof.report.text import hot_python as text_of_hot_python
 from hwprof.report.text import python
 from hwprof.report.text.page import Page
 from hwprof.run.details import PythonStacksDetail, as_json
 from hwprof.run.directory import write_table
 from hwprof.run.manifest import CollectorRecord
+from tests.support import synthetic_samples
 from tests.support.document_parts import csv_frames, part
 from tests.support.synthetic_run import build
 
 MAIN = 4200
 
 
-def looked_at(root: Path, rate_hz: float | None = 100_000.0) -> Document:
+def looked_at(root: Path, rate_hz: float | None = 100_000.0, *, sampled: bool = False) -> Document:
     """In every inference of the trace pass the model's thread is in ``forward``, and for half of it in ``attend``."""
     run = build(root)
+    if sampled:
+        synthetic_samples.add(run)
     inferences = run.read("spans").filter(path="inference", **{"pass": "trace"})
     rows = []
     for begin_ns, end_ns in inferences.select("begin_ns", "end_ns").iter_rows():
@@ -50,9 +56,14 @@ def looked_at(root: Path, rate_hz: float | None = 100_000.0) -> Document:
 
 
 def printed(found: Document, width: int = 100) -> list[str]:
-    text = io.StringIO()
-    python.show(Page(found, Console(file=text, width=width, highlight=False, markup=False)))
+    page, text = on_paper(found, width)
+    python.show(page)
     return text.getvalue().splitlines()
+
+
+def on_paper(found: Document, width: int) -> tuple[Page, io.StringIO]:
+    text = io.StringIO()
+    return Page(found, Console(file=text, width=width, highlight=False, markup=False)), text
 
 
 def test_functions_of_a_stage_by_self_time(tmp_path: Path) -> None:
@@ -80,9 +91,8 @@ def test_the_table(width: int, tmp_path: Path) -> None:
 
 def test_what_was_met_by_chance_is_not_listed(tmp_path: Path) -> None:
     lines = printed(looked_at(tmp_path, rate_hz=1000.0))
-    assert [line.strip() for line in lines[2:]] == [
-        "none was met 10 times. Try: --iterations, or a higher --pyspy-rate"
-    ]
+    assert lines[2].strip() == "none was met 10 times. Try: --iterations, or a higher --pyspy-rate"
+    assert not any("attend" in line for line in lines)
 
 
 def test_where_nobody_says_how_often_all_are_shown(tmp_path: Path) -> None:
@@ -98,6 +108,60 @@ def test_the_file_has_all(tmp_path: Path) -> None:
         ("inference", "attend", "/src/net.py"),
     ]
     assert frame["share_of_stage_ratio"].sum() == pytest.approx(1, abs=0.001)
+
+
+def test_lines_have_the_kernels_of_the_samples_that_fell_into_them(tmp_path: Path) -> None:
+    found = part(looked_at(tmp_path, sampled=True), Python)
+    assert found.missing_lines is None
+    lines = [(row.function, row.line) for row in found.lines]
+    assert set(lines) <= {("attend", 40), ("Net.forward", 10), (None, None)} and ("Net.forward", 10) in lines
+    assert [row.cpu_ns for row in found.lines] == sorted((row.cpu_ns for row in found.lines), reverse=True)
+    for line in found.lines:
+        assert sum(kernel.samples for kernel in line.kernels) == line.samples
+        assert sum(kernel.share_of_line or 0 for kernel in line.kernels) == pytest.approx(1)
+    assert "gomp_barrier_wait" not in {kernel.kernel for line in found.lines for kernel in line.kernels}
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_the_table_of_lines_and_the_page_of_them(width: int, tmp_path: Path) -> None:
+    found = looked_at(tmp_path, sampled=True)
+    lines = printed(found, width)
+    assert max(map(cell_len, lines)) <= width
+    assert any(line.startswith("Python lines by CPU time, pass trace") for line in lines)
+    assert any(line.split()[:2] == ["net.py:40", "attend"] for line in lines)
+    page, text = on_paper(found, width)
+    text_of_hot_python.show(hot_python(found, 5), page)
+    lines = text.getvalue().splitlines()
+    assert max(map(cell_len, lines)) <= width
+    row = next(number for number, line in enumerate(lines) if line.startswith("net.py:40"))
+    assert lines[row + 1].split()[:2] == ["jit_conv_fwd", "jit"]
+    assert any("by inclusive time" in line for line in lines)
+
+
+def test_the_page_has_so_many_lines_and_functions_of_a_stage(tmp_path: Path) -> None:
+    found = hot_python(looked_at(tmp_path, sampled=True), 1)
+    assert len(found.python.lines) == 1
+    assert [row.function for row in found.python.functions] == ["Net.forward"]
+    with pytest.raises(HwprofError, match="nobody looked at Python's stacks"):
+        hot_python(builder.build(build(tmp_path / "other")), 1)
+
+
+def test_without_samples_there_are_no_lines_and_the_reason(tmp_path: Path) -> None:
+    found = looked_at(tmp_path)
+    missing = part(found, Python).missing_lines
+    assert missing is not None and missing.remedy == "--sample-passes trace"
+    assert any("no CPU time by Python line: no samples were taken in the pass trace" in row for row in printed(found))
+    assert "python_lines.csv" not in csv_frames(found)
+
+
+def test_the_file_of_lines_has_their_kernels(tmp_path: Path) -> None:
+    found = looked_at(tmp_path, sampled=True)
+    frame = csv_frames(found)["python_lines.csv"]
+    of_lines, of_kernels = frame.filter(pl.col("kernel").is_null()), frame.drop_nulls("kernel")
+    assert of_lines["cpu_time_ns"].to_list() == [row.cpu_ns for row in part(found, Python).lines]
+    assert of_kernels["cpu_time_ns"].sum() == pytest.approx(of_lines["cpu_time_ns"].sum())
+    assert of_lines["share_of_line_ratio"].null_count() == of_lines.height
+    assert of_kernels["share_ratio"].null_count() == of_kernels.height
 
 
 def test_without_looks_there_is_no_section(tmp_path: Path) -> None:

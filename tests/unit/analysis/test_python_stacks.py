@@ -1,0 +1,77 @@
+"""Python's stacks over time, and samples in them."""
+
+from __future__ import annotations
+
+import polars as pl
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.python_stacks import STACKS, TIMES, PythonStacks, lag_ns, python_stacks, stacks_at
+from tests.support.looks import EVERY_NS, Frame, Row, frames, of_looks
+
+STACK = st.lists(st.tuples(st.sampled_from("fgh"), st.integers(1, 3)), max_size=4)
+
+
+def whole(found: PythonStacks, stack: int | None) -> list[Frame]:
+    """From the outermost function on."""
+    by_number = {row["stack"]: row for row in found.stacks.iter_rows(named=True)}
+    functions: list[Frame] = []
+    while stack is not None:
+        row = by_number[stack]
+        functions.insert(0, (row["function"], row["line"]))
+        stack = row["parent"]
+    return functions
+
+
+def at(found: PythonStacks, times: list[tuple[int, int]], main_tid: int | None = None) -> list[list[Frame]]:
+    """Of (time, thread)."""
+    samples = pl.DataFrame(times, schema={"time_ns": pl.Int64, "tid": pl.Int32}, orient="row")
+    return [whole(found, stack) for stack in stacks_at(samples, found.times, main_tid)]
+
+
+@given(st.lists(STACK, max_size=12), st.lists(STACK, max_size=12))
+def test_at_every_time_each_thread_has_the_stack_that_was_met_last(
+    first: list[list[Frame]], second: list[list[Frame]]
+) -> None:
+    found = python_stacks(frames(of_looks(first, tid=1) + of_looks(second, tid=2)), None)
+    assert (found.stacks.schema, found.times.schema) == (STACKS, TIMES)
+    for tid, looks in ((1, first), (2, second)):
+        asked = [(EVERY_NS * number + within, tid) for number in range(len(looks) + 1) for within in (0, EVERY_NS - 1)]
+        assert at(found, asked) == [stack for stack in [*looks, []] for _ in range(2)]
+    for times in found.times.partition_by("tid"):
+        assert (times["end_ns"][:-1] <= times["begin_ns"][1:]).all(), "one after the other"
+    parents = found.stacks.drop_nulls("parent")
+    assert (parents["parent"] < parents["stack"]).all(), "callers come first"
+    assert found.stacks.n_unique(["parent", "function", "file", "line"]) == found.stacks.height
+
+
+def test_between_a_function_s_calls_its_caller_is_on_top() -> None:
+    rows: list[Row] = [(1, 0, "f", 3, 0, 100), (1, 1, "g", 5, 20, 40), (1, 1, "h", 6, 60, 70)]
+    found = python_stacks(frames(rows), None)
+    times = [(0, 1), (20, 1), (39, 1), (40, 1), (60, 1), (70, 1), (99, 1), (100, 1)]
+    f, g, h = [("f", 3)], [("f", 3), ("g", 5)], [("f", 3), ("h", 6)]
+    assert at(found, times) == [f, g, g, f, h, f, f, []]
+
+
+def test_looks_are_late_by_half_of_their_distance() -> None:
+    assert lag_ns(100) == 5_000_000 and lag_ns(None) == 0
+    found = python_stacks(frames([(1, 0, "f", 1, 40, 60)]), 1e8)
+    assert found.times.select("begin_ns", "end_ns").rows() == [(35, 55)]
+
+
+def test_threads_without_python_have_the_stack_of_the_one_that_calls_the_model() -> None:
+    found = python_stacks(frames([(1, 0, "f", 1, 0, 50), (2, 0, "g", 1, 0, 20)]), None)
+    f, g = [("f", 1)], [("g", 1)]
+    assert at(found, [(10, 9), (10, 1), (10, 2), (30, 9), (30, 2)], main_tid=1) == [f, f, g, f, []]
+    assert at(found, [(10, 9)]) == [[]]
+
+
+def test_samples_keep_their_order() -> None:
+    found = python_stacks(frames(of_looks([[("f", 1)], [("g", 1)]])), None)
+    assert at(found, [(15, 1), (5, 1), (-5, 1), (25, 1)]) == [[("g", 1)], [("f", 1)], [], []]
+
+
+def test_without_looks_there_are_no_stacks() -> None:
+    found = python_stacks(frames([]), None)
+    assert (found.stacks.schema, found.times.schema) == (STACKS, TIMES)
+    assert at(found, [(1, 1)], main_tid=1) == [[]]
