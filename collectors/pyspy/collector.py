@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from collectors.pyspy.declaration import RATE
 from collectors.pyspy.marks import NAME, Marks
+from collectors.pyspy.origins import framework_paths, profiler_paths
 from collectors.pyspy.stacks import Frame, read
 from collectors.pyspy.watcher import PROGRAM, Watcher, found
 from hwprof.collector import clocks
@@ -110,6 +111,8 @@ class PySpyCollector(Collector):
             command=watcher.command,
             rate_hz=self._marks.rate_hz,
             frames=len(frames),
+            profiler_paths=profiler_paths(),
+            framework_paths=framework_paths(),
             marks_met=len(met),
             file=RAW_FILE,
         )

@@ -9,7 +9,7 @@ import polars as pl
 
 from hwprof.analysis.iterations import select
 from hwprof.analysis.nesting import NONE, enclosing
-from hwprof.analysis.python_stacks import lag_ns
+from hwprof.analysis.python_stacks import Looks
 from hwprof.run.manifest import PassRecord
 
 SCHEMA: Final = pl.Schema(
@@ -40,16 +40,16 @@ class _Open(NamedTuple):
     end_ns: int
 
 
-def calls(frames: pl.DataFrame, looks_hz: float | None) -> pl.DataFrame:
+def calls(frames: pl.DataFrame, looks: Looks) -> pl.DataFrame:
     """Rows of ``python_frames`` of one pass, in ``SCHEMA``: as long as a function stays on the stack, below the same
     call, it is one row, whatever line it reaches. Two calls that no look fell between are one. Times are right on
-    average, see ``python_stacks.lag_ns``.
+    average, see ``Looks.lag_ns``.
     """
     found: list[tuple[Any, ...]] = []
     for (tid,), rows in frames.sort("begin_ns", "depth").partition_by("tid", as_dict=True, maintain_order=True).items():
         found += [(tid, *call) for call in _joined(rows.select(_KEYS[1:]))]
     table = pl.DataFrame(found, schema=SCHEMA, orient="row").sort("tid", "begin_ns", "depth")
-    return table.with_columns(pl.col("begin_ns", "end_ns") - lag_ns(looks_hz))
+    return table.with_columns(pl.col("begin_ns", "end_ns") - looks.lag_ns)
 
 
 FUNCTIONS: Final = pl.Schema(
@@ -58,6 +58,7 @@ FUNCTIONS: Final = pl.Schema(
         "thread": pl.String,  # main: that calls the model; other: all others together
         "function": pl.String,
         "file": pl.String,
+        "origin": pl.String,  # ``python_stacks.Origin``
         "looks": pl.Float64,  # as many as its self time stands for; null: nobody says how often somebody looked
         "inclusive_looks": pl.Float64,
         "self_ns": pl.Float64,  # in one iteration, the mean: without the functions that it calls
@@ -67,7 +68,7 @@ FUNCTIONS: Final = pl.Schema(
 )
 
 
-def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, looks_hz: float | None) -> pl.DataFrame:
+def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, looks: Looks) -> pl.DataFrame:
     """One row a stage, thread and function, most self time first, in ``FUNCTIONS``. ``found``: as ``calls`` makes it;
     ``spans``: the pass's. A stage in another one is a part of that one, too. Iterations: those that times are of."""
     iterations = select(record.iterations).timed
@@ -88,7 +89,7 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
     rows = parts.group_by("stage", "thread", "function", "file").agg(
         pl.col("self_ns").sum(), inclusive_ns=pl.col("inside_ns").filter("outermost").sum()
     )
-    per_iteration, rate = max(len(iterations), 1), pl.lit(looks_hz, pl.Float64)
+    per_iteration, rate = max(len(iterations), 1), pl.lit(looks.rate_hz, pl.Float64)
     return (
         rows.join(lengths, on="stage")
         .with_columns(
@@ -96,6 +97,7 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
             looks=pl.col("self_ns") * rate / 1e9,
             inclusive_looks=pl.col("inclusive_ns") * rate / 1e9,
             share=pl.col("self_ns") / pl.col("whole_ns"),
+            origin=looks.origins(rows["file"]),
         )
         .sort("self_ns", "inclusive_ns", "stage", "function", "file", descending=[True, True, False, False, False])
         .select(FUNCTIONS.names())

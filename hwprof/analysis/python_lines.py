@@ -1,7 +1,7 @@
 """Which lines of Python led to which kernels: samples of the processor, joined with Python's stacks by time and thread.
 
-A line is the innermost one on the stack that is not the framework's own: ``nn.Module.__call__`` and
-``torch/nn/modules/conv.py`` are on every stack, and say nothing of the one who wrote the model.
+A line is the innermost one on the stack that is the pipeline's: those of ``nn.Module.__call__``, of
+``torch/nn/modules/conv.py`` and of hwprof's own hooks are on every stack, and say nothing of who led there.
 """
 
 from __future__ import annotations
@@ -11,16 +11,13 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.instrumented import UNNAMED
-from hwprof.analysis.python_stacks import PythonStacks, stacks_at
+from hwprof.analysis.python_stacks import Origin, PythonStacks, stacks_at
 from hwprof.analysis.waiting import causes
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
-FRAMEWORK: Final = r"(?:site|dist)-packages/torch/"
-"""In the paths of files whose lines are the framework's."""
-
 LINES: Final = pl.Schema(
     {
-        "file": pl.String,  # null, as function and line: all of the stack is the framework's, or there was none
+        "file": pl.String,  # null, as function and line: none on the stack is the pipeline's, or there was no stack
         "line": pl.Int32,
         "function": pl.String,
         "kernel": pl.String,  # null: all that the line led to; else one of the kernels below it
@@ -37,7 +34,7 @@ _PLACE: Final = ("file", "line", "function")
 
 def lines_of(stacks: pl.DataFrame) -> pl.DataFrame:
     """Of each of the ``python_stacks.STACKS`` its line: ``stack``, ``file``, ``line``, ``function``."""
-    own = stacks.select((pl.col("line") > 0) & ~pl.col("file").str.contains(FRAMEWORK)).to_series().to_list()
+    own = stacks.select((pl.col("line") > 0) & (pl.col("origin") == Origin.PIPELINE)).to_series().to_list()
     found: list[int | None] = []
     for number, (parent, is_own) in enumerate(zip(stacks["parent"].to_list(), own, strict=True)):
         found.append(number if is_own else None if parent is None else found[parent])

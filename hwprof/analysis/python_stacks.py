@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from enum import StrEnum
 from typing import Any, Final, NamedTuple
 
 import polars as pl
@@ -17,6 +18,7 @@ STACKS: Final = pl.Schema(
         "function": pl.String,
         "file": pl.String,
         "line": pl.Int32,
+        "origin": pl.String,  # ``Origin``
     }
 )
 """Each stack once, by what is on its top."""
@@ -24,7 +26,42 @@ STACKS: Final = pl.Schema(
 TIMES: Final = pl.Schema({"tid": pl.Int32, "begin_ns": pl.Int64, "end_ns": pl.Int64, "stack": pl.Int32})
 """When a thread had which stack, one after the other."""
 
+RUNPY: Final = ("<frozen runpy>", "/runpy.py")
+"""Endings of files that start a process by ``python -m``, as hwprof starts its own."""
+
 _KEYS: Final = ("depth", "function", "file", "line", "begin_ns", "end_ns")
+
+
+class Origin(StrEnum):
+    """Whose code a function is."""
+
+    PIPELINE = "pipeline"
+    FRAMEWORK = "framework"
+    PROFILER = "profiler"
+
+
+class Looks(NamedTuple):
+    """How somebody looked at the stacks of a pass."""
+
+    rate_hz: float | None = None  # None: nobody says
+    profiler: Sequence[str] = ()
+    framework: Sequence[str] = ()
+
+    @property
+    def lag_ns(self) -> int:
+        """How much later, on average, a look tells of what has begun or ended: half of the distance of two looks. What
+        it finds new has begun since the look before, at some time or other."""
+        return round(0.5e9 / self.rate_hz) if self.rate_hz else 0
+
+    def origins(self, files: pl.Series) -> pl.Series:
+        """Whose each file's code is; each file is looked at once."""
+        known = {file: self._origin(file) for file in files.unique() if file is not None}
+        return files.replace_strict(known, default=None, return_dtype=pl.String)
+
+    def _origin(self, file: str) -> Origin:
+        if _lies_in(file, self.framework):
+            return Origin.FRAMEWORK
+        return Origin.PROFILER if file.endswith(RUNPY) or _lies_in(file, self.profiler) else Origin.PIPELINE
 
 
 class PythonStacks(NamedTuple):
@@ -34,30 +71,34 @@ class PythonStacks(NamedTuple):
     times: pl.DataFrame
 
 
-def rate_hz(record: PassRecord) -> float | None:
-    """How often somebody looked in that pass; None where nobody says."""
+def looks_of(record: PassRecord) -> Looks:
+    """What the manifest says."""
     details = (collector.detail_as(PythonStacksDetail) for collector in record.collectors)
-    return next((detail.rate_hz for detail in details if detail is not None), None)
+    found = next((detail for detail in details if detail is not None), None)
+    return Looks(found.rate_hz, found.profiler_paths, found.framework_paths) if found is not None else Looks()
 
 
-def lag_ns(looks_hz: float | None) -> int:
-    """How much later, on average, a look tells of what has begun or ended: half of the distance of two looks. What it
-    finds new has begun since the look before, at some time or other."""
-    return round(0.5e9 / looks_hz) if looks_hz else 0
+def of_pipeline(frames: pl.DataFrame, looks: Looks) -> pl.DataFrame:
+    """The rows of ``python_frames`` without those of the functions that run each thread's pipeline from outside."""
+    own = frames.select(looks.origins(frames["file"]) != Origin.PROFILER).to_series()
+    first = frames.filter(own).group_by("tid").agg(first=pl.col("depth").min())
+    known = frames.join(first, on="tid", how="left", maintain_order="left")
+    return known.filter(pl.col("depth") >= pl.col("first")).drop("first")
 
 
-def python_stacks(frames: pl.DataFrame, looks_hz: float | None) -> PythonStacks:
-    """From rows of ``python_frames`` of one pass; times are right on average, see ``lag_ns``."""
+def python_stacks(frames: pl.DataFrame, looks: Looks) -> PythonStacks:
+    """From rows of ``python_frames`` of one pass; times are right on average, see ``Looks.lag_ns``."""
     numbers: dict[tuple[Any, ...], int] = {}
     times: list[tuple[int, int, int, int]] = []
     ordered = frames.sort("begin_ns", "depth", "end_ns")
     for (tid,), rows in ordered.partition_by("tid", as_dict=True, maintain_order=True).items():
         times += [(int(tid), *found) for found in _times(rows.select(_KEYS).iter_rows(), numbers)]
-    lag = lag_ns(looks_hz)
     table = pl.DataFrame(times, schema=TIMES, orient="row").sort("tid", "begin_ns")
+    keys = {name: kind for name, kind in STACKS.items() if name != "origin"}
+    stacks = pl.DataFrame([(number, *key) for key, number in numbers.items()], schema=keys, orient="row")
     return PythonStacks(
-        pl.DataFrame([(number, *key) for key, number in numbers.items()], schema=STACKS, orient="row"),
-        table.with_columns(pl.col("begin_ns", "end_ns") - lag),
+        stacks.with_columns(origin=looks.origins(stacks["file"])),
+        table.with_columns(pl.col("begin_ns", "end_ns") - looks.lag_ns),
     )
 
 
@@ -75,6 +116,10 @@ def stacks_at(samples: pl.DataFrame, times: pl.DataFrame, main_tid: int | None) 
         .sort("sample")
     )
     return found.select(stack=pl.when(pl.col("time_ns") < pl.col("end_ns")).then("stack"))["stack"]
+
+
+def _lies_in(file: str, places: Sequence[str]) -> bool:
+    return any(file == place or file.startswith(f"{place}/") for place in places)
 
 
 def _times(

@@ -249,9 +249,9 @@ class RunAnalysis:
         record = self.looked_at
         if record is None:
             return None
-        looks_hz = python_stacks.rate_hz(record)
-        calls = python_functions.calls(self.of_pass("python_frames", record), looks_hz)
-        return python_functions.functions(calls, self.of_pass("spans", record), record, looks_hz)
+        looks = python_stacks.looks_of(record)
+        calls = python_functions.calls(self.of_pass("python_frames", record), looks)
+        return python_functions.functions(calls, self.of_pass("spans", record), record, looks)
 
     @cached_property
     def python_lines(self) -> pl.DataFrame | Unavailable:
@@ -263,7 +263,7 @@ class RunAnalysis:
             return Unavailable(f"no samples were taken in the pass {record.name}", f"--sample-passes {record.name}")
         from hwprof.analysis import python_lines
 
-        stacks = python_stacks.python_stacks(self.of_pass("python_frames", record), python_stacks.rate_hz(record))
+        stacks = python_stacks.python_stacks(self.of_pass("python_frames", record), python_stacks.looks_of(record))
         return python_lines.lines(sampled.inside, sampled.kernels, stacks, record.main_tid, len(sampled.iterations))
 
     @cached_property

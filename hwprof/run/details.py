@@ -116,6 +116,8 @@ class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
 
     rate_hz: float  # how often somebody looked
     frames: int
+    profiler_paths: list[str] = []  # files and folders of hwprof's own code, but for what it runs as the pipeline
+    framework_paths: list[str] = []  # of torch
 
 
 class InstrumentedDetail(Detail, kw_only=True, tag="instrumented"):

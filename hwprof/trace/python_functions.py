@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from hwprof.analysis.python_functions import calls
-from hwprof.analysis.python_stacks import rate_hz
+from hwprof.analysis.python_stacks import looks_of, of_pipeline
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.slices import write_columns
@@ -20,7 +20,8 @@ def write_python_functions(frames: pl.DataFrame, record: PassRecord, tracks: Tra
     """Writes a pass's rows of ``python_frames``, and returns how many slices these are."""
     if frames.is_empty():
         return 0
-    found = calls(frames, rate_hz(record)).select(
+    looks = looks_of(record)
+    found = calls(of_pipeline(frames, looks), looks).select(
         "tid",
         "depth",
         "begin_ns",

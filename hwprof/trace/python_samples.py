@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import polars as pl
 
-from hwprof.analysis.python_stacks import python_stacks, rate_hz, stacks_at
+from hwprof.analysis.python_stacks import looks_of, of_pipeline, python_stacks, stacks_at
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.call_stacks import Callers, CallStacks
 from hwprof.trace.encoder import TraceEncoder
@@ -26,7 +26,8 @@ class PythonSamples:
         """``frames``: rows of ``python_frames``; ``pid``: the process's number in the trace."""
         self._record, self._pid, self._writer = record, pid, writer
         self._code, self._callers = code, callers
-        self._python = python_stacks(frames, rate_hz(record))
+        looks = looks_of(record)
+        self._python = python_stacks(of_pipeline(frames, looks), looks)
         self._functions = {row["stack"]: row for row in self._python.stacks.iter_rows(named=True)}
         self._places: dict[int, tuple[Place, ...]] = {}
         self._threads: dict[int, tuple[ProfileSequence, CallStacks]] = {}

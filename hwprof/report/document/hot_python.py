@@ -10,8 +10,8 @@ from hwprof.report.document.python import Python, PythonFunction
 
 
 class HotPython(msgspec.Struct, kw_only=True, frozen=True):
-    """What ``hwprof report --python`` shows. ``python``: with the hottest lines, and the functions of each stage by
-    inclusive time."""
+    """What ``hwprof report --python`` shows. ``python``: with the hottest lines, and the pipeline's functions of each
+    stage by inclusive time."""
 
     run: str
     whole: str
@@ -26,7 +26,7 @@ def hot_python(document: Document, top: int) -> HotPython:
         raise HwprofError(f"nothing is known of Python in this run: {why.reason}", why.remedy)
     functions: list[PythonFunction] = []
     for stage in dict.fromkeys(row.stage for row in found.functions):
-        of_stage = [row for row in found.functions if row.stage == stage]
+        of_stage = [row for row in found.functions if row.stage == stage and row.origin == "pipeline"]
         functions += sorted(of_stage, key=lambda row: -row.inclusive_ns)[:top]
     chosen = msgspec.structs.replace(found, lines=found.lines[:top], functions=functions)
     return HotPython(run=document.run.name, whole=document.whole, python=chosen)

@@ -31,6 +31,7 @@ class PythonFunction(msgspec.Struct, kw_only=True, frozen=True):
     thread: Literal["main", "other"]  # main: that calls the model; other: all others together
     function: str
     file: str
+    origin: Literal["pipeline", "framework", "profiler"]  # the framework's: torch's
     looks: float | None  # as many as its self time stands for, in all iterations
     inclusive_looks: float | None
     self_ns: float  # without the functions that it calls; what native code does for it is its own
@@ -49,7 +50,7 @@ class LineKernel(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PythonLine(msgspec.Struct, kw_only=True, frozen=True):
-    """The innermost line that is not the framework's own, and what ran for it on all threads, in one iteration. Without
+    """The innermost line that is the pipeline's, and what ran for it on all threads, in one iteration. Without
     waiting."""
 
     file: str | None  # null, as line and function: there is no such line
@@ -78,7 +79,7 @@ PART: Final = Python
 
 def build(analysis: RunAnalysis) -> Python | Unavailable:
     """From the pass in which somebody looked."""
-    from hwprof.analysis.python_stacks import rate_hz
+    from hwprof.analysis.python_stacks import looks_of
     from hwprof.analysis.samples import FEW_SAMPLES
 
     record, functions, lines = analysis.looked_at, analysis.python_functions, analysis.python_lines
@@ -86,7 +87,7 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
         return Unavailable("nobody looked at Python's stacks", "hwprof collect --pyspy-passes trace")
     return Python(
         pass_=record.name,
-        rate_hz=rate_hz(record),
+        rate_hz=looks_of(record).rate_hz,
         few_looks=FEW_LOOKS,
         functions=[PythonFunction(**row) for row in functions.iter_rows(named=True)],
         few_samples=FEW_SAMPLES,

@@ -58,5 +58,7 @@ def _lines(found: HotPython, page: Page) -> None:
 def _functions(part: Python, page: Page) -> None:
     rows = python.looked_at_often(part, inclusive=True)
     if rows:
-        page.table(python.function_columns(rows, page), "Python functions of each stage by inclusive time")
+        page.table(
+            python.function_columns(rows, page), "The pipeline's Python functions of each stage by inclusive time"
+        )
     page.notes(python.notes_on_functions(part))

@@ -68,7 +68,7 @@ def notes_on_lines(part: Python) -> list[str]:
         remedy = f". Try: {part.missing_lines.remedy}" if part.missing_lines.remedy else ""
         return [f"no CPU time by Python line: {part.missing_lines.reason}{remedy}"]
     return [
-        "line: the innermost outside of torch; CPU time: of all threads, no waiting",
+        "line: the innermost of the pipeline; CPU time: of all threads, no waiting",
         f"not listed: fewer than {part.few_samples} samples",
     ]
 

@@ -10,13 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.python_functions import FUNCTIONS, SCHEMA, calls, functions
+from hwprof.analysis.python_stacks import Looks
 from tests.support.looks import Frame, frames, of_looks
 from tests.support.small_tables import record, spans
 
 
 def by_looks(table: pl.DataFrame) -> pl.DataFrame:
     """With the times of the looks, which are 10 ns apart."""
-    return calls(table, 1e8).with_columns(pl.col("begin_ns", "end_ns") + 5)
+    return calls(table, Looks(1e8)).with_columns(pl.col("begin_ns", "end_ns") + 5)
 
 
 def told(table: pl.DataFrame) -> list[tuple[Any, ...]]:
@@ -46,7 +47,7 @@ def test_what_another_function_calls_is_another_call() -> None:
 
 def test_frames_stay_where_they_are_where_one_between_is_not_known() -> None:
     rows = [(1, 0, "f", 1, 400, 500), (1, 2, "h", 1, 410, 430), (1, 2, "h", 2, 430, 450), (1, 1, "g", 1, 460, 490)]
-    assert told(calls(frames(rows), None)) == [
+    assert told(calls(frames(rows), Looks())) == [
         (0, "f", 1, 400, 500), (2, "h", 1, 410, 450), (1, "g", 1, 460, 490),
     ]  # fmt: skip
     assert {row[2]: row[3] for row in of_functions(rows)} == {"f": 15, "h": 20, "g": 15}
@@ -94,10 +95,8 @@ STAGES = spans(
 )
 
 
-def of_functions(
-    rows: list[tuple[int, int, str, int, int, int]], looks_hz: float | None = None
-) -> list[tuple[Any, ...]]:
-    found = functions(calls(frames(rows), looks_hz), STAGES, RECORD, looks_hz)
+def of_functions(rows: list[tuple[int, int, str, int, int, int]]) -> list[tuple[Any, ...]]:
+    found = functions(calls(frames(rows), Looks()), STAGES, RECORD, Looks())
     assert found.schema == FUNCTIONS
     return found.select("stage", "thread", "function", "self_ns", "inclusive_ns").rows()
 
@@ -127,15 +126,16 @@ def test_threads_beside_the_models_are_told_apart() -> None:
 
 def test_self_times_of_a_thread_are_the_stage_s() -> None:
     looks: list[list[Frame]] = [[("f", 1)], [("f", 1), ("g", 1)], [("h", 1), ("g", 2), ("f", 3)], [("f", 1)]] * 20
-    found = functions(calls(frames(of_looks(looks)), None), STAGES, RECORD, None).filter(stage="postprocess")
+    found = functions(calls(frames(of_looks(looks)), Looks()), STAGES, RECORD, Looks()).filter(stage="postprocess")
     assert found["self_ns"].sum() == (100 + 100) / 2
     assert found["share"].sum() == pytest.approx(1)
 
 
 def test_how_many_looks_a_time_stands_for() -> None:
-    found = functions(calls(frames([(1, 0, "f", 1, 405, 455)]), 1e8), STAGES, RECORD, 1e8)
-    assert found.select("self_ns", "looks").rows() == [(25.0, 5.0)]
-    assert functions(calls(frames([(1, 0, "f", 1, 400, 450)]), None), STAGES, RECORD, None)["looks"].to_list() == [None]
+    found = functions(calls(frames([(1, 0, "f", 1, 405, 455)]), Looks(1e8)), STAGES, RECORD, Looks(1e8))
+    assert found.select("self_ns", "looks", "inclusive_looks").rows() == [(25.0, 5.0, 5.0)]
+    unknown = functions(calls(frames([(1, 0, "f", 1, 400, 450)]), Looks()), STAGES, RECORD, Looks())
+    assert unknown["looks"].to_list() == unknown["inclusive_looks"].to_list() == [None]
 
 
 def test_where_nobody_looked_there_are_no_functions() -> None:

@@ -12,13 +12,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.python_lines import LINES, lines, lines_of
-from hwprof.analysis.python_stacks import python_stacks
+from hwprof.analysis.python_stacks import Looks, python_stacks
 from tests.support.looks import Row as LookRow
 from tests.support.looks import frames
 from tests.support.small_samples import AFTER_WARM_UP, KERNELS, NAMELESS, SILU, WAIT, Row, taken
 from tests.support.small_tables import MAIN, WORKER
 
-TORCH = "/usr/lib/python3/site-packages/torch/nn/modules/conv.py"
+TORCH = "/lib/torch/nn/modules/conv.py"
+LOOKS = Looks(framework=["/lib/torch"], profiler=["/lib/hwprof"])
 NUMBER = len(AFTER_WARM_UP)
 
 
@@ -27,7 +28,7 @@ def looks(own: list[LookRow], torch: list[LookRow]) -> pl.DataFrame:
 
 
 def told(rows: list[Row], table: pl.DataFrame) -> list[dict[str, Any]]:
-    found = lines(taken(rows), KERNELS, python_stacks(table, None), MAIN, NUMBER)
+    found = lines(taken(rows), KERNELS, python_stacks(table, LOOKS), MAIN, NUMBER)
     assert found.schema == LINES
     return found.to_dicts()
 
@@ -38,7 +39,7 @@ def sample(time_ns: int, kernel: int, cpu_ns: int, tid: int = MAIN) -> Row:
 
 def test_a_line_is_the_innermost_that_is_not_the_framework_s() -> None:
     found = python_stacks(looks([(1, 0, "main", 3, 0, 9), (1, 2, "forward", 7, 0, 9)],
-                                [(1, 1, "_call_impl", 5, 0, 9), (1, 3, "_conv_forward", 8, 0, 9)]), None)  # fmt: skip
+                                [(1, 1, "_call_impl", 5, 0, 9), (1, 3, "_conv_forward", 8, 0, 9)]), LOOKS)  # fmt: skip
     assert lines_of(found.stacks).select("file", "line", "function").rows() == [
         ("net.py", 3, "main"),
         ("net.py", 3, "main"),
@@ -47,13 +48,8 @@ def test_a_line_is_the_innermost_that_is_not_the_framework_s() -> None:
     ]
 
 
-def test_a_folder_of_the_user_s_that_is_called_torch_is_theirs() -> None:
-    found = python_stacks(frames([(1, 0, "f", 1, 0, 9)], "/home/me/torch/net.py"), None)
-    assert lines_of(found.stacks)["function"].to_list() == ["f"]
-
-
 def test_code_without_lines_is_no_line() -> None:
-    found = python_stacks(frames([(1, 0, "f", 1, 0, 9), (1, 1, "memcpy", 0, 0, 9)], "libc.so.6"), None)
+    found = python_stacks(frames([(1, 0, "f", 1, 0, 9), (1, 1, "memcpy", 0, 0, 9)], "libc.so.6"), LOOKS)
     assert lines_of(found.stacks)["function"].to_list() == ["f", "f"]
 
 

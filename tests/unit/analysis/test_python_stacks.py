@@ -6,7 +6,16 @@ import polars as pl
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.python_stacks import STACKS, TIMES, PythonStacks, lag_ns, python_stacks, stacks_at
+from hwprof.analysis.python_stacks import (
+    STACKS,
+    TIMES,
+    Looks,
+    Origin,
+    PythonStacks,
+    of_pipeline,
+    python_stacks,
+    stacks_at,
+)
 from tests.support.looks import EVERY_NS, Frame, Row, frames, of_looks
 
 STACK = st.lists(st.tuples(st.sampled_from("fgh"), st.integers(1, 3)), max_size=4)
@@ -33,7 +42,7 @@ def at(found: PythonStacks, times: list[tuple[int, int]], main_tid: int | None =
 def test_at_every_time_each_thread_has_the_stack_that_was_met_last(
     first: list[list[Frame]], second: list[list[Frame]]
 ) -> None:
-    found = python_stacks(frames(of_looks(first, tid=1) + of_looks(second, tid=2)), None)
+    found = python_stacks(frames(of_looks(first, tid=1) + of_looks(second, tid=2)), Looks())
     assert (found.stacks.schema, found.times.schema) == (STACKS, TIMES)
     for tid, looks in ((1, first), (2, second)):
         asked = [(EVERY_NS * number + within, tid) for number in range(len(looks) + 1) for within in (0, EVERY_NS - 1)]
@@ -47,31 +56,64 @@ def test_at_every_time_each_thread_has_the_stack_that_was_met_last(
 
 def test_between_a_function_s_calls_its_caller_is_on_top() -> None:
     rows: list[Row] = [(1, 0, "f", 3, 0, 100), (1, 1, "g", 5, 20, 40), (1, 1, "h", 6, 60, 70)]
-    found = python_stacks(frames(rows), None)
+    found = python_stacks(frames(rows), Looks())
     times = [(0, 1), (20, 1), (39, 1), (40, 1), (60, 1), (70, 1), (99, 1), (100, 1)]
     f, g, h = [("f", 3)], [("f", 3), ("g", 5)], [("f", 3), ("h", 6)]
     assert at(found, times) == [f, g, g, f, h, f, f, []]
 
 
 def test_looks_are_late_by_half_of_their_distance() -> None:
-    assert lag_ns(100) == 5_000_000 and lag_ns(None) == 0
-    found = python_stacks(frames([(1, 0, "f", 1, 40, 60)]), 1e8)
+    assert Looks(100).lag_ns == 5_000_000 and Looks().lag_ns == 0
+    found = python_stacks(frames([(1, 0, "f", 1, 40, 60)]), Looks(1e8))
     assert found.times.select("begin_ns", "end_ns").rows() == [(35, 55)]
 
 
 def test_threads_without_python_have_the_stack_of_the_one_that_calls_the_model() -> None:
-    found = python_stacks(frames([(1, 0, "f", 1, 0, 50), (2, 0, "g", 1, 0, 20)]), None)
+    found = python_stacks(frames([(1, 0, "f", 1, 0, 50), (2, 0, "g", 1, 0, 20)]), Looks())
     f, g = [("f", 1)], [("g", 1)]
     assert at(found, [(10, 9), (10, 1), (10, 2), (30, 9), (30, 2)], main_tid=1) == [f, f, g, f, []]
     assert at(found, [(10, 9)]) == [[]]
 
 
 def test_samples_keep_their_order() -> None:
-    found = python_stacks(frames(of_looks([[("f", 1)], [("g", 1)]])), None)
+    found = python_stacks(frames(of_looks([[("f", 1)], [("g", 1)]])), Looks())
     assert at(found, [(15, 1), (5, 1), (-5, 1), (25, 1)]) == [[("g", 1)], [("f", 1)], [], []]
 
 
 def test_without_looks_there_are_no_stacks() -> None:
-    found = python_stacks(frames([]), None)
+    found = python_stacks(frames([]), Looks())
     assert (found.stacks.schema, found.times.schema) == (STACKS, TIMES)
     assert at(found, [(1, 1)], main_tid=1) == [[]]
+
+
+LOOKS = Looks(profiler=["/lib/hwprof/session", "/lib/hwprof/cli.py"], framework=["/lib/torch"])
+
+
+def test_whose_a_file_is() -> None:
+    files = {
+        "/lib/hwprof/session/worker.py": Origin.PROFILER,
+        "/lib/hwprof/cli.py": Origin.PROFILER,
+        "<frozen runpy>": Origin.PROFILER,
+        "/usr/lib/python3/runpy.py": Origin.PROFILER,
+        "/lib/torch/nn/modules/conv.py": Origin.FRAMEWORK,
+        "/lib/hwprof/workload/yolo.py": Origin.PIPELINE,
+        "/lib/torchvision/ops.py": Origin.PIPELINE,
+        "/lib/hwprof/sessions.py": Origin.PIPELINE,
+        "/home/me/torch/net.py": Origin.PIPELINE,
+        "": Origin.PIPELINE,
+    }
+    assert LOOKS.origins(pl.Series([*files])).to_list() == [*files.values()]
+    assert LOOKS.origins(pl.Series(["", None, "", "/lib/torch"])).to_list() == [
+        "pipeline", None, "pipeline", "framework",
+    ]  # fmt: skip
+
+
+def test_what_runs_the_pipeline_from_outside_is_no_part_of_it_and_hooks_within_are() -> None:
+    profiler = frames(
+        [(1, 0, "main", 3, 0, 90), (1, 2, "hook", 5, 0, 50), (2, 0, "poll", 1, 0, 90)], "/lib/hwprof/cli.py"
+    )
+    own = frames([(1, 1, "forward", 7, 0, 80), (3, 0, "run", 7, 0, 80)], "net.py")
+    found = of_pipeline(pl.concat([profiler, own]), LOOKS)
+    assert sorted(found["function"]) == ["forward", "hook", "run"]
+    assert found.schema == own.schema
+    assert of_pipeline(own, Looks()).equals(own) and of_pipeline(own.clear(), LOOKS).equals(own.clear())
