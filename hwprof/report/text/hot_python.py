@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import NamedTuple
+
 from rich.text import Text
 
 from hwprof.report.document.hot_python import HotPython
-from hwprof.report.document.python import Python
+from hwprof.report.document.python import Python, PythonLine
 from hwprof.report.text import figures, python
 from hwprof.report.text.grid import Column
-from hwprof.report.text.kernel_cells import LONGEST
+from hwprof.report.text.kernel_cells import LEAST_SAMPLES, LONGEST
 from hwprof.report.text.page import Page
 
 SHOWN = 6
@@ -24,41 +27,47 @@ def show(found: HotPython, page: Page) -> None:
     _functions(found.python, page)
 
 
+class _Row(NamedTuple):
+    """A line, or one of its kernels."""
+
+    name: str
+    beside: str  # the line's function, the kernel's library
+    share: float | None
+    cpu_ns: float
+    samples: int
+
+
 def _lines(found: HotPython, page: Page) -> None:
-    part, glyphs = found.python, page.glyphs
-    names: list[str] = []
-    functions: list[str] = []
-    shares: list[str] = []
-    times_ns: list[float] = []
-    samples: list[int] = []
-    for line in python.sampled_often(part):
-        names.append(python.place(line))
-        functions.append(line.function or "")
-        shares.append(figures.percent(line.share, glyphs))
-        below = line.kernels[:SHOWN]
-        names += [INDENT + kernel.kernel for kernel in below]
-        functions += [kernel.library for kernel in below]
-        shares += [figures.percent(kernel.share_of_line, glyphs) for kernel in below]
-        times_ns += [line.cpu_ns, *(kernel.cpu_ns for kernel in below)]
-        samples += [line.samples, *(kernel.samples for kernel in below)]
-    if names:
+    rows = [row for line in python.sampled_often(found.python) for row in _rows(line)]
+    if rows:
         page.table(
             [
-                Column("line, its kernels", names, right=False, least=38, most=LONGEST),
-                Column("function, library", functions, 2, right=False, least=13),
-                Column("share", shares),
-                Column("CPU ms", [figures.milliseconds(time_ns) for time_ns in times_ns], 1),
-                Column("samples", [f"{number:,}" for number in samples], 3),
+                Column("line, its kernels", [row.name for row in rows], right=False, least=38, most=LONGEST),
+                Column("function, library", [row.beside for row in rows], 2, right=False, least=13),
+                Column("share", [figures.percent(row.share, page.glyphs) for row in rows]),
+                Column("CPU ms", [figures.milliseconds(row.cpu_ns) for row in rows], 1),
+                Column("samples", [f"{row.samples:,}" for row in rows], 3),
             ],
             f"Python lines and their kernels: share of the {found.whole}, and of the line",
         )
-    page.notes(python.notes_on_lines(part))
+    page.notes(python.notes_on_lines(found.python))
+
+
+def _rows(line: PythonLine) -> Iterator[_Row]:
+    """The line, its largest kernels, and all others together."""
+    yield _Row(python.place(line), line.function or "", line.share, line.cpu_ns, line.samples)
+    shown = [kernel for kernel in line.kernels[:SHOWN] if kernel.samples >= LEAST_SAMPLES]
+    for kernel in shown:
+        yield _Row(INDENT + kernel.kernel, kernel.library, kernel.share_of_line, kernel.cpu_ns, kernel.samples)
+    rest = line.samples - sum(kernel.samples for kernel in shown)
+    if rest:
+        rest_ns = line.cpu_ns - sum(kernel.cpu_ns for kernel in shown)
+        yield _Row(f"{INDENT}others", "", rest_ns / line.cpu_ns if line.cpu_ns else None, rest_ns, rest)
 
 
 def _functions(part: Python, page: Page) -> None:
     rows = python.looked_at_often(part, inclusive=True)
     if rows:
-        page.table(
-            python.function_columns(rows, page), "The pipeline's Python functions of each stage by inclusive time"
-        )
+        columns = python.function_columns(rows, page, inclusive=True)
+        page.table(columns, "Python functions of the pipeline by inclusive time")
     page.notes(python.notes_on_functions(part))

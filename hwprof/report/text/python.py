@@ -38,18 +38,18 @@ def looked_at_often(part: Python, *, inclusive: bool = False) -> list[PythonFunc
     return [row for row, met in zip(part.functions, looks, strict=True) if met is None or met >= part.few_looks]
 
 
-def function_columns(rows: Sequence[PythonFunction], page: Page) -> list[Column]:
-    """A row a function, thread and stage."""
+def function_columns(rows: Sequence[PythonFunction], page: Page, *, inclusive: bool = False) -> list[Column]:
+    """A row a function, thread and stage; what they are ordered by is always shown."""
     glyphs = page.glyphs
     return [
         Column("function", [row.function for row in rows], right=False, least=24),
         Column("file", [name_of(row.file) for row in rows], 2, right=False, least=12),
         Column("stage", [row.stage for row in rows], right=False, least=9),
-        Column("thread", [row.thread for row in rows], 1, right=False),
+        Column("thread", [row.thread for row in rows], 4 if inclusive else 1, right=False),
         Column("self ms", [figures.milliseconds(row.self_ns) for row in rows]),
         Column("share", [figures.percent(row.share, glyphs) for row in rows]),
         Column("", figures.bars([row.share for row in rows], glyphs), 5, right=False),
-        Column("inclusive ms", [figures.milliseconds(row.inclusive_ns) for row in rows], 3),
+        Column("inclusive ms", [figures.milliseconds(row.inclusive_ns) for row in rows], 0 if inclusive else 3),
         Column("looks", ["" if row.looks is None else f"{row.looks:,.0f}" for row in rows], 4),
     ]
 
