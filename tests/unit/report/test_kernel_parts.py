@@ -263,7 +263,8 @@ def test_the_command_prints_parts_with_full_names(tmp_path: Path, capsys: pytest
 
 
 @pytest.mark.parametrize(
-    ("arguments", "kind"), [(("--layer", "any"), "OneLayer"), (("--kernels",), "HotKernels"), ((), "Document")]
+    ("arguments", "kind"),
+    [(("--layer", "any"), "OneLayer"), (("--kernels",), "HotKernels"), (("--python",), "HotPython"), ((), "Document")],
 )
 def test_every_parts_json_has_its_schema(
     arguments: tuple[str, ...], kind: str, capsys: pytest.CaptureFixture[str]
@@ -277,7 +278,8 @@ def test_every_parts_json_has_its_schema(
     ("arguments", "code", "says"),
     [
         (("--layer", "model.7"), 2, "there is no layer 'model.7'"),
-        (("--layer", CONV, "--kernels"), 2, "are two reports"),
+        (("--layer", CONV, "--kernels"), 2, "--kernels and --layer are reports of their own"),
+        (("--python", "--kernels"), 2, "--kernels and --python are reports of their own"),
         (("--full-names",), 2, "--full-names goes with"),
     ],
 )
@@ -295,6 +297,12 @@ def test_kernels_of_a_run_without_samples(tmp_path: Path, capsys: pytest.Capture
     assert "the sampler was left out" in capsys.readouterr().err
     assert command(run, "--layer", CONV) == 0
     assert "not available: the sampler was left out" in capsys.readouterr().out
+
+
+def test_python_of_a_run_in_which_nobody_looked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert command(runs.sampled(tmp_path), "--python") == 1
+    told = capsys.readouterr().err
+    assert "nobody looked at Python's stacks" in told and "--pyspy-passes trace" in told
 
 
 def test_a_layer_without_samples_has_the_kernels_that_were_counted(tmp_path: Path) -> None:
