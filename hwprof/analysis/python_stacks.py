@@ -79,11 +79,18 @@ def looks_of(record: PassRecord) -> Looks:
 
 
 def of_pipeline(frames: pl.DataFrame, looks: Looks) -> pl.DataFrame:
-    """The rows of ``python_frames`` without those of the functions that run each thread's pipeline from outside."""
-    own = frames.select(looks.origins(frames["file"]) != Origin.PROFILER).to_series()
-    first = frames.filter(own).group_by("tid").agg(first=pl.col("depth").min())
-    known = frames.join(first, on="tid", how="left", maintain_order="left")
-    return known.filter(pl.col("depth") >= pl.col("first")).drop("first")
+    """The rows of ``python_frames`` without those of the profiler's functions that no other function calls: what runs
+    the pipeline from outside, and what the profiler does beside it."""
+    ordered = frames.sort("tid", "begin_ns", "depth", "end_ns")
+    columns = (ordered[name] for name in ("tid", "depth", "begin_ns", "end_ns"))
+    shown: list[bool] = []
+    opened: list[tuple[int, int, int, bool]] = []  # thread, depth, end, and whether it is shown
+    for tid, depth, begin_ns, end_ns, origin in zip(*columns, looks.origins(ordered["file"]), strict=True):
+        while opened and (opened[-1][0] != tid or opened[-1][1] >= depth or opened[-1][2] <= begin_ns):
+            opened.pop()
+        shown.append(origin != Origin.PROFILER or bool(opened and opened[-1][3]))
+        opened.append((tid, depth, end_ns, shown[-1]))
+    return ordered.filter(pl.Series(shown, dtype=pl.Boolean))
 
 
 def python_stacks(frames: pl.DataFrame, looks: Looks) -> PythonStacks:

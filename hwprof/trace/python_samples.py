@@ -9,7 +9,7 @@ from pathlib import PurePosixPath
 
 import polars as pl
 
-from hwprof.analysis.python_stacks import looks_of, of_pipeline, python_stacks, stacks_at
+from hwprof.analysis.python_stacks import Origin, looks_of, of_pipeline, python_stacks, stacks_at
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.call_stacks import Callers, CallStacks
 from hwprof.trace.encoder import TraceEncoder
@@ -28,14 +28,13 @@ class PythonSamples:
         self._code, self._callers = code, callers
         looks = looks_of(record)
         self._python = python_stacks(of_pipeline(frames, looks), looks)
-        self._functions = {row["stack"]: row for row in self._python.stacks.iter_rows(named=True)}
-        self._places: dict[int, tuple[Place, ...]] = {}
+        self._roots = _roots(self._python.stacks)
         self._threads: dict[int, tuple[ProfileSequence, CallStacks]] = {}
         self.samples = 0
 
     def write(self, samples: pl.DataFrame) -> None:
         """Those of the process's threads that were in Python, or worked for the one that calls the model."""
-        if not self._functions:
+        if not self._roots:
             return
         python = stacks_at(samples, self._python.times, self._record.main_tid)
         placed = samples.select("time_ns", "tid", "pid", native="stack", python=python)
@@ -44,7 +43,7 @@ class PythonSamples:
             sequence, stacks = self._threads.get(tid) or self._thread(tid)
             keys = rows.select("python", "native", "kernel", "address", "in_system")
             numbers = [
-                stacks.number(native, Key(*key), self._roots(python)) for python, native, *key in keys.iter_rows()
+                stacks.number(native, Key(*key), self._roots[python]) for python, native, *key in keys.iter_rows()
             ]
             sequence.write(rows["time_ns"].to_numpy(), numbers)
             self.samples += rows.height
@@ -54,12 +53,17 @@ class PythonSamples:
         found = self._threads[tid] = (sequence, CallStacks(sequence.interned, self._code, self._callers))
         return found
 
-    def _roots(self, stack: int) -> tuple[Place, ...]:
-        """Python's functions, the outermost first: each with the line that it had reached."""
-        known = self._places.get(stack)
-        if known is None:
-            row = self._functions[stack]
-            name = f"{row['function']} ({PurePosixPath(row['file']).name}:{row['line']})"
-            above = self._roots(row["parent"]) if row["parent"] is not None else ()
-            known = self._places[stack] = (*above, Place(name, File(row["file"]), row["line"]))
-        return known
+
+def _roots(stacks: pl.DataFrame) -> list[tuple[Place, ...]]:
+    """Of each of the ``python_stacks.STACKS`` the pipeline's functions, the outermost first, each with the line that it
+    had reached; and what the framework calls last: between the pipeline's functions it calls modules, no more."""
+    pipelines: list[tuple[Place, ...]] = []
+    roots: list[tuple[Place, ...]] = []
+    for parent, function, file, line, origin in stacks.select(
+        "parent", "function", "file", "line", "origin"
+    ).iter_rows():
+        above = pipelines[parent] if parent is not None else ()
+        place = Place(f"{function} ({PurePosixPath(file).name}:{line})", File(file), line)
+        pipelines.append((*above, place) if origin == Origin.PIPELINE else above)
+        roots.append(above if origin == Origin.PROFILER else (*above, place))
+    return roots

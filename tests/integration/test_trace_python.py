@@ -29,7 +29,11 @@ def look_at(run: RunDirectory, rows: list[tuple[int, int, str, str, int, int, in
         pl.col("begin_ns", "end_ns") * 1000 + since_ns, pid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
     )
     write_table(run.path / "python_frames.parquet", "python_frames", frames)
-    detail = as_json(PythonStacksDetail(rate_hz=1e5, frames=frames.height))  # so half of a distance is 5 us
+    detail = as_json(
+        PythonStacksDetail(
+            rate_hz=1e5, frames=frames.height, profiler_paths=["/lib/hwprof"], framework_paths=["/lib/torch"]
+        )
+    )  # so half of a distance is 5 us
     run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
     run.save_manifest()
 
@@ -71,9 +75,13 @@ def test_each_sample_stands_on_the_python_line_that_led_to_it(tmp_path: Path) ->
     since_ns, length_us = window["begin_ns"], (window["end_ns"] - window["begin_ns"]) // 1000
     half_us = length_us // 2
     rows = [
-        (MAIN, 0, "main", "/src/app.py", 3, 0, length_us),
-        (MAIN, 1, "Net.forward", "/src/net.py", 10, 0, half_us),
-        (MAIN, 1, "Net.forward", "/src/net.py", 12, half_us, length_us),
+        (MAIN, 0, "measure", "/lib/hwprof/worker.py", 7, 0, length_us),
+        (MAIN, 1, "main", "/src/app.py", 3, 0, length_us),
+        (MAIN, 2, "_call_impl", "/lib/torch/module.py", 90, 0, length_us),
+        (MAIN, 3, "Net.forward", "/src/net.py", 10, 0, half_us),
+        (MAIN, 4, "conv2d", "/lib/torch/conv.py", 20, 0, half_us),
+        (MAIN, 3, "Net.forward", "/src/net.py", 12, half_us, length_us),
+        (MAIN, 4, "hook", "/lib/hwprof/hooks.py", 30, half_us, length_us),
     ]
     look_at(run, rows, since_ns)
     traced = Traced(run, tmp_path / "trace.pftrace")
@@ -86,12 +94,15 @@ def test_each_sample_stands_on_the_python_line_that_led_to_it(tmp_path: Path) ->
     assert samples.height and samples["tid"].n_unique() == 2
     expected = {}
     for time_ns, tid, kernel in samples.select("time_ns", "tid", "kernel").iter_rows():
-        line = 10 if time_ns + 5000 < since_ns + half_us * 1000 else 12
+        first = time_ns + 5000 < since_ns + half_us * 1000
+        line = ["Net.forward (net.py:10)", "conv2d (conv.py:20)"] if first else ["Net.forward (net.py:12)"]
         name = KERNELS[kernel][2] or KERNELS[kernel][1]
-        expected[tid, (time_ns + traced.to_boottime) // 1000] = (
-            ["main (app.py:3)", f"Net.forward (net.py:{line})"],
-            name,
-        )
-    assert {key: (frames[:2], frames[-1]) for key, frames in found.items()} == expected
+        expected[tid, (time_ns + traced.to_boottime) // 1000] = (["main (app.py:3)", *line], name)
+    assert {key: (_python(frames), frames[-1]) for key, frames in found.items()} == expected
     perf = traced.processor.query("select count(*) as n from perf_sample")
     assert perf[0]["n"] == run.read("samples").height, "no sample is there twice"
+
+
+def _python(frames: list[str]) -> list[str]:
+    """Those with a line."""
+    return [frame for frame in frames if frame.endswith(")") and ".py:" in frame]

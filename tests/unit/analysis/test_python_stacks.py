@@ -116,4 +116,7 @@ def test_what_runs_the_pipeline_from_outside_is_no_part_of_it_and_hooks_within_a
     found = of_pipeline(pl.concat([profiler, own]), LOOKS)
     assert sorted(found["function"]) == ["forward", "hook", "run"]
     assert found.schema == own.schema
+    beside = frames([(1, 1, "stop", 1, 80, 90), (1, 2, "mark", 1, 80, 90)], "/lib/hwprof/cli.py")
+    found = of_pipeline(pl.concat([profiler, own, beside]), LOOKS)
+    assert sorted(found["function"]) == ["forward", "hook", "run"]
     assert of_pipeline(own, Looks()).equals(own) and of_pipeline(own.clear(), LOOKS).equals(own.clear())
