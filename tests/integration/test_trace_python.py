@@ -6,10 +6,7 @@ from pathlib import Path
 
 import polars as pl
 
-from hwprof.run.details import PythonStacksDetail, as_json
-from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import CollectorRecord
-from tests.support import synthetic_run, synthetic_samples
+from tests.support import looks, synthetic_run, synthetic_samples
 from tests.support.synthetic_samples import KERNELS
 from tests.support.traced import Traced
 
@@ -22,22 +19,6 @@ STACKS = """with recursive chain(id, ts, tid, callsite, frames) as (
             select ts, tid, frames from chain where callsite is null order by ts, tid"""
 
 
-def look_at(run: RunDirectory, rows: list[tuple[int, int, str, str, int, int, int]], since_ns: int) -> None:
-    """(thread, depth, function, file, line, begin, end) in us, as met in the pass ``trace``."""
-    names = ["tid", "depth", "function", "file", "line", "begin_ns", "end_ns"]
-    frames = pl.DataFrame(rows, schema=names, orient="row").with_columns(
-        pl.col("begin_ns", "end_ns") * 1000 + since_ns, pid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
-    )
-    write_table(run.path / "python_frames.parquet", "python_frames", frames)
-    detail = as_json(
-        PythonStacksDetail(
-            rate_hz=1e5, frames=frames.height, profiler_paths=["/lib/hwprof"], framework_paths=["/lib/torch"]
-        )
-    )  # so half of a distance is 5 us
-    run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
-    run.save_manifest()
-
-
 def test_functions_are_slices_of_their_threads(tmp_path: Path) -> None:
     run = synthetic_run.build(tmp_path)
     since = run.read("spans").filter(path="iteration 1", **{"pass": "trace"})["begin_ns"].item()
@@ -48,7 +29,7 @@ def test_functions_are_slices_of_their_threads(tmp_path: Path) -> None:
         (MAIN, 2, "decode", "/src/net.py", 40, 400, 600),
         (HELPER, 0, "Thread.run", "/lib/threading.py", 5, 300, 700),
     ]
-    look_at(run, rows, since)
+    looks.add(run, rows, since)
     traced = Traced(run, tmp_path / "trace.pftrace")
     assert traced.processor.complaints() == []
     args = traced.args()
@@ -83,7 +64,7 @@ def test_each_sample_stands_on_the_python_line_that_led_to_it(tmp_path: Path) ->
         (MAIN, 3, "Net.forward", "/src/net.py", 12, half_us, length_us),
         (MAIN, 4, "hook", "/lib/hwprof/hooks.py", 30, half_us, length_us),
     ]
-    look_at(run, rows, since_ns)
+    looks.add(run, rows, since_ns)
     traced = Traced(run, tmp_path / "trace.pftrace")
     assert traced.processor.complaints() == []
     found = {

@@ -1,4 +1,4 @@
-"""Rows of ``python_frames``, by hand and from the stacks that somebody met."""
+"""Rows of ``python_frames``, by hand and from the stacks that somebody met, and in a synthetic run."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from typing import TypeAlias
 
 import polars as pl
 
+from hwprof.run.details import PythonStacksDetail, as_json
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.manifest import CollectorRecord
 from hwprof.run.schema import TABLES
+from tests.support.synthetic_samples import MAIN
 
 Frame: TypeAlias = tuple[str, int]
 """Function and line."""
@@ -38,3 +42,21 @@ def of_looks(looks: list[list[Frame]], tid: int = 1) -> list[Row]:
             rows.append((tid, len(opened), function, line, begin, EVERY_NS * number))
         opened += [(frame, EVERY_NS * number) for frame in stack[same:]]
     return rows
+
+
+def add(run: RunDirectory, rows: list[tuple[int, int, str, str, int, int, int]], since_ns: int) -> None:
+    """(thread, depth, function, file, line, begin, end) in us from ``since_ns`` on, as met in the pass ``trace``; what
+    lies in ``/lib/torch`` is the framework's, in ``/lib/hwprof`` the profiler's."""
+    names = ["tid", "depth", "function", "file", "line", "begin_ns", "end_ns"]
+    table = pl.DataFrame(rows, schema=names, orient="row").with_columns(
+        pl.col("begin_ns", "end_ns") * 1000 + since_ns, pid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
+    )
+    write_table(run.path / "python_frames.parquet", "python_frames", table)
+    detail = PythonStacksDetail(
+        rate_hz=1e5,  # so half of a distance is 5 us
+        frames=table.height,
+        profiler_paths=["/lib/hwprof"],
+        framework_paths=["/lib/torch"],
+    )
+    run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=as_json(detail)))
+    run.save_manifest()

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests.support import synthetic_run, synthetic_samples
+from tests.support import looks, synthetic_run, synthetic_samples
 from tests.support.command import start_hwprof
 from tests.support.requirements import require_module, require_tool
 
@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     run = synthetic_run.build(tmp_path_factory.mktemp("results"))
     synthetic_samples.add(run)
+    window = run.read("spans").filter(path="iteration 1", **{"pass": "trace"}).row(0, named=True)
+    length_us = (window["end_ns"] - window["begin_ns"]) // 1000
+    looks.add(run, [(synthetic_samples.MAIN, 0, "Net.forward", "/src/net.py", 10, 0, length_us)], window["begin_ns"])
     return run
 
 
@@ -74,3 +77,8 @@ def test_samples_and_kernels_have_their_tracks(shown: Shown) -> None:
     assert {"Process Callstacks", "kernels (trace)", "kernels of omp-1 4201 (trace)"} <= set(shown.tracks)
     for tid in (synthetic_samples.MAIN, synthetic_samples.WORKER):
         assert any("Callstacks" in track and str(tid) in track for track in shown.tracks)
+
+
+def test_samples_on_python_lines_have_a_track_for_each_thread(shown: Shown) -> None:
+    assert sum("CPU Stack Samples" in track for track in shown.tracks) == 2
+    assert "Python functions (trace)" in shown.tracks
