@@ -22,13 +22,13 @@ from collectors.shared.child_processes import Children, Work
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 from tests.support.processes import alive
-from tests.support.requirements import missing
+from tests.support.requirements import missing, require_tool
 
 RATE = 100
 LOOK_NS = 1_000_000_000 // RATE
 
 WORK = """
-    import json, os, sys, tempfile, threading, time
+    import json, os, re, sys, threading, time
     from pathlib import Path
     from collectors.pyspy.collector import PySpyCollector
     from hwprof.collector.contract import PassContext
@@ -65,6 +65,7 @@ WORK = """
     collected.tables["python_frames"].write_parquet(raw / "frames.parquet")
     (clock,) = collected.clocks
     print(json.dumps({"known": known, "error_ns": clock.error_ns, "drift": clock.drift, "main": os.getpid(),
+                      "capabilities": re.search(r"CapEff:\\s*(\\S+)", Path("/proc/self/status").read_text())[1],
                       "version": collected.detail.version, "marks_met": collected.detail.marks_met}))
 """
 
@@ -73,10 +74,17 @@ def program() -> str:
     return watcher.found() or missing(f"{PROGRAM}: pip install {PROGRAM}")
 
 
-def watched(folder: Path, rounds: int = 3, **options: Any) -> tuple[dict[str, Any], pl.DataFrame]:
+UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
+"""The superuser's processes then may do what those of any other user may."""
+
+
+def watched(
+    folder: Path, rounds: int = 3, command: tuple[str, ...] = (), **options: Any
+) -> tuple[dict[str, Any], pl.DataFrame]:
     program()
     done = subprocess.run(
         [
+            *command,
             sys.executable,
             "-c",
             textwrap.dedent(WORK),
@@ -120,6 +128,14 @@ def test_functions_are_where_they_were(options: dict[str, Any], tmp_path: Path) 
             assert end_ns >= last_ns - said["error_ns"], function
             late_ns += [begin_ns - first_ns, end_ns - last_ns]
     assert min(late_ns) <= LOOK_NS + said["error_ns"]
+
+
+@pytest.mark.alone
+def test_it_needs_no_privilege(tmp_path: Path) -> None:
+    require_tool("setpriv")
+    said, frames = watched(tmp_path, 1, UNPRIVILEGED)
+    assert int(said["capabilities"], 16) == 0
+    assert {"works", "inner", "helper"} <= set(frames["function"])
 
 
 @pytest.mark.alone
