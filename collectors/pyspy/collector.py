@@ -77,7 +77,7 @@ class PySpyCollector(Collector):
         rate_hz = int(options.get("pyspy_rate", RATE))
         self._context = context
         self._marks = Marks(rate_hz)
-        self._watcher = Watcher(program, _arguments(options, rate_hz), context.raw / RAW_FILE)
+        self._watcher = Watcher(program, arguments(options, rate_hz), context.raw / RAW_FILE)
         self._watcher.begin()
         try:
             self._marks.make()
@@ -126,7 +126,7 @@ def threads_alive() -> frozenset[int]:
     return frozenset(map(int, os.listdir(TASKS)))  # noqa: PTH208 - at the edge of an iteration
 
 
-def _arguments(options: dict[str, Any], rate_hz: int) -> list[str]:
+def arguments(options: dict[str, Any], rate_hz: int) -> list[str]:
     """Of py-spy's command line. Threads that wait are looked at as well: a track without them has holes."""
     arguments = ["--format", "chrometrace", "--threads", "--idle", "--full-filenames", "--rate", str(rate_hz)]
     if options.get("pyspy_native"):

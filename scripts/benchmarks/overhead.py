@@ -31,6 +31,7 @@ from hwprof.workload import factory
 from hwprof.workload.layer_hooks import LayerHooks
 from hwprof.workload.protocol import Workload
 from hwprof.workload.spec import WorkloadSpec
+from scripts.benchmarks.slower import slower
 from scripts.benchmarks.tables import Table, write
 
 Forward = Callable[[], None]
@@ -150,10 +151,8 @@ def _interleave(kinds: dict[str, Callable[[], int]], rounds: int) -> dict[str, l
 def _row(model: str, kind: str, times_ns: list[int] | None, ratios: list[float]) -> list[str]:
     low, _, high = statistics.quantiles(ratios, n=4)
     time_ms = f"{statistics.median(times_ns) / 1e6:.1f}" if times_ns else ""
-    median = statistics.median(ratios)
-    error = 1.25 * (high - low) / 1.349 / len(ratios) ** 0.5
     quartiles = f"{(low - 1) * 100:+.2f} … {(high - 1) * 100:+.2f}%"
-    return [model, kind, time_ms, f"{(median - 1) * 100:+.2f}% ± {error * 100:.2f}", quartiles, str(len(ratios))]
+    return [model, kind, time_ms, slower(ratios), quartiles, str(len(ratios))]
 
 
 def main() -> None:

@@ -37,6 +37,7 @@ from hwprof.hardware import perf_event, perf_sampling
 from hwprof.hardware.perf_sampling import RECORD_SAMPLE, SamplingAttributes
 from hwprof.hardware.pmu import Code
 from hwprof.run.details import as_json
+from scripts.benchmarks.slower import slower
 from scripts.benchmarks.tables import Table, write
 
 CHAINS = 4000
@@ -159,10 +160,7 @@ def _bench(model: str, rounds: int, frequency_hz: int) -> list[str]:
 
 
 def _more(taken: list[tuple[int, int]], bare: list[tuple[int, int]], which: int) -> str:
-    ratios = [mine[which] / other[which] for mine, other in zip(taken, bare, strict=True)]
-    low, median, high = statistics.quantiles(ratios, n=4)
-    error = 1.25 * (high - low) / 1.349 / len(ratios) ** 0.5
-    return f"{(median - 1) * 100:+.2f}% ± {error * 100:.2f}"
+    return slower([mine[which] / other[which] for mine, other in zip(taken, bare, strict=True)])
 
 
 def _reading(samples: int) -> str:
