@@ -24,7 +24,7 @@ STACKS: Final = pl.Schema(
 """Each stack once, by what is on its top."""
 
 TIMES: Final = pl.Schema({"tid": pl.Int32, "begin_ns": pl.Int64, "end_ns": pl.Int64, "stack": pl.Int32})
-"""When a thread had which stack, one after the other."""
+"""When a thread had which stack, by begin; a thread has one after the other."""
 
 RUNPY: Final = ("<frozen runpy>", "/runpy.py")
 """Endings of files that start a process by ``python -m``, as hwprof starts its own."""
@@ -100,7 +100,7 @@ def python_stacks(frames: pl.DataFrame, looks: Looks) -> PythonStacks:
     ordered = frames.sort("begin_ns", "depth", "end_ns")
     for (tid,), rows in ordered.partition_by("tid", as_dict=True, maintain_order=True).items():
         times += [(int(tid), *found) for found in _times(rows.select(_KEYS).iter_rows(), numbers)]
-    table = pl.DataFrame(times, schema=TIMES, orient="row").sort("tid", "begin_ns")
+    table = pl.DataFrame(times, schema=TIMES, orient="row").sort("begin_ns", "tid")
     keys = {name: kind for name, kind in STACKS.items() if name != "origin"}
     stacks = pl.DataFrame([(number, *key) for key, number in numbers.items()], schema=keys, orient="row")
     return PythonStacks(
@@ -119,7 +119,7 @@ def stacks_at(samples: pl.DataFrame, times: pl.DataFrame, main_tid: int | None) 
     found = (
         asked.with_row_index("sample")
         .sort("time_ns")
-        .join_asof(times.sort("begin_ns"), left_on="time_ns", right_on="begin_ns", by="tid", check_sortedness=False)
+        .join_asof(times, left_on="time_ns", right_on="begin_ns", by="tid", check_sortedness=False)
         .sort("sample")
     )
     return found.select(stack=pl.when(pl.col("time_ns") < pl.col("end_ns")).then("stack"))["stack"]

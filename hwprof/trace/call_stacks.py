@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 import polars as pl
@@ -21,6 +21,14 @@ def callers_of(stacks: pl.DataFrame) -> Callers:
         stack: (parent, Key(kernel, 0 if kernel is not None else address, False))
         for stack, parent, address, kernel in stacks.select("stack", "parent", "address", "kernel").iter_rows()
     }
+
+
+def numbers_of(keys: pl.DataFrame, number: Callable[..., int]) -> pl.Series:
+    """What ``number`` says of each row's values; each combination is asked for once."""
+    distinct = keys.unique(maintain_order=True)
+    numbers = pl.Series([number(*row) for row in distinct.iter_rows()], dtype=pl.Int64)
+    known = distinct.with_columns(number=numbers)
+    return keys.join(known, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")["number"]
 
 
 class CallStacks:

@@ -5,13 +5,15 @@ They are a profile of their own beside ``perf_samples``: sequences of one kind m
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import PurePosixPath
+from typing import Any
 
 import polars as pl
 
 from hwprof.analysis.python_stacks import Origin, looks_of, of_pipeline, python_stacks, stacks_at
 from hwprof.run.manifest import PassRecord
-from hwprof.trace.call_stacks import Callers, CallStacks
+from hwprof.trace.call_stacks import Callers, CallStacks, numbers_of
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.frames import Code, File, Key, Place, keys_of
 from hwprof.trace.profile_sequence import ProfileSequence
@@ -30,7 +32,6 @@ class PythonSamples:
         self._python = python_stacks(of_pipeline(frames, looks), looks)
         self._roots = _roots(self._python.stacks)
         self._threads: dict[int, tuple[ProfileSequence, CallStacks]] = {}
-        self.samples = 0
 
     def write(self, samples: pl.DataFrame) -> None:
         """Those of the process's threads that were in Python, or worked for the one that calls the model."""
@@ -41,12 +42,11 @@ class PythonSamples:
         own = placed.hstack(keys_of(samples)).filter(pl.col("python").is_not_null(), pl.col("pid") == self._record.pid)
         for (tid,), rows in own.partition_by("tid", as_dict=True, maintain_order=True).items():
             sequence, stacks = self._threads.get(tid) or self._thread(tid)
-            keys = rows.select("python", "native", "kernel", "address", "in_system")
-            numbers = [
-                stacks.number(native, Key(*key), self._roots[python]) for python, native, *key in keys.iter_rows()
-            ]
-            sequence.write(rows["time_ns"].to_numpy(), numbers)
-            self.samples += rows.height
+            numbers = numbers_of(rows.select("python", "native", *Key._fields), partial(self._number, stacks))
+            sequence.write(rows["time_ns"].to_numpy(), numbers.to_list())
+
+    def _number(self, stacks: CallStacks, python: int, native: int | None, *key: Any) -> int:
+        return stacks.number(native, Key(*key), self._roots[python])
 
     def _thread(self, tid: int) -> tuple[ProfileSequence, CallStacks]:
         sequence = self._writer.profile(self._pid, tid)

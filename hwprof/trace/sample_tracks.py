@@ -13,7 +13,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import TABLES
 from hwprof.trace import kernel_slices
-from hwprof.trace.call_stacks import CallStacks, callers_of
+from hwprof.trace.call_stacks import CallStacks, callers_of, numbers_of
 from hwprof.trace.encoder import EventSequence, TraceEncoder
 from hwprof.trace.flame_roots import ROOTS, FlameRoots
 from hwprof.trace.flows import FlowNumbers
@@ -159,10 +159,6 @@ class _Stream:
     def write(self, rows: pl.DataFrame, own_pid: int | None, pid: int) -> None:
         """``own_pid`` is shown as ``pid``."""
         keys = rows.select(*ROOTS, "stack").hstack(keys_of(rows))
-        distinct = keys.unique(maintain_order=True)
-        numbers = [self._number(row[: len(ROOTS)], *row[len(ROOTS) :]) for row in distinct.iter_rows()]
-        numbered = distinct.with_columns(number=pl.Series(numbers, dtype=pl.Int64))
-        found = keys.join(numbered, on=keys.columns, how="left", nulls_equal=True, maintain_order="left")
         cpu = rows["cpu"].cast(pl.Int64).to_numpy()
         timebase, *followers = (
             cumulative(rows[column].fill_null(0).to_numpy(), cpu, sums) for column, sums in self._sums.items()
@@ -173,14 +169,16 @@ class _Stream:
                 cpu=cpu,
                 pid=rows["pid"].cast(pl.Int64).replace({own_pid: pid}).to_numpy(),
                 tid=rows["tid"].cast(pl.Int64).to_numpy(),
-                call_stack=found["number"].to_numpy(),
+                call_stack=numbers_of(keys, self._number).to_numpy(),
                 mode=rows["domain"].replace_strict(MODES, default=0, return_dtype=pl.Int64).to_numpy(),
                 timebase=timebase,
                 followers=followers,
             )
         )
 
-    def _number(self, names: tuple[str | None, ...], stack: int | None, *key: Any) -> int:
+    def _number(self, *row: Any) -> int:
+        """``row``: the names of ``ROOTS``, the stack of the callers, and the columns of ``Key``."""
+        names, (stack, *key) = row[: len(ROOTS)], row[len(ROOTS) :]
         named = [(kind, name) for kind, name in zip(ROOTS, names, strict=True) if name is not None]
         roots = [Place(name, File(f"[{kind}]"), 0) for kind, name in named]
         return self._stacks.number(stack, Key(*key), roots)
