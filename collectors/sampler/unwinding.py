@@ -11,7 +11,7 @@ import numpy as np
 
 from collectors.sampler.switch_outs import INSTRUCTION, STACK_POINTER, SwitchOut
 from collectors.shared.symbols.frames import Frame, open_call_frames
-from collectors.shared.symbols.library import open_library
+from collectors.shared.symbols.library import as_address, open_library
 from collectors.shared.symbols.mappings import Mapping
 from collectors.shared.symbols.ranges import NONE, Ranges
 
@@ -61,9 +61,12 @@ class Unwinder:
         if number == NONE:
             return None
         mapping = self._mappings[self._ranges.owners[number]]
-        begin = open_library(mapping.file).address(mapping.offset) if mapping.file is not None else None
-        frames = open_call_frames(mapping.file) if mapping.file is not None and begin is not None else None
-        return frames.at(address - mapping.start + begin) if frames is not None and begin is not None else None
+        if mapping.file is None:
+            return None
+        begin = open_library(mapping.file).address(mapping.offset)
+        place = as_address(address - mapping.start + begin) if begin is not None else None
+        frames = open_call_frames(mapping.file) if place is not None else None
+        return frames.at(place) if frames is not None and place is not None else None
 
 
 def _outer(frame: Frame, registers: dict[int, int], base: int, stack: list[int]) -> dict[int, int] | None:

@@ -16,6 +16,8 @@ from collectors.shared.symbols.table import NO_SYMBOLS, Bytes, SymbolTable
 DEBUG_FILES: Final = Path("/usr/lib/debug/.build-id")
 """Where a distribution's debug packages put what was stripped, by build id."""
 
+ADDRESSES: Final = 1 << 64
+
 SMALL_BYTES: Final = 1 << 20
 """A file up to this size is read as fast as its table would be from the cache."""
 
@@ -28,9 +30,15 @@ class Library:
     symbols: SymbolTable
 
     def address(self, offset: int) -> int | None:
-        """Where the file wants what a mapping has from ``offset`` on; None where it wants no code there."""
+        """Where the file wants what a mapping has from ``offset`` on; None where it wants no code there, or, damaged,
+        where no address is."""
         found = next((segment for segment in self.segments if segment.holds(offset)), None)
-        return found.address + offset - found.offset if found is not None else None
+        return as_address(found.address + offset - found.offset) if found is not None else None
+
+
+def as_address(number: int) -> int | None:
+    """The number, unless no address is as low or as high: files may ask for anything."""
+    return number if 0 <= number < ADDRESSES else None
 
 
 NO_LIBRARY: Final = Library((), NO_SYMBOLS)

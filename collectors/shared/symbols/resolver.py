@@ -12,7 +12,7 @@ from collectors.shared.symbols.domains import Domain
 from collectors.shared.symbols.jit import Known
 from collectors.shared.symbols.kallsyms import FIRST_ADDRESS, KERNEL_LIBRARY, KernelSymbols, kernel_symbols
 from collectors.shared.symbols.kernels import UNKNOWN, Kernel
-from collectors.shared.symbols.library import NO_LIBRARY, Library, image_library, open_library
+from collectors.shared.symbols.library import NO_LIBRARY, Library, as_address, image_library, open_library
 from collectors.shared.symbols.mappings import VDSO, Mapping
 from collectors.shared.symbols.ranges import NONE, Addresses, Numbers, Ranges
 from collectors.shared.symbols.shorten import shorten
@@ -89,7 +89,7 @@ class Resolver:
         def kernel(number: int) -> Kernel:
             if number == NONE or begin is None:
                 return Kernel(domain, library, None)
-            address = int(file.symbols.starts[number]) - begin + mapping.start
+            address = as_address(int(file.symbols.starts[number]) - begin + mapping.start)
             return named(domain, library, file.symbols.name(number), address)
 
         naming.name(places, found, kernel)

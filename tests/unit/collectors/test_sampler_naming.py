@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from collectors.sampler.naming import Named, _epochs, name, nameless
@@ -141,6 +141,7 @@ HEADERS = [*range(TEXT_OFFSET), *range(TEXT_OFFSET + TEXT_SIZE, TEXT_OFFSET + TE
     st.dictionaries(st.sampled_from(HEADERS), st.integers(0, 255), min_size=1, max_size=6),
     st.none() | st.integers(0, TEXT_OFFSET + TEXT_SIZE + 0x300),
 )
+@example({74: 1, 114: 1}, None)  # the segment's place in the file, and how it is aligned: it wants to lie below 0
 def test_a_damaged_file_names_what_it_can_and_loses_no_sample(damage: dict[int, int], cut: int | None) -> None:
     data = bytearray(elf([Symbol("one", TEXT_ADDRESS, 0x10)], [Symbol("two", TEXT_ADDRESS, 8)], stubs=0x40))
     for place, byte in damage.items():

@@ -12,14 +12,16 @@ from hypothesis import strategies as st
 
 from collectors.shared.symbols import jit
 from collectors.shared.symbols.domains import Domain
+from collectors.shared.symbols.elf import Segment
 from collectors.shared.symbols.jit import Known, keep_perf_map, read_perf_map, split_ordinal
 from collectors.shared.symbols.kallsyms import KernelSymbols, read_kallsyms
 from collectors.shared.symbols.kernels import UNKNOWN, Kernel
-from collectors.shared.symbols.library import open_library
+from collectors.shared.symbols.library import Library, open_library
 from collectors.shared.symbols.mappings import Mapping, executable_mappings
 from collectors.shared.symbols.process import resolver, vdso
 from collectors.shared.symbols.ranges import NONE, Ranges
 from collectors.shared.symbols.resolver import Resolver
+from collectors.shared.symbols.table import NO_SYMBOLS
 from collectors.shared.symbols.tables import kernels_table
 from hwprof.run.schema import conform
 from tests.support.elf_files import TEXT_OFFSET, Symbol, elf
@@ -239,3 +241,12 @@ def test_the_vdso_is_read_from_memory() -> None:
     _, kernels = resolver(os.getpid()).resolve(np.arange(mapping.start, mapping.end, 16, dtype=np.uint64))
     assert {kernel.library for kernel in kernels} == {"[vdso]"}
     assert any("gettime" in (kernel.name or "") for kernel in kernels)
+
+
+@pytest.mark.parametrize("address", [0, 0x20, 2**64 - 0x50, 2**64 - 1])
+def test_a_damaged_file_that_wants_its_code_where_no_address_is_names_nothing(address: int) -> None:
+    """The mapping begins with its page, 0x40 before what the segment says."""
+    segment = Segment(offset=0x1040, address=address, length=0x200, alignment=0x1000)
+    before, inside = (Library((segment,), NO_SYMBOLS).address(offset) for offset in (0x1000, 0x10C0))
+    assert before == (None if address < 0x40 else address - 0x40)
+    assert inside == (None if address >= 2**64 - 0x80 else address + 0x80)
