@@ -21,11 +21,11 @@ COLLECTORS: Final = Path(__file__).parents[1]
 def profiler_paths() -> list[str]:
     """Files and folders."""
     package = Path(hwprof.__file__).parent
-    return [*(str(path) for path in sorted(package.iterdir()) if path.name != PIPELINE),
-            str(package / PIPELINE / HOOKS), str(COLLECTORS)]  # fmt: skip
+    own = [path for path in sorted(package.iterdir()) if path.name not in (PIPELINE, "__pycache__")]
+    return [str(path) for path in (*own, package / PIPELINE / HOOKS, COLLECTORS)]
 
 
 def framework_paths() -> list[str]:
-    """None where it is not loaded."""
+    """No folder where it is not loaded."""
     loaded = sys.modules.get(FRAMEWORK)
     return [str(Path(loaded.__file__).parent)] if loaded is not None and loaded.__file__ else []

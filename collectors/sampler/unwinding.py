@@ -65,8 +65,10 @@ class Unwinder:
             return None
         begin = open_library(mapping.file).address(mapping.offset)
         place = as_address(address - mapping.start + begin) if begin is not None else None
-        frames = open_call_frames(mapping.file) if place is not None else None
-        return frames.at(place) if frames is not None and place is not None else None
+        if place is None:
+            return None
+        frames = open_call_frames(mapping.file)
+        return frames.at(place) if frames is not None else None
 
 
 def _outer(frame: Frame, registers: dict[int, int], base: int, stack: list[int]) -> dict[int, int] | None:

@@ -256,9 +256,10 @@ class RunAnalysis:
     @cached_property
     def python_lines(self) -> pl.DataFrame | Unavailable:
         """The lines of the pass ``looked_at`` and their kernels, as ``python_lines.lines`` makes them."""
-        record, sampled = self.looked_at, self.sampled
+        record = self.looked_at
         if record is None:
             return Unavailable("nobody looked at Python's stacks")
+        sampled = self.sampled
         if sampled is None or sampled.record.name != record.name:
             return Unavailable(f"no samples were taken in the pass {record.name}", f"--sample-passes {record.name}")
         from hwprof.analysis import python_lines

@@ -219,6 +219,8 @@ def _print_schema(part: Part) -> None:
     kind: type[msgspec.Struct] | None = None
     if part.layer is not None:
         kind = OneLayer
-    elif part.kernels or part.python:
-        kind = HotKernels if part.kernels else HotPython
+    elif part.kernels:
+        kind = HotKernels
+    elif part.python:
+        kind = HotPython
     sys.stdout.write(_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind))))

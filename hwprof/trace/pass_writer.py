@@ -8,6 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
+from hwprof.analysis.python_stacks import looks_of, of_pipeline
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.counters import Rates
@@ -55,11 +56,11 @@ class PassWriter:
         origins = self._slice_metrics.origins
         self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins)
         self._primitives = run.of_pass("primitives", record.name)
-        self._python_frames = run.of_pass("python_frames", record.name)
+        self._python_frames = of_pipeline(run.of_pass("python_frames", record.name), looks_of(record))
         workload = run.manifest.workload
         name = workload.name if workload else run.manifest.name
         self._tracks = Tracks(record, pid, name, threads, writer)
-        self._samples = SampleTracks(run, record, pid, writer, self._tracks.kernels)
+        self._samples = SampleTracks(run, record, pid, writer, self._python_frames, self._tracks.kernels)
         self.slices = self.values = self.primitives = self.python_functions = 0
 
     @property

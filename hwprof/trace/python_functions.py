@@ -6,7 +6,7 @@ import numpy as np
 import polars as pl
 
 from hwprof.analysis.python_functions import calls
-from hwprof.analysis.python_stacks import looks_of, of_pipeline
+from hwprof.analysis.python_stacks import looks_of
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.slices import write_columns
@@ -17,11 +17,11 @@ TEXTS = ("place",)
 
 
 def write_python_functions(frames: pl.DataFrame, record: PassRecord, tracks: Tracks) -> int:
-    """Writes a pass's rows of ``python_frames``, and returns how many slices these are."""
+    """Writes a pass's rows of ``python_frames``, as ``python_stacks.of_pipeline`` leaves them, and returns how many
+    slices these are."""
     if frames.is_empty():
         return 0
-    looks = looks_of(record)
-    found = calls(of_pipeline(frames, looks), looks).select(
+    found = calls(frames, looks_of(record)).select(
         "tid",
         "depth",
         "begin_ns",

@@ -11,7 +11,7 @@ from typing import Any
 
 import polars as pl
 
-from hwprof.analysis.python_stacks import Origin, looks_of, of_pipeline, python_stacks, stacks_at
+from hwprof.analysis.python_stacks import Origin, looks_of, python_stacks, stacks_at
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.call_stacks import Callers, CallStacks, numbers_of
 from hwprof.trace.encoder import TraceEncoder
@@ -25,11 +25,10 @@ class PythonSamples:
     def __init__(
         self, frames: pl.DataFrame, record: PassRecord, pid: int, code: Code, callers: Callers, writer: TraceEncoder
     ) -> None:
-        """``frames``: rows of ``python_frames``; ``pid``: the process's number in the trace."""
+        """``frames``: as ``python_stacks.of_pipeline`` leaves them; ``pid``: the process's number in the trace."""
         self._record, self._pid, self._writer = record, pid, writer
         self._code, self._callers = code, callers
-        looks = looks_of(record)
-        self._python = python_stacks(of_pipeline(frames, looks), looks)
+        self._python = python_stacks(frames, looks_of(record))
         self._roots = _roots(self._python.stacks)
         self._threads: dict[int, tuple[ProfileSequence, CallStacks]] = {}
 

@@ -36,18 +36,18 @@ class SampleTracks:
         record: PassRecord,
         pid: int,
         writer: TraceEncoder,
+        python_frames: pl.DataFrame,
         add_track: Callable[[int], EventSequence],
     ) -> None:
-        """``pid`` is the process's number in the trace; ``add_track`` makes a thread's track of kernels."""
+        """``pid`` is the process's number in the trace; ``python_frames``: as ``python_stacks.of_pipeline`` leaves
+        them; ``add_track`` makes a thread's track of kernels."""
         self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
         self._samples, self._switches = (_all_columns(run, table, record) for table in ("samples", "switches"))
         self._callers = callers_of(_all_columns(run, "stacks", record).collect())
         self._code = Code(run.of_pass("mappings", record.name), run.of_pass("kernels", record.name))
         outer = run.scan_pass("spans", record.name).filter(pl.col("kind").is_in(["iteration", "stage"])).collect()
         self._roots = FlameRoots(outer, run.read("layers"), record)
-        self._python = PythonSamples(
-            run.of_pass("python_frames", record.name), record, pid, self._code, self._callers, writer
-        )
+        self._python = PythonSamples(python_frames, record, pid, self._code, self._callers, writer)
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
         self._tracks: dict[int, EventSequence] = {}

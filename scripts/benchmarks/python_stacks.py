@@ -16,10 +16,10 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import torch
 
@@ -30,9 +30,6 @@ from hwprof.workload import factory
 from hwprof.workload.spec import WorkloadSpec
 from scripts.benchmarks.slower import slower
 from scripts.benchmarks.tables import Table, write
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 BARE: Final = "without"
 FORWARDS: Final = 3
@@ -46,7 +43,6 @@ class _Looked:
 
     def __init__(self, folder: Path, rate_hz: int, options: dict[str, bool]) -> None:
         self._folder, self._arguments = folder, arguments(options, rate_hz)
-        self._rate_hz = rate_hz
         self.cpu_s = self.wall_s = 0.0
 
     @contextmanager

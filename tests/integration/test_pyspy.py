@@ -74,8 +74,8 @@ def program() -> str:
     return watcher.found() or missing(f"{PROGRAM}: pip install {PROGRAM}")
 
 
-UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs")
-"""The superuser's processes then may do what those of any other user may."""
+UNPRIVILEGED = ("setpriv", "--bounding-set=-all", "--inh-caps=-all", "--no-new-privs") if os.geteuid() == 0 else ()
+"""The superuser's processes then may do what those of any other user may, who can do without."""
 
 
 def watched(

@@ -11,13 +11,9 @@ from hwprof.report.document.hot_python import HotPython
 from hwprof.report.document.python import Python, PythonLine
 from hwprof.report.text import figures, python
 from hwprof.report.text.grid import Column
-from hwprof.report.text.kernel_cells import LEAST_SAMPLES, LONGEST
+from hwprof.report.text.hot_kernels import INDENT, NAME, SHOWN
+from hwprof.report.text.kernel_cells import LEAST_SAMPLES, LIBRARY, LONGEST
 from hwprof.report.text.page import Page
-
-SHOWN = 6
-"""Kernels of a line that the text shows; JSON has all."""
-
-INDENT = "  "
 
 
 def show(found: HotPython, page: Page) -> None:
@@ -42,8 +38,8 @@ def _lines(found: HotPython, page: Page) -> None:
     if rows:
         page.table(
             [
-                Column("line, its kernels", [row.name for row in rows], right=False, least=38, most=LONGEST),
-                Column("function, library", [row.beside for row in rows], 2, right=False, least=13),
+                Column("line, its kernels", [row.name for row in rows], right=False, least=NAME, most=LONGEST),
+                Column("function, library", [row.beside for row in rows], 2, right=False, least=LIBRARY),
                 Column("share", [figures.percent(row.share, page.glyphs) for row in rows]),
                 Column("CPU ms", [figures.milliseconds(row.cpu_ns) for row in rows], 1),
                 Column("samples", [f"{row.samples:,}" for row in rows], 3),

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import PurePosixPath
+from typing import Final
 
 from hwprof.report.document.python import Python, PythonFunction, PythonLine
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
-NO_LINE = "(no line)"
+NO_LINE: Final = "(no line)"
 """All of the stack is the framework's own, or there was none."""
 
 
