@@ -111,6 +111,7 @@ class PySpyCollector(Collector):
             command=watcher.command,
             rate_hz=self._marks.rate_hz,
             frames=len(frames),
+            clock=CLOCK,
             profiler_paths=profiler_paths(),
             framework_paths=framework_paths(),
             marks_met=len(met),

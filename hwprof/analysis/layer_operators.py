@@ -31,12 +31,7 @@ def layer_operators(spans: pl.DataFrame, layers: pl.DataFrame, iterations: tuple
 
     Who calls whom is found by time, thread by thread. What an operator does in a module that it calls is the module's.
     """
-    kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
-    modules = owning_spans(kept, layers).select("pid", "tid", "begin_ns", "end_ns", layer="owner")
-    calls = kept.filter(kind="op").select("pid", "tid", "begin_ns", "end_ns", operator="path")
-    length = pl.col("end_ns") - pl.col("begin_ns")
-    order = ["pid", "tid", "begin_ns", length, pl.col("operator").is_not_null()]
-    rows = pl.concat([modules, calls], how="diagonal").sort(order, descending=[False, False, False, True, False])
+    rows = _rows(spans.filter(pl.col("iteration").is_in(list(iterations))), layers)
     if rows.is_empty():
         return pl.DataFrame(schema=SCHEMA)
     placed = _placed(rows).filter(pl.col("layer").is_not_null())
@@ -48,6 +43,29 @@ def layer_operators(spans: pl.DataFrame, layers: pl.DataFrame, iterations: tuple
     share = pl.col("time_ns") / pl.col("time_ns").sum().over("layer").replace(0, None)
     ordered = found.with_columns(share=share).sort("time_ns", "layer", "operator", descending=[True, False, False])
     return ordered.select(SCHEMA.names()).cast(SCHEMA)
+
+
+def called_operators(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """Each call of an operator that no operator called, unless there is a module between them: ``pid``, ``tid``,
+    ``iteration``, ``begin_ns``, ``end_ns``, ``layer`` (null: outside of the model) and ``operator``."""
+    rows = _rows(spans, layers)
+    placed = _placed(rows)
+    return (
+        rows.select("pid", "tid", "iteration", "begin_ns", "end_ns")
+        .hstack(placed.select("layer", "operator", "called"))
+        .filter("called")
+        .drop("called")
+    )
+
+
+def _rows(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """Spans of modules and operators, as ``nesting.enclosing`` wants them."""
+    columns = ("pid", "tid", "iteration", "begin_ns", "end_ns")
+    modules = owning_spans(spans, layers).select(*columns, layer="owner")
+    calls = spans.filter(kind="op").select(*columns, operator="path")
+    length = pl.col("end_ns") - pl.col("begin_ns")
+    order = ["pid", "tid", "begin_ns", length, pl.col("operator").is_not_null()]
+    return pl.concat([modules, calls], how="diagonal").sort(order, descending=[False, False, False, True, False])
 
 
 def _placed(rows: pl.DataFrame) -> pl.DataFrame:

@@ -1,4 +1,4 @@
-"""Which lines of Python led to which kernels: samples of the processor, joined with Python's stacks by time and thread.
+"""Which lines of Python led to which kernels: samples of the processor, by the stacks that ``sampled_stacks`` tells.
 
 A line is the innermost one on the stack that is the pipeline's: those of ``nn.Module.__call__``, of
 ``torch/nn/modules/conv.py`` and of hwprof's own hooks are on every stack, and say nothing of who led there.
@@ -11,13 +11,13 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.instrumented import UNNAMED
-from hwprof.analysis.python_stacks import Origin, PythonStacks, stacks_at
+from hwprof.analysis.python_stacks import Origin
 from hwprof.analysis.waiting import causes
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
 LINES: Final = pl.Schema(
     {
-        "file": pl.String,  # null, as function and line: none on the stack is the pipeline's, or there was no stack
+        "file": pl.String,  # null, as function and line: no stack is known, or none of its lines is the pipeline's
         "line": pl.Int32,
         "function": pl.String,
         "kernel": pl.String,  # null: all that the line led to; else one of the kernels below it
@@ -44,14 +44,13 @@ def lines_of(stacks: pl.DataFrame) -> pl.DataFrame:
 
 
 def lines(
-    inside: pl.DataFrame, kernels: pl.DataFrame, python: PythonStacks, main_tid: int | None, iterations: int
+    inside: pl.DataFrame, kernels: pl.DataFrame, stacks: pl.DataFrame, met: pl.Series, iterations: int
 ) -> pl.DataFrame:
     """A row a line, and one a line and kernel, in ``LINES``, most processor time first. ``inside``: samples as
-    ``sampled_kernels.sampled`` makes them; ``kernels``: the pass's; ``iterations``: how many they are of."""
-    known = lines_of(python.stacks)
-    placed = inside.select("code_range", "kernel", "code", "name", "cpu_ns").with_columns(
-        stack=stacks_at(inside, python.times, main_tid)
-    )
+    ``sampled_kernels.sampled`` makes them, of ``iterations``; ``kernels``: the pass's; ``stacks``: as
+    ``python_stacks.STACKS``; ``met``: of each sample its stack."""
+    known = lines_of(stacks)
+    placed = inside.select("code_range", "kernel", "code", "name", "cpu_ns").with_columns(stack=met)
     cells = (
         placed.join(known, on="stack", how="left")
         .group_by(*_PLACE, "kernel", "code", "name")

@@ -1,4 +1,4 @@
-"""Python's call stacks over time, from the looks of somebody at them, and which of them a sample fell into."""
+"""Python's call stacks over time, from the looks of somebody at them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ STACKS: Final = pl.Schema(
 """Each stack once, by what is on its top."""
 
 TIMES: Final = pl.Schema({"tid": pl.Int32, "begin_ns": pl.Int64, "end_ns": pl.Int64, "stack": pl.Int32})
-"""When a thread had which stack, by begin; a thread has one after the other."""
+"""From which look on a thread was met with which stack, and the look that met another one; by begin."""
 
 RUNPY: Final = ("<frozen runpy>", "/runpy.py")
 """Endings of files that start a process by ``python -m``, as hwprof starts its own."""
@@ -44,14 +44,15 @@ class Looks(NamedTuple):
     """How somebody looked at the stacks of a pass."""
 
     rate_hz: float | None = None  # None: nobody says
+    error_ns: int = 0  # of a look's time
     profiler: Sequence[str] = ()
     framework: Sequence[str] = ()
 
     @property
     def lag_ns(self) -> int:
-        """How much later, on average, a look tells of what has begun or ended: half of the distance of two looks. What
-        it finds new has begun since the look before, at some time or other."""
-        return round(0.5e9 / self.rate_hz) if self.rate_hz else 0
+        """How much later, on average, a look tells of what has begun or ended: the mean distance of two looks. They
+        come at random, so that at any moment the next one is as far away as right after a look."""
+        return round(1e9 / self.rate_hz) if self.rate_hz else 0
 
     def origins(self, files: pl.Series) -> pl.Series:
         """Whose each file's code is; each file is looked at once."""
@@ -75,7 +76,10 @@ def looks_of(record: PassRecord) -> Looks:
     """What the manifest says."""
     details = (collector.detail_as(PythonStacksDetail) for collector in record.collectors)
     found = next((detail for detail in details if detail is not None), None)
-    return Looks(found.rate_hz, found.profiler_paths, found.framework_paths) if found is not None else Looks()
+    if found is None:
+        return Looks()
+    errors = [clock.error_ns for clock in record.clocks if clock.name == found.clock]
+    return Looks(found.rate_hz, max(errors, default=0), found.profiler_paths, found.framework_paths)
 
 
 def of_pipeline(frames: pl.DataFrame, looks: Looks) -> pl.DataFrame:
@@ -94,7 +98,7 @@ def of_pipeline(frames: pl.DataFrame, looks: Looks) -> pl.DataFrame:
 
 
 def python_stacks(frames: pl.DataFrame, looks: Looks) -> PythonStacks:
-    """From rows of ``python_frames`` of one pass; times are right on average, see ``Looks.lag_ns``."""
+    """From rows of ``python_frames`` of one pass."""
     numbers: dict[tuple[Any, ...], int] = {}
     times: list[tuple[int, int, int, int]] = []
     ordered = frames.sort("begin_ns", "depth", "end_ns")
@@ -103,26 +107,7 @@ def python_stacks(frames: pl.DataFrame, looks: Looks) -> PythonStacks:
     table = pl.DataFrame(times, schema=TIMES, orient="row").sort("begin_ns", "tid")
     keys = {name: kind for name, kind in STACKS.items() if name != "origin"}
     stacks = pl.DataFrame([(number, *key) for key, number in numbers.items()], schema=keys, orient="row")
-    return PythonStacks(
-        stacks.with_columns(origin=looks.origins(stacks["file"])),
-        table.with_columns(pl.col("begin_ns", "end_ns") - looks.lag_ns),
-    )
-
-
-def stacks_at(samples: pl.DataFrame, times: pl.DataFrame, main_tid: int | None) -> pl.Series:
-    """Of each sample (``time_ns``, ``tid``) the stack that its thread had then; null where there was none.
-
-    A thread that runs no Python at all works for the one that calls the model: it has that one's.
-    """
-    own = pl.col("tid").is_in(times["tid"].unique().implode())
-    asked = samples.select("time_ns", tid=pl.when(own).then("tid").otherwise(pl.lit(main_tid, pl.Int32)))
-    found = (
-        asked.with_row_index("sample")
-        .sort("time_ns")
-        .join_asof(times, left_on="time_ns", right_on="begin_ns", by="tid", check_sortedness=False)
-        .sort("sample")
-    )
-    return found.select(stack=pl.when(pl.col("time_ns") < pl.col("end_ns")).then("stack"))["stack"]
+    return PythonStacks(stacks.with_columns(origin=looks.origins(stacks["file"])), table)
 
 
 def _lies_in(file: str, places: Sequence[str]) -> bool:

@@ -262,10 +262,14 @@ class RunAnalysis:
         sampled = self.sampled
         if sampled is None or sampled.record.name != record.name:
             return Unavailable(f"no samples were taken in the pass {record.name}", f"--sample-passes {record.name}")
-        from hwprof.analysis import python_lines
+        from hwprof.analysis import python_lines, sampled_stacks
 
-        stacks = python_stacks.python_stacks(self.of_pass("python_frames", record), python_stacks.looks_of(record))
-        return python_lines.lines(sampled.inside, sampled.kernels, stacks, record.main_tid, len(sampled.iterations))
+        looks = python_stacks.looks_of(record)
+        python = python_stacks.python_stacks(self.of_pass("python_frames", record), looks)
+        met = sampled_stacks.SampledStacks(python, looks, record, sampled.spans, self.modules, sampled.switches)
+        return python_lines.lines(
+            sampled.inside, sampled.kernels, python.stacks, met.at(sampled.inside), len(sampled.iterations)
+        )
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:

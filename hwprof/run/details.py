@@ -114,8 +114,9 @@ class CoreClockDetail(Detail, kw_only=True, tag="core_clock"):
 class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
     """Looks at the stacks of Python's functions: rows of ``python_frames``."""
 
-    rate_hz: float  # how often somebody looked
+    rate_hz: float  # how often somebody looked, on average
     frames: int
+    clock: str | None = None  # the name of the one that tells when
     profiler_paths: list[str] = []  # files and folders of hwprof's own code, but for what it runs as the pipeline
     framework_paths: list[str] = []  # of torch
 

@@ -7,50 +7,70 @@ from __future__ import annotations
 
 from functools import partial
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
-from hwprof.analysis.python_stacks import Origin, looks_of, python_stacks, stacks_at
+from hwprof.analysis.python_stacks import Looks, Origin, PythonStacks, looks_of, python_stacks
+from hwprof.analysis.sampled_stacks import SampledStacks
+from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.call_stacks import Callers, CallStacks, numbers_of
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.frames import Code, File, Key, Place, keys_of
 from hwprof.trace.profile_sequence import ProfileSequence
 
+UNKNOWN_LINE: Final = Place("[line not known]", File("[python]"), 0)
+"""Above code of which nobody knows which line led to it."""
+
 
 class PythonSamples:
     """Of one pass, window by window."""
 
     def __init__(
-        self, frames: pl.DataFrame, record: PassRecord, pid: int, code: Code, callers: Callers, writer: TraceEncoder
+        self,
+        run: RunDirectory,
+        frames: pl.DataFrame,
+        record: PassRecord,
+        pid: int,
+        code: Code,
+        callers: Callers,
+        writer: TraceEncoder,
     ) -> None:
         """``frames``: as ``python_stacks.of_pipeline`` leaves them; ``pid``: the process's number in the trace."""
         self._record, self._pid, self._writer = record, pid, writer
         self._code, self._callers = code, callers
-        self._python = python_stacks(frames, looks_of(record))
-        self._roots = _roots(self._python.stacks)
+        looks = looks_of(record)
+        python = python_stacks(frames, looks)
+        self._roots = _roots(python.stacks)
+        self._stacks = _sampled_stacks(run, python, looks, record) if self._roots else None
         self._threads: dict[int, tuple[ProfileSequence, CallStacks]] = {}
 
     def write(self, samples: pl.DataFrame) -> None:
-        """Those of the process's threads that were in Python, or worked for the one that calls the model."""
-        if not self._roots:
+        """Those of the process's own threads."""
+        if self._stacks is None:
             return
-        python = stacks_at(samples, self._python.times, self._record.main_tid)
-        placed = samples.select("time_ns", "tid", "pid", native="stack", python=python)
-        own = placed.hstack(keys_of(samples)).filter(pl.col("python").is_not_null(), pl.col("pid") == self._record.pid)
+        placed = samples.select("time_ns", "tid", "pid", native="stack", python=self._stacks.at(samples))
+        own = placed.hstack(keys_of(samples)).filter(pl.col("pid") == self._record.pid)
         for (tid,), rows in own.partition_by("tid", as_dict=True, maintain_order=True).items():
             sequence, stacks = self._threads.get(tid) or self._thread(tid)
             numbers = numbers_of(rows.select("python", "native", *Key._fields), partial(self._number, stacks))
             sequence.write(rows["time_ns"].to_numpy(), numbers.to_list())
 
-    def _number(self, stacks: CallStacks, python: int, native: int | None, *key: Any) -> int:
-        return stacks.number(native, Key(*key), self._roots[python])
+    def _number(self, stacks: CallStacks, python: int | None, native: int | None, *key: Any) -> int:
+        return stacks.number(native, Key(*key), (UNKNOWN_LINE,) if python is None else self._roots[python])
 
     def _thread(self, tid: int) -> tuple[ProfileSequence, CallStacks]:
         sequence = self._writer.profile(self._pid, tid)
         found = self._threads[tid] = (sequence, CallStacks(sequence.interned, self._code, self._callers))
         return found
+
+
+def _sampled_stacks(run: RunDirectory, python: PythonStacks, looks: Looks, record: PassRecord) -> SampledStacks:
+    """The spans of the thread that calls the model are read all at once, in a few columns."""
+    columns = ("pid", "tid", "iteration", "kind", "path", "begin_ns", "end_ns")
+    spans = run.scan_pass("spans", record.name).filter(tid=record.main_tid or 0).select(columns).collect()
+    return SampledStacks(python, looks, record, spans, run.read("layers"), run.of_pass("switches", record.name))
 
 
 def _roots(stacks: pl.DataFrame) -> list[tuple[Place, ...]]:

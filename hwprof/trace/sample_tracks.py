@@ -47,7 +47,7 @@ class SampleTracks:
         self._code = Code(run.of_pass("mappings", record.name), run.of_pass("kernels", record.name))
         outer = run.scan_pass("spans", record.name).filter(pl.col("kind").is_in(["iteration", "stage"])).collect()
         self._roots = FlameRoots(outer, run.read("layers"), record)
-        self._python = PythonSamples(python_frames, record, pid, self._code, self._callers, writer)
+        self._python = PythonSamples(run, python_frames, record, pid, self._code, self._callers, writer)
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}
         self._tracks: dict[int, EventSequence] = {}

@@ -6,6 +6,10 @@ from pathlib import Path
 
 import polars as pl
 
+from hwprof.analysis.python_lines import lines_of
+from hwprof.analysis.python_stacks import looks_of, python_stacks
+from hwprof.analysis.sampled_stacks import SampledStacks
+from hwprof.run.directory import RunDirectory
 from tests.support import looks, synthetic_run, synthetic_samples
 from tests.support.synthetic_samples import KERNELS
 from tests.support.traced import Traced
@@ -71,19 +75,33 @@ def test_each_sample_stands_on_the_python_line_that_led_to_it(tmp_path: Path) ->
         (row["tid"], row["ts"] // 1000): row["frames"].removesuffix(" > ").split(" > ")
         for row in traced.processor.query(STACKS)
     }
-    samples = run.read("samples").filter(pl.col("time_ns").is_between(since_ns - 5000, window["end_ns"] - 5001))
-    assert samples.height and samples["tid"].n_unique() == 2
+    samples = run.read("samples")
+    below = {10: ["Net.forward (net.py:10)", "conv2d (conv.py:20)"], 12: ["Net.forward (net.py:12)"]}
     expected = {}
-    for time_ns, tid, kernel in samples.select("time_ns", "tid", "kernel").iter_rows():
-        first = time_ns + 5000 < since_ns + half_us * 1000
-        line = ["Net.forward (net.py:10)", "conv2d (conv.py:20)"] if first else ["Net.forward (net.py:12)"]
+    for (time_ns, tid, kernel), line in zip(
+        samples.select("time_ns", "tid", "kernel").iter_rows(), _lines(run, samples), strict=True
+    ):
         name = KERNELS[kernel][2] or KERNELS[kernel][1]
-        expected[tid, (time_ns + traced.to_boottime) // 1000] = (["main (app.py:3)", *line], name)
+        python = ["[line not known]"] if line is None else ["main (app.py:3)", *below[line]]
+        expected[tid, (time_ns + traced.to_boottime) // 1000] = (python, name)
     assert {key: (_python(frames), frames[-1]) for key, frames in found.items()} == expected
+    assert {len(python) for python, _ in expected.values()} == {1, 2, 3}
     perf = traced.processor.query("select count(*) as n from perf_sample")
     assert perf[0]["n"] == run.read("samples").height, "no sample is there twice"
 
 
 def _python(frames: list[str]) -> list[str]:
-    """Those with a line."""
-    return [frame for frame in frames if frame.endswith(")") and ".py:" in frame]
+    """Those with a line, or without one."""
+    return [frame for frame in frames if (frame.endswith(")") and ".py:" in frame) or frame == "[line not known]"]
+
+
+def _lines(run: RunDirectory, samples: pl.DataFrame) -> list[int | None]:
+    """Of each sample the line of ``Net.forward``."""
+    record = run.manifest.passes[1]
+    known = looks_of(record)
+    python = python_stacks(run.of_pass("python_frames", record.name), known)
+    of_pass = (run.of_pass(name, record.name) for name in ("spans", "switches"))
+    spans, switches = of_pass
+    found = SampledStacks(python, known, record, spans, run.read("layers"), switches).at(samples)
+    lines = lines_of(python.stacks)
+    return [None if stack is None else lines["line"][stack] for stack in found]

@@ -53,7 +53,7 @@ def add(run: RunDirectory, rows: list[tuple[int, int, str, str, int, int, int]],
     )
     write_table(run.path / "python_frames.parquet", "python_frames", table)
     detail = PythonStacksDetail(
-        rate_hz=1e5,  # so half of a distance is 5 us
+        rate_hz=2e5,  # so looks are 5 us late
         frames=table.height,
         profiler_paths=["/lib/hwprof"],
         framework_paths=["/lib/torch"],

@@ -53,7 +53,7 @@ class PythonLine(msgspec.Struct, kw_only=True, frozen=True):
     """The innermost line that is the pipeline's, and what ran for it on all threads, in one iteration. Without
     waiting."""
 
-    file: str | None  # null, as line and function: there is no such line
+    file: str | None  # null, as line and function: it is not known, or there is no such line
     line: int | None
     function: str | None
     samples: int
@@ -72,6 +72,7 @@ class Python(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     few_samples: int  # what fewer samples tell of is left to chance
     lines: list[PythonLine]
     missing_lines: Unavailable | None
+    waiting_share: float | None = None  # of the inference's processor time, in no line
 
 
 PART: Final = Python
@@ -93,7 +94,14 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
         few_samples=FEW_SAMPLES,
         lines=[] if isinstance(lines, Unavailable) else _lines(lines),
         missing_lines=lines if isinstance(lines, Unavailable) else None,
+        waiting_share=None if isinstance(lines, Unavailable) else _waiting(lines),
     )
+
+
+def _waiting(table: pl.DataFrame) -> float | None:
+    """What no line of ``python_lines.LINES`` has."""
+    shares = table.filter(table["kernel"].is_null())["share"]
+    return max(0.0, 1 - float(shares.sum())) if shares.count() else None
 
 
 def _lines(table: pl.DataFrame) -> list[PythonLine]:

@@ -11,8 +11,8 @@ from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
-NO_LINE: Final = "(no line)"
-"""All of the stack is the framework's own, or there was none."""
+NO_LINE: Final = "(not known)"
+"""No look told the line, or all of the stack is the framework's own."""
 
 
 def show(page: Page) -> None:
@@ -68,8 +68,9 @@ def notes_on_lines(part: Python) -> list[str]:
     if part.missing_lines is not None:
         remedy = f". Try: {part.missing_lines.remedy}" if part.missing_lines.remedy else ""
         return [f"no CPU time by Python line: {part.missing_lines.reason}{remedy}"]
+    waiting = f" ({part.waiting_share:.1%})" if part.waiting_share is not None else ""
     return [
-        "line: the innermost of the pipeline; CPU time: of all threads, no waiting",
+        f"line: the innermost of the pipeline; CPU time: of all threads, no waiting{waiting}",
         f"not listed: fewer than {part.few_samples} samples",
     ]
 

@@ -17,7 +17,7 @@ from tests.support.small_tables import record, spans
 
 def by_looks(table: pl.DataFrame) -> pl.DataFrame:
     """With the times of the looks, which are 10 ns apart."""
-    return calls(table, Looks(1e8)).with_columns(pl.col("begin_ns", "end_ns") + 5)
+    return calls(table, Looks(1e8)).with_columns(pl.col("begin_ns", "end_ns") + 10)
 
 
 def told(table: pl.DataFrame) -> list[tuple[Any, ...]]:
@@ -132,7 +132,7 @@ def test_self_times_of_a_thread_are_the_stage_s() -> None:
 
 
 def test_how_many_looks_a_time_stands_for() -> None:
-    found = functions(calls(frames([(1, 0, "f", 1, 405, 455)]), Looks(1e8)), STAGES, RECORD, Looks(1e8))
+    found = functions(calls(frames([(1, 0, "f", 1, 410, 460)]), Looks(1e8)), STAGES, RECORD, Looks(1e8))
     assert found.select("self_ns", "looks", "inclusive_looks").rows() == [(25.0, 5.0, 5.0)]
     unknown = functions(calls(frames([(1, 0, "f", 1, 400, 450)]), Looks()), STAGES, RECORD, Looks())
     assert unknown["looks"].to_list() == unknown["inclusive_looks"].to_list() == [None]

@@ -28,7 +28,12 @@ def looks(own: list[LookRow], torch: list[LookRow]) -> pl.DataFrame:
 
 
 def told(rows: list[Row], table: pl.DataFrame) -> list[dict[str, Any]]:
-    found = lines(taken(rows), KERNELS, python_stacks(table, LOOKS), MAIN, NUMBER)
+    """Each sample has the stack that was met last on the thread that calls the model."""
+    python = python_stacks(table, LOOKS)
+    samples = taken(rows)
+    placed = samples.select("time_ns").join_asof(python.times, left_on="time_ns", right_on="begin_ns")
+    met = placed.select(stack=pl.when(pl.col("time_ns") < pl.col("end_ns")).then("stack"))["stack"]
+    found = lines(samples, KERNELS, python.stacks, met, NUMBER)
     assert found.schema == LINES
     return found.to_dicts()
 

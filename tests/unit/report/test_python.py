@@ -46,7 +46,7 @@ def looked_at(root: Path, rate_hz: float | None = 100_000.0, *, sampled: bool = 
         pid=pl.lit(MAIN), tid=pl.lit(MAIN), **{"pass": pl.lit("trace")}
     )
     if rate_hz is not None:
-        lag_ns = round(0.5e9 / rate_hz)
+        lag_ns = round(1e9 / rate_hz)
         table = table.with_columns(pl.col("begin_ns", "end_ns") + lag_ns)
         detail = as_json(PythonStacksDetail(rate_hz=rate_hz, frames=table.height))
         run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
@@ -128,12 +128,12 @@ def test_the_table_of_lines_and_the_page_of_them(width: int, tmp_path: Path) -> 
     lines = printed(found, width)
     assert max(map(cell_len, lines)) <= width
     assert any(line.startswith("Python lines by CPU time, pass trace") for line in lines)
-    assert any(line.split()[:2] == ["net.py:40", "attend"] for line in lines)
+    assert any(line.split()[:2] == ["net.py:10", "Net.forward"] for line in lines)
     page, text = on_paper(found, width)
     text_of_hot_python.show(hot_python(found, 5), page)
     lines = text.getvalue().splitlines()
     assert max(map(cell_len, lines)) <= width
-    row = next(number for number, line in enumerate(lines) if line.startswith("net.py:40"))
+    row = next(number for number, line in enumerate(lines) if line.startswith("net.py:10"))
     assert lines[row + 1].split()[:2] == ["jit_conv_fwd", "jit"]
     assert any("by inclusive time" in line for line in lines)
 

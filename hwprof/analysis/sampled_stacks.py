@@ -1,0 +1,155 @@
+"""Which of Python's stacks led to a sample: told where it cannot have changed between the sample and a look.
+
+Looks are milliseconds apart and lines take microseconds, so the look nearest in time met another line as often as not.
+While the framework runs an operator no Python runs on that thread. So a sample within a call of one (outermost)
+operator has the stack that a look at this call met, whichever thread works for it; if none fell into it, the one that
+looks at the other calls of this operator in this layer met, as far as they agree. Between two calls Python itself runs:
+there samples go by time, and by looks between the same two calls and the same two sleeps only. Of all others the stack
+is not known.
+
+Where no operators were recorded, calls of leaf layers stand for them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hwprof.analysis.attribution import leaf_spans
+from hwprof.analysis.layer_operators import called_operators
+from hwprof.analysis.python_stacks import Looks, PythonStacks
+from hwprof.analysis.states import BARRIER
+from hwprof.analysis.timeline import NONE, Timeline
+from hwprof.run.manifest import PassRecord
+
+Numbers = NDArray[np.int64]
+
+AGREE: Final = 0.9
+"""So many of the looks at calls of one kind must have met one stack, that it is taken for the stack of all of them. The
+rest may be looks whose time is off by more than its error."""
+
+SAME_CODE: Final = ("GIL", BARRIER)
+"""What a thread waits for where it is in Python's code: it goes on there, and its team waits within one call."""
+
+_CALLS: Final = pl.Schema({"begin_ns": pl.Int64, "end_ns": pl.Int64, "kind": pl.Int64, "nth": pl.Int64})
+
+
+class SampledStacks:
+    """Of one pass."""
+
+    def __init__(
+        self,
+        python: PythonStacks,
+        looks: Looks,
+        record: PassRecord,
+        spans: pl.DataFrame,
+        layers: pl.DataFrame,
+        switches: pl.DataFrame,
+    ) -> None:
+        """``spans`` and ``switches`` are the pass's, ``layers`` the run's."""
+        self._main_tid = NONE if record.main_tid is None else record.main_tid
+        calls = _calls(spans.filter(tid=self._main_tid), layers)
+        asleep = switches.filter(~pl.col("preempted") & ~pl.col("reason").is_in(SAME_CODE).fill_null(False)).select(
+            "tid", begin_ns="out_ns", end_ns="in_ns"
+        )
+        self._threads: dict[int, _Thread] = {}
+        for (tid,), met in python.times.partition_by("tid", as_dict=True, maintain_order=True).items():
+            own = calls if tid == self._main_tid else calls.clear()
+            sleeps = asleep.filter(tid=tid).drop("tid").drop_nulls()
+            self._threads[int(tid)] = _Thread.of(own, sleeps, met, looks)
+
+    def at(self, samples: pl.DataFrame) -> pl.Series:
+        """Of each sample (``time_ns``, ``tid``) the stack (null: not known). A thread that runs no Python at all has
+        that of the one that calls the model while this one is within a call."""
+        times, tids = samples["time_ns"].to_numpy(), samples["tid"].to_numpy()
+        found = np.full(len(times), NONE, dtype=np.int64)
+        for tid in np.unique(tids):
+            own = self._threads.get(int(tid))
+            thread = own or self._threads.get(self._main_tid)
+            if thread is not None:
+                chosen = tids == tid
+                found[chosen] = thread.stacks(times[chosen], working_for_it=own is None)
+        return pl.Series(found, dtype=pl.Int32).replace(NONE, None)
+
+
+@dataclass(frozen=True)
+class _Thread:
+    """A thread's time, cut at ``edges`` (ascending) into stretches; the first one is before all of them."""
+
+    edges: Numbers
+    is_call: NDArray[np.bool_]  # of each stretch
+    usual: Numbers  # the stack that other calls of its kind have, or NONE
+    begins: Numbers  # of each look that tells: since when it does,
+    ends: Numbers  # until when, where Python runs,
+    stretches: Numbers  # its stretch,
+    met: Numbers  # and its stack
+
+    @classmethod
+    def of(cls, calls: pl.DataFrame, sleeps: pl.DataFrame, times: pl.DataFrame, looks: Looks) -> _Thread:
+        """``calls`` in ``_CALLS``; ``times`` as ``python_stacks.TIMES``, the thread's."""
+        in_call = Timeline.of(calls)
+        waking = sleeps.sort("begin_ns")
+        waking = waking.filter(pl.Series(in_call.at(waking["begin_ns"].to_numpy()) == NONE, dtype=pl.Boolean))
+        cuts = pl.concat([calls, waking.with_columns(kind=pl.lit(None, pl.Int64), nth=pl.lit(None, pl.Int64))])
+        timeline = Timeline.of(cuts)
+        rows = np.concatenate(([NONE], timeline.owner))
+        kinds = pl.concat([cuts, cuts.clear(1)]).select("kind", "nth")[np.where(rows == NONE, cuts.height, rows)]
+        is_call = kinds["kind"].is_not_null().to_numpy()
+        at_ns, error_ns = times["begin_ns"].to_numpy(), looks.error_ns
+        first, last = (np.searchsorted(timeline.edges, at_ns + by, side="right") for by in (-error_ns, error_ns))
+        tells = first == last
+        stretches, met = first[tells], times["stack"].cast(pl.Int64).to_numpy()[tells]
+        starts = np.concatenate(([np.iinfo(np.int64).min], timeline.edges))
+        return cls(
+            edges=timeline.edges,
+            is_call=is_call,
+            usual=_usual(kinds, stretches, met),
+            begins=np.maximum(at_ns[tells] - looks.lag_ns, starts[stretches]),
+            ends=times["end_ns"].to_numpy()[tells],
+            stretches=stretches,
+            met=met,
+        )
+
+    def stacks(self, times_ns: Numbers, *, working_for_it: bool) -> Numbers:
+        """At each of the times, in any order, or ``NONE``; of threads that work for it within calls only."""
+        here = np.searchsorted(self.edges, times_ns, side="right")
+        called = self.is_call[here]
+        found = np.full(len(here), NONE, dtype=np.int64)
+        if len(self.met):
+            place = np.searchsorted(self.begins, times_ns, side="right") - 1
+            for look in (np.minimum(place + 1, len(self.met) - 1), np.maximum(place, 0)):
+                tells = (self.stretches[look] == here) & (called | (times_ns < self.ends[look]))
+                found = np.where(tells, self.met[look], found)
+        agreed = self.usual[here]
+        found = np.where(agreed == NONE, found, agreed)
+        return np.where(called | (not working_for_it), found, NONE)
+
+
+def _calls(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """The calls in which no Python runs, in ``_CALLS``: ``kind`` is one operator in one layer, ``nth`` which of these
+    in its iteration. ``spans`` are one thread's."""
+    found = called_operators(spans, layers)
+    if found.is_empty():
+        found = leaf_spans(spans, layers).select("iteration", "begin_ns", "end_ns", layer="path", operator="path")
+    kinds = found.select("layer", "operator").unique(maintain_order=True).with_row_index("kind")
+    numbered = found.join(kinds, on=["layer", "operator"], how="left", nulls_equal=True).sort("begin_ns")
+    nth = pl.int_range(pl.len(), dtype=pl.Int64).over("kind", "iteration")
+    return numbered.select("begin_ns", "end_ns", "kind", nth=nth).cast(_CALLS)
+
+
+def _usual(kinds: pl.DataFrame, stretches: Numbers, met: Numbers) -> Numbers:
+    """Of each stretch the stack that looks at calls of its kind agree on, else looks at the ``nth`` calls of its kind,
+    or ``NONE``. ``kinds``: a row a stretch."""
+    looked = kinds[stretches].with_columns(stack=pl.Series(met, dtype=pl.Int64)).drop_nulls("kind")
+    told = kinds.select(stack=pl.lit(None, pl.Int64))
+    for keys in (["kind", "nth"], ["kind"]):
+        counts = looked.group_by(*keys, "stack").len().sort("len", descending=True)
+        share = pl.col("len").first() / pl.col("len").sum()
+        agreed = counts.group_by(keys).agg(stack=pl.when(share >= AGREE).then(pl.col("stack").first()))
+        found = kinds.join(agreed, on=keys, how="left", maintain_order="left")
+        told = told.select(pl.coalesce(found["stack"], "stack"))
+    return told["stack"].fill_null(NONE).to_numpy()
