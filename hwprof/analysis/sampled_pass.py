@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import polars as pl
 
-from hwprof.analysis import instrumented, kernel_cpi, no_cpi, sampled_kernels, samples, waiting
+from hwprof.analysis import instrumented, kernel_cpi, no_cpi, sampled_kernels, samples, team, waiting
 from hwprof.analysis.core_clock import Clock, core_clock
 from hwprof.analysis.iterations import select
 from hwprof.analysis.kernel_cpi import CpiByTime
@@ -60,6 +60,15 @@ class SampledPass:
         """How the samples were taken."""
         found = (collector.detail_as(SamplingDetail) for collector in self.record.collectors)
         return next((detail for detail in found if detail is not None), None)
+
+    @cached_property
+    def team(self) -> frozenset[int]:
+        """The threads that work for the calling one, as ``team.team``."""
+        return team.team(self.taken.lazy(), self.kernels.lazy(), self.switches.lazy())
+
+    def role(self, tid: int) -> str:
+        """Of a thread, as ``team.role``."""
+        return team.role(tid, self.record.main_tid, self.team)
 
     @cached_property
     def measured(self) -> bool:

@@ -28,6 +28,7 @@ from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.page import PATH, Page
+from hwprof.report.text.threads import ROLES
 
 
 def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
@@ -263,12 +264,14 @@ def _threads(found: OneLayer, page: Page) -> None:
         return
 
     def ms(name: str) -> list[str]:
-        return [figures.milliseconds(getattr(thread, name)) for thread in found.threads]
+        times_ns = [getattr(thread, name) for thread in found.threads]
+        return [page.glyphs.dash if ns is None else figures.milliseconds(ns) for ns in times_ns]
 
-    names = [f"{thread.name or thread.tid} ({thread.role or 'thread'})" for thread in found.threads]
+    threads = [f"{ROLES[thread.role]} {thread.tid}" for thread in found.threads]
     shown = page.table(
         [
-            Column("thread", names, right=False, least=12),
+            Column("thread", threads, right=False, least=22),
+            Column("name", [thread.name or "" for thread in found.threads], 2, right=False),
             Column("samples", [f"{thread.samples:,}" for thread in found.threads], 1),
             Column("busy ms", ms("busy_ns")),
             Column("waits ms", ms("wait_ns")),
@@ -277,6 +280,7 @@ def _threads(found: OneLayer, page: Page) -> None:
         ],
         "Threads, per iteration",
     )
+    unknown = any(thread.off_cpu_ns is None for thread in found.threads)
     balance = found.sampled[0] if found.leaf is not None and found.sampled else None
     lost = found.critical_paths[0].largest_loss if found.critical_paths else None
     page.notes(
@@ -285,6 +289,7 @@ def _threads(found: OneLayer, page: Page) -> None:
                 shown,
                 {
                     "waits ms": "waits: spinning in OpenMP",
+                    **({"off-CPU ms": f"{page.glyphs.dash} no switches were recorded"} if unknown else {}),
                     "preempted ms": "preempted: the part of off-CPU in which others ran",
                 },
             ),
