@@ -11,13 +11,14 @@ from typing import Any, Final
 
 import polars as pl
 
-from hwprof.analysis import instrumented, kernel_cpi, no_cpi, sampled_kernels, samples, team, waiting
+from hwprof.analysis import instrumented, kernel_cpi, no_cpi, sampled_kernels, samples, waiting
 from hwprof.analysis.core_clock import Clock, core_clock
 from hwprof.analysis.iterations import select
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.lanes import lanes
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.samples import FEW_SAMPLES
+from hwprof.analysis.team import OTHER, role, team
 from hwprof.run.details import SamplingDetail
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import UNKNOWN_LIBRARY
@@ -54,6 +55,7 @@ class SampledPass:
     placed: pl.DataFrame  # in these iterations, in the inference or not
     inside: pl.DataFrame
     threads: int | None  # that the workload has
+    team: frozenset[int]  # threads that work for the calling one, as ``team.team``
 
     @property
     def detail(self) -> SamplingDetail | None:
@@ -61,14 +63,16 @@ class SampledPass:
         found = (collector.detail_as(SamplingDetail) for collector in self.record.collectors)
         return next((detail for detail in found if detail is not None), None)
 
-    @cached_property
-    def team(self) -> frozenset[int]:
-        """The threads that work for the calling one, as ``team.team``."""
-        return team.team(self.taken.lazy(), self.kernels.lazy(), self.switches.lazy())
-
     def role(self, tid: int) -> str:
-        """Of a thread, as ``team.role``."""
-        return team.role(tid, self.record.main_tid, self.team)
+        """A thread's, as ``team.role``."""
+        return role(tid, self.record.main_tid, self.team)
+
+    def others_share(self) -> float | None:
+        """The share of the inference's processor time that threads took which do not work for the calling one."""
+        others = [tid for tid in self.inside["tid"].unique() if self.role(tid) == OTHER]
+        cpu_ns = pl.col("cpu_ns")
+        share = cpu_ns.filter(pl.col("tid").is_in(others)).sum() / cpu_ns.sum()
+        return self.inside.select(share).item() if self.inside["cpu_ns"].sum() else None
 
     @cached_property
     def measured(self) -> bool:
@@ -194,7 +198,9 @@ def sampled_pass(
     """``taken``: the pass's samples; the other tables are its rows too, but for ``modules``: the run's ``layers``."""
     # preemption is one of the things that samples and switches are there to show: no iteration is left out
     iterations = select(record.iterations, disturbed_too=True).timed
-    placed = samples.attribute_samples(taken, spans, modules).filter(pl.col("iteration").is_in(list(iterations)))
+    of_team = team(taken.lazy(), kernels.lazy(), switches.lazy())
+    attributed = samples.attribute_samples(taken, spans, modules, of_team)
+    placed = attributed.filter(pl.col("iteration").is_in(list(iterations)))
     inside = sampled_kernels.sampled(placed, kernels, iterations)
     return SampledPass(
         record=record,
@@ -210,6 +216,7 @@ def sampled_pass(
         placed=placed,
         inside=inside,
         threads=threads,
+        team=of_team,
     )
 
 

@@ -71,7 +71,7 @@ class SampledThread(msgspec.Struct, kw_only=True, frozen=True):
 class SampledOperator(msgspec.Struct, kw_only=True, frozen=True):
     """A framework operator that was running (the innermost one) when a layer's samples were taken."""
 
-    operator: str | None  # null: none was
+    operator: str | None  # null: none was; or another thread's work, whose operators are not recorded
     samples: int
     share: float  # of the layer's processor time
 

@@ -11,7 +11,7 @@ from rich.text import Text
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.instrumented import Instrumented
-from hwprof.report.document.kernels import SampledLayer, Sampling
+from hwprof.report.document.kernels import SampledLayer, SampledThread, Sampling
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import (
@@ -22,6 +22,7 @@ from hwprof.report.text import (
     instrumented,
     kernel_cells,
     layer_rows,
+    operators,
     primitives,
 )
 from hwprof.report.text.footnotes import of_columns, unavailable
@@ -228,18 +229,26 @@ def _operators(found: OneLayer, page: Page) -> None:
     """What the framework ran meanwhile, of one leaf."""
     if found.leaf is None:
         return
-    operators = found.sampled[0].operators if found.sampled else []
-    if not operators:
+    rows = found.sampled[0].operators if found.sampled else []
+    if not rows:
         _operators_by_clock(found, page)
         return
     page.table(
         [
-            Column("operator", [row.operator or "none" for row in operators], right=False, least=26),
-            Column("share", [figures.percent(row.share, page.glyphs) for row in operators]),
-            Column("samples", [f"{row.samples:,}" for row in operators]),
+            Column("operator", [row.operator or "none" for row in rows], right=False, least=26),
+            Column("share", [figures.percent(row.share, page.glyphs) for row in rows]),
+            Column("samples", [f"{row.samples:,}" for row in rows]),
         ],
         "Operators: share of its CPU time",
     )
+    page.notes([operators.of_other_threads(_others_share(found.threads), "the layer", page)])
+
+
+def _others_share(threads: Sequence[SampledThread]) -> float | None:
+    """Of the CPU time: that of threads which do not work for the calling one."""
+    cpu_ns = {one.tid: one.busy_ns + one.wait_ns for one in threads}
+    others_ns = sum(cpu_ns[one.tid] for one in threads if one.role == "other")
+    return others_ns / sum(cpu_ns.values()) if any(cpu_ns.values()) else None
 
 
 def _operators_by_clock(found: OneLayer, page: Page) -> None:

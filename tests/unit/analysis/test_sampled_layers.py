@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 
+import polars as pl
 import pytest
 
 from hwprof.analysis import kernel_sums
@@ -40,3 +41,19 @@ def test_without_switches_nobody_knows_of_absences() -> None:
     assert {(row["off_cpu_ns"], row["preempted_ns"]) for row in [layer, *rows]} == {(None, None)}
     (one, *_) = kernel_sums.threads([rows[0], rows[0]])
     assert (one["off_cpu_ns"], one["busy_ns"]) == (None, pytest.approx(2 * rows[0]["busy_ns"]))
+
+
+def test_the_calling_threads_operators_are_of_its_own_samples_and_its_teams() -> None:
+    """What a thread of the model's own runs meanwhile, nobody recorded."""
+    threads: dict[int, list[Stretch]] = {
+        MAIN: [(LONG, BUSY)],
+        WORKER: [(5 * MS, WAITING), (LONG - 5 * MS, BUSY)],
+        OTHER: [(LONG, BUSY)],
+    }
+    found = times_of(threads, [(0, LONG)], operators=[("aten::erf", 0, LONG)]).taken
+    by_thread = dict(found.inside.group_by("tid").agg(pl.col("operator").cast(pl.String).unique()).iter_rows())
+    assert by_thread == {MAIN: ["aten::erf"], WORKER: ["aten::erf"], OTHER: [None]}
+    (layer,) = layer_rows(found)
+    shares = {one["operator"]: one["share"] for one in layer["operators"]}
+    assert shares == {"aten::erf": pytest.approx(2 / 3), None: pytest.approx(1 / 3)}
+    assert found.others_share() == pytest.approx(1 / 3)
