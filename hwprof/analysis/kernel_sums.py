@@ -46,12 +46,12 @@ def kernels(rows: Sequence[Row], whole: Whole) -> list[dict[str, Any]]:
 
 
 def threads(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """Summed by thread, by its number."""
+    """Summed by thread, by its number; null where one of them is not known."""
     found: dict[int, dict[str, Any]] = {}
     for row in rows:
         known = found.setdefault(row["tid"], {**row, **dict.fromkeys(THREAD_SUMS, 0)})
         for name in THREAD_SUMS:
-            known[name] += row[name]
+            known[name] = None if None in (known[name], row[name]) else known[name] + row[name]
     return [found[tid] for tid in sorted(found)]
 
 

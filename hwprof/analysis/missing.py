@@ -7,7 +7,8 @@ from dataclasses import replace
 from typing import Final
 
 from hwprof.analysis import uncore
-from hwprof.analysis.metrics import events_of, missing_operands, operands_of
+from hwprof.analysis.cpu_time import TASK_CLOCK, Uncounted
+from hwprof.analysis.metrics import CLOCKED, events_of, missing_operands, operands_of
 from hwprof.analysis.reasons import Missing
 from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS, vocabulary
 from hwprof.run.details import CountingDetail, DramDetail
@@ -62,6 +63,19 @@ def operand_missing(operand: str, record: PassRecord | None, machine: Machine) -
     if any(event in events for events in record.event_sets):
         return _counted_in_vain(event, thread, record)
     return _reported(event, record) or _not_counted(event, record, machine)
+
+
+def is_cpu_usage(metric: MetricDefinition) -> bool:
+    """Whether it sets the CPU time of all threads against the wall time."""
+    names = set(operands_of(metric))
+    return TASK_CLOCK in names and bool(CLOCKED & names)
+
+
+def uncounted_missing(metric: MetricDefinition, found: Uncounted | None) -> Missing | None:
+    """That much of the CPU time which the metric is made of was counted of no thread."""
+    if found is None or not is_cpu_usage(metric):
+        return None
+    return Missing(f"{found.share:.1%} of the process's CPU time was not counted", what=TASK_CLOCK)
 
 
 def own_code_missing(metric: MetricDefinition, available: Sequence[str]) -> Missing | None:

@@ -3,7 +3,7 @@ first asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,6 +15,7 @@ from hwprof.analysis import (
     layer_operators,
     layers,
     metrics,
+    missing,
     noise,
     operators,
     overhead,
@@ -24,6 +25,7 @@ from hwprof.analysis import (
     uncore,
 )
 from hwprof.analysis.attribution import Attribution, attribute
+from hwprof.analysis.cpu_time import Uncounted, uncounted
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, further_operands, instrumented_counts, with_counters
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
@@ -172,9 +174,24 @@ class RunAnalysis:
             further_operands(dram.stages, of_stages, cycles.stages),
             [INFERENCE] if by_layer.irregular else [],
         )
-        return FigureTables(
-            with_counters(by_layer, of_layers), with_counters(by_type, of_types), with_counters(by_stage, of_stages)
-        )
+        tables = [with_counters(*pair) for pair in ((by_layer, of_layers), (by_type, of_types), (by_stage, of_stages))]
+        return FigureTables(*(self._with_known_cpus(table) for table in tables))
+
+    @cached_property
+    def uncounted(self) -> Uncounted | None:
+        """Which part of the main pass's CPU time was counted of no thread, as ``cpu_time.uncounted`` tells it."""
+        if self.measured is None:
+            return None
+        return uncounted(self.measured.spans, self.measured.counts, self.measured.record.iterations)
+
+    def _with_known_cpus(self, figures: Figures) -> Figures:
+        """CPU time per wall time is no figure where much of the CPU time is in no count."""
+        if self.uncounted is None:
+            return figures
+        names = {metric.name for metric in self.definitions if missing.is_cpu_usage(metric)}
+        lacking = [name for name in figures.metrics.columns if name.partition("@")[0] in names]
+        nothing = [pl.lit(None, figures.metrics.schema[name]).alias(name) for name in lacking]
+        return replace(figures, metrics=figures.metrics.with_columns(nothing))
 
     @cached_property
     def module_times(self) -> pl.DataFrame | None:

@@ -21,15 +21,15 @@ def layer_rows(taken: SampledPass, cpi: CpiByTime | None = None) -> list[dict[st
     by_thread = parallelism.threads_by_layer(taken.inside)
     off = parallelism.off_cpu(taken.switches, taken.spans, taken.modules, taken.iterations)
     by_lane = parallelism.threads_by_layer(taken.inside.with_columns(_lane(taken)))
-    off = _of_those_that_work(taken, off, by_lane)
-    sums = off.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
+    of_working = _of_those_that_work(taken, off, by_lane)
+    sums = of_working.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
     enough = pl.col("samples") >= FEW_FOR_SHARES
     frame = (
         sampled_kernels.layer_table(taken.inside)
         .join(_balance(taken, by_lane), on="layer", how="left", maintain_order="left")
         .join(sums, on="layer", how="left", maintain_order="left")
         .with_columns(
-            pl.col("off_cpu_ns", "preempted_ns").fill_null(0.0),
+            pl.col("off_cpu_ns", "preempted_ns").fill_null(_never_off(taken)),
             pl.col("cpu_ns") / number,
             *(pl.when(enough).then(name).alias(name) for name in ("wait_share", "efficiency")),
             *if_enough("cpi", "llc_mpki"),
@@ -38,7 +38,7 @@ def layer_rows(taken: SampledPass, cpi: CpiByTime | None = None) -> list[dict[st
     frame = taken.with_cpi(frame, cpi.layers if cpi is not None else None, ["layer"])
     columns = [*FIGURES, *CPI, "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
                "threads_sharing", "off_cpu_ns", "preempted_ns"]  # fmt: skip
-    threads, operators = _threads(taken, by_thread, off), _operators(taken)
+    threads, operators = _threads(taken, by_thread, off, of_working), _operators(taken)
     return [
         {**row, "threads": threads.get(row["path"], []), "operators": operators.get(row["path"], [])}
         for row in frame.select(*columns, path="layer").iter_rows(named=True)
@@ -75,17 +75,29 @@ def _balance(taken: SampledPass, by_lane: pl.DataFrame) -> pl.DataFrame:
     return found.select("layer", "efficiency", "imbalance", threads_sharing="threads")
 
 
-def _threads(taken: SampledPass, by_thread: pl.DataFrame, off: pl.DataFrame) -> dict[str, list[dict[str, Any]]]:
-    times = ("busy_ns", "wait_ns", "off_cpu_ns", "preempted_ns")
+def _never_off(taken: SampledPass) -> pl.Expr:
+    """Time off a processor of which there is no row: none, unless nobody recorded any."""
+    return pl.lit(0.0 if taken.switches.height else None, pl.Float64)
+
+
+def _threads(
+    taken: SampledPass, by_thread: pl.DataFrame, off: pl.DataFrame, of_working: pl.DataFrame
+) -> dict[str, list[dict[str, Any]]]:
+    """Those that were sampled in the layer, and those whose absences are its own: ``off`` has everyone's, of threads
+    that sleep through the inference too."""
+    on_cpu, off_cpu, keys = ("busy_ns", "wait_ns"), ("off_cpu_ns", "preempted_ns"), ["layer", "tid"]
+    listed = pl.concat([by_thread.select(keys), of_working.select(keys)]).unique()
     frame = (
-        by_thread.drop("busy_samples")
-        .join(off.drop("times", "waited_ns"), on=["layer", "tid"], how="full", coalesce=True)
-        .join(taken.known_threads.select("tid", "name", "role"), on="tid", how="left")
-        .with_columns(pl.col("samples", *times).fill_null(0))
-        .with_columns(pl.col(times) / len(taken.iterations))
+        listed.join(by_thread.drop("busy_samples"), on=keys, how="left")
+        .join(off.select(*keys, *off_cpu), on=keys, how="left")
+        .join(taken.known_threads.select("tid", "name"), on="tid", how="left")
+        .with_columns(pl.col("samples", *on_cpu).fill_null(0))
+        .with_columns(pl.col(*on_cpu, *off_cpu) / len(taken.iterations))
+        .with_columns(pl.col(off_cpu).fill_null(_never_off(taken)))
         .sort("layer", "tid")
     )
-    return _lists(frame)
+    roles = pl.Series("role", [taken.role(tid) for tid in frame["tid"]], pl.String)
+    return _lists(frame.with_columns(roles))
 
 
 def _operators(taken: SampledPass) -> dict[str, list[dict[str, Any]]]:

@@ -18,6 +18,7 @@ from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.lanes import lanes
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.samples import FEW_SAMPLES
+from hwprof.analysis.team import OTHER, role, team
 from hwprof.run.details import SamplingDetail
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import UNKNOWN_LIBRARY
@@ -54,12 +55,24 @@ class SampledPass:
     placed: pl.DataFrame  # in these iterations, in the inference or not
     inside: pl.DataFrame
     threads: int | None  # that the workload has
+    team: frozenset[int]  # threads that work for the calling one, as ``team.team``
 
     @property
     def detail(self) -> SamplingDetail | None:
         """How the samples were taken."""
         found = (collector.detail_as(SamplingDetail) for collector in self.record.collectors)
         return next((detail for detail in found if detail is not None), None)
+
+    def role(self, tid: int) -> str:
+        """A thread's, as ``team.role``."""
+        return role(tid, self.record.main_tid, self.team)
+
+    def others_share(self) -> float | None:
+        """The share of the inference's processor time that threads took which do not work for the calling one."""
+        others = [tid for tid in self.inside["tid"].unique() if self.role(tid) == OTHER]
+        cpu_ns = pl.col("cpu_ns")
+        share = cpu_ns.filter(pl.col("tid").is_in(others)).sum() / cpu_ns.sum()
+        return self.inside.select(share).item() if self.inside["cpu_ns"].sum() else None
 
     @cached_property
     def measured(self) -> bool:
@@ -185,7 +198,9 @@ def sampled_pass(
     """``taken``: the pass's samples; the other tables are its rows too, but for ``modules``: the run's ``layers``."""
     # preemption is one of the things that samples and switches are there to show: no iteration is left out
     iterations = select(record.iterations, disturbed_too=True).timed
-    placed = samples.attribute_samples(taken, spans, modules).filter(pl.col("iteration").is_in(list(iterations)))
+    of_team = team(taken.lazy(), kernels.lazy(), switches.lazy())
+    attributed = samples.attribute_samples(taken, spans, modules, of_team)
+    placed = attributed.filter(pl.col("iteration").is_in(list(iterations)))
     inside = sampled_kernels.sampled(placed, kernels, iterations)
     return SampledPass(
         record=record,
@@ -201,6 +216,7 @@ def sampled_pass(
         placed=placed,
         inside=inside,
         threads=threads,
+        team=of_team,
     )
 
 

@@ -7,6 +7,7 @@ is ``UNATTRIBUTED``, one outside of the inference has no layer, and both can be 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import polars as pl
@@ -29,13 +30,17 @@ def inference_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([wholes, owning_spans(spans, layers).with_columns(path="owner").drop("owner", "leaf")])
 
 
-def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """The samples of one pass by time, with five more columns; ``spans`` are that pass's, ``layers`` the run's.
+def attribute_samples(
+    samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame, team: Collection[int] | None = None
+) -> pl.DataFrame:
+    """The samples of one pass by time, with five more columns; ``spans`` are that pass's, ``layers`` the run's;
+    ``team``: the threads that work for the one that calls the model (``team.team``), None: all do.
 
     ``iteration`` (null: outside of any); ``stage``: the innermost one's name (null: outside); ``layer``: a leaf's path,
     ``UNATTRIBUTED`` within the inference (the iteration, where none is marked) but in no leaf, null outside of it;
     ``module``: the innermost one of the model, leaf or not, so that what a block does between leaves is its own;
-    ``operator``: the innermost one that ran on the thread that calls the model (null: none, or none was recorded).
+    ``operator``: the innermost one that ran on the thread that calls the model (null: none, or none was recorded), of
+    samples of that thread and its team alone: what others ran meanwhile, nobody recorded.
     """
     samples = samples if samples["time_ns"].is_sorted() else samples.sort("time_ns", maintain_order=True)
     times = samples["time_ns"].to_numpy()
@@ -46,13 +51,16 @@ def attribute_samples(samples: pl.DataFrame, spans: pl.DataFrame, layers: pl.Dat
     modules = spans.filter(pl.col("kind") == "layer")
     owners = inference_spans(spans, layers)
     running = {"stage": stages, "layer": owners, "module": modules, "operator": operators}
-    return samples.with_columns(
+    placed = samples.with_columns(
         Timeline.of(iterations).values_at(iterations["iteration"], times).alias("iteration"),
         *(
             Timeline.of(frame).values_at(_by_number(frame["path"]), times).alias(name)
             for name, frame in running.items()
         ),
     )
+    if team is None:
+        return placed
+    return placed.with_columns(operator=pl.when(pl.col("tid").is_in([*callers["tid"], *team])).then("operator"))
 
 
 def coverage(attributed: pl.DataFrame) -> pl.DataFrame:

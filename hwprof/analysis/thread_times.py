@@ -32,6 +32,7 @@ from hwprof.analysis.states import (
     WAITING,
 )
 from hwprof.analysis.statistics import wilson
+from hwprof.analysis.team import CALLING, OTHER, TEAM
 from hwprof.analysis.thread_states import Inference, absences, closed, moments, unsampled_waits
 
 ON_CPU: Final = (BUSY, WAITING, UNSAMPLED)
@@ -42,8 +43,6 @@ OWN_FIELDS: Final = (BUSY, WAITING, PREEMPTED, UNSAMPLED, UNKNOWN, ABSENT)
 
 NO_CAUSE: Final = frozenset({*OWN_FIELDS, *TEAM_WAITS, BARRIER_LATENCY, UNOBSERVED, BLOCKED})
 """States of the path that the calling thread itself, its team or other programs are behind, or nobody knows what."""
-
-CALLING, TEAM, OTHER = "calling", "team", "other"
 
 Parts = dict[Any, list[dict[str, Any]]]
 
@@ -104,7 +103,7 @@ class ThreadTimes:
         return {
             "tid": int(tid),
             "name": names.get(tid),
-            "role": CALLING if tid == self.calling_tid else TEAM if tid in self._team else OTHER,
+            "role": self.taken.role(tid),
             "iterations": number,
             "elapsed_ns": elapsed_ns / number,
             "samples": int(rows["samples"].sum()),
@@ -188,7 +187,7 @@ class ThreadTimes:
         elapsed = dict(self.elapsed.group_by("layer").agg(pl.col("elapsed_ns").sum()).iter_rows())
         parts = self._parts(self._path_times("layer"), "layer", self.iterations)
         lanes = self.taken.lanes
-        team = {lanes.get(tid, tid) for tid in (self.calling_tid, *self._team)}
+        team = {lanes.get(tid, tid) for tid in (self.calling_tid, *self.taken.team)}
         states: dict[str, list[tuple[int, str, float, int]]] = {}
         times = self._times("layer").filter(pl.col("layer").is_in(list(counts)))
         for layer, tid, state, ns, samples in times.select("layer", "tid", "state", "ns", "samples").iter_rows():
@@ -259,12 +258,6 @@ class ThreadTimes:
             .group_by(by, "on", "doing", "cause")
             .agg(pl.col("ns", "samples").sum())
         )
-
-    @cached_property
-    def _team(self) -> set[int]:
-        """The threads that wait for one another in the OpenMP runtime."""
-        waits = self.moments.filter(pl.col("state").is_in(list(TEAM_WAITS)))
-        return set(waits["tid"].unique().to_list())
 
     def _parts(self, path: pl.DataFrame, by: str | None, iterations: int) -> Parts:
         """Of ``on``, ``doing``, ``cause``, ``ns``, ``samples``: the parts of each group, longest first; without ``by``

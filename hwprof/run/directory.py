@@ -166,7 +166,9 @@ class RunDirectory:
             frame = frame.with_columns(_plain_shape(name) for name in SHAPES if name in TABLES[table])
         if "pass" not in TABLES[table]:
             return frame
-        return frame.filter(pl.col("pass").is_in([record.name for record in self.kept_passes()]))
+        # a row of nobody is damage: it is kept for whoever looks for that
+        kept = pl.col("pass").is_in([record.name for record in self.kept_passes()])
+        return frame.filter(kept | pl.col("pass").is_null())
 
     @cached_property
     def _bracketed_shapes(self) -> bool:
@@ -184,11 +186,13 @@ class RunDirectory:
 
     def scan_pass(self, table: str, name: str) -> pl.LazyFrame:
         """The rows of one of the kept passes."""
-        return self.scan(table).filter(**{"pass": name})
+        import polars as pl
+
+        return self.scan(table).filter((pl.col("pass") == name) | pl.col("pass").is_null())
 
     def of_pass(self, table: str, name: str) -> pl.DataFrame:
         """``scan_pass``, collected."""
-        return self._collect(table, self.scan_pass(table, name))
+        return self._whole(table, self.scan_pass(table, name))
 
     def count_by_pass(self, table: str) -> dict[str, int]:
         """How many rows each kept pass has; those that have none are left out."""
@@ -196,7 +200,20 @@ class RunDirectory:
 
     def read(self, table: str) -> pl.DataFrame:
         """``scan``, collected."""
-        return self._collect(table, self.scan(table))
+        return self._whole(table, self.scan(table))
+
+    def require_values(self, table: str) -> None:
+        """Raises ``HwprofError`` where rows that are going to be scanned lack what every row has."""
+        from hwprof.run.tables import readable, require_values
+
+        file = self.path / f"{table}.parquet"
+        with readable(file):
+            require_values(file, table, self.scan(table))
+
+    def _whole(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
+        from hwprof.run.tables import whole
+
+        return whole(self.path / f"{table}.parquet", table, self._collect(table, rows))
 
     def _collect(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
         from hwprof.run.tables import readable

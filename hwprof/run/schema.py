@@ -276,7 +276,18 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "lifetimes": frozenset({"born_ns", "ended_ns"}),
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
-        {"index", "parameters", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes"}
+        {
+            "index",
+            "parameters",
+            "macs",
+            "own_macs",
+            "bytes",
+            "calls",
+            "input_shapes",
+            "output_shapes",
+            "more_shapes",
+            "convolution",
+        }
     ),
     "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
 }
@@ -293,12 +304,17 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}
 counts."""
 
 
+def required(table: str) -> list[str]:
+    """The columns that have a value in each row, by name."""
+    return sorted(set(TABLES[table]) - NULLABLE.get(table, frozenset()))
+
+
 def require_values(table: str, frame: pl.DataFrame) -> None:
     """Raises ``polars.exceptions.SchemaError`` for rows, as ``conform`` makes them, that lack what whoever reads the
     table relies on."""
-    lacking = [name for name in set(TABLES[table]) - NULLABLE.get(table, frozenset()) if frame[name].has_nulls()]
+    lacking = [name for name in required(table) if frame[name].has_nulls()]
     if lacking:
-        raise pl.exceptions.SchemaError(f"rows of {table} without {', '.join(sorted(lacking))}")
+        raise pl.exceptions.SchemaError(f"rows of {table} without {', '.join(lacking)}")
 
 
 def empty(table: str) -> pl.DataFrame:

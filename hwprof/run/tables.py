@@ -11,7 +11,7 @@ import polars as pl
 
 from hwprof.errors import HwprofError
 from hwprof.run.regular_files import is_regular
-from hwprof.run.schema import LATER, TABLES
+from hwprof.run.schema import LATER, TABLES, required
 
 
 def by_name(path: Path) -> str:
@@ -39,6 +39,25 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
             raise _damaged(path, f"its column {name} is {found[name]}, not {kind}")
     filled = frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in later.items())
     return filled.select(list(TABLES[table]))
+
+
+def whole(path: Path, table: str, frame: pl.DataFrame) -> pl.DataFrame:
+    """The file's rows, read; raises ``HwprofError`` where one lacks what every row has."""
+    _refuse(path, [name for name in required(table) if frame[name].has_nulls()])
+    return frame
+
+
+def require_values(path: Path, table: str, rows: pl.LazyFrame) -> None:
+    """Raises as ``whole``, for rows that are never in memory at once."""
+    columns = pl.col(required(table))
+    found = rows.select(columns.has_nulls()).collect(engine="streaming")
+    _refuse(path, [name for name, has in found.row(0, named=True).items() if has])
+
+
+def _refuse(path: Path, lacking: list[str]) -> None:
+    """Raises where rows lack these columns' values."""
+    if lacking:
+        raise _damaged(path, f"it has rows without {', '.join(lacking)}")
 
 
 @contextmanager

@@ -6,6 +6,7 @@ which the report has no figure stand beside the layers, on the reason: warm-up, 
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 import polars as pl
@@ -26,9 +27,12 @@ _NEEDED: Final = ("iteration", "pid", "tid", "kind", "path", "begin_ns", "end_ns
 class FlameRoots:
     """Of the samples of one pass, part by part in the order of their times."""
 
-    def __init__(self, outer: pl.DataFrame, layers: pl.DataFrame, record: PassRecord) -> None:
-        """``outer``: the pass's spans of iterations and stages, all of them; ``layers``: the run's table."""
-        self._outer, self._layers = outer.select(_NEEDED), layers
+    def __init__(
+        self, outer: pl.DataFrame, layers: pl.DataFrame, record: PassRecord, team: Collection[int] | None = None
+    ) -> None:
+        """``outer``: the pass's spans of iterations and stages, all of them; ``layers``: the run's table; ``team``: as
+        ``attribute_samples`` takes it."""
+        self._outer, self._layers, self._team = outer.select(_NEEDED), layers, team
         self._open = self._outer.clear()  # layers and operators that have not ended yet
         reasons = [(entry.index, unmeasured(entry)) for entry in record.iterations]
         schema = {"iteration": pl.Int32, "unmeasured": pl.String}
@@ -42,7 +46,7 @@ class FlameRoots:
         self._open = running.filter(pl.col("end_ns") > until_ns)
         if samples.is_empty():
             return pl.DataFrame(schema=dict.fromkeys(ROOTS, pl.String))
-        placed = attribute_samples(samples, pl.concat([self._outer, running]), self._layers)
+        placed = attribute_samples(samples, pl.concat([self._outer, running]), self._layers, self._team)
         names = placed.select("iteration", pl.col("stage", "layer", "operator").cast(pl.String))
         known = names.join(self._reasons, on="iteration", how="left", maintain_order="left")
         inside = pl.col("iteration").is_not_null()

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import polars as pl
 
+from hwprof.analysis.team import team
 from hwprof.run.details import SamplingDetail
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
@@ -44,9 +45,11 @@ class SampleTracks:
         self._record, self._pid, self._writer, self._add_track = record, pid, writer, add_track
         self._samples, self._switches = (_all_columns(run, table, record) for table in ("samples", "switches"))
         self._callers = callers_of(_all_columns(run, "stacks", record).collect())
-        self._code = Code(run.of_pass("mappings", record.name), run.of_pass("kernels", record.name))
+        kernels = run.of_pass("kernels", record.name)
+        self._code = Code(run.of_pass("mappings", record.name), kernels)
         outer = run.scan_pass("spans", record.name).filter(pl.col("kind").is_in(["iteration", "stage"])).collect()
-        self._roots = FlameRoots(outer, run.read("layers"), record)
+        of_team = team(self._samples, kernels.lazy(), self._switches)
+        self._roots = FlameRoots(outer, run.read("layers"), record, of_team)
         self._python = PythonSamples(run, python_frames, record, pid, self._code, self._callers, writer)
         self._followers = self._counted()
         self._streams: dict[str, _Stream] = {}

@@ -49,6 +49,10 @@ class TraceSummary:
         return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
 
+_SCANNED: Final = ("spans", "counts", "series", "samples", "switches", "stacks")
+"""Tables that are read part by part."""
+
+
 def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None) -> TraceSummary:
     """Writes the trace of a run from its tables, atomically and without holding a whole table in memory.
 
@@ -59,6 +63,8 @@ def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], 
     if not records:
         raise HwprofError(f"{run.path} has no completed pass, so there is nothing to trace", "measure again")
     with readable(run.path):
+        for table in _SCANNED:
+            run.require_values(table)
         return _written(run, records, target, progress)
 
 

@@ -15,8 +15,14 @@ from tests.support.made_up_threads import MAIN, Stretch, layers_of, lived, recor
 KERNELS = {"torch": 0, "openmp": 1}
 
 
-def times_of(threads: dict[int, list[Stretch]], iterations: list[tuple[int, int]], asked: int = 2) -> ThreadTimes:
-    """Of threads that begin at 0 (``made_up_threads``), in a model of one layer."""
+def times_of(
+    threads: dict[int, list[Stretch]],
+    iterations: list[tuple[int, int]],
+    asked: int = 2,
+    operators: list[tuple[str, int, int]] | None = None,
+) -> ThreadTimes:
+    """Of threads that begin at 0 (``made_up_threads``), in a model of one layer; ``operators`` (name, begin, end) are
+    the calling thread's."""
     samples, switches = recorded(threads)
     kernels = pl.DataFrame({"kernel": list(KERNELS.values()), "domain": list(KERNELS), "library": "l", "name": "n"})
     taken = samples.select("tid", "time_ns", "cpu_ns", kernel=pl.col("code").replace_strict(KERNELS))
@@ -31,7 +37,7 @@ def times_of(threads: dict[int, list[Stretch]], iterations: list[tuple[int, int]
         sampled_pass(
             record,
             conform("samples", taken),
-            spans_of(calls, iterations),
+            spans_of(calls, iterations, operators or []),
             conform("kernels", kernels),
             switches,
             conform("threads", pl.DataFrame(names)),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -23,9 +23,12 @@ Stretch = tuple[int, str]
 """(nanoseconds, state): of a thread, one after the other; a state that is no sample's is off a processor."""
 
 
-def spans_of(calls: list[tuple[str, int, int]], iterations: list[tuple[int, int]]) -> pl.DataFrame:
-    """Layers' calls (path, begin, end), and inferences."""
+def spans_of(
+    calls: list[tuple[str, int, int]], iterations: list[tuple[int, int]], operators: Sequence[tuple[str, int, int]] = ()
+) -> pl.DataFrame:
+    """Layers' calls (path, begin, end), operators', and inferences."""
     rows = [("layer", path, begin, end) for path, begin, end in calls]
+    rows += [("op", name, begin, end) for name, begin, end in operators]
     rows += [("stage", "inference", begin, end) for begin, end in iterations]
     rows += [("iteration", "", begin, end) for begin, end in iterations]
 
@@ -33,10 +36,10 @@ def spans_of(calls: list[tuple[str, int, int]], iterations: list[tuple[int, int]
         return max(number for number, (start, _) in enumerate(iterations) if start <= begin)
 
     made = [
-        {"kind": kind, "path": path, "begin_ns": begin, "end_ns": end, "iteration": iteration(begin), "tid": MAIN}
+        {"kind": kind, "path": path, "begin_ns": begin, "end_ns": end, "iteration": iteration(begin)}
         for kind, path, begin, end in rows
     ]
-    return conform("spans", pl.DataFrame(made))
+    return conform("spans", pl.DataFrame(made).with_columns(pid=pl.lit(MAIN), tid=pl.lit(MAIN)))
 
 
 def layers_of(calls: list[tuple[str, int, int]]) -> pl.DataFrame:

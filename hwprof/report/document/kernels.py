@@ -60,18 +60,18 @@ class SampledThread(msgspec.Struct, kw_only=True, frozen=True):
 
     tid: int
     name: str | None
-    role: str | None
+    role: str  # "calling", "team" (waits for others in the OpenMP runtime), "other"
     samples: int
     busy_ns: float
     wait_ns: float
-    off_cpu_ns: float
-    preempted_ns: float  # of ``off_cpu_ns``: it would have gone on
+    off_cpu_ns: float | None  # these two: null where no switches were recorded
+    preempted_ns: float | None  # of ``off_cpu_ns``: it would have gone on
 
 
 class SampledOperator(msgspec.Struct, kw_only=True, frozen=True):
     """A framework operator that was running (the innermost one) when a layer's samples were taken."""
 
-    operator: str | None  # null: none was
+    operator: str | None  # null: none was; or another thread's work, whose operators are not recorded
     samples: int
     share: float  # of the layer's processor time
 
@@ -85,8 +85,8 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     threads_sharing: int | None  # its work: as many as the workload runs with, or as were found busy in it if more
     efficiency: float | None  # busy time over these threads x wall time
     imbalance: float | None  # the busiest of these threads' busy time over their mean, minus 1
-    off_cpu_ns: float  # off a processor, over the threads that work in the inference; if more share it, over these
-    preempted_ns: float
+    off_cpu_ns: float | None  # over the threads that work in the inference, or share it; null: no switches recorded
+    preempted_ns: float | None
     threads: list[SampledThread]
     operators: list[SampledOperator]  # most first; empty where no operators were recorded in that pass
 

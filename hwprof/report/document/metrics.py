@@ -14,6 +14,7 @@ from hwprof.run.manifest import EventInfo, Machine, MetricDefinition, PassRecord
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
+    from hwprof.analysis.cpu_time import Uncounted
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
@@ -68,6 +69,7 @@ def describe(analysis: RunAnalysis) -> tuple[list[Event], list[MetricInfo]]:
         main,
         analysis.machine,
         _no_sampled_cycles(analysis),
+        analysis.uncounted,
     )
 
 
@@ -106,9 +108,10 @@ def metric_infos(
     record: PassRecord | None,
     machine: Machine,
     no_sampled_cycles: Unavailable | None = None,
+    uncounted: Uncounted | None = None,
 ) -> list[MetricInfo]:
     """The metrics in order. ``operands``: those that have values; ``across_iterations``: metrics made
-    of different iterations; ``no_sampled_cycles``: why samples gave none."""
+    of different iterations; ``no_sampled_cycles``: why samples gave none; ``uncounted``: CPU time of no thread."""
     from hwprof.analysis import metrics, missing, uncore
 
     by_name = {event.name: event for event in counted}
@@ -141,7 +144,8 @@ def metric_infos(
                 sources=sorted(sources),
                 running_share=min((event.running_share for event in used), default=1.0),
                 same_iterations=metric.name not in across_iterations,
-                missing=missing.metric_missing(metric, operands, record, machine, no_sampled_cycles),
+                missing=missing.metric_missing(metric, operands, record, machine, no_sampled_cycles)
+                or missing.uncounted_missing(metric, uncounted),
                 own_missing=missing.own_code_missing(metric, operands),
             )
         )

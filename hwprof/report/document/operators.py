@@ -42,6 +42,7 @@ class Operators(Part, kw_only=True, frozen=True):
     """The operators, most self time first."""
 
     coverage: float | None  # the share of the trace pass's time that lies in operators
+    others_share: float | None  # of the inference's CPU time: of threads whose operators are not recorded, by samples
     rows: list[Operator]
     by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
 
@@ -58,6 +59,7 @@ def build(analysis: RunAnalysis) -> Operators | Unavailable:
         return Unavailable("the trace pass recorded no operators")
     return Operators(
         coverage=covered,
+        others_share=analysis.sampled.others_share() if analysis.sampled is not None else None,
         rows=[Operator(**row) for row in table.iter_rows(named=True)],
         by_layer=[
             LayerOperator(**row)

@@ -25,6 +25,9 @@ from hwprof.unavailable import explain
 NAMES: Final = 6
 """How many names of what was not measured stand in the report, but for those that were asked for; JSON has all."""
 
+OVERLAP: Final = -0.0005
+"""Of the CPU time: a rest that is printed as less than nothing."""
+
 
 def show(page: Page) -> None:
     """Prints everything above the tables."""
@@ -196,5 +199,8 @@ def _cpu_time(found: CpuTime, whole: str, glyphs: Glyphs) -> str:
     if whole == INFERENCE:
         outside = {f"outside {INFERENCE}": found.rest_of_iteration}
         shares |= {UNATTRIBUTED: found.rest_of_inference} | outside
-    parts = ", ".join(f"{name} {100 * share:.1f}%" for name, share in shares.items())
+    # beside layers that overlap, which are counted twice, the rest would be negative
+    parts = ", ".join(
+        f"{name} {glyphs.dash if share < OVERLAP else f'{100 * share:.1f}%'}" for name, share in shares.items()
+    )
     return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {parts}"

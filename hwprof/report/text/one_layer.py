@@ -11,7 +11,7 @@ from rich.text import Text
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.instrumented import Instrumented
-from hwprof.report.document.kernels import SampledLayer, Sampling
+from hwprof.report.document.kernels import SampledLayer, SampledThread, Sampling
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import (
@@ -22,12 +22,14 @@ from hwprof.report.text import (
     instrumented,
     kernel_cells,
     layer_rows,
+    operators,
     primitives,
 )
 from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.page import PATH, Page
+from hwprof.report.text.threads import ROLES
 
 
 def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
@@ -227,18 +229,26 @@ def _operators(found: OneLayer, page: Page) -> None:
     """What the framework ran meanwhile, of one leaf."""
     if found.leaf is None:
         return
-    operators = found.sampled[0].operators if found.sampled else []
-    if not operators:
+    rows = found.sampled[0].operators if found.sampled else []
+    if not rows:
         _operators_by_clock(found, page)
         return
     page.table(
         [
-            Column("operator", [row.operator or "none" for row in operators], right=False, least=26),
-            Column("share", [figures.percent(row.share, page.glyphs) for row in operators]),
-            Column("samples", [f"{row.samples:,}" for row in operators]),
+            Column("operator", [row.operator or "none" for row in rows], right=False, least=26),
+            Column("share", [figures.percent(row.share, page.glyphs) for row in rows]),
+            Column("samples", [f"{row.samples:,}" for row in rows]),
         ],
         "Operators: share of its CPU time",
     )
+    page.notes([operators.of_other_threads(_others_share(found.threads), "the layer", page)])
+
+
+def _others_share(threads: Sequence[SampledThread]) -> float | None:
+    """Of the CPU time: that of threads which do not work for the calling one."""
+    cpu_ns = {one.tid: one.busy_ns + one.wait_ns for one in threads}
+    others_ns = sum(cpu_ns[one.tid] for one in threads if one.role == "other")
+    return others_ns / sum(cpu_ns.values()) if any(cpu_ns.values()) else None
 
 
 def _operators_by_clock(found: OneLayer, page: Page) -> None:
@@ -263,12 +273,14 @@ def _threads(found: OneLayer, page: Page) -> None:
         return
 
     def ms(name: str) -> list[str]:
-        return [figures.milliseconds(getattr(thread, name)) for thread in found.threads]
+        times_ns = [getattr(thread, name) for thread in found.threads]
+        return [page.glyphs.dash if ns is None else figures.milliseconds(ns) for ns in times_ns]
 
-    names = [f"{thread.name or thread.tid} ({thread.role or 'thread'})" for thread in found.threads]
+    threads = [f"{ROLES[thread.role]} {thread.tid}" for thread in found.threads]
     shown = page.table(
         [
-            Column("thread", names, right=False, least=12),
+            Column("thread", threads, right=False, least=22),
+            Column("name", [thread.name or "" for thread in found.threads], 2, right=False),
             Column("samples", [f"{thread.samples:,}" for thread in found.threads], 1),
             Column("busy ms", ms("busy_ns")),
             Column("waits ms", ms("wait_ns")),
@@ -277,6 +289,7 @@ def _threads(found: OneLayer, page: Page) -> None:
         ],
         "Threads, per iteration",
     )
+    unknown = any(thread.off_cpu_ns is None for thread in found.threads)
     balance = found.sampled[0] if found.leaf is not None and found.sampled else None
     lost = found.critical_paths[0].largest_loss if found.critical_paths else None
     page.notes(
@@ -285,6 +298,7 @@ def _threads(found: OneLayer, page: Page) -> None:
                 shown,
                 {
                     "waits ms": "waits: spinning in OpenMP",
+                    **({"off-CPU ms": f"{page.glyphs.dash} no switches were recorded"} if unknown else {}),
                     "preempted ms": "preempted: the part of off-CPU in which others ran",
                 },
             ),

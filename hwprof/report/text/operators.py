@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hwprof.report.document.operators import Operators
+from hwprof.report.document.operators import LEAST_SHARE, Operators
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -32,4 +32,13 @@ def show(page: Page) -> None:
     )
     coverage = part.coverage
     within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
-    page.notes([f"self: share of all operators' self time, pass trace{within}"])
+    own = f"self: share of all operators' self time, pass trace{within}"
+    page.notes([own, of_other_threads(part.others_share, "the inference", page)])
+
+
+def of_other_threads(share: float | None, whole: str, page: Page) -> str:
+    """That operators are those of the calling thread, where others had much of the CPU time."""
+    if share is None or share < LEAST_SHARE:
+        return ""
+    had = f"other threads had {figures.percent(share, page.glyphs)} of {whole}'s CPU time"
+    return f"{had}: their operators are not recorded"

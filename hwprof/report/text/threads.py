@@ -229,7 +229,7 @@ def _unknown_paths(rows: Sequence[ThreadsLayer], threads: Threads, page: Page) -
 
 
 def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Page) -> str:
-    if one is None or not one.threads_sharing or not row.elapsed_ns:
+    if one is None or one.off_cpu_ns is None or not one.threads_sharing or not row.elapsed_ns:
         return page.glyphs.dash
     return _percent(one.off_cpu_ns / (one.threads_sharing * row.elapsed_ns), page)
 

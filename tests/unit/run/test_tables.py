@@ -59,6 +59,19 @@ def of_another_type(file: Path) -> None:
     pl.read_parquet(file).with_columns(pl.col("begin_ns").cast(pl.String)).write_parquet(file)
 
 
+@pytest.mark.parametrize(("table", "column"), [("spans", "begin_ns"), ("spans", "pass"), ("layers", "path")])
+def test_a_null_where_none_may_be_is_damage(tmp_path: Path, table: str, column: str) -> None:
+    """Told by whoever reads the table: at once, or part by part."""
+    run = build(tmp_path)
+    file = run.path / f"{table}.parquet"
+    rows = pl.read_parquet(file)
+    first = pl.int_range(pl.len()) == 0
+    rows.with_columns(pl.when(~first).then(column).alias(column)).write_parquet(file)
+    for use in (lambda: document(run), lambda: write_trace(run, tmp_path / "trace.pftrace")):
+        with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged: .*\b{column}\b"):
+            use()
+
+
 DAMAGE: dict[str, Callable[[Path], object]] = {
     "empty": lambda file: file.write_bytes(b""),
     "truncated": lambda file: file.write_bytes(file.read_bytes()[:-5]),

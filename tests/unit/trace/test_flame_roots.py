@@ -9,7 +9,7 @@ from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.trace.flame_roots import OUTSIDE, ROOTS, FlameRoots
 from tests.support import small_tables as example
 
-MAIN = 10
+MAIN, WORKER, OTHER = 10, 11, 12
 RECORD = PassRecord(
     name="trace",
     main_tid=MAIN,
@@ -55,11 +55,11 @@ EXPECTED = {
 }
 
 
-def rows(cuts: list[int]) -> list[tuple[str | None, ...]]:
-    """The roots of all samples, from parts that begin at ``cuts``."""
-    times = pl.DataFrame({"time_ns": sorted(EXPECTED)})
+def rows(cuts: list[int], tid: int = MAIN) -> list[tuple[str | None, ...]]:
+    """The roots of all samples, of a thread, from parts that begin at ``cuts``."""
+    times = pl.DataFrame({"time_ns": sorted(EXPECTED)}).with_columns(tid=pl.lit(tid, pl.Int32))
     outer = SPANS.filter(pl.col("kind").is_in(["iteration", "stage"]))
-    roots = FlameRoots(outer, LAYERS, RECORD)
+    roots = FlameRoots(outer, LAYERS, RECORD, {WORKER})
     found = []
     for since, until in zip([-1000, *cuts], [*cuts, 10_000], strict=True):
         samples = times.filter(pl.col("time_ns").is_between(since, until, closed="left"))
@@ -72,3 +72,8 @@ def rows(cuts: list[int]) -> list[tuple[str | None, ...]]:
 def test_a_sample_stands_on_what_ran_then(cuts: list[int]) -> None:
     """A stage that began in the part before, and an operator that goes on into the next one, count too."""
     assert dict(zip(sorted(EXPECTED), rows(cuts), strict=True)) == EXPECTED
+
+
+def test_the_calling_threads_operators_are_its_own_and_its_teams() -> None:
+    assert rows([], WORKER) == rows([], MAIN)
+    assert rows([], OTHER) == [(*roots[:3], None) for roots in rows([], MAIN)]
