@@ -72,6 +72,17 @@ def described(error: BaseException) -> str:
     return kind if kind == text else f"{kind}: {text}"
 
 
+def with_cause(text: str, error: BaseException) -> str:
+    """``text``, which tells of the error, with what began it, where that says something else."""
+    first, seen = error, {id(error)}
+    while (before := first.__cause__ or (None if first.__suppress_context__ else first.__context__)) is not None:
+        if id(before) in seen:
+            break
+        first = before
+        seen.add(id(first))
+    return text if first_line(first) in text else f"{text}: caused by {described(first)}"
+
+
 def of_system(error: OSError) -> str | None:
     """What the operating system says in one line, ``Permission denied: /data/run``; None where it says nothing: that
     error is not the system's."""

@@ -15,6 +15,7 @@ from hwprof.analysis.layers import (
     figures,
     irregular_layers,
     owner_table,
+    shares,
     sum_where_known,
     timed_owners,
 )
@@ -31,8 +32,10 @@ def layer_type_table(
 ) -> Figures:
     """One row a type, longest time first, then ``UNATTRIBUTED``; ``layers`` and the static figures are sums.
 
-    Medians are taken of the type's sum in each iteration. MACs and bytes of a type are null where those of some of its
-    layers are not known: what they take time for would count as slowness of the others.
+    Medians are taken of the type's sum in each iteration; its share is that of its layers together, so that a row has
+    the same one in both tables, though medians of parts do not add up to that of the sum. MACs and bytes
+    of a type are null where those of some of its layers are not known: what they take time for would count as slowness
+    of the others.
     """
     timed = timed_owners(attribution)
     owners = owner_table(layers, timed).with_columns(group=owner_of(pl.col("type"), pl.col("leaf")))
@@ -57,5 +60,11 @@ def layer_type_table(
     of_types = replace(attribution, uncounted=lacking)
     found = figures(described, times, counts, of_types, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED
-    rows = found.rows.sort(rest, "share", "owner", descending=[False, True, False], nulls_last=True)
+    known_share = pl.when(pl.col("share").count() > 0).then(pl.col("share").sum())
+    of_layers = groups.join(shares(groups, attribution), on="owner").group_by(owner="group").agg(share=known_share)
+    rows = (
+        found.rows.drop("share")
+        .join(of_layers, on="owner", how="left")
+        .sort(rest, "share", "owner", descending=[False, True, False], nulls_last=True)
+    )
     return replace(found, rows=rows)

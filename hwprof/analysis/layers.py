@@ -176,6 +176,14 @@ def figures(
     )
 
 
+def shares(owners: pl.DataFrame, attribution: Attribution) -> pl.DataFrame:
+    """``owner`` and ``share`` of all rows of ``layer_table`` but the whole, whose owners these are."""
+    iterations = attribution.iterations
+    times = summary.times(attribution.times, iterations.timed)
+    rows = owners.select("owner").join(times, on="owner", how="left", maintain_order="left")
+    return rows.select("owner", share=_share(_sum_of_medians(rows, iterations), iterations))
+
+
 def module_table(
     spans: pl.DataFrame, layers: pl.DataFrame, attribution: Attribution, rows: pl.DataFrame
 ) -> pl.DataFrame:

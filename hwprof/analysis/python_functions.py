@@ -59,8 +59,8 @@ FUNCTIONS: Final = pl.Schema(
         "function": pl.String,
         "file": pl.String,
         "origin": pl.String,  # ``python_stacks.Origin``
-        "looks": pl.Float64,  # as many as its self time stands for; null: nobody says how often somebody looked
-        "inclusive_looks": pl.Float64,
+        "looks": pl.Float64,  # about so many met it: self time x rate; null: nobody says how often somebody looked
+        "inclusive_looks": pl.Float64,  # the same of its inclusive time
         "self_ns": pl.Float64,  # in one iteration, the mean: without the functions that it calls
         "inclusive_ns": pl.Float64,  # with them
         "share": pl.Float64,  # self time of the stage's time

@@ -11,6 +11,7 @@ import polars as pl
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.no_cpi import FEW, WIDE
 from hwprof.analysis.owners import INFERENCE, WHOLE, is_rest
+from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.hardware.metrics import SAMPLED_OPERANDS
 from hwprof.unavailable import Unavailable
@@ -25,11 +26,16 @@ FASTER: Final = 4
 ENOUGH: Final = 4 * FEW_SAMPLES
 """So many are aimed at: chance may bring fewer, and from 16 or so the error is half of the figure."""
 
+NEGLIGIBLE: Final = 0.01
+"""With a smaller share of the samples in leaf layers at work these are not what takes time, and no frequency helps."""
+
 TIMED: Final = 1.5
 """Iterations to ask for, for one that is timed and does not count: those that samples are taken in."""
 
 MEASURED: Final = 20
 """Iterations of the measure pass where nobody asks for another number."""
+
+UNFOLLOWED: Final = "in leaf layers on threads that no instrumented pass follows (the model's own)"
 
 
 def of_layers(cpi: CpiByTime) -> pl.DataFrame:
@@ -62,13 +68,38 @@ def why_none(sampled: SampledPass, found: KernelCpi | None) -> Unavailable | Non
     other = layers.filter(~pl.col("reason").is_in([FEW, WIDE]))
     if other.height == layers.height and other.height:
         return Unavailable(f"of every layer: {', '.join(other['reason'].unique(maintain_order=True))}")
-    of_all = sampled.inside.height
-    inside = sampled.inside.filter(~is_rest(pl.col("layer").cast(pl.String)))
     number = int(layers["samples"].sum())
-    where = f"{number} of {of_all} samples in leaf layers at work"
-    if inside.is_empty():
-        where = f"all {of_all} samples lie in own code, between leaf layers"
-    return Unavailable(f"{where}: too few", _more(sampled, number))
+    return elsewhere(cpi) or Unavailable(
+        f"{number} of {sampled.inside.height} samples in leaf layers at work: too few", _more(sampled, number)
+    )
+
+
+def elsewhere(cpi: CpiByTime) -> Unavailable | None:
+    """Where the samples lie instead, if next to none is of instrumented leaf layers at work; None where more samples
+    would do. There is no remedy: another sampling brings other code into no layer."""
+    domain = pl.col("domain")
+    own, waits = is_rest(pl.col("layer").cast(pl.String)), domain.eq_missing(pl.lit(WAITING_DOMAIN))
+    numbers = cpi.by_layer.group_by(
+        place=pl.when(own)
+        .then(pl.lit("in own code, between leaf layers"))
+        .when(waits)
+        .then(pl.lit("waiting in leaf layers"))
+        .when(domain.eq_missing(pl.lit("kernel")))
+        .then(pl.lit("the kernel's code in leaf layers"))
+        .when(pl.col("layer").cast(pl.String).is_in(cpi.layers["layer"].to_list()))
+        .then(pl.lit(None, pl.String))
+        .otherwise(pl.lit(UNFOLLOWED))
+    ).agg(pl.col("samples").sum())
+    met: dict[str | None, int] = dict(numbers.select("place", "samples").iter_rows())
+    of_all, number = sum(met.values()), met.pop(None, 0)
+    negligible = NEGLIGIBLE * of_all >= max(1.0, number)
+    unfollowed = not number and met.get(UNFOLLOWED, 0) >= FEW_SAMPLES
+    if not met or not (negligible or unfollowed):
+        return None
+    place, most = max(met.items(), key=lambda pair: pair[1])
+    return Unavailable(
+        f"{number:,} of {of_all:,} samples are in leaf layers at work in instrumented code; {most:,} are {place}"
+    )
 
 
 def _more(sampled: SampledPass, number: int) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path, PurePath
@@ -148,7 +149,7 @@ def _check_spelling(model: str) -> None:
         known = {one.casefold(): one for one in known_models()}
         if name.suffix in CHECKPOINTS:
             named = known.get(name.stem.casefold(), "NAME")
-            raise UsageError(f"{model} is a checkpoint", f"--model {named} --weights {model}") from None
+            raise UsageError(f"{model} is a checkpoint", f"--model {named} --weights {shlex.quote(model)}") from None
         if model.casefold() in known:
             raise UsageError(f"there is no model {model}", f"did you mean {known[model.casefold()]}?") from None
         if _is_module(model.removesuffix(PYTHON)):

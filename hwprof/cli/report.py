@@ -55,7 +55,10 @@ if TYPE_CHECKING:
 @click.option("--kernels", is_flag=True, help="Of each hot layer its kernels, and of each hot kernel its layers.")
 @click.option("--python", is_flag=True, help="Of Python's lines the kernels that they led to, and its functions.")
 @click.option(
-    "--layer", metavar="PATH", help="All that is known of one layer (model.0.conv), or of those in a module (model.51)."
+    "--layer",
+    metavar="PATH",
+    help="All that is known of one layer (model.0.conv), or of those in a module (model.51). The end of a path will do,"
+    " and a path as a table cuts it, where there is one like that.",
 )
 @click.option("--full-names", is_flag=True, help="With --kernels or --layer: the kernels' names in full length too.")
 @click.option(

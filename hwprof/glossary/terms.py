@@ -18,6 +18,8 @@ LIKENESS: Final = 0.7
 
 _UNIT = re.compile(r"\s+(ms|W|GB/s|%)$")
 
+_SERIES: Final = re.compile(r"(?P<kind>[a-z][\w-]+)/(?P<name>[\w-]{2,})")
+
 
 class Term(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """One entry; the head of ``terms.toml`` explains the fields."""
@@ -60,10 +62,13 @@ def by_name() -> dict[str, Term]:
 
 
 def find(word: str) -> Term | None:
-    """The term of that name: as it is written, else without unit, marks and plural, as in a table's header."""
+    """The term of that name: as it is written, else without unit, marks and plural, as in a table's header, else
+    as a series is called that is of a kind (``memory/pss``)."""
     names = by_name()
     bare = unmarked(_UNIT.sub("", word))
-    spellings = (normal(word), normal(bare), normal(bare).removesuffix("s"))
+    spellings = [normal(word), normal(bare), normal(bare).removesuffix("s")]
+    if match := _SERIES.fullmatch(word):
+        spellings += [normal(match["name"]), normal(match["kind"])]
     return next((names[spelling] for spelling in spellings if spelling in names), None)
 
 

@@ -1,13 +1,20 @@
-"""What hwprof's own commands need beside the collectors: found without importing any of it."""
+"""What hwprof's own commands need beside the collectors: found without importing any of it in this process."""
 
 from __future__ import annotations
 
 import ctypes.util
 import importlib.util
+import subprocess
+import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
+from typing import Final
 
+from hwprof.printable import one_line
 from hwprof.unavailable import Unavailable
+
+IMPORT_SECONDS: Final = 60
+"""It imports torch."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +33,7 @@ def check() -> list[Requirement]:
         _package("torch", "hwprof collect, hwprof layers", 'pip install -c constraints.txt ".[all]"'),
         _package("ultralytics", "YOLO models", 'pip install -c constraints.txt ".[all]"'),
         _image_libraries(),
+        *_operators_of_images(),
         _package("viztracer", "hwprof open --offline", 'pip install ".[ui]"'),
     ]
 
@@ -56,3 +64,34 @@ def _image_libraries() -> Requirement:
             ),
         )
     return Requirement(name, serves, version("opencv-python"))
+
+
+def _operators_of_images() -> list[Requirement]:
+    """Torchvision, where it is installed: one that was built for another torch ends the import of whoever tries it."""
+    name, serves = "torchvision", "models of one's own that import it"
+    package = _package(name, serves, "")
+    if package.found is None:
+        return []
+    why = _why_not_imported(name)
+    if why is None:
+        return [package]
+    remedy = f"pip install torch and {name} of the same build, or pip uninstall {name} if nothing needs it"
+    return [Requirement(name, serves, None, Unavailable(f"{package.found} cannot be imported: {why}", remedy))]
+
+
+def _why_not_imported(name: str) -> str | None:
+    """The last line of what a fresh interpreter says where it cannot import the module; None where it can."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-P", "-c", f"import {name}"],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=IMPORT_SECONDS,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return f"not done after {IMPORT_SECONDS} s"
+    lines = [line for line in done.stderr.splitlines() if line.strip()]
+    return None if done.returncode == 0 else one_line(lines[-1] if lines else f"exit code {done.returncode}")

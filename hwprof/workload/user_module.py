@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import nn
 
-from hwprof.errors import HwprofError, UsageError, described, first_line
+from hwprof.errors import HwprofError, UsageError, described, first_line, with_cause
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload import model_inputs
 from hwprof.workload.checkpoints import load_weights
@@ -170,7 +170,9 @@ def _find(name: str) -> Any:
             raise UsageError(
                 f"there is no Python module {error.name}, neither installed nor in the current folder"
             ) from error
-        raise HwprofError(f"importing {module_name} fails: {first_line(error)}", _install(error)) from error
+        raise HwprofError(
+            f"importing {module_name} fails: {with_cause(first_line(error), error)}", _install(error)
+        ) from error
     except Exception as error:
         raise HwprofError(f"importing {module_name} fails: {_where(error)}") from error
     module = found
@@ -249,4 +251,4 @@ def _where(error: BaseException) -> str:
     """``ValueError: bad width (net.py:12)``."""
     frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
     place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return f"{described(error)}{place}"
+    return with_cause(f"{described(error)}{place}", error)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hwprof.errors import LONGEST, described, first_line, is_full_disk, is_out_of_memory
+from hwprof.errors import LONGEST, described, first_line, is_full_disk, is_out_of_memory, with_cause
 
 
 class WithoutTextError(Exception):
@@ -30,6 +30,28 @@ class WithoutTextError(Exception):
 )
 def test_one_line(error: BaseException, line: str) -> None:
     assert described(error) == line
+
+
+def chained(error: BaseException, cause: BaseException | None) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
+@pytest.mark.parametrize(
+    ("cause", "expected"),
+    [
+        (None, "no model"),
+        (chained(ImportError("no part"), RuntimeError("no operator")), "no model: caused by RuntimeError: no operator"),
+        (ValueError("no model"), "no model"),
+    ],
+)
+def test_what_began_it_is_told_where_it_says_more(cause: BaseException | None, expected: str) -> None:
+    assert with_cause("no model", chained(ImportError("no model"), cause)) == expected
+
+
+def test_causes_in_a_circle_come_to_an_end() -> None:
+    first, second = ValueError("one"), ValueError("two")
+    assert "two" in with_cause("one", chained(first, chained(second, first)))
 
 
 def test_it_is_short() -> None:

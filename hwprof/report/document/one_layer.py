@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Sequence
 from typing import Final
 
@@ -22,6 +23,10 @@ from hwprof.report.document.threads import Threads, ThreadsLayer
 
 NEAR: Final = 3
 """How many layers are named in the place of one that there is not."""
+
+
+ELLIPSES: Final = ("…", "..")
+"""What stands in cut names, on terminals of either kind."""
 
 
 class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
@@ -56,9 +61,11 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
 
 def one_layer(document: Document, path: str) -> OneLayer:
     """All that is known of a leaf layer, of the leaves within a module, or of what lies between layers
-    (``UNATTRIBUTED``). Raises ``UsageError`` for a path that is none of these."""
+    (``UNATTRIBUTED``). ``path`` may lack its beginning or be as a table cut it, where that is one layer's or module's.
+    Raises ``UsageError`` for a path that is none of these."""
     layers = document.part(Layers)
     every = [*layers.rows, *([layers.unattributed] if layers.unattributed is not None else [])] if layers else []
+    path = _meant([layer.path for layer in every], path)
     leaves = [layer for layer in every if layer.path in (path, own(path)) or _is_below(layer.path, path)]
     if not leaves:
         raise UsageError(f"there is no layer {path!r} in this run", _nearest([layer.path for layer in every], path))
@@ -96,6 +103,28 @@ def one_layer(document: Document, path: str) -> OneLayer:
         },
         primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
     )
+
+
+def _meant(owners: Sequence[str], path: str) -> str:
+    """The only layer or module whose path ends like that at a dot, or is cut to that, with the ellipsis of either kind
+    of terminal; else the path as it is."""
+    known = _known(owners)
+    if path == ROOT or path in known or own(path) in known:
+        return path
+    matching = _matching(known, path)
+    return matching[0] if len(matching) == 1 else path
+
+
+def _known(owners: Sequence[str]) -> list[str]:
+    """The paths of the layers, and of the modules around them."""
+    return list(dict.fromkeys(prefix for owner in owners for prefix in _prefixes(owner)))
+
+
+def _matching(known: Sequence[str], path: str) -> list[str]:
+    """Those that end like that at a dot, or may be cut to that."""
+    parts = re.split("|".join(map(re.escape, ELLIPSES)), path)
+    pattern = re.compile(".*".join(map(re.escape, parts)), re.DOTALL)
+    return [one for one in known if one.endswith(f".{path}") or (len(parts) > 1 and pattern.fullmatch(one))]
 
 
 def _is_below(owner: str, path: str) -> bool:
@@ -136,10 +165,9 @@ def _clock(found: Kernels) -> Clock | None:
 
 def _nearest(leaves: Sequence[str], path: str) -> str:
     """What to write instead: the layers and modules whose paths are most like it."""
-    known = dict.fromkeys(prefix for leaf in leaves for prefix in _prefixes(leaf))
+    known = _known(leaves)
     near = difflib.get_close_matches(path, known, n=NEAR, cutoff=0.5)
-    ending = [leaf for leaf in known if leaf.endswith(f".{path}")]
-    hint = ", ".join(dict.fromkeys([*ending, *near][:NEAR]))
+    hint = ", ".join(dict.fromkeys([*_matching(known, path), *near][:NEAR]))
     return hint or "hwprof report names the hottest ones, hwprof report --format json all"
 
 

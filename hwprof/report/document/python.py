@@ -32,8 +32,8 @@ class PythonFunction(msgspec.Struct, kw_only=True, frozen=True):
     function: str
     file: str
     origin: Literal["pipeline", "framework", "profiler"]  # the framework's: torch's
-    looks: float | None  # as many as its self time stands for, in all iterations
-    inclusive_looks: float | None
+    looks: float | None  # about so many met it: self time x rate, over all iterations
+    inclusive_looks: float | None  # the same of its inclusive time
     self_ns: float  # without the functions that it calls; what native code does for it is its own
     inclusive_ns: float
     share: float | None  # self time of the stage's time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
@@ -211,7 +212,7 @@ def _caveat(words: tuple[str, str], metrics: Sequence[MetricInfo], glyphs: Glyph
         wordings.append(f"{titles}: {meaning}")
     if len(metrics) == 1:
         wordings.append(f"{titles} = {metrics[0].formula}".replace('"', ""))
-    return fitting(*wordings, f"{titles}: hwprof explain {metrics[0].name}")
+    return fitting(*wordings, f"{titles}: hwprof explain {shlex.quote(metrics[0].name)}")
 
 
 def event_names(metric: MetricInfo, document: Document) -> list[str]:
@@ -222,7 +223,7 @@ def event_names(metric: MetricInfo, document: Document) -> list[str]:
 def meanings(names: set[str], document: Document) -> list[str]:
     """What the names of hardware events stand for on that machine."""
     return [
-        fitting(f"{event.name}: {event.meaning}", f"{event.name}: hwprof explain {event.name}")
+        fitting(f"{event.name}: {event.meaning}", f"{event.name}: hwprof explain {shlex.quote(event.name)}")
         for event in document.events
         if event.name in names and event.kind == "hardware" and event.meaning
     ]

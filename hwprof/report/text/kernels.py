@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
@@ -179,5 +180,5 @@ def _instrumented_columns(
 
 def _hint(sampled: Kernels) -> str:
     layer = next((layer.path for layer in sampled.layers if layer.path != UNATTRIBUTED), None)
-    one = f"; of one layer: hwprof report --layer {layer}" if layer else ""
+    one = f"; of one layer: hwprof report --layer {shlex.quote(layer)}" if layer else ""
     return f"kernels by layer: hwprof report --kernels{one}"

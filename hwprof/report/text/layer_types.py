@@ -29,4 +29,5 @@ def show(page: Page) -> None:
         ],
         "Time per layer type",
     )
-    page.notes(columns.footnotes([column for column in shown if column.key not in page.explained], page))
+    further = columns.footnotes([column for column in shown if column.key not in page.explained], page)
+    page.notes(["share: of its layers together", *further])

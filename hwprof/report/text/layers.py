@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.report.document.hottest import ORDER, lowest_first
+from hwprof.report.document.hottest import ORDER, lowest_first, value
 from hwprof.report.document.noise import Noise
 from hwprof.report.text import choice, columns, figures, kernels, layer_rows, noise
 from hwprof.report.text.grid import Column
@@ -73,6 +73,7 @@ def show(page: Page) -> None:
             sum_of_times(page),
             _own_code(hottest),
             _not_called(page),
+            _without_key(page),
             *notes,
             *kernels.layer_notes(shown, page.hottest(), page),
         ]
@@ -105,6 +106,14 @@ def _not_called(page: Page) -> str:
     if not types or types.total() == len(page.layers):
         return ""
     return f"not called: {figures.some([f'{number} {name}' for name, number in types.most_common()], TYPES)}"
+
+
+def _without_key(page: Page) -> str:
+    """Those that lack what the layers are sorted by stand last, and may not be shown."""
+    hottest = page.document.hottest
+    hidden = [one for one in page.layers if one.time and one.path not in hottest.layers]
+    number = sum(value(layer, hottest.sort) is None for layer in hidden)
+    return f"not shown: {figures.plural(number, 'layer')} without {hottest.sort}" if number else ""
 
 
 def _title(page: Page) -> str:

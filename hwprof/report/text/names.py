@@ -25,6 +25,9 @@ LEAD: Final = re.compile(r" *(?:\d+% )?")
 LEAST: Final = 6
 """With less room for the name itself, what stands around it is cut as well."""
 
+LONGEST: Final = 2000
+"""Of a longer name only the characters at both ends are parts: names come from outside, and no terminal is as wide."""
+
 ROUNDS: Final = 8
 """How often parts are added that tell rows apart; the next ones may make them like others."""
 
@@ -64,7 +67,7 @@ class _Name:
         self.lead, self.body, self.tail = _around(text)
         if width - len(self.lead) - len(self.tail) < LEAST:
             self.lead, self.body, self.tail = "", text, ""
-        self.parts = _parts(self.body)
+        self.parts = _parts(self.body, ellipsis)
         self.room = width - len(self.lead) - len(self.tail)
         self.ellipsis = ellipsis
 
@@ -75,10 +78,12 @@ class _Name:
     def kept(self, needed: Iterable[int]) -> set[int]:
         """These parts, and as many others as there is room for, from both ends on."""
         kept = set(needed)
-        number = len(self.parts)
+        number, length = len(self.parts), len(self._shown(kept))
         for place in sorted(range(number), key=lambda place: min(2 * (number - 1 - place), 2 * place + 1)):
-            if self.fits(kept | {place}):
+            longer = length + self._growth(kept, place)
+            if longer <= self.room and place not in kept:
                 kept.add(place)
+                length = longer
         return kept
 
     def cut(self, needed: Collection[int]) -> str:
@@ -109,9 +114,22 @@ class _Name:
             if place in kept:
                 text += part
             elif place + 1 in kept or place + 1 == len(self.parts):
-                dotted = part.endswith(".") and not self.ellipsis.endswith(".")
-                text += self.ellipsis + "." * dotted
+                text += self._left_out(place)
         return text
+
+    def _left_out(self, last: int) -> str:
+        """What stands for parts in a row, this one the last of them."""
+        dotted = self.parts[last].endswith(".") and not self.ellipsis.endswith(".")
+        return self.ellipsis + "." * dotted
+
+    def _growth(self, kept: Collection[int], place: int) -> int:
+        """By how many characters the shown text is longer with this part as well: it parts those that are left out."""
+        growth = len(self.parts[place])
+        if place > 0 and place - 1 not in kept:
+            growth += len(self._left_out(place - 1))
+        if place + 1 == len(self.parts) or place + 1 in kept:
+            growth -= len(self._left_out(place))
+        return growth
 
 
 def _around(text: str) -> tuple[str, str, str]:
@@ -123,18 +141,24 @@ def _around(text: str) -> tuple[str, str, str]:
 
 
 @cache
-def _parts(body: str) -> tuple[str, ...]:
+def _parts(body: str, ellipsis: str) -> tuple[str, ...]:
+    if len(body) > LONGEST:
+        body = body[: LONGEST // 2] + ellipsis + body[-LONGEST // 2 :]
     return tuple(part for part in PART.findall(body) if part)
 
 
 def _say_which(names: dict[str, _Name], cut: dict[str, str], needed: dict[str, set[int]], known: Sequence[str]) -> None:
     """Cut names whose parts all stand, in this order, in another one of the ``known`` get those by which they differ,
     where these have room."""
-    others: dict[str, dict[str, set[tuple[str, ...]]]] = {}
+    ellipsis = next(iter(names.values())).ellipsis
+    numbers: dict[tuple[str, ...], int] = {}
+    others: dict[str, dict[str, set[int]]] = {}
     for _, body, tail in map(_around, dict.fromkeys(known)):
-        parts = _parts(body)
+        parts = _parts(body, ellipsis)
+        number = numbers.setdefault(parts, len(numbers))
         for part in parts:
-            others.setdefault(tail, {}).setdefault(part, set()).add(parts)
+            others.setdefault(tail, {}).setdefault(part, set()).add(number)
+    every = list(numbers)
     for text, name in names.items():
         for _ in range(ROUNDS):
             kept = name.kept(needed[text])
@@ -143,7 +167,8 @@ def _say_which(names: dict[str, _Name], cut: dict[str, str], needed: dict[str, s
             shown = [name.parts[place] for place in sorted(kept)]
             having = others.get(name.tail, {})
             fewest = min((having.get(part, set()) for part in shown), key=len)
-            alike = [parts for parts in fewest if parts != name.parts and _is_within(shown, parts)]
+            ones = (every[number] for number in fewest)
+            alike = [parts for parts in ones if parts != name.parts and _is_within(shown, parts)]
             more = needed[text] | (_branches([name.parts, *alike])[name.parts] if alike else set())
             if more == needed[text] or not name.fits(more) or name.cut(more) in cut.values():
                 break
@@ -166,11 +191,19 @@ def _alike(cut: dict[str, str], names: dict[str, _Name]) -> list[list[str]]:
 
 def _branches(names: Sequence[tuple[str, ...]]) -> dict[tuple[str, ...], set[int]]:
     """By name, in parts: the places of the parts at which it goes another way than others do that begin alike."""
-    ways: dict[tuple[str, ...], set[str]] = {}
-    for parts in names:
-        for place in range(len(parts) + 1):
-            ways.setdefault(parts[:place], set()).add(parts[place] if place < len(parts) else "")
-    return {parts: {place for place in range(len(parts)) if len(ways[parts[:place]]) > 1} for parts in names}
+    beginnings: list[dict[str, int]] = [{}]  # of each: by the next part, "" at the end, the beginning one part longer
+    passed: dict[tuple[str, ...], list[int]] = {}
+    for parts in dict.fromkeys(names):
+        way, here = [], 0
+        for part in (*parts, ""):
+            way.append(here)
+            here = beginnings[here].setdefault(part, len(beginnings))
+            if here == len(beginnings):
+                beginnings.append({})
+        passed[parts] = way[:-1]
+    return {
+        parts: {place for place, here in enumerate(way) if len(beginnings[here]) > 1} for parts, way in passed.items()
+    }
 
 
 def _windows(group: Sequence[_Name], cut: dict[str, str]) -> dict[str, str]:

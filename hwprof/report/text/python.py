@@ -29,19 +29,25 @@ def show(page: Page) -> None:
         page.notes([f"none was met {part.few_looks} times. Try: --iterations, or a higher --pyspy-rate"])
     else:
         page.table(function_columns(rows, page), f"{title} ({len(rows)} of {len(known)})")
-        page.notes(notes_on_functions(part))
+        page.notes(notes_on_functions(part, "self"))
     _lines(part, top, page)
 
 
 def looked_at_often(part: Python, *, inclusive: bool = False) -> list[PythonFunction]:
     """Those functions whose self (or inclusive) time is not left to chance, as far as one knows."""
-    looks = [row.inclusive_looks if inclusive else row.looks for row in part.functions]
+    looks = _looks(part.functions, inclusive=inclusive)
     return [row for row, met in zip(part.functions, looks, strict=True) if met is None or met >= part.few_looks]
+
+
+def _looks(rows: Sequence[PythonFunction], *, inclusive: bool) -> list[float | None]:
+    """Those of the time that the table is ordered by."""
+    return [row.inclusive_looks if inclusive else row.looks for row in rows]
 
 
 def function_columns(rows: Sequence[PythonFunction], page: Page, *, inclusive: bool = False) -> list[Column]:
     """A row a function, thread and stage; what they are ordered by is always shown."""
     glyphs = page.glyphs
+    looks = _looks(rows, inclusive=inclusive)
     return [
         Column("function", [row.function for row in rows], right=False, least=24),
         Column("file", [name_of(row.file) for row in rows], 2, right=False, least=12),
@@ -51,15 +57,16 @@ def function_columns(rows: Sequence[PythonFunction], page: Page, *, inclusive: b
         Column("share", [figures.percent(row.share, glyphs) for row in rows]),
         Column("", figures.bars([row.share for row in rows], glyphs), 5, right=False),
         Column("inclusive ms", [figures.milliseconds(row.inclusive_ns) for row in rows], 0 if inclusive else 3),
-        Column("looks", ["" if row.looks is None else f"{row.looks:,.0f}" for row in rows], 4),
+        Column("looks", ["" if met is None else f"{met:,.0f}" for met in looks], 4),
     ]
 
 
-def notes_on_functions(part: Python) -> list[str]:
-    """How their times came about."""
+def notes_on_functions(part: Python, order: str) -> list[str]:
+    """How their times came about; ``order``: ``self`` or ``inclusive``, by which they are ordered."""
+    looks = f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}"
     return [
         "self: with the native code that it calls; share: of the stage's time",
-        f"looks at {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}" if part.rate_hz else "",
+        looks if part.rate_hz else "",
     ]
 
 

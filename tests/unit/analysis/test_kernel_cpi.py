@@ -14,6 +14,7 @@ from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.no_cpi import MOST_ERROR, WIDE
 from hwprof.analysis.owners import UNATTRIBUTED
+from hwprof.analysis.sampled_cycles import UNFOLLOWED, elsewhere
 from hwprof.analysis.sampled_kernels import kernels_by_layer
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.work_time import CallersTime
@@ -87,6 +88,23 @@ def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
     ]
     instructions: list[tuple[str | None, int, float]] = [("a", SILU, 9.0), ("b", WAIT, 9.0), ("b", NAMELESS, 9.0)]
     assert set(found(rows, instructions)) == {("b", UNNAMED), (None, UNNAMED), ("b", None), (None, None)}
+
+
+@pytest.mark.parametrize(
+    ("met", "instructions", "place"),
+    [
+        ([*samples("a", SILU, 40), *samples(UNATTRIBUTED, SILU, 9)], [], UNFOLLOWED),
+        ([*samples("a", SILU, 1), *samples(UNATTRIBUTED, SILU, 400)], [("a", SILU, 9.0)], "own code"),
+        ([*samples("a", SILU, 1), *samples("a", WAIT, 400)], [("a", SILU, 9.0)], "waiting"),
+        ([*samples("a", SILU, 4), *samples(UNATTRIBUTED, SILU, 90)], [("a", SILU, 9.0)], None),
+    ],
+)
+def test_where_samples_are_that_no_frequency_brings_into_layers(
+    met: list[Row], instructions: list[tuple[str | None, int, float]], place: str | None
+) -> None:
+    why = elsewhere(by_time(taken(met), instructions))
+    assert (why is None) == (place is None)
+    assert why is None or (why.remedy is None and place is not None and place in why.reason)
 
 
 def test_fewer_samples_make_wider_intervals() -> None:

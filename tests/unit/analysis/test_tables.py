@@ -72,6 +72,23 @@ def test_shares_are_in_the_order_of_the_times_and_add_up() -> None:
     assert types["share"].to_list() == pytest.approx([20 / 32, 10 / 32, 2 / 32])
 
 
+def test_a_type_has_the_share_of_its_layers() -> None:
+    """The median of their sum is 40 of 50, for what each layer has 10 of 30."""
+    rows = [("a", 10, 10, 30), ("b", 30, 10, 10), (UNATTRIBUTED, 10, 10, 10)]
+    times = [(owner, index, False, 1, ns) for owner, *each in rows for index, ns in enumerate(each)]
+    example = Example()
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    iterations = replace(found.iterations, timed=tuple(range(3)), counted=())
+    frame = pl.DataFrame(times, schema=TIMES_SCHEMA, orient="row")
+    attribution = replace(found, times=frame, counts=found.counts.clear(), iterations=iterations)
+    for known in (example.layers, example.layers.with_columns(type=pl.lit("Linear"))):
+        layers = dict(layer_table(known, attribution, DEFINITIONS, 2).rows.select("owner", "share").iter_rows())
+        types = dict(layer_type_table(known, attribution, DEFINITIONS, 2).rows.select("owner", "share").iter_rows())
+        assert sum(types.values()) == pytest.approx(1)
+        assert types[UNATTRIBUTED] == layers[UNATTRIBUTED]
+        assert "Linear" in types or types["Conv2d"] == layers["a"]
+
+
 def test_a_layer_of_few_iterations_has_its_part_of_all() -> None:
     """Called in one iteration of four, for 40: as much as one that takes 10 in each."""
     times = [("a", index, False, 1, 10) for index in range(4)] + [("b", 2, False, 1, 40)]

@@ -44,6 +44,7 @@ def test_an_option_that_nobody_heeds_is_a_usage_error(tmp_path: Path, arguments:
         ("YOLOv7", "did you mean yolov7?"),
         ("yolov7.pt", "--model yolov7 --weights yolov7.pt"),
         ("weights/best.pt", "--model NAME --weights weights/best.pt"),
+        ("my best.pt", "--model NAME --weights 'my best.pt'"),
         ("yours", "hwprof models lists them"),
     ],
 )

@@ -74,6 +74,11 @@ def test_a_word_is_found_however_it_is_spelt(word: str, term: str) -> None:
     assert found is not None and found.term == term
 
 
+@pytest.mark.parametrize("series", ["memory/pss", "memory/rss", "memory/page-faults", "core-clock", "energy/package"])
+def test_series_are_found_as_they_are_printed(series: str) -> None:
+    assert find(series) is not None
+
+
 def test_an_unknown_word_has_neighbours() -> None:
     assert find("imbalanse") is None
     assert nearest("imbalanse")[0] == "imbalance"

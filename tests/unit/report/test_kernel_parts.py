@@ -17,6 +17,7 @@ from hwprof.report.document import builder
 from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
 from hwprof.report.document.layers import Layers
 from hwprof.report.document.one_layer import one_layer as one_layer_of
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from tests.support import synthetic_variants as runs
 from tests.support.document_parts import layer_rows, part, replaced
 from tests.support.sampled_report import (
@@ -230,13 +231,22 @@ def test_measured_rates_of_several_layers_are_weighted_by_instructions(tmp_path:
 
 @pytest.mark.parametrize(
     ("path", "near"),
-    [("model.1.cv1.cnv", CONV), ("cv1.conv", CONV), ("nothing", "hwprof report names the hottest ones")],
+    [("model.1.cv1.cnv", CONV), ("conv", CONV), ("….conv", CONV), ("nothing", "hwprof report names the hottest ones")],
 )
 def test_an_unknown_layer_is_refused_with_the_nearest(path: str, near: str, tmp_path: Path) -> None:
     built = builder.build(runs.sampled(tmp_path))
     with pytest.raises(UsageError, match="there is no layer") as caught:
         one_layer_of(built, path)
     assert near in (caught.value.remedy or "")
+
+
+@pytest.mark.parametrize("glyphs", [UNICODE, ASCII])
+def test_a_layer_may_be_named_by_its_end_or_as_a_table_cuts_it(glyphs: Glyphs, tmp_path: Path) -> None:
+    built = builder.build(runs.sampled(tmp_path))
+    for path in ("cv1.conv", f"{glyphs.ellipsis}.cv1.conv", f"model.{glyphs.ellipsis}.cv1.conv"):
+        assert one_layer_of(built, path).path == CONV
+    block = one_layer_of(built, "1.cv1")
+    assert (block.path, [layer.path for layer in block.layers]) == ("model.1.cv1", [CONV, ACT])
 
 
 def test_parts_as_json(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 
 import msgspec
@@ -68,6 +69,16 @@ def test_shares_of_the_whole_and_of_layers_add_up(tmp_path: Path) -> None:
     assert layer.imbalance == pytest.approx(1 / 3), "one thread worked all of the time, the other half of it"
     parts = [kernel(sampled, JIT, path).share_of_kernel or 0 for path in (CONV, OTHER_CONV)]
     assert sum(parts) == pytest.approx(1)
+
+
+def test_a_printed_command_can_be_pasted(tmp_path: Path) -> None:
+    """A layer's name may hold what a shell takes for something else."""
+    built = builder.build(runs.sampled(tmp_path))
+    sampled = samples_of(built)
+    hottest = msgspec.structs.replace(sampled.layers[0], path="(root) (own)")
+    renamed = replaced(built, msgspec.structs.replace(sampled, layers=[hottest, *sampled.layers[1:]]))
+    (line,) = [line for line in printed(renamed, 200).splitlines() if "report --layer" in line]
+    assert shlex.split(line)[-1] == "(root) (own)"
 
 
 def test_a_thread_that_sleeps_through_the_inference_is_not_off_its_processor(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hwprof.report.text import grid
@@ -74,6 +74,24 @@ def test_different_rows_never_read_alike(texts: list[str], width: int, ellipsis:
     assert all(len(shown) <= width for shown in cut)
     assert all(shown == text for text, shown in zip(texts, cut, strict=True) if len(text) <= width)
     assert len(set(cut)) == len(set(texts))
+
+
+LONG = 100_000
+
+
+@given(
+    st.lists(st.sampled_from([".", "a", "a.", "::", " ", "layer.0."]), min_size=1, max_size=4),
+    st.integers(0, LONG),
+    st.sampled_from(["…", ".."]),
+)
+@settings(max_examples=10)
+def test_names_of_any_length_are_cut_in_no_time(parts: list[str], place: int, ellipsis: str) -> None:
+    """As a file's name or a kernel's may be: with time by the square of it, this takes hours."""
+    names = ["".join(parts) * (LONG // len("".join(parts))) for _ in range(3)]
+    texts = [name[:place] + str(number) + name[place:] for number, name in enumerate(names)]
+    cut = shorten_apart([*ENCODER, *texts], 40, ellipsis)
+    assert all(len(shown) <= 40 for shown in cut) and len(set(cut)) == len(cut)
+    assert cut[: len(ENCODER)] == shorten_apart(ENCODER, 40, ellipsis)
 
 
 @given(st.lists(st.text(max_size=30), max_size=6), st.integers(1, 7))

@@ -195,11 +195,22 @@ def test_the_share_of_reorders_is_that_of_samples_with_onednns_clock_beside(tmp_
     lines = shown_of(replaced(document, sampled)).splitlines()
     place, _ = (number for number, line in enumerate(lines) if line.startswith("  reorders: "))  # and a footnote
     assert "2.4% ±1.0 of CPU time" in lines[place] and "pass trace" in lines[place]
-    assert lines[place + 1].strip().startswith("0.110 ms per iteration by oneDNN's clock, page faults")
+    assert lines[place + 1].strip().startswith("0.110 ms per iteration by oneDNN's clock, elapsed")
     assert not any("4.8%" in line for line in lines)
     rows = {line.split()[0]: line.split() for line in lines if line.startswith("model.")}
     assert rows["model.0.conv"][-2:] == ["20.0%", "±8.0"]
     assert rows["model.1.cv1.conv"][-1] == "–", "under 10 samples"
+
+
+@pytest.mark.parametrize(("share_high", "tips"), [(0.019, False), (0.02, True)])
+def test_reorders_that_samples_hardly_meet_have_no_remedy(share_high: float, tips: bool, tmp_path: Path) -> None:
+    document = builder.build(reporting(tmp_path, EXECUTED))
+    known = part(document, Primitives)
+    (whole, layer) = SAMPLED
+    few = [msgspec.structs.replace(whole, share=0.002, share_low=0.0, share_high=share_high), layer]
+    rows = [msgspec.structs.replace(row, remedy="torch.compile") for row in known.reorders]
+    sampled = msgspec.structs.replace(known, sampled_from="trace", sampled_reorders=few, reorders=rows)
+    assert ("torch.compile" in shown_of(replaced(document, sampled))) is tips
 
 
 def test_where_nothing_fell_back_that_is_said(tmp_path: Path) -> None:

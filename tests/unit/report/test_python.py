@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from pathlib import Path
 
+import msgspec
 import polars as pl
 import pytest
 from rich.cells import cell_len
@@ -22,7 +23,7 @@ from hwprof.run.details import PythonStacksDetail, as_json
 from hwprof.run.directory import write_table
 from hwprof.run.manifest import CollectorRecord
 from tests.support import synthetic_samples
-from tests.support.document_parts import csv_frames, part
+from tests.support.document_parts import csv_frames, part, replaced
 from tests.support.synthetic_run import build
 
 MAIN = 4200
@@ -86,7 +87,7 @@ def test_the_table(width: int, tmp_path: Path) -> None:
     assert lines[1] == "Python functions by self time, pass trace (2 of 2)"
     row = next(line for line in lines if line.startswith("Net.forward")).split()
     assert row[1:4] == ["net.py", "inference", "main"] and row[5] == "50.0%"
-    assert any("looks at 100000 Hz" in line for line in lines)
+    assert any("self time x 100000 Hz" in line for line in lines)
 
 
 def test_what_was_met_by_chance_is_not_listed(tmp_path: Path) -> None:
@@ -144,6 +145,19 @@ def test_the_page_has_so_many_lines_and_functions_of_a_stage(tmp_path: Path) -> 
     assert [row.function for row in found.python.functions] == ["Net.forward"]
     with pytest.raises(HwprofError, match="nobody looked at Python's stacks"):
         hot_python(builder.build(build(tmp_path / "other")), 1)
+
+
+def test_what_is_listed_by_inclusive_time_has_the_looks_of_that_time(tmp_path: Path) -> None:
+    """A function that only calls others has none of its own."""
+    found = looked_at(tmp_path)
+    known = part(found, Python)
+    caller = msgspec.structs.replace(known.functions[0], looks=0.2, inclusive_looks=4321.0)
+    found = replaced(found, msgspec.structs.replace(known, functions=[caller, *known.functions[1:]]))
+    page, text = on_paper(found, 120)
+    text_of_hot_python.show(hot_python(found, 5), page)
+    (row,) = [line for line in text.getvalue().splitlines() if line.startswith("Net.forward")]
+    assert row.split()[-1] == "4,321"
+    assert not any(line.startswith("Net.forward") for line in printed(found)), "it is left out by its own"
 
 
 def test_without_samples_there_are_no_lines_and_the_reason(tmp_path: Path) -> None:

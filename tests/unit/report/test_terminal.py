@@ -12,11 +12,13 @@ from hwprof.errors import UsageError
 from hwprof.report.document import builder
 from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
+from hwprof.report.document.layers import Layers
 from hwprof.report.text import choice, layer_types, report
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory
 from hwprof.run.notes import Note, NoteKind
 from tests.support import synthetic_variants as runs
+from tests.support.document_parts import part, replaced
 from tests.support.snapshots import assert_snapshot, section
 from tests.support.synthetic_run import build
 
@@ -213,6 +215,19 @@ def test_a_group_is_what_was_measured_of_it_or_else_all_of_it(tmp_path: Path) ->
     assert choice.expand(["branch", "cpi"], built)[0] == "branch_mpki"
     assert "cpi" in choice.expand(["cpi"], built)
     assert "cpi" not in choice.expand(["all"], built)
+
+
+def test_layers_without_what_they_are_sorted_by_are_counted(tmp_path: Path) -> None:
+    """They stand last, behind those that are shown."""
+    built = builder.build(build(tmp_path), 1, "cpi")
+    layers = part(built, Layers)
+    lacking = [msgspec.structs.replace(row, metrics={}) for row in layers.rows[1:]]
+    known = replaced(built, msgspec.structs.replace(layers, rows=[layers.rows[0], *lacking]))
+    lines = section(print_document(builder.ranked(known, 1, "cpi"), 120).splitlines(), "Hottest layers by cpi")
+    called = sum(row.time is not None for row in lacking)
+    assert any(line.strip().startswith(f"not shown: {called} layer") for line in lines)
+    lines = section(print_document(builder.ranked(known, None, "cpi"), 120).splitlines(), "Hottest layers by cpi")
+    assert not any("without cpi" in line for line in lines)
 
 
 def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:

@@ -1,0 +1,63 @@
+"""What hwprof's commands need, as ``hwprof doctor`` tells it."""
+
+from __future__ import annotations
+
+import importlib.util
+import subprocess
+from importlib.machinery import ModuleSpec
+from typing import Any
+
+import pytest
+
+from hwprof.session import requirements
+
+NAME = "torchvision"
+
+
+@pytest.fixture
+def installed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None))
+    monkeypatch.setattr(requirements, "version", lambda _: "0.1")
+
+
+def told(monkeypatch: pytest.MonkeyPatch, done: subprocess.CompletedProcess[str] | Exception) -> list[Any]:
+    """What is said of it where the process that imports it ends so."""
+
+    def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[str]:
+        if isinstance(done, Exception):
+            raise done
+        return done
+
+    monkeypatch.setattr(subprocess, "run", run)
+    return [one for one in requirements.check() if one.name == NAME]
+
+
+@pytest.mark.usefixtures("installed")
+@pytest.mark.parametrize(
+    ("done", "reason"),
+    [
+        (
+            subprocess.CompletedProcess([], 1, "", "Traceback:\nRuntimeError: no operator\n"),
+            "RuntimeError: no operator",
+        ),
+        (subprocess.CompletedProcess([], -11, "", ""), "-11"),
+        (subprocess.TimeoutExpired([], requirements.IMPORT_SECONDS), "not done"),
+    ],
+)
+def test_an_installed_package_that_cannot_be_imported_has_a_remedy(
+    done: subprocess.CompletedProcess[str] | Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (found,) = told(monkeypatch, done)
+    assert found.found is None and found.unavailable is not None
+    assert reason in found.unavailable.reason and found.unavailable.remedy is not None
+
+
+@pytest.mark.usefixtures("installed")
+def test_one_that_can_be_imported_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    (found,) = told(monkeypatch, subprocess.CompletedProcess([], 0, "", ""))
+    assert (found.found, found.unavailable) == ("0.1", None)
+
+
+def test_one_that_is_not_installed_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+    assert told(monkeypatch, RuntimeError("nobody starts a process")) == []
