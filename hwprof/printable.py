@@ -10,8 +10,8 @@ LONGEST_LINE: Final = 500
 """Characters of a message; a library's may have megabytes."""
 
 _OBEYED: Final = frozenset(("Cc", "Cf", "Zl", "Zp", "Cs"))
-"""Unicode's categories of controls, of what turns or hides text, of ends of lines, and of halves of characters: JSON lets
-them stand as they are, and a terminal obeys."""
+"""Unicode's categories of controls, of what turns or hides text, of ends of lines, and of halves of characters: JSON
+lets them stand as they are, and a terminal obeys."""
 
 _FOREIGN_BYTE: Final = re.compile("[\udc80-\udcff]")
 """What Python makes of a name's byte that is not UTF-8."""
