@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from typing import Final
+from unicodedata import category
 
 LONGEST_LINE: Final = 500
 """Characters of a message; a library's may have megabytes."""
 
-_RAW_CONTROLS: Final = re.compile("[\x7f-\x9f]")
-"""Delete and the second set of controls, which JSON lets stand as they are and a terminal obeys."""
+_OBEYED: Final = frozenset(("Cc", "Cf", "Zl", "Zp", "Cs"))
+"""Unicode's categories of controls, of what turns or hides text, of ends of lines, and of halves of characters: JSON
+lets them stand as they are, and a terminal obeys."""
 
 _FOREIGN_BYTE: Final = re.compile("[\udc80-\udcff]")
 """What Python makes of a name's byte that is not UTF-8."""
@@ -47,5 +49,12 @@ def is_text(name: str) -> bool:
 
 
 def escaped_json(text: str) -> str:
-    """JSON that means the same and holds no character that a terminal obeys."""
-    return _RAW_CONTROLS.sub(lambda match: f"\\u{ord(match[0]):04x}", text)
+    """JSON that means the same and holds no character that a terminal obeys, but the ends of its own lines."""
+    obeyed = {ord(one): _in_json(one) for one in set(text) if one != "\n" and category(one) in _OBEYED}
+    return text.translate(obeyed) if obeyed else text
+
+
+def _in_json(character: str) -> str:
+    """``\\u202e``; in two halves what lies beyond 16 bits."""
+    halves = character.encode("utf-16-be", "surrogatepass")
+    return "".join(f"\\u{halves[at : at + 2].hex()}" for at in range(0, len(halves), 2))

@@ -12,8 +12,9 @@ from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from collectors.pyspy import notes
 from collectors.pyspy.declaration import RATE
-from collectors.pyspy.marks import NAME, Marks
+from collectors.pyspy.marks import Marks
 from collectors.pyspy.origins import framework_paths, profiler_paths
 from collectors.pyspy.stacks import Frame, read
 from collectors.pyspy.watcher import PROGRAM, Watcher, found
@@ -27,7 +28,6 @@ if TYPE_CHECKING:  # imported when py-spy has ended: it brings threads of its ow
 
     from hwprof.run.manifest import ClockRecord
 
-CLOCK: Final = "py-spy"
 RAW_FILE: Final = "trace.json"
 
 YAMA: Final = Path("/proc/sys/kernel/yama/ptrace_scope")
@@ -99,27 +99,31 @@ class PySpyCollector(Collector):
         try:
             self._marks.make()
         finally:
-            watcher.end()
-        frames = read(context.raw / RAW_FILE)
-        met = self._marks.met(frames)
-        if not met:
-            raise HwprofError("py-spy met none of the marks that tell its clock", "a higher --pyspy-rate")
-        clock = clocks.fit(CLOCK, met)
-        frames = [frame for frame in frames if not frame.function.startswith(NAME)]
+            looks = watcher.end()
+        stacks = read(context.raw / RAW_FILE)
+        clock = self._marks.clock(stacks.frames)
+        share = notes.failed_share(looks, _mean_threads(stacks.threads, clock, context, self._alive)) if looks else None
+        told = [*notes.of_looks(looks, share or 0.0), *notes.of_stacks(stacks)]
+        frames = [frame for frame in stacks.frames if not self._marks.has(frame)]
         detail = PySpyDetail(
             version=_version(watcher.command[0]),
             command=watcher.command,
             rate_hz=self._marks.rate_hz,
             frames=len(frames),
             clock=CLOCK,
+            stacks=looks.stacks if looks else None,
+            failed_looks=looks.failed if looks else None,
+            failed_share=share,
+            refused_frames=stacks.refused,
+            unknown_lines=stacks.lines_unknown,
+            deep_frames=stacks.too_deep,
             profiler_paths=profiler_paths(),
             framework_paths=framework_paths(),
-            marks_met=len(met),
+            marks_met=len(stacks.frames) - len(frames),
             file=RAW_FILE,
         )
-        return Collected(
-            tables={"python_frames": _table(frames, clock, context, self._alive)}, clocks=[clock], detail=detail
-        )
+        table = _table(frames, clock, context, self._alive)
+        return Collected(tables={"python_frames": table}, notes=told, clocks=[clock], detail=detail)
 
 
 def threads_alive() -> frozenset[int]:
@@ -161,6 +165,17 @@ def _table(
     ]
     rows = rows.with_columns(end_ns=pl.min_horizontal("end_ns", pl.Series(gone, dtype=pl.Int64)))
     return rows.with_columns(pid=pl.lit(context.pid)).sort("tid", "begin_ns", "depth", "end_ns")
+
+
+def _mean_threads(
+    threads: list[Frame], clock: ClockRecord, context: PassContext, alive: Sequence[tuple[int, frozenset[int]]]
+) -> float:
+    """How many py-spy met, on average over time."""
+    if not threads:
+        return 0.0
+    rows = _table(threads, clock, context, alive)
+    lasted = (rows["end_ns"] - rows["begin_ns"]).clip(0).sum()
+    return float(lasted) / max(1, rows["end_ns"].max() - rows["begin_ns"].min())  # type: ignore[operator]
 
 
 @cache

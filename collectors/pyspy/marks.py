@@ -6,14 +6,23 @@ which this ran. They are shorter than the distance of two looks, so that each lo
 
 from __future__ import annotations
 
+import secrets
 import time
 from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Final
 
 from collectors.pyspy.stacks import Frame
+from hwprof.collector import clocks
+from hwprof.errors import HwprofError
+from hwprof.run.manifest import ClockRecord
 
-NAME: Final = "hwprof_clock_mark_"
+NAME: Final = "hwprof_clock_mark"
+
+TOKEN_BYTES: Final = 8
+"""Of what is drawn for the names of a pass: no function of the user's has such a name."""
+
+CLOCK: Final = "py-spy"
 
 LOOKS: Final = 12
 """Of py-spy's, at least so many meet marks at the begin of a pass, and as many at its end."""
@@ -24,10 +33,16 @@ PER_LOOK: Final = 8
 EXACT: Final = 2
 """Marks of up to so many times the length that they should have are as good as any."""
 
+MOST_DRIFT: Final = 1e-3
+"""Relative; clocks of one machine differ by some 1e-4 at most. A fit that needs more was given wrong marks."""
+
 
 def _mark(until_ns: int) -> None:
     while time.monotonic_ns() < until_ns:
         pass
+
+
+FILE: Final = _mark.__code__.co_filename
 
 
 class Marks:
@@ -35,22 +50,42 @@ class Marks:
 
     def __init__(self, rate_hz: int) -> None:
         self.rate_hz = rate_hz
+        self._prefix = f"{NAME}_{secrets.token_hex(TOKEN_BYTES)}_"
         self._length_ns = 1_000_000_000 // (rate_hz * PER_LOOK)
         self.times_ns: dict[str, tuple[int, int]] = {}
 
     def make(self) -> None:
         """Takes ``LOOKS`` distances of two looks."""
         for _ in range(LOOKS * PER_LOOK):
-            name = f"{NAME}{len(self.times_ns)}"
+            name = f"{self._prefix}{len(self.times_ns)}"
             function = _called(name)
             begin_ns = time.monotonic_ns()
             function(begin_ns + self._length_ns)
             self.times_ns[name] = (begin_ns, time.monotonic_ns())
 
+    def has(self, frame: Frame) -> bool:
+        """Whether it is one of these marks."""
+        return frame.function in self.times_ns and frame.file == FILE
+
+    def clock(self, frames: Iterable[Frame]) -> ClockRecord:
+        """The conversion of py-spy's clock. Raises ``HwprofError`` where the marks do not tell it."""
+        met = self.met(frames)
+        if not met:
+            raise HwprofError("py-spy met none of the marks that tell its clock", "a higher --pyspy-rate")
+        clock = clocks.fit(CLOCK, met)
+        if clock.error_ns > 1e9 / self.rate_hz:
+            raise HwprofError(
+                f"py-spy's clock is known to {clock.error_ns / 1e6:.1f} ms, no closer than its looks lie to each other",
+                "a quieter machine, or a lower --pyspy-rate",
+            )
+        if abs(clock.drift) > MOST_DRIFT:
+            raise HwprofError(f"py-spy's clock cannot be told: by the marks it drifts by {clock.drift * 1e6:.0f} ppm")
+        return clock
+
     def met(self, frames: Iterable[Frame]) -> list[tuple[int, int, int]]:
         """The looks that met a mark, as ``clocks.fit`` wants them: (py-spy's ns, earliest, latest). Marks in which
         others had the processor tell less, and stay out where there are better ones."""
-        met = [(frame.begin_ns, *self.times_ns[frame.function]) for frame in frames if frame.function in self.times_ns]
+        met = [(frame.begin_ns, *self.times_ns[frame.function]) for frame in frames if self.has(frame)]
         exact = [mark for mark in met if mark[2] - mark[1] <= EXACT * self._length_ns]
         return exact if len(exact) >= LOOKS // 2 else met
 

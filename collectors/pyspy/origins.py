@@ -11,9 +11,10 @@ import hwprof
 FRAMEWORK: Final = "torch"
 
 PIPELINE: Final = "workload"
-"""What hwprof runs, as the user's own pipeline would; of it only the hooks are the profiler's."""
+"""What hwprof runs, as the user's own pipeline would; of it these are the profiler's."""
 
-HOOKS: Final = "layer_hooks.py"
+CALLING: Final = ("layer_hooks.py", "protocol.py", "user_module.py")
+"""Hooks, and how a user's own model is called."""
 
 COLLECTORS: Final = Path(__file__).parents[1]
 
@@ -22,7 +23,7 @@ def profiler_paths() -> list[str]:
     """Files and folders."""
     package = Path(hwprof.__file__).parent
     own = [path for path in sorted(package.iterdir()) if path.name not in (PIPELINE, "__pycache__")]
-    return [str(path) for path in (*own, package / PIPELINE / HOOKS, COLLECTORS)]
+    return [str(path) for path in (*own, *(package / PIPELINE / name for name in CALLING), COLLECTORS)]
 
 
 def framework_paths() -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import select
 import shutil
 import signal
@@ -12,9 +13,10 @@ import sysconfig
 import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from hwprof.errors import HwprofError, first_line
+from hwprof.printable import printable
 
 PROGRAM: Final = "py-spy"
 
@@ -30,6 +32,19 @@ BEGINS: Final = b"Sampling process"
 BEGIN_S: Final = 20.0
 END_S: Final = 20.0
 """As long as it may take for that, and to write its file."""
+
+SAID: Final = re.compile(rb"Samples: (\d{1,18}) Errors: (\d{1,18})")
+"""In the lines that it ends with."""
+
+TAIL_BYTES: Final = 4096
+"""Of what it says, that are kept: it may say the same for ever."""
+
+
+class Looks(NamedTuple):
+    """What py-spy says of its looks."""
+
+    stacks: int  # that it saw: one of each thread and look
+    failed: int  # looks that failed: of all threads at once
 
 
 def found() -> str | None:
@@ -55,24 +70,31 @@ class Watcher:
             )
             _may_watch(self._process.pid)
             self._wait_for(BEGINS, BEGIN_S)
+            self._said = self._said.partition(BEGINS)[2]
         except BaseException:
             self.kill()
             raise
 
-    def end(self) -> None:
-        """Returns when its file is written. Raises ``HwprofError``."""
+    def end(self) -> Looks | None:
+        """Returns when its file is written; None where it says nothing of its looks. Raises ``HwprofError``."""
         process = self._process
         if process is None:
-            return
+            return None
         process.send_signal(signal.SIGINT)
+        deadline = time.monotonic() + END_S
         try:
-            said, _ = process.communicate(timeout=END_S)
-        except subprocess.TimeoutExpired:
+            while self._hears(deadline):
+                pass
+            process.wait(max(0.0, deadline - time.monotonic()))
+        except (TimeoutError, subprocess.TimeoutExpired):
             raise HwprofError(f"py-spy did not end within {END_S:g} s") from None
         finally:
             self.kill()
         if process.returncode != 0:
-            raise HwprofError(f"py-spy failed: {_reason(said, process.returncode)}")
+            _, _, said_since = self._said.partition(b"\n")  # the line in which it began is no reason
+            raise HwprofError(f"py-spy failed: {_reason(said_since, process.returncode)}")
+        said = SAID.findall(self._said)
+        return Looks(*map(int, said[-1])) if said else None
 
     def kill(self) -> None:
         """It is gone, whatever it does."""
@@ -88,16 +110,24 @@ class Watcher:
 
     def _wait_for(self, text: bytes, seconds: float) -> None:
         process = self._process
-        assert process is not None and process.stdout is not None
+        assert process is not None
         deadline = time.monotonic() + seconds
-        while text not in self._said:
-            left_s = deadline - time.monotonic()
-            if left_s <= 0 or not select.select([process.stdout], [], [], left_s)[0]:
-                raise HwprofError(f"py-spy did not begin within {seconds:g} s")
-            said = os.read(process.stdout.fileno(), 1 << 16)
-            if not said:
-                raise HwprofError(f"py-spy failed: {_reason(self._said, process.wait())}", "hwprof doctor")
-            self._said += said
+        try:
+            while text not in self._said:
+                if not self._hears(deadline):
+                    raise HwprofError(f"py-spy failed: {_reason(self._said, process.wait())}", "hwprof doctor")
+        except TimeoutError:
+            raise HwprofError(f"py-spy did not begin within {seconds:g} s") from None
+
+    def _hears(self, deadline: float) -> bool:
+        """Waits for what it says; false: it says no more. Raises ``TimeoutError``."""
+        assert self._process is not None and self._process.stdout is not None
+        left_s = deadline - time.monotonic()
+        if left_s <= 0 or not select.select([self._process.stdout], [], [], left_s)[0]:
+            raise TimeoutError
+        said = os.read(self._process.stdout.fileno(), TAIL_BYTES)
+        self._said = (self._said + said)[-2 * TAIL_BYTES :]  # so that no word is cut where it is looked for
+        return bool(said)
 
 
 def _may_watch(pid: int) -> None:
@@ -106,5 +136,9 @@ def _may_watch(pid: int) -> None:
 
 
 def _reason(said: bytes, status: int) -> str:
-    lines = said.decode(errors="replace").replace("py-spy> ", "").strip()
-    return first_line(ValueError(lines)) if lines else f"exit status {status}"
+    """The first of its last lines that is whole, and text."""
+    if len(said) > TAIL_BYTES:
+        said = said[-TAIL_BYTES:].partition(b"\n")[2]
+    lines = [line for line in said.decode(errors="replace").splitlines() if "\ufffd" not in line]
+    text = "\n".join(lines).replace("py-spy> ", "").strip()
+    return printable(first_line(ValueError(text))) if text else f"exit status {status}"

@@ -117,6 +117,12 @@ class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
     rate_hz: float  # how often somebody looked, on average
     frames: int
     clock: str | None = None  # the name of the one that tells when
+    stacks: int | None = None  # that were seen: one of each thread and look; None: nobody says
+    failed_looks: int | None = None  # each of all threads; a stack stays as it was until the next that succeeds
+    failed_share: float | None = None  # of all looks
+    refused_frames: int = 0  # left out: their name, thread or times are none
+    unknown_lines: int = 0  # frames whose line is none: 0
+    deep_frames: int = 0  # left out: so many others call them
     profiler_paths: list[str] = []  # files and folders of hwprof's own code, but for what it runs as the pipeline
     framework_paths: list[str] = []  # of torch
 

@@ -17,7 +17,7 @@ import pytest
 from collectors.pyspy import watcher
 from collectors.pyspy.collector import PySpyCollector
 from collectors.pyspy.marks import Marks
-from collectors.pyspy.watcher import PROGRAM, Watcher
+from collectors.pyspy.watcher import PROGRAM, Looks, Watcher
 from collectors.shared.child_processes import Children, Work
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
@@ -208,6 +208,32 @@ def test_one_that_does_not_end_well_is_told_and_gone(
     with pytest.raises(HwprofError, match=says):
         one.end()
     assert not alive(int((tmp_path / "pid").read_text()))
+
+
+def test_its_last_line_says_how_many_looks_failed(tmp_path: Path) -> None:
+    script = "trap 'echo; echo Samples: 1238 Errors: 128; echo bye; exit 0' INT"
+    one = Watcher(
+        fake(tmp_path, f"{script}; echo Sampling process; while :; do sleep 0.01; done"), [], tmp_path / "file"
+    )
+    one.begin()
+    assert one.end() == Looks(stacks=1238, failed=128)
+
+
+@pytest.mark.parametrize("begins", ["", "echo Sampling process;"], ids=["before", "after"])
+def test_endless_talk_is_heard_in_bounds_and_told_in_whole_lines(
+    begins: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watcher, "BEGIN_S", 0.5)
+    one = Watcher(fake(tmp_path, f"{begins} exec yes 'blah blah blah'"), [], tmp_path / "file")
+    with pytest.raises(HwprofError, match="did not begin" if not begins else "py-spy failed: blah blah blah$"):
+        one.begin()
+        one.end()
+    assert len(one._said) <= 2 * watcher.TAIL_BYTES
+
+
+def test_a_reason_is_printable_text() -> None:
+    assert watcher._reason(b"\xff\xfe\x9b\n\x1b[31mno room\n", 1) == "?[31mno room"
+    assert watcher._reason(b"\xff\xfe\n", 3) == "exit status 3"
 
 
 def test_without_its_file_nothing_is_collected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unicodedata import category
 
 import click
 import polars as pl
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hwprof.cli import app, streams
 from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import escaped_json
 from hwprof.run.directory import RunDirectory
 from hwprof.session.interruption import EndedBySignal, InterruptionError
 from tests.support.command import hwprof_here
@@ -120,13 +124,20 @@ def hostile_run(place: Path) -> RunDirectory:
 
 def test_json_on_a_terminal_holds_no_control(tmp_path: Path) -> None:
     done = hwprof_here("report", str(hostile_run(tmp_path).path), "--format", "json")
-    assert all(one.isprintable() or one in "\n\u202e" for one in done.stdout)
+    assert all(one.isprintable() or one == "\n" for one in done.stdout)
     assert json.loads(done.stdout)["workload"]["name"] == HOSTILE[:-1]
 
 
 def test_every_json_is_printed_escaped(capsys: pytest.CaptureFixture[str]) -> None:
     streams.print_json('"\x9b\x7f\\u009b"')
     assert capsys.readouterr().out == '"\\u009b\\u007f\\u009b"\n'
+
+
+@given(st.text(max_size=30), st.sampled_from("\x7f\x9b\xad\u061c\u2028\u2029\u202e\u2066\ufeff\U000e0001\ud800"))
+def test_escaped_json_means_the_same(text: str, hostile: str) -> None:
+    escaped = escaped_json(json.dumps({"name": text + hostile}, ensure_ascii=False, indent=1))
+    assert json.loads(escaped) == {"name": text + hostile}
+    assert not any(category(one) in ("Cc", "Cf", "Zl", "Zp", "Cs") for one in escaped if one != "\n")
 
 
 @pytest.mark.parametrize("columns", ["0", "1", "19"])

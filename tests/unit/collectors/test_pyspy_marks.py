@@ -6,9 +6,10 @@ import random
 
 import pytest
 
-from collectors.pyspy.marks import LOOKS, NAME, PER_LOOK, Marks
+from collectors.pyspy.marks import FILE, LOOKS, NAME, PER_LOOK, Marks
 from collectors.pyspy.stacks import Frame
 from hwprof.collector import clocks
+from hwprof.errors import HwprofError
 
 MS = 1_000_000
 LOOK_NS = 10 * MS
@@ -35,12 +36,12 @@ class Machine:
         now_ns = since_ns
         look_ns = since_ns + self._random.randrange(LOOK_NS)
         for _ in range(LOOKS * PER_LOOK):
-            name = f"{NAME}{len(self.marks.times_ns)}"
+            name = f"{NAME}_{len(self.marks.times_ns)}"
             end_ns = now_ns + LENGTH_NS + (25 * MS if self._random.random() < self._interrupted else 0)
             self.marks.times_ns[name] = (now_ns, end_ns)
             if look_ns < end_ns:
                 stamp_ns = self.stamp_ns(look_ns)
-                self.frames.append(Frame(1, 3, name, "marks.py", 1, stamp_ns, stamp_ns + 1000))
+                self.frames.append(Frame(1, 3, name, FILE, 1, stamp_ns, stamp_ns + 1000))
                 look_ns += LOOK_NS * -(-(end_ns - look_ns) // LOOK_NS)
             now_ns = end_ns
 
@@ -88,3 +89,44 @@ def test_marks_take_their_time_and_have_names_of_their_own() -> None:
     assert len(times) == 2 * LOOKS * PER_LOOK
     assert all(end_ns - begin_ns >= 100_000 // PER_LOOK for begin_ns, end_ns in times)
     assert times == sorted(times)
+
+
+def test_no_function_of_the_users_is_a_mark() -> None:
+    marks, others = Marks(10_000), Marks(10_000)
+    marks.make()
+    others.make()
+    assert not set(marks.times_ns) & set(others.times_ns)
+    name = next(iter(marks.times_ns))
+    assert marks.has(Frame(1, 0, name, FILE, 1, 0, 1))
+    for frame in (Frame(1, 0, name, "a.py", 1, 0, 1), Frame(1, 0, f"{NAME}_0", FILE, 1, 0, 1)):
+        assert not marks.has(frame)
+
+
+def test_a_clock_that_the_marks_tell_is_given() -> None:
+    machine = Machine(drift=40e-6)
+    machine.make(BEGAN_NS)
+    machine.make(BEGAN_NS + 5000 * MS)
+    assert machine.marks.clock(machine.frames).error_ns <= LOOK_NS
+
+
+@pytest.mark.parametrize("drift", [0.002, -0.002])
+def test_a_clock_that_drifts_absurdly_is_refused(drift: float) -> None:
+    machine = Machine(drift=drift)
+    machine.make(BEGAN_NS)
+    machine.make(BEGAN_NS + 60_000 * MS)
+    with pytest.raises(HwprofError, match="ppm"):
+        machine.marks.clock(machine.frames)
+
+
+def test_a_clock_known_no_closer_than_the_looks_lie_is_refused() -> None:
+    machine = Machine()
+    machine.make(BEGAN_NS)
+    frame = machine.frames[0]
+    machine.frames[0] = Frame(1, 3, frame.function, FILE, 1, frame.begin_ns + 50 * MS, frame.end_ns + 50 * MS)
+    with pytest.raises(HwprofError, match="ms"):
+        machine.marks.clock(machine.frames)
+
+
+def test_without_marks_there_is_no_clock() -> None:
+    with pytest.raises(HwprofError, match="none of the marks"):
+        Marks(100).clock([])

@@ -1,0 +1,44 @@
+"""What a reader of py-spy's stacks must know: looks that failed, and frames that are left out."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from collectors.pyspy.stacks import LEVELS, Stacks
+from collectors.pyspy.watcher import Looks
+from hwprof.collector.contract import Note, NoteKind
+from hwprof.errors import HwprofError
+
+MOST_FAILED: Final = 0.05
+"""Of the looks. Whatever a thread was in before a look that failed is taken to have gone on, and those that fail are
+not any ones but those of deep and of quickly changing stacks: figures would be off by as much, one-sidedly."""
+
+REMEDY: Final = "--pyspy-blocking, or calls that are nested less deeply"
+
+
+def failed_share(looks: Looks, threads: float) -> float:
+    """Of all looks; ``threads``: how many a look sees, on average."""
+    made = looks.failed + looks.stacks / max(threads, 1.0)
+    return looks.failed / made if made else 0.0
+
+
+def of_looks(looks: Looks | None, share: float) -> list[Note]:
+    """Raises ``HwprofError`` where too many of them failed."""
+    if looks is None:
+        return [Note(NoteKind.SUSPECT, "py-spy does not say how many of its looks failed", "Python stacks")]
+    if not looks.failed:
+        return []
+    text = f"{looks.failed} looks ({share:.1%}) failed"
+    if share > MOST_FAILED:
+        raise HwprofError(f"{text}: what was met before them would be given their time", REMEDY)
+    return [Note(NoteKind.SUSPECT, f"{text}: what was met before them has their time", "Python stacks", REMEDY)]
+
+
+def of_stacks(stacks: Stacks) -> list[Note]:
+    """What of py-spy's file is not in the table."""
+    texts = {
+        f"{stacks.refused} frames left out: a name, thread or time that is none": stacks.refused,
+        f"{stacks.lines_unknown} frames have no line": stacks.lines_unknown,
+        f"{stacks.too_deep} frames left out, below {LEVELS} others": stacks.too_deep,
+    }
+    return [Note(NoteKind.INCOMPLETE, text, "Python stacks") for text, number in texts.items() if number]

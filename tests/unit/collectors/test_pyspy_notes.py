@@ -1,0 +1,37 @@
+"""What py-spy's failed looks, and frames that are left out, come to."""
+
+from __future__ import annotations
+
+import pytest
+
+from collectors.pyspy import notes
+from collectors.pyspy.notes import MOST_FAILED
+from collectors.pyspy.stacks import Stacks
+from collectors.pyspy.watcher import Looks
+from hwprof.collector.contract import NoteKind
+from hwprof.errors import HwprofError
+
+
+def test_a_look_sees_every_thread_and_fails_for_all_of_them() -> None:
+    assert notes.failed_share(Looks(stacks=1200, failed=100), threads=3) == 0.2
+    assert notes.failed_share(Looks(stacks=0, failed=7), threads=0) == 1.0
+    assert notes.failed_share(Looks(stacks=0, failed=0), threads=0) == 0.0
+
+
+def test_few_that_failed_are_told_and_many_are_refused() -> None:
+    assert notes.of_looks(Looks(1000, 0), 0.0) == []
+    (note,) = notes.of_looks(Looks(1000, 10), MOST_FAILED)
+    assert note.kind is NoteKind.SUSPECT and note.remedy
+    with pytest.raises(HwprofError) as refused:
+        notes.of_looks(Looks(1000, 60), MOST_FAILED + 0.001)
+    assert refused.value.remedy
+
+
+def test_it_is_told_that_nobody_says_how_many_failed() -> None:
+    assert [note.kind for note in notes.of_looks(None, 0.0)] == [NoteKind.SUSPECT]
+
+
+@pytest.mark.parametrize("stacks", [Stacks(refused=1), Stacks(lines_unknown=1), Stacks(too_deep=1)])
+def test_what_is_left_out_is_told(stacks: Stacks) -> None:
+    assert [note.kind for note in notes.of_stacks(stacks)] == [NoteKind.INCOMPLETE]
+    assert notes.of_stacks(Stacks()) == []
