@@ -87,7 +87,7 @@ def test_a_file_that_is_not_there_is_an_error(tmp_path: Path) -> None:
         read(tmp_path / "trace.json")
 
 
-NONE = [None, float("nan"), float("inf"), 1.5, "x", [], {}, -1, 2**63, 10**30]
+NONE: list[Any] = [None, float("nan"), float("inf"), 1.5, "x", [], {}, -1, 2**63, 10**30]
 
 
 @pytest.mark.parametrize("line", [*NONE, 4294966298, LARGEST + 1])
@@ -98,14 +98,15 @@ def test_a_line_that_is_none_is_unknown(line: Any, tmp_path: Path) -> None:
     assert (found.lines_unknown, found.refused) == (1, 0)
 
 
-@pytest.mark.parametrize(
-    "wrong",
-    [
-        *({"ts": value} for value in (*NONE, LATEST_US + 1, 31)),
-        *({"name": value} for value in (None, 3, [], "\ud800x", "x\udcff")),
-        *({"args": {"filename": value, "line": 1}} for value in (None, 3, "\udcff")),
-    ],
-)
+NAMES: list[Any] = [None, 3, {}, "\ud800x", "x\udcff"]
+WRONG: list[dict[str, Any]] = [
+    *({"ts": value} for value in (*NONE, LATEST_US + 1, 31)),
+    *({"name": value} for value in NAMES),
+    *({"args": {"filename": value, "line": 1}} for value in [None, 3, "\udcff"]),
+]
+
+
+@pytest.mark.parametrize("wrong", WRONG)
 def test_what_is_wrong_with_a_frame_costs_this_one(wrong: dict[str, Any], tmp_path: Path) -> None:
     found = read_json(
         tmp_path,
