@@ -110,7 +110,7 @@ class PySpyCollector(Collector):
             command=watcher.command,
             rate_hz=self._marks.rate_hz,
             frames=len(frames),
-            clock=CLOCK,
+            clock=clock.name,
             stacks=looks.stacks if looks else None,
             failed_looks=looks.failed if looks else None,
             failed_share=share,
