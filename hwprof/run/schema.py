@@ -125,7 +125,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "cpu_ns": pl.Int64,  # processor time
             "domain": pl.String,  # user, kernel, hypervisor, guest kernel, guest user, unknown
             "address": pl.UInt64,
-            "kernel": pl.Int32,  # what `address` lies in
+            "kernel": pl.Int32,  # what `address` lies in; null: naming failed
             "stack": pl.Int32,  # of the callers; null where none are known
             "cycles": pl.Int64,  # these three: null where nothing was read with the sample
             "instructions": pl.Int64,
@@ -268,8 +268,8 @@ TABLES: Final[dict[str, pl.Schema]] = {
 NULLABLE: Final[dict[str, frozenset[str]]] = {
     "spans": frozenset({"parent", "input_shapes", "call"}),
     "kernels": frozenset({"name", "full_name", "address"}),
-    "samples": frozenset({"stack", "cycles", "instructions", "llc_misses"}),
-    "stacks": frozenset({"parent"}),
+    "samples": frozenset({"kernel", "stack", "cycles", "instructions", "llc_misses"}),
+    "stacks": frozenset({"parent", "kernel"}),
     "switches": frozenset(
         {"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function", "woken_ns", "waker"}
     ),

@@ -63,11 +63,10 @@ def function_columns(rows: Sequence[PythonFunction], page: Page, *, inclusive: b
 
 def notes_on_functions(part: Python, order: str) -> list[str]:
     """How their times came about; ``order``: ``self`` or ``inclusive``, by which they are ordered."""
-    looks = f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}"
-    return [
-        "self: with the native code that it calls; share: of the stage's time",
-        looks if part.rate_hz else "",
-    ]
+    notes = ["self: with the native code that it calls; share: of the stage's time"]
+    if part.rate_hz:
+        notes.append(f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}")
+    return notes
 
 
 def notes_on_lines(part: Python) -> list[str]:
