@@ -13,6 +13,9 @@ MOST_FAILED: Final = 0.05
 """Of the looks. Whatever a thread was in before a look that failed is taken to have gone on, and those that fail are
 not any ones but those of deep and of quickly changing stacks: figures would be off by as much, one-sidedly."""
 
+WORTH_SAYING: Final = 0.01
+"""Some fail in every run, while a stack changes; chance moves shares of a few hundred looks by more."""
+
 REMEDY: Final = "--pyspy-blocking, or calls that are nested less deeply"
 
 
@@ -26,7 +29,7 @@ def of_looks(looks: Looks | None, share: float) -> list[Note]:
     """Raises ``HwprofError`` where too many of them failed."""
     if looks is None:
         return [Note(NoteKind.SUSPECT, "py-spy does not say how many of its looks failed", "Python stacks")]
-    if not looks.failed:
+    if share < WORTH_SAYING:
         return []
     text = f"{looks.failed} looks ({share:.1%}) failed"
     if share > MOST_FAILED:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from collectors.pyspy import notes
-from collectors.pyspy.notes import MOST_FAILED
+from collectors.pyspy.notes import MOST_FAILED, WORTH_SAYING
 from collectors.pyspy.stacks import Stacks
 from collectors.pyspy.watcher import Looks
 from hwprof.collector.contract import NoteKind
@@ -19,7 +19,7 @@ def test_a_look_sees_every_thread_and_fails_for_all_of_them() -> None:
 
 
 def test_few_that_failed_are_told_and_many_are_refused() -> None:
-    assert notes.of_looks(Looks(1000, 0), 0.0) == []
+    assert notes.of_looks(Looks(1000, 0), 0.0) == notes.of_looks(Looks(1000, 9), WORTH_SAYING - 0.001) == []
     (note,) = notes.of_looks(Looks(1000, 10), MOST_FAILED)
     assert note.kind is NoteKind.SUSPECT and note.remedy
     with pytest.raises(HwprofError) as refused:
