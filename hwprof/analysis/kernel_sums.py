@@ -32,6 +32,14 @@ class Whole:
     clock: Clock | None  # of CPI by time; None: cycles were counted
 
 
+def others_share(threads: Sequence[Row]) -> float | None:
+    """Of these threads' CPU time: that of those which do not work for the calling one."""
+    cpu_ns = {one["tid"]: one["busy_ns"] + one["wait_ns"] for one in threads}
+    others_ns = math.fsum(cpu_ns[one["tid"]] for one in threads if one["role"] == "other")
+    whole_ns = math.fsum(cpu_ns.values())
+    return others_ns / whole_ns if whole_ns else None
+
+
 def kernels(rows: Sequence[Row], whole: Whole) -> list[dict[str, Any]]:
     """Summed by kernel, most processor time first.
 

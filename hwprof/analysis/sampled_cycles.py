@@ -35,7 +35,7 @@ TIMED: Final = 1.5
 MEASURED: Final = 20
 """Iterations of the measure pass where nobody asks for another number."""
 
-UNFOLLOWED: Final = "in leaf layers on threads that no instrumented pass follows (the model's own)"
+UNINSTRUMENTED: Final = "in leaf layers on threads that are not instrumented (the model's own)"
 
 
 def of_layers(cpi: CpiByTime) -> pl.DataFrame:
@@ -88,13 +88,13 @@ def elsewhere(cpi: CpiByTime) -> Unavailable | None:
         .then(pl.lit("the kernel's code in leaf layers"))
         .when(pl.col("layer").cast(pl.String).is_in(cpi.layers["layer"].to_list()))
         .then(pl.lit(None, pl.String))
-        .otherwise(pl.lit(UNFOLLOWED))
+        .otherwise(pl.lit(UNINSTRUMENTED))
     ).agg(pl.col("samples").sum())
     met: dict[str | None, int] = dict(numbers.select("place", "samples").iter_rows())
     of_all, number = sum(met.values()), met.pop(None, 0)
     negligible = NEGLIGIBLE * of_all >= max(1.0, number)
-    unfollowed = not number and met.get(UNFOLLOWED, 0) >= FEW_SAMPLES
-    if not met or not (negligible or unfollowed):
+    uninstrumented = not number and met.get(UNINSTRUMENTED, 0) >= FEW_SAMPLES
+    if not met or not (negligible or uninstrumented):
         return None
     place, most = max(met.items(), key=lambda pair: pair[1])
     return Unavailable(

@@ -2,10 +2,9 @@
 
 Looks are milliseconds apart and lines take microseconds, so the look nearest in time met another line as often as not.
 While the framework runs an operator no Python runs on that thread. So a sample within a call of one (outermost)
-operator has the stack that a look at this call met, whichever thread works for it; if none fell into it, the one that
-looks at the other calls of this operator in this layer met, as far as they agree. Between two calls Python itself runs:
-there samples go by time, and by looks between the same two calls and the same two sleeps only. Of all others the stack
-is not known.
+operator has the stack that looks at the calls of this operator in this layer agree on, whichever thread works for it;
+where they do not agree, the one that a look at this very call met. Between two calls Python itself runs: there samples
+go by time, and by looks between the same two calls and the same two sleeps only. Of all others the stack is not known.
 
 Where no operators were recorded, calls of leaf layers stand for them.
 """
@@ -97,7 +96,7 @@ class _Thread:
         cuts = pl.concat([calls, waking.with_columns(kind=pl.lit(None, pl.Int64), nth=pl.lit(None, pl.Int64))])
         timeline = Timeline.of(cuts)
         rows = np.concatenate(([NONE], timeline.owner))
-        kinds = pl.concat([cuts, cuts.clear(1)]).select("kind", "nth")[np.where(rows == NONE, cuts.height, rows)]
+        kinds = cuts.select(pl.col("kind", "nth").gather(pl.Series(rows).replace(NONE, None)))
         is_call = kinds["kind"].is_not_null().to_numpy()
         at_ns, error_ns = times["begin_ns"].to_numpy(), looks.error_ns
         first, last = (np.searchsorted(timeline.edges, at_ns + by, side="right") for by in (-error_ns, error_ns))
@@ -146,10 +145,10 @@ def _usual(kinds: pl.DataFrame, stretches: Numbers, met: Numbers) -> Numbers:
     or ``NONE``. ``kinds``: a row a stretch."""
     looked = kinds[stretches].with_columns(stack=pl.Series(met, dtype=pl.Int64)).drop_nulls("kind")
     told = kinds.select(stack=pl.lit(None, pl.Int64))
-    for keys in (["kind", "nth"], ["kind"]):
+    for keys in (["kind"], ["kind", "nth"]):
         counts = looked.group_by(*keys, "stack").len().sort("len", descending=True)
         share = pl.col("len").first() / pl.col("len").sum()
         agreed = counts.group_by(keys).agg(stack=pl.when(share >= AGREE).then(pl.col("stack").first()))
         found = kinds.join(agreed, on=keys, how="left", maintain_order="left")
-        told = told.select(pl.coalesce(found["stack"], "stack"))
+        told = told.select(pl.coalesce("stack", found["stack"]))
     return told["stack"].fill_null(NONE).to_numpy()

@@ -100,8 +100,7 @@ def _lines(run: RunDirectory, samples: pl.DataFrame) -> list[int | None]:
     record = run.manifest.passes[1]
     known = looks_of(record)
     python = python_stacks(run.of_pass("python_frames", record.name), known)
-    of_pass = (run.of_pass(name, record.name) for name in ("spans", "switches"))
-    spans, switches = of_pass
+    spans, switches = (run.of_pass(name, record.name) for name in ("spans", "switches"))
     found = SampledStacks(python, known, record, spans, run.read("layers"), switches).at(samples)
     lines = lines_of(python.stacks)
     return [None if stack is None else lines["line"][stack] for stack in found]

@@ -47,6 +47,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     sampling: Sampling | None
     sampled: list[SampledLayer]
     threads: list[SampledThread]  # of all together
+    others_share: float | None  # of their CPU time: of threads that do not work for the calling one
     critical_paths: list[ThreadsLayer]  # the critical path through those that enough samples tell of
     kernels: list[SampledKernel]  # of all together, ``layer`` is the path asked for
     by_layer: list[LayerKernels]  # of each leaf within a module
@@ -78,6 +79,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
     shares = [layer.share for layer in leaves if layer.share is not None and not layer.own]
     timed: list[Layer | Module] = [*leaves, *(layers.modules if layers else [])]
     itself = next((one for one in timed if one.path == path), None)
+    busy = _threads(found)
     return OneLayer(
         run=document.run.name,
         whole=document.whole,
@@ -93,7 +95,8 @@ def one_layer(document: Document, path: str) -> OneLayer:
         leaves_share=sum(shares) if shares else None,
         sampling=sampling(kernels) if kernels else None,
         sampled=found,
-        threads=_threads(found),
+        threads=busy,
+        others_share=kernel_sums.others_share([msgspec.structs.asdict(thread) for thread in busy]),
         critical_paths=[layer for layer in threads.layers if layer.path in paths] if threads else [],
         kernels=_kernels(path, found, by_layer, kernels) if kernels else [],
         by_layer=by_layer if list(paths) != [path] else [],

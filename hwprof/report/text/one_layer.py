@@ -11,7 +11,7 @@ from rich.text import Text
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.instrumented import Instrumented
-from hwprof.report.document.kernels import SampledLayer, SampledThread, Sampling
+from hwprof.report.document.kernels import SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import (
@@ -241,14 +241,7 @@ def _operators(found: OneLayer, page: Page) -> None:
         ],
         "Operators: share of its CPU time",
     )
-    page.notes([operators.of_other_threads(_others_share(found.threads), "the layer", page)])
-
-
-def _others_share(threads: Sequence[SampledThread]) -> float | None:
-    """Of the CPU time: that of threads which do not work for the calling one."""
-    cpu_ns = {one.tid: one.busy_ns + one.wait_ns for one in threads}
-    others_ns = sum(cpu_ns[one.tid] for one in threads if one.role == "other")
-    return others_ns / sum(cpu_ns.values()) if any(cpu_ns.values()) else None
+    page.notes([operators.of_other_threads(found.others_share, "the layer", page)])
 
 
 def _operators_by_clock(found: OneLayer, page: Page) -> None:
