@@ -3,7 +3,6 @@ first asked for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -15,23 +14,19 @@ from hwprof.analysis import (
     layer_operators,
     layers,
     metrics,
-    missing,
-    noise,
     operators,
     overhead,
     python_functions,
     python_stacks,
-    stages,
     uncore,
 )
-from hwprof.analysis.attribution import Attribution, attribute
+from hwprof.analysis.attribution import attribute
 from hwprof.analysis.cpu_time import Uncounted, uncounted
+from hwprof.analysis.figure_tables import FigureTables, Further, figure_tables
 from hwprof.analysis.instrumented import belonging
-from hwprof.analysis.instrumented_counts import Counted, further_operands, instrumented_counts, with_counters
+from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
-from hwprof.analysis.layer_types import layer_type_table
-from hwprof.analysis.layers import Figures
-from hwprof.analysis.owners import INFERENCE
+from hwprof.analysis.loaded_pass import LoadedPass, on_these
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -40,35 +35,8 @@ from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.sampled_cpi import KernelCpi
+    from hwprof.analysis.sampled_cycles import SampledCycles
     from hwprof.analysis.sampled_pass import SampledPass
-
-
-@dataclass(frozen=True)
-class Pass:
-    """A completed pass with its rows."""
-
-    record: PassRecord
-    spans: pl.DataFrame
-    counts: pl.DataFrame
-    attribution: Attribution
-
-
-@dataclass(frozen=True)
-class FigureTables:
-    """The figures of the main pass: its own counts, and those that are joined with its times."""
-
-    layers: Figures
-    layer_types: Figures
-    stages: Figures
-
-
-@dataclass(frozen=True)
-class SampledCycles:
-    """Operands of metrics, as ``sampled_cycles`` makes them."""
-
-    layers: pl.DataFrame | None
-    layer_types: pl.DataFrame | None
-    stages: pl.DataFrame | None
 
 
 class RunAnalysis:
@@ -107,12 +75,12 @@ class RunAnalysis:
         return self.run.manifest.workload.threads if self.run.manifest.workload else None
 
     @cached_property
-    def measured(self) -> Pass | None:
+    def measured(self) -> LoadedPass | None:
         """The main pass."""
         return self._load(self.main) if self.main is not None else None
 
     @cached_property
-    def traced(self) -> Pass | None:
+    def traced(self) -> LoadedPass | None:
         """The trace pass. Its counts are not read: operators and its slowness are what it is for."""
         record = self.records.get(TRACE)
         if record is None:
@@ -154,28 +122,11 @@ class RunAnalysis:
     @cached_property
     def figures(self) -> FigureTables | None:
         """The figures of layers, layer types and stages."""
-        measured, dram, own = self.measured, self.dram, self.counted
-        if measured is None or dram is None:
+        if self.measured is None or self.dram is None:
             return None
-        attribution, definitions, threads = measured.attribution, self.definitions, self.threads
-        of_layers, of_types, of_stages = (own.layers, own.layer_types, own.stages) if own is not None else (None,) * 3
-        cycles = self._sampled_cycles
-        further = further_operands(dram.layers, of_layers, cycles.layers)
-        by_layer = layers.layer_table(self.modules, attribution, definitions, threads, further)
-        further = further_operands(dram.layer_types, of_types, cycles.layer_types)
-        by_type = layer_type_table(self.modules, attribution, definitions, threads, further)
-        by_stage = stages.stage_table(
-            measured.spans,
-            measured.counts,
-            measured.record,
-            attribution.iterations,
-            definitions,
-            threads,
-            further_operands(dram.stages, of_stages, cycles.stages),
-            [INFERENCE] if by_layer.irregular else [],
-        )
-        tables = [with_counters(*pair) for pair in ((by_layer, of_layers), (by_type, of_types), (by_stage, of_stages))]
-        return FigureTables(*(self._with_known_cpus(table) for table in tables))
+        further = Further(self.dram, self.counted, self._sampled_cycles)
+        found = figure_tables(self.measured, self.modules, self.definitions, self.threads, further)
+        return found if self.uncounted is None else found.without_cpu_usage(self.definitions)
 
     @cached_property
     def uncounted(self) -> Uncounted | None:
@@ -183,15 +134,6 @@ class RunAnalysis:
         if self.measured is None:
             return None
         return uncounted(self.measured.spans, self.measured.counts, self.measured.record.iterations)
-
-    def _with_known_cpus(self, figures: Figures) -> Figures:
-        """CPU time per wall time is no figure where much of the CPU time is in no count."""
-        if self.uncounted is None:
-            return figures
-        names = {metric.name for metric in self.definitions if missing.is_cpu_usage(metric)}
-        lacking = [name for name in figures.metrics.columns if name.partition("@")[0] in names]
-        nothing = [pl.lit(None, figures.metrics.schema[name]).alias(name) for name in lacking]
-        return replace(figures, metrics=figures.metrics.with_columns(nothing))
 
     @cached_property
     def module_times(self) -> pl.DataFrame | None:
@@ -218,7 +160,7 @@ class RunAnalysis:
         """Why ``counting`` is not known, though there are iterations of both kinds."""
         if self.measured is None:
             return None
-        return _why(overhead.why_no_counting_overhead(self.measured.attribution), self.measured)
+        return on_these(overhead.why_no_counting_overhead(self.measured.attribution), self.measured)
 
     @property
     def why_no_tracing(self) -> Unavailable | None:
@@ -226,7 +168,7 @@ class RunAnalysis:
         if self.measured is None or self.traced is None or self.traced is self.measured:
             return None
         reason = overhead.why_no_pass_overhead(self.measured.attribution, self.traced.attribution)
-        return _why(reason, self.measured, self.traced)
+        return on_these(reason, self.measured, self.traced)
 
     @cached_property
     def flop_checks(self) -> dict[str, flop_check.FlopCheck]:
@@ -341,30 +283,19 @@ class RunAnalysis:
         timed = self.measured.attribution if self.measured and self.measured.record.name == MEASURE else None
         return cpi_by_time(self.sampled, self.instrumented, self.of_pass("counts", self.sampled.record), timed)
 
-    @cached_property
-    def _sampled_cycles(self) -> SampledCycles:
+    @property
+    def _sampled_cycles(self) -> SampledCycles | None:
         if self.counted is None or self.kernel_cpi is None:
-            return SampledCycles(None, None, None)
-        from hwprof.analysis import sampled_cycles
+            return None
+        from hwprof.analysis.sampled_cycles import sampled_cycles
 
-        cpi = self.kernel_cpi.by_time
-        return SampledCycles(
-            sampled_cycles.of_layers(cpi),
-            sampled_cycles.of_layer_types(cpi, self.modules),
-            sampled_cycles.of_stages(cpi),
-        )
+        return sampled_cycles(self.kernel_cpi.by_time, self.modules)
 
-    def _load(self, record: PassRecord, *, counted: bool = True) -> Pass:
+    def _load(self, record: PassRecord, *, counted: bool = True) -> LoadedPass:
         spans = self.of_pass("spans", record)
         counts = self.of_pass("counts", record) if counted else empty("counts")
-        return Pass(record, spans, counts, attribute(spans, counts, self.modules, record))
+        return LoadedPass(record, spans, counts, attribute(spans, counts, self.modules, record))
 
     def _series(self, prefix: str) -> pl.DataFrame:
         assert self.main is not None
         return self.of_pass("series", self.main).filter(pl.col("name").str.starts_with(prefix))
-
-
-def _why(found: Unavailable | None, *passes: Pass) -> Unavailable | None:
-    """Without a remedy where a control group's limit disturbed them: a quiet machine does not help."""
-    limited = any(noise.is_limited(one.record) for one in passes)
-    return Unavailable(found.reason) if found is not None and limited else found

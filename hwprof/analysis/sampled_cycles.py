@@ -4,6 +4,7 @@ why there are none."""
 from __future__ import annotations
 
 import math
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
@@ -38,20 +39,25 @@ MEASURED: Final = 20
 UNINSTRUMENTED: Final = "in leaf layers on threads that are not instrumented (the model's own)"
 
 
-def of_layers(cpi: CpiByTime) -> pl.DataFrame:
-    """One row a leaf layer, and ``WHOLE``."""
-    return pl.concat([_operands(cpi.layers.rename({"layer": "owner"})), _whole(cpi, WHOLE)])
+@dataclass(frozen=True)
+class SampledCycles:
+    """Operands of metrics, one row an owner: leaf layers, their types, and the inference (the other stages have no
+    layers)."""
+
+    layers: pl.DataFrame
+    layer_types: pl.DataFrame
+    stages: pl.DataFrame
 
 
-def of_layer_types(cpi: CpiByTime, modules: pl.DataFrame) -> pl.DataFrame:
-    """One row a type of leaf layers; ``modules`` is the table ``layers``."""
+def sampled_cycles(cpi: CpiByTime, modules: pl.DataFrame) -> SampledCycles:
+    """``modules`` is the table ``layers``."""
     types = modules.filter("leaf").unique("path", keep="first").select(layer="path", owner="type")
-    return _operands(cpi.together(types))
-
-
-def of_stages(cpi: CpiByTime) -> pl.DataFrame:
-    """The inference: the other stages have no layers."""
-    return _whole(cpi, INFERENCE)
+    by_layer = _operands(cpi.layers.rename({"layer": "owner"}))
+    return SampledCycles(
+        layers=pl.concat([by_layer, _whole(cpi, WHOLE)]),
+        layer_types=_operands(cpi.together(types)),
+        stages=_whole(cpi, INFERENCE),
+    )
 
 
 def why_none(sampled: SampledPass, found: KernelCpi | None) -> Unavailable | None:
