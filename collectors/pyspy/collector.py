@@ -85,6 +85,11 @@ class PySpyCollector(Collector):
             self._watcher.kill()
             raise
 
+    def own_processes(self) -> Sequence[int]:
+        """py-spy's."""
+        pid = self._watcher.pid if self._watcher is not None else None
+        return () if pid is None else (pid,)
+
     def iteration_edge(self) -> None:
         """Which threads there are: py-spy says nothing of those that end."""
         self._alive.append((time.monotonic_ns(), threads_alive()))

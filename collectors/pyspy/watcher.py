@@ -75,6 +75,11 @@ class Watcher:
             self.kill()
             raise
 
+    @property
+    def pid(self) -> int | None:
+        """Of the process, where it is at work."""
+        return self._process.pid if self._process is not None else None
+
     def end(self) -> Looks | None:
         """Returns when its file is written; None where it says nothing of its looks. Raises ``HwprofError``."""
         process = self._process

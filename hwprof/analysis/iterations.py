@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.run.manifest import IterationRecord, PassRecord
+from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
 
 SCHEMA = {"iteration": pl.Int32, "event_set": pl.Int32, "layers_counted": pl.Boolean}
 
@@ -62,13 +62,22 @@ def select(records: Sequence[IterationRecord], *, disturbed_too: bool = False) -
 
 def is_disturbed(record: IterationRecord) -> bool:
     """Whether others took much of its time, by its own evidence: preempted threads, and time that the hypervisor took.
-    A thread that nobody preempted waits too, for a moment each time that it is woken: that is no disturbance."""
+    What hwprof's own processes took is none: a pass with them has its times from elsewhere, or tells what it costs."""
     found = record.disturbance
     if found is None:
         return False
-    waited_ns = found.waited_ns or 0 if found.preemptions else 0
+    waited_ns = waited_for_others_ns(found) or 0
     stolen_ns = max((found.stolen_ns or 0) - STOLEN_TICK_NS, 0)
     return waited_ns + stolen_ns > DISTURBED_SHARE * found.elapsed_ns
+
+
+def waited_for_others_ns(found: Disturbance) -> int | None:
+    """How long its threads waited for a processor that other programs had; None: the kernel does not tell. Without
+    preemptions that is a moment for each that is woken, and nobody's doing. A process of hwprof's own makes one thread
+    wait for as long as it runs, at most."""
+    if found.waited_ns is None:
+        return None
+    return max(found.waited_ns - found.own_ns, 0) if found.preemptions else 0
 
 
 def disturbed_iterations(record: PassRecord) -> tuple[int, ...]:

@@ -10,9 +10,9 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.iterations import disturbed_iterations
+from hwprof.analysis.iterations import disturbed_iterations, waited_for_others_ns
 from hwprof.analysis.owners import WHOLE
-from hwprof.run.manifest import Disturbance, PassRecord
+from hwprof.run.manifest import PassRecord
 
 LOST_SHARE: Final = 0.05
 """From which share of the threads' time on, preempted or stolen, a run is a noisy one."""
@@ -88,7 +88,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         timed_disturbed=len(set(iterations.timed) & set(iterations.disturbed)),
         counted=len(iterations.counted),
         counted_left_out=counted_left_out,
-        preempted_share=_share([_preempted_ns(one) for one in known], elapsed_ns * (threads or 1)),
+        preempted_share=_share([waited_for_others_ns(one) for one in known], elapsed_ns * (threads or 1)),
         stolen_share=_stolen_share(record, processors),
         throttled=record.throttled,
         throttled_ns=record.throttled_ns,
@@ -130,11 +130,6 @@ def _median_over_min(times: Sequence[int]) -> float | None:
     if len(times) < 2 or min(times) <= 0:
         return None
     return median(times) / min(times)
-
-
-def _preempted_ns(found: Disturbance) -> int | None:
-    """How long its threads waited for a processor. Without preemptions, that is a moment for each that is woken."""
-    return 0 if found.waited_ns is not None and not found.preemptions else found.waited_ns
 
 
 def _share(lost_ns: Sequence[int | None], of_ns: int) -> float | None:

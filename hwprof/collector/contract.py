@@ -187,6 +187,11 @@ class Collector(ABC):
         who count in the process make do with the others; asked after ``availability``."""
         return False
 
+    def own_processes(self) -> Sequence[int]:
+        """The processes that work for an in-process collector while it measures: the CPU time that they take is
+        hwprof's doing, and no other program's. Asked after ``start``."""
+        return ()
+
     # --- An in-process collector that looks between iterations
 
     def iteration_edge(self) -> None:  # noqa: B027 (an ability: the default does nothing)

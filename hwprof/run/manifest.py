@@ -131,6 +131,7 @@ class Disturbance(msgspec.Struct, frozen=True):
     preemptions: int  # involuntary context switches of the process's threads
     waited_ns: int | None  # how long its threads were ready to run and had no processor, summed over them
     stolen_ns: int | None  # that the hypervisor gave to others, over all processors; told in ticks of usually 10 ms
+    own_ns: int = 0  # CPU time of processes that collectors had at work beside it
 
 
 class IterationRecord(msgspec.Struct, frozen=True):

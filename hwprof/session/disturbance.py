@@ -8,8 +8,8 @@ from __future__ import annotations
 import os
 import resource
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -17,6 +17,9 @@ from hwprof.hardware import machine
 from hwprof.run.manifest import Disturbance
 
 TASKS: Final = Path("/proc/self/task")
+
+SCHEDULED: Final = 2
+"""CPUCLOCK_SCHED: what the scheduler accounts. A clock's number holds the process it is of: clock_getcpuclockid(3)."""
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,26 @@ class Reading:
     preemptions: int  # of the process since its start
     waited_ns: Mapping[str, int]  # by thread; empty where the kernel keeps no such account
     stolen_ns: int | None
+    own_ns: Mapping[int, int] = field(default_factory=dict)  # CPU time by process that works for hwprof
 
 
-def read() -> Reading:
-    """Of this process, now."""
+def read(own: Sequence[int] = ()) -> Reading:
+    """Of this process, now; ``own`` are the processes that work for hwprof beside it."""
     return Reading(
         time.monotonic_ns(),
         resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
         waited_by_thread(TASKS),
         machine.stolen_ns(),
+        {pid: cpu_ns for pid in own if (cpu_ns := process_cpu_ns(pid)) is not None},
     )
+
+
+def process_cpu_ns(pid: int) -> int | None:
+    """CPU time of all threads of a process, exact at this moment; None where it has ended."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | SCHEDULED)
+    except OSError:
+        return None
 
 
 def waited_by_thread(tasks: Path) -> dict[str, int]:
@@ -65,4 +78,5 @@ def between(before: Reading, after: Reading) -> Disturbance:
         preemptions=after.preemptions - before.preemptions,
         waited_ns=waited if after.waited_ns else None,
         stolen_ns=stolen,
+        own_ns=sum(ns - before.own_ns[pid] for pid, ns in after.own_ns.items() if pid in before.own_ns),
     )

@@ -53,6 +53,14 @@ class RunningCollectors:
             if len(self.records) > failed:
                 del self.running[name]
 
+    def own_processes(self) -> list[int]:
+        """The processes that work for them."""
+        found: list[int] = []
+        for name, collector in self.running.items():
+            with self.guard(name):
+                found += collector.own_processes()
+        return found
+
     def counters(self) -> list[Collector]:
         """Those that read counters at span edges."""
         return [collector for collector in self.running.values() if counts_at_edges(collector)]

@@ -217,11 +217,12 @@ class _Worker:
         outputs = self._outputs(timed=not asked or (self._plan.timed and not iteration.warmup))
         save_to = Path(self._order.save_to) if self._order.save_to else None
         self._record.iterations.append(iteration)
-        before = disturbance.read()
+        own = self._collectors.own_processes()
+        before = disturbance.read(own)
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
             self._workload.iterate(self._recorder.stage, save_to, outputs.add)
             processes.end_copy(self._pid)
-        found = disturbance.between(before, disturbance.read())
+        found = disturbance.between(before, disturbance.read(own))
         shown = outputs.checksum() if asked else None
         self._record.iterations[-1] = msgspec.structs.replace(iteration, disturbance=found, outputs=shown)
 

@@ -32,8 +32,12 @@ WORK = """
     from pathlib import Path
     from collectors.pyspy.collector import PySpyCollector
     from hwprof.collector.contract import PassContext
+    from hwprof.session import disturbance
 
-    known, waited = [], []
+    known = []
+
+    def ticks(pid):
+        return sum(map(int, Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11:13]))
 
     def timed(function, *arguments):
         begin_ns = time.monotonic_ns()
@@ -54,6 +58,8 @@ WORK = """
     collector = PySpyCollector()
     raw = Path(sys.argv[1])
     collector.start(PassContext("trace", os.getpid(), os.getpid(), raw, json.loads(sys.argv[2])))
+    own = collector.own_processes()
+    before, ticks_before = disturbance.read(own), sum(map(ticks, own))
     for _ in range(int(sys.argv[3])):
         for function in (works, sleeps, outer):
             timed(function)
@@ -61,11 +67,14 @@ WORK = """
         thread.start()
         thread.join()
         collector.iteration_edge()
+    found, own_ticks = disturbance.between(before, disturbance.read(own)), sum(map(ticks, own)) - ticks_before
     collected = collector.stop()
     collected.tables["python_frames"].write_parquet(raw / "frames.parquet")
     (clock,) = collected.clocks
     print(json.dumps({"known": known, "error_ns": clock.error_ns, "drift": clock.drift, "main": os.getpid(),
                       "capabilities": re.search(r"CapEff:\\s*(\\S+)", Path("/proc/self/status").read_text())[1],
+                      "own": len(own), "own_at_the_end": len(collector.own_processes()),
+                      "own_s": found.own_ns / 1e9, "own_ticks_s": own_ticks / os.sysconf("SC_CLK_TCK"),
                       "version": collected.detail.version, "marks_met": collected.detail.marks_met}))
 """
 
@@ -128,6 +137,14 @@ def test_functions_are_where_they_were(options: dict[str, Any], tmp_path: Path) 
             assert end_ns >= last_ns - said["error_ns"], function
             late_ns += [begin_ns - first_ns, end_ns - last_ns]
     assert min(late_ns) <= LOOK_NS + said["error_ns"]
+
+
+def test_its_cpu_time_is_known_to_be_hwprofs(tmp_path: Path) -> None:
+    """By the kernel's other account of the process, in ticks: user and system time are rounded each, twice."""
+    said, _ = watched(tmp_path)
+    assert (said["own"], said["own_at_the_end"]) == (1, 0)
+    assert said["own_s"] > 0
+    assert abs(said["own_s"] - said["own_ticks_s"]) <= 4 / os.sysconf("SC_CLK_TCK")
 
 
 @pytest.mark.alone

@@ -35,6 +35,9 @@ def iteration(index: int, found: Disturbance | None, event_set: int | None = Non
         (Disturbance(40 * MS, 0, 0, 20 * MS), True),
         (Disturbance(1000 * MS, 3, 49 * MS, 10 * MS), False),
         (Disturbance(1000 * MS, 3, 51 * MS, 10 * MS), True),
+        (Disturbance(1000 * MS, 3, 80 * MS, 0, own_ns=31 * MS), False),  # what waited for hwprof's own is none
+        (Disturbance(1000 * MS, 3, 82 * MS, 0, own_ns=31 * MS), True),
+        (Disturbance(1000 * MS, 3, 10 * MS, 70 * MS, own_ns=40 * MS), True),  # it makes up for nobody's else
         (Disturbance(40 * MS, 3, None, None), False),
         (None, False),
     ],

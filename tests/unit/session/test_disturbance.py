@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import time
 from pathlib import Path
 
 from hwprof.session import disturbance
-from hwprof.session.disturbance import Reading, between, waited_by_thread
+from hwprof.session.disturbance import Reading, between, process_cpu_ns, waited_by_thread
+
+NO_PROCESS = 1 << 23
+"""Numbers end at 2^22 (PID_MAX_LIMIT)."""
 
 
 def test_waits_are_summed_over_threads_and_a_new_one_counts_from_its_creation() -> None:
@@ -13,6 +18,21 @@ def test_waits_are_summed_over_threads_and_a_new_one_counts_from_its_creation() 
     after = Reading(9_000, 8, {"1": 150, "2": 260, "new": 7}, 50)
     found = between(before, after)
     assert (found.elapsed_ns, found.preemptions, found.waited_ns, found.stolen_ns) == (8_000, 3, 50 + 60 + 7, 20)
+
+
+def test_what_processes_of_hwprof_took_is_told_of_those_that_live_to_the_end() -> None:
+    before = Reading(0, 0, {}, None, {11: 500, 12: 70})
+    after = Reading(10, 2, {}, None, {11: 900, 13: 4})
+    assert between(before, after).own_ns == 400
+
+
+def test_the_cpu_time_of_a_process_is_told_by_its_number() -> None:
+    least = time.process_time_ns()
+    found = process_cpu_ns(os.getpid())
+    assert found is not None
+    assert least <= found <= time.process_time_ns()
+    assert process_cpu_ns(NO_PROCESS) is None
+    assert set(disturbance.read([os.getpid(), NO_PROCESS]).own_ns) == {os.getpid()}
 
 
 def test_what_the_kernel_does_not_tell_is_not_known() -> None:
