@@ -96,6 +96,15 @@ def is_full_disk(error: BaseException) -> bool:
     return getattr(error, "errno", None) == errno.ENOSPC or "no space left" in _text(error).lower()
 
 
+def remedy_of_writing(error: OSError) -> str:
+    """What to do where a file could not be written."""
+    if error.errno == errno.EFBIG:
+        return "a higher limit of the size of files (ulimit -f)"
+    if error.errno == errno.ENOENT:
+        return "leave the run's folder where it is until hwprof has ended"
+    return "free some space, or choose another place"
+
+
 def is_out_of_memory(error: BaseException) -> bool:
     """Whether an error of Python or of torch's allocator, which has no type of its own, says that memory is short."""
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and CPU_ALLOCATOR in _text(error))

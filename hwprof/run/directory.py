@@ -30,6 +30,8 @@ SHAPES: Final = ("input_shapes", "output_shapes")
 LARGEST_MANIFEST: Final = 256 << 20
 """In bytes; a run of a large model keeps about one."""
 
+MOST_OF_ONE_NAME: Final = 1000
+
 LITTLE_ROOM_BYTES: Final = 1 << 16
 """With less than that left, a device is full."""
 
@@ -69,14 +71,12 @@ class RunDirectory:
         """
         try:
             root.mkdir(parents=True, exist_ok=True)
-            target = _unused(root / manifest.name)
-            manifest.name = target.name
+            wanted = root / manifest.name
             staging = Path(tempfile.mkdtemp(dir=root, prefix=f".{manifest.name}."))
             try:
-                (staging / MANIFEST_FILE).write_bytes(manifests.encode(manifest))
                 (staging / "raw").mkdir()
                 staging.chmod(0o755)
-                staging.replace(target)
+                target = _placed(staging, wanted, manifest)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)
         except OSError as error:
@@ -252,13 +252,20 @@ def newest_first(root: Path) -> list[Path]:
     return sorted(found, key=lambda directory: directory.name, reverse=True)
 
 
-def _unused(path: Path) -> Path:
-    """``path``, or with a number where two runs begin within a second."""
-    return next(
-        candidate
-        for candidate in (path, *(path.with_name(f"{path.name}-{number}") for number in range(2, 1000)))
-        if not candidate.exists()
-    )
+def _placed(staging: Path, path: Path, manifest: Manifest) -> Path:
+    """Moves the folder, with the manifest in it, to ``path``, or to one with a number where two runs begin within a
+    second; another hwprof may take a name at any moment. Raises ``OSError``."""
+    for target in (path, *(path.with_name(f"{path.name}-{number}") for number in range(2, MOST_OF_ONE_NAME))):
+        if target.exists():
+            continue
+        manifest.name = target.name
+        (staging / MANIFEST_FILE).write_bytes(manifests.encode(manifest))
+        try:
+            return staging.replace(target)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+    raise OSError(errno.EEXIST, f"{MOST_OF_ONE_NAME - 1} runs have the name {path.name}")
 
 
 def _plain_shape(column: str) -> pl.Expr:

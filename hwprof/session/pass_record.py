@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import polars as pl
 
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.session.plan import PassPlan
@@ -77,4 +77,7 @@ def cannot_write(run: RunDirectory, error: Exception) -> PassError:
     if is_full_disk(error):
         full = FullDiskError(str(run.path))
         return PassError(full.message, full.remedy, full.exit_code, foreseen=True)
-    return PassError(f"cannot write to {run.path}: {error}", None, 1, foreseen=True)
+    if not isinstance(error, OSError):
+        return PassError(f"cannot write to {run.path}: {error}", None, 1, foreseen=True)
+    reason = error.strerror or error
+    return PassError(f"cannot write to {run.path}: {reason}", remedy_of_writing(error), 1, foreseen=True)

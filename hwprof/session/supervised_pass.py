@@ -36,6 +36,9 @@ from hwprof.workload.spec import WorkloadSpec
 
 LOG_FILE: Final = "worker.log"
 ORDER_FILE: Final = "order.json"
+ALONE: Final = "the model without hwprof: it may end alike"
+"""Where a worker that died has left no word."""
+
 SMALL_MODEL: Final = 1 << 28
 """So many parameters, a gigabyte of them, may be there twice."""
 
@@ -232,7 +235,7 @@ class Pass:
                 how += ", as the kernel does when memory runs out"
         log = self._folder / LOG_FILE
         says_more = log.exists() and log.stat().st_size > 0
-        remedy = f"see {log}" if says_more else None
+        remedy = f"see {log}" if says_more else ALONE
         return PassError(f"the worker of pass {self.plan.name} ended {how}", remedy, 1, foreseen=not says_more)
 
     def _keep(

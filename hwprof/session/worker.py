@@ -9,6 +9,7 @@ file for calibrated weights, see ``workload.shared_weights``.
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import platform
@@ -43,6 +44,7 @@ LONGEST_TRACE: Final = 1 << 16
 
 def main(arguments: Sequence[str]) -> int:
     """Carries out the order; every failure reaches the supervisor as one message."""
+    faulthandler.enable()  # what a library that crashes was called from stands in the log then
     interrupts.tell_apart()
     processes.end_with_parent()  # one that is gone already leaves the second descriptor at its end
     reporter = Reporter(int(arguments[1]))

@@ -9,7 +9,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, remedy_of_writing
 from hwprof.run.directory import RunDirectory, atomic
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import readable
@@ -92,9 +92,7 @@ def _written(
                     written[-1].write(numbers)
             size_bytes = part.stat().st_size
     except OSError as error:
-        raise HwprofError(
-            f"cannot write {target}: {error.strerror or error}", "free some space, or choose another place"
-        ) from error
+        raise HwprofError(f"cannot write {target}: {error.strerror or error}", remedy_of_writing(error)) from error
     return TraceSummary(
         passes=len(records),
         slices=sum(pass_.slices for pass_ in written),

@@ -84,6 +84,9 @@ def moving():
 def exiting(): sys.exit(3)
 def exiting_later(): return Does(lambda call: sys.exit("enough") if call > 2 else None)
 def leaving(): os._exit(0)
+def crashing():
+    import ctypes
+    ctypes.string_at(0)
 def killed(): os.kill(os.getpid(), 9)
 def pressing(): raise KeyboardInterrupt
 def odd():
@@ -242,7 +245,12 @@ def test_a_model_that_ends_the_process_is_told_in_one_line(place: Path, model: s
 
 @pytest.mark.parametrize(
     ("model", "left", "says"),
-    [("leaving", 0, "exit code 0"), ("killed", 0, "SIGKILL"), ("pressing", 1, "raised KeyboardInterrupt")],
+    [
+        ("leaving", 0, "exit code 0"),
+        ("killed", 0, "SIGKILL"),
+        ("pressing", 1, "raised KeyboardInterrupt"),
+        ("crashing", 1, "SIGSEGV"),
+    ],
 )
 def test_a_run_without_a_figure_stays_where_its_log_says_more(place: Path, model: str, left: int, says: str) -> None:
     done = hwprof("collect", "--model", f"mine:{model}", *QUICK, cwd=place)
@@ -251,7 +259,8 @@ def test_a_run_without_a_figure_stays_where_its_log_says_more(place: Path, model
     assert len(runs) == left
     assert (place / "results" / "latest").is_symlink() == bool(left)
     assert ("worker.log" in done.stderr) == bool(left)
-    assert all((folder / "raw" / "measure" / "worker.log").stat().st_size for folder in runs)
+    assert ("Try: the model without hwprof" in done.stderr) == (not left)
+    assert all(f"in {model}" in (folder / "raw" / "measure" / "worker.log").read_text() for folder in runs)
 
 
 @pytest.mark.parametrize("size", ["90k", "110k"])

@@ -2,9 +2,20 @@
 
 from __future__ import annotations
 
+import errno
+import os
+
 import pytest
 
-from hwprof.errors import LONGEST, described, first_line, is_full_disk, is_out_of_memory, with_cause
+from hwprof.errors import (
+    LONGEST,
+    described,
+    first_line,
+    is_full_disk,
+    is_out_of_memory,
+    remedy_of_writing,
+    with_cause,
+)
 
 
 class WithoutTextError(Exception):
@@ -30,6 +41,14 @@ class WithoutTextError(Exception):
 )
 def test_one_line(error: BaseException, line: str) -> None:
     assert described(error) == line
+
+
+@pytest.mark.parametrize(
+    ("number", "remedy"),
+    [(errno.ENOSPC, "space"), (errno.EFBIG, "ulimit -f"), (errno.ENOENT, "leave the run's folder")],
+)
+def test_what_to_do_where_a_file_cannot_be_written(number: int, remedy: str) -> None:
+    assert remedy in remedy_of_writing(OSError(number, os.strerror(number)))
 
 
 def chained(error: BaseException, cause: BaseException | None) -> BaseException:

@@ -49,6 +49,17 @@ def test_two_runs_in_one_second_do_not_meet(tmp_path: Path) -> None:
     assert RunDirectory.latest(tmp_path).path == second.path
 
 
+def test_a_name_that_another_hwprof_takes_meanwhile_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = RunDirectory.create(tmp_path, manifest())
+    monkeypatch.setattr(Path, "exists", lambda path: False)  # it was not there a moment before
+    second = RunDirectory.create(tmp_path, manifest())
+    assert second.path.name == f"{first.path.name}-2" == second.manifest.name
+    assert RunDirectory.open(second.path).manifest.name == second.path.name
+    assert {one.name for one in tmp_path.iterdir()} == {first.path.name, second.path.name, "latest"}
+
+
 def test_a_run_that_is_removed_leaves_latest_to_the_one_before(tmp_path: Path) -> None:
     good = RunDirectory.create(tmp_path, manifest())
     RunDirectory.create(tmp_path, manifest("20260101-000001-refused")).remove()
