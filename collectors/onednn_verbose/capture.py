@@ -10,7 +10,7 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
@@ -35,5 +35,6 @@ def standard_output_to(path: Path) -> Iterator[None]:
 
 
 def _empty_buffers() -> None:
-    sys.stdout.flush()
+    with suppress(Exception):  # the model may have put anything in its place
+        sys.stdout.flush()
     ctypes.CDLL(None).fflush(None)

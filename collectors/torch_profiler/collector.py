@@ -7,6 +7,7 @@ readings of the monotonic clock, give the conversion and its error.
 from __future__ import annotations
 
 import importlib.util
+import re
 import time
 from functools import cache
 from pathlib import Path
@@ -24,6 +25,9 @@ if TYPE_CHECKING:  # imported when recording is over: it brings threads of its o
 RAW_FILE: Final = "trace.json"
 MARK: Final = "hwprof.clock"
 MARKS: Final = 8
+THREAD_NAME: Final = re.compile(rb'("name": "thread -?\d+ \()(.{0,15}?)(\)"\s*\}\s*\},)', re.DOTALL)
+"""A thread's name as the kernel keeps it (TASK_COMM_LEN) in what the profiler writes of it."""
+
 OPERATOR_KINDS: Final = ("cpu_op", "user_annotation")
 
 
@@ -93,7 +97,7 @@ class TorchProfilerCollector(Collector):
         self._mark()
         self._profile.__exit__(None, None, None)
         self._profile.export_chrome_trace(str(self._raw))
-        document = msgspec.json.decode(self._raw.read_bytes(), type=_Document)
+        document = _read(self._raw)
         clock = clocks.fit("torch.profiler", _marks(document, self._brackets))
         operators = _operators(document, clock)
         detail = OperatorsDetail(operators=operators.height, file=RAW_FILE)
@@ -106,6 +110,23 @@ class TorchProfilerCollector(Collector):
             begin = time.monotonic_ns()
             with torch.profiler.record_function(MARK):
                 self._brackets.append((begin, time.monotonic_ns()))
+
+
+def _read(file: Path) -> _Document:
+    """The profiler writes threads' names as they are, which any program may choose: a file that is no JSON for them is
+    mended. Raises ``msgspec.DecodeError`` where it is none for another reason."""
+    written = file.read_bytes()
+    try:
+        return msgspec.json.decode(written, type=_Document)
+    except msgspec.DecodeError:
+        mended = THREAD_NAME.sub(_escaped, written)
+        document = msgspec.json.decode(mended, type=_Document)
+        file.write_bytes(mended)
+        return document
+
+
+def _escaped(found: re.Match[bytes]) -> bytes:
+    return found[1] + msgspec.json.encode(found[2].decode(errors="replace"))[1:-1] + found[3]
 
 
 def _marks(document: _Document, brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:

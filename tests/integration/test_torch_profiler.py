@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -38,6 +39,26 @@ def test_operators_lie_where_they_ran(tmp_path: Path) -> None:
     assert products.height == len(brackets)
     for (low, high), begin, end in zip(brackets, products["begin_ns"], products["end_ns"], strict=True):
         assert low - slack <= begin <= end <= high + slack
+
+
+def test_a_threads_name_may_be_any_text(tmp_path: Path) -> None:
+    """torch writes it as it is into its file."""
+    require_module("torch")
+    code = (
+        "import ctypes, os, pathlib, torch\n"
+        "from collectors.torch_profiler.collector import TorchProfilerCollector\n"
+        "from hwprof.collector.contract import PassContext\n"
+        "ctypes.CDLL(None).prctl(15, bytes.fromhex('612262205c630a1bff642922'), 0, 0, 0)\n"
+        "collector = TorchProfilerCollector()\n"
+        f"collector.start(PassContext('trace', os.getpid(), os.getpid(), pathlib.Path({str(tmp_path)!r}), {{}}))\n"
+        "torch.mm(torch.rand(4, 3), torch.rand(3, 5))\n"
+        "print((collector.stop().tables['spans']['path'] == 'aten::mm').sum())\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip().splitlines()[-1] == "1"
+    written = json.loads((tmp_path / RAW_FILE).read_text())["traceEvents"]
+    names = {event["args"]["name"] for event in written if event["name"] == "thread_name"}
+    assert any('(a"b \\c\n\x1b\ufffdd)")' in name for name in names)
 
 
 def test_recording_imports_no_compiler(tmp_path: Path) -> None:
