@@ -49,7 +49,7 @@ class IterationSlices:
             "preemptions": found.preemptions,
             "waited_ms": _ms(found.waited_ns),
             "stolen_ms": _ms(found.stolen_ns),
-            "own_ms": _ms(found.own_ns or None),
+            "own_ms": _ms(found.own_ns),
         }
 
 

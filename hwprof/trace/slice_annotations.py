@@ -32,8 +32,8 @@ _CALL_FACTS: Final = ("input_shapes", "output_shapes", "macs", "bytes")
 OWN: Final = frozenset(
     {
         "span", "iteration", "warmup", "disturbed", "layer", "input_shapes", "layers_counted", "event_set", "events",
-        "left_out_of_medians", "preemptions", "waited_ms", "stolen_ms", "alone_for", "metric_provenance", "counts_pass",
-        "counts", "main", "workers", "worker", "running_share", "provenance",
+        "left_out_of_medians", "preemptions", "waited_ms", "stolen_ms", "own_ms", "alone_for", "metric_provenance",
+        "counts_pass", "counts", "main", "workers", "worker", "running_share", "provenance",
     }
 )  # fmt: skip
 """Names that no metric takes."""
