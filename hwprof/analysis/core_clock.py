@@ -41,7 +41,8 @@ def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:
     detail = next((one for one in details if one is not None), None)
     if detail is None:
         return None
-    ghz = series.filter(name=detail.series)["value"]
+    probes = series.filter(name=detail.series)["value"]
+    ghz = probes.filter(probes.is_finite())
     middle, low, high = ghz.median(), *(ghz.quantile(end, "linear") for end in ENDS)
     if not isinstance(middle, float) or low is None or high is None or middle <= 0:
         return None

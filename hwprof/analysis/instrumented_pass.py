@@ -36,6 +36,8 @@ class InstrumentedPass:
         ``metrics``, ``provenance``."""
         by = next((event["name"] for event in self.events if event["name"].endswith(INSTRUCTIONS)), None)
         keys = list(instrumented.KERNEL_KEYS)
+        if by is None:  # nothing counted instructions: there is no order
+            return []
         main = self.kernels.filter(event=by)
         waiting = pl.col("share").is_null()
         of_whole = main.filter(pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL)))

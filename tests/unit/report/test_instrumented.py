@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import polars as pl
 import pytest
 from rich.console import Console
 
+from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.instrumented import Instrumented
@@ -272,3 +274,11 @@ def test_shown_columns_have_a_legend_once(run: RunDirectory) -> None:
     assert lines[0].startswith("vector_512, vector_256: "), "what holds of several stands once"
     assert max(map(len, lines)) <= MOST
     assert instrumented_view.legend(columns, page) == [], "a table above has said it"
+
+
+@pytest.mark.filterwarnings("error")
+def test_without_instructions_no_kernel_is_listed(tmp_path: Path) -> None:
+    """The order is theirs."""
+    (found,) = RunAnalysis(followed(tmp_path)).instrumented
+    assert found.listed()
+    assert dataclasses.replace(found, events=[]).listed() == []
