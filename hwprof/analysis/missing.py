@@ -31,7 +31,7 @@ EVENTS: Final = "events"
 COUNTER_READS: Final = "counter reads are in the CPU time, not in the wall time"
 """Of what is left between layers: the workers are read there."""
 
-NO_SAMPLES: Final = Unavailable("no completed pass took samples", "hwprof collect --passes measure,trace")
+NO_SAMPLES: Final = Unavailable("no completed pass took samples", "collect with --passes measure,trace")
 
 
 def metric_missing(

@@ -17,7 +17,7 @@ from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import WHOLE, is_leaf
 from hwprof.unavailable import Unavailable
 
-QUIETER: Final = "end other programs, or hwprof collect --wait-quiet"
+QUIETER: Final = "end other programs, or collect with --wait-quiet"
 
 
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:

@@ -36,6 +36,9 @@ TIMED: Final = 1.5
 MEASURED: Final = 20
 """Iterations of the measure pass where nobody asks for another number."""
 
+SOME: Final = 3
+"""So many of uninstrumented threads, and none of the others, are no chance: if those did half of the work, 1 in 8."""
+
 UNINSTRUMENTED: Final = "in leaf layers on threads that are not instrumented (the model's own)"
 
 
@@ -65,7 +68,7 @@ def why_none(sampled: SampledPass, found: KernelCpi | None) -> Unavailable | Non
     if found is None:
         return Unavailable(
             f"pass {sampled.record.name} took samples, and no instrumented pass did the same work",
-            "hwprof collect --passes measure,trace,instrumented",
+            "collect with --passes measure,trace,instrumented",
         )
     cpi = found.by_time
     layers = cpi.layers
@@ -99,7 +102,7 @@ def elsewhere(cpi: CpiByTime) -> Unavailable | None:
     met: dict[str | None, int] = dict(numbers.select("place", "samples").iter_rows())
     of_all, number = sum(met.values()), met.pop(None, 0)
     negligible = NEGLIGIBLE * of_all >= max(1.0, number)
-    uninstrumented = not number and met.get(UNINSTRUMENTED, 0) >= FEW_SAMPLES
+    uninstrumented = not number and met.get(UNINSTRUMENTED, 0) >= SOME
     if not met or not (negligible or uninstrumented):
         return None
     place, most = max(met.items(), key=lambda pair: pair[1])

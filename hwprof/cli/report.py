@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     default="time",
     show_default=True,
     metavar="KEY",
-    help="Order of the layers: time, macs, bytes, parameters, calls, order, a metric (cpi, cache_mpki, gflops, …)"
+    help="Order of the layers: time, macs, bytes, parameters, calls, order, a metric (cpi, llc_mpki, gflops, …)"
     " or an event (cycles, …).",
 )
 @click.option(

@@ -174,7 +174,7 @@ def _find(name: str) -> Any:
             f"importing {module_name} fails: {with_cause(first_line(error), error)}", _install(error)
         ) from error
     except Exception as error:
-        raise HwprofError(f"importing {module_name} fails: {_where(error)}") from error
+        raise HwprofError(f"importing {module_name} fails: {_where(error)}", _install(error)) from error
     module = found
     for part in attribute.split("."):
         if not hasattr(found, part):
@@ -241,7 +241,9 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
 
 
 def _install(error: Exception) -> str | None:
-    """What to do where a Python module is missing that the model's code imports."""
+    """What to do where a Python module is missing that the model's code imports, or does not fit the others."""
+    if "torchvision::" in with_cause(described(error), error):
+        return "hwprof doctor: it says how torchvision comes to fit torch"
     if not isinstance(error, ModuleNotFoundError) or error.name is None:
         return None
     return f"pip install {error.name.partition('.')[0]}, or the package that has it"

@@ -227,12 +227,12 @@ def no_samples(analysis: RunAnalysis) -> Unavailable:
     if said_why is not None:
         return Unavailable(said_why[0] or "it gives no reason", said_why[1])
     if not said and TRACE in analysis.records:
-        return Unavailable("the sampler was left out", "hwprof collect without --no-sampler")
+        return Unavailable("the sampler was left out", "collect without --no-sampler")
     if analysis.samples_taken:
         name, number = max(analysis.samples_taken.items(), key=lambda pair: pair[1])
         reason = f"all {number:,} samples of pass {name} lie outside of the inference in timed iterations"
         return Unavailable(reason, "a higher --frequency, or --sample-passes measure and more --iterations")
-    return Unavailable("no completed pass took samples", "hwprof collect --passes measure,trace")
+    return Unavailable("no completed pass took samples", "collect with --passes measure,trace")
 
 
 def _meaning(provenance: str | None, cpi: KernelCpi | None) -> str | None:
@@ -251,7 +251,7 @@ def _meaning(provenance: str | None, cpi: KernelCpi | None) -> str | None:
 def _no_cpi(event: str) -> Missing:
     if event == "cpu-clock":
         reason = "samples without counters, and no pass counted the kernels' instructions"
-        return Missing(reason, "hwprof collect --counters perf,instrumented", what="cpi")
+        return Missing(reason, "collect with --counters perf,instrumented", what="cpi")
     return Missing("no instructions counted between samples", what="cpi")
 
 

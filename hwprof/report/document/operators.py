@@ -53,7 +53,7 @@ PART: Final = Operators
 def build(analysis: RunAnalysis) -> Operators | Unavailable:
     """From the trace pass."""
     if analysis.operators is None:
-        return Unavailable("no trace pass was completed", "hwprof collect --passes measure,trace")
+        return Unavailable("no trace pass was completed", "collect with --passes measure,trace")
     table, covered = analysis.operators
     if table.is_empty():
         return Unavailable("the trace pass recorded no operators")

@@ -85,7 +85,7 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
 
     record, functions, lines = analysis.looked_at, analysis.python_functions, analysis.python_lines
     if record is None or functions is None:
-        return Unavailable("nobody looked at Python's stacks", "hwprof collect --pyspy-passes trace")
+        return Unavailable("nobody looked at Python's stacks", "collect with --pyspy-passes trace")
     return Python(
         pass_=record.name,
         rate_hz=looks_of(record).rate_hz,

@@ -74,7 +74,7 @@ def unmeasured(metric: MetricFacts, document: Document) -> MetricInfo:
     """What stands in the place of a metric that the run says nothing of: nobody looked for its events. Where there
     are no counters, their events are no remedy."""
     reason = "none of its events was counted in this run"
-    brings = f"hwprof collect {metric.option}" if metric.option is not None else None
+    brings = f"collect with {metric.option}" if metric.option is not None else None
     if document.machine.has_core_pmu or brings is None:
         brings = f"hwprof events {metric.group}{f', or {brings}' if brings else ''}"
     return MetricInfo(

@@ -8,7 +8,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs, plural
 from hwprof.unavailable import explain
 
-QUIETER = "hwprof collect --wait-quiet"
+QUIETER = "collect with --wait-quiet"
 MORE_ALLOWED = "a higher CPU limit (docker run --cpus, resources.limits.cpu, cpu.max), or fewer --threads"
 
 

@@ -63,7 +63,7 @@ def function_columns(rows: Sequence[PythonFunction], page: Page, *, inclusive: b
 
 def notes_on_functions(part: Python, order: str) -> list[str]:
     """How their times came about; ``order``: ``self`` or ``inclusive``, by which they are ordered."""
-    notes = ["self: with the native code that it calls; share: of the stage's time"]
+    notes = ["self: elapsed time, waiting too, with the native code that it calls; share: of the stage's time"]
     if part.rate_hz:
         notes.append(f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}")
     return notes
@@ -75,10 +75,11 @@ def notes_on_lines(part: Python) -> list[str]:
         remedy = f". Try: {part.missing_lines.remedy}" if part.missing_lines.remedy else ""
         return [f"no CPU time by Python line: {part.missing_lines.reason}{remedy}"]
     waiting = f" ({part.waiting_share:.1%})" if part.waiting_share is not None else ""
-    return [
-        f"line: the innermost of the pipeline; CPU time: of all threads, no waiting{waiting}",
-        f"not listed: fewer than {part.few_samples} samples",
-    ]
+    notes = [f"line: the innermost of the pipeline; CPU time: of all threads, no waiting{waiting}"]
+    if part.rate_hz:
+        apart = figures.milliseconds(1e9 / part.rate_hz)
+        notes.append(f"looks are {apart} ms apart: lines in turn that take less may have one another's kernels")
+    return [*notes, f"not listed: fewer than {part.few_samples} samples"]
 
 
 def place(row: PythonLine) -> str:

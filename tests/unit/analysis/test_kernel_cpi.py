@@ -94,6 +94,8 @@ def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
     ("met", "instructions", "place"),
     [
         ([*samples("a", SILU, 40), *samples(UNATTRIBUTED, SILU, 9)], [], UNINSTRUMENTED),
+        ([*samples("a", SILU, 3)], [], UNINSTRUMENTED),
+        ([*samples("a", SILU, 2)], [], None),
         ([*samples("a", SILU, 1), *samples(UNATTRIBUTED, SILU, 400)], [("a", SILU, 9.0)], "own code"),
         ([*samples("a", SILU, 1), *samples("a", WAIT, 400)], [("a", SILU, 9.0)], "waiting"),
         ([*samples("a", SILU, 4), *samples(UNATTRIBUTED, SILU, 90)], [("a", SILU, 9.0)], None),

@@ -150,7 +150,7 @@ def test_without_samples_the_column_is_dashes_with_the_remedy(tmp_path: Path) ->
     text = printed(built, 120)
     assert "Hot kernels" not in text
     (note,) = [line for line in section_of(text, "Kernels by instructions") if " not available: " in line]
-    assert note.startswith("  – ") and "Try: hwprof collect --passes measure,trace" in note
+    assert note.startswith("  – ") and "Try: collect with --passes measure,trace" in note
 
 
 def why_no_cpi(run: RunDirectory) -> Missing:

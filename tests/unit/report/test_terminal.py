@@ -247,9 +247,9 @@ def test_a_chosen_metric_that_nobody_looked_for_is_a_dash_with_its_reason(tmp_pa
     lines = section(print_document(built, 200, metrics=wanted).splitlines(), "Hottest layers")
     assert cell(lines, "model.0.conv", "DRAM GB/s") == cell(lines, "model.0.conv", "backend %") == "–"
     notes = [line for line in lines if "none of its events was counted in this run" in line]
-    assert [note.split(". Try: ")[1] for note in notes] == ["hwprof collect --cache-model", "hwprof events topdown"]
+    assert [note.split(". Try: ")[1] for note in notes] == ["collect with --cache-model", "hwprof events topdown"]
     text = print_document(machine_with_pmu(built, pmu=True), 200, metrics=["dram_gbytes"])
-    assert "Try: hwprof events dram, or hwprof collect --cache-model" in " ".join(text.split())
+    assert "Try: hwprof events dram, or collect with --cache-model" in " ".join(text.split())
 
 
 def test_the_title_says_which_layers_stand_first(tmp_path: Path) -> None:

@@ -251,3 +251,11 @@ def test_a_factory_that_is_not_there_comes_with_those_that_are(tmp_path: Path, m
         with pytest.raises(UsageError) as failure:
             build(WorkloadSpec(model=name, inputs=(InputSpec(shape=(1, 3, 8, 8)),))).prepare()
         assert failure.value.remedy == remedy
+
+
+def test_a_torchvision_that_does_not_fit_is_the_doctors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "unfit.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    with pytest.raises(HwprofError, match="importing unfit fails") as caught:
+        build(WorkloadSpec(model="unfit:net")).prepare()
+    assert "hwprof doctor" in (caught.value.remedy or "")
