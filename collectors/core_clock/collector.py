@@ -22,8 +22,9 @@ if TYPE_CHECKING:  # the command line lists collectors without compiled code and
 
 SERIES: Final = "core-clock"
 
-ALIKE: Final = 0.03
-"""By how much the two chains may differ: by more, and the latencies are not what they are taken for."""
+ALIKE: Final = 0.08
+"""By how much the two chains may differ: a latency that is not what it is taken for is off by a quarter or more. They
+are timed one after the other, and a frequency that rises or falls meanwhile takes them apart by some per cent."""
 
 STEADY: Final = "constant_tsc"
 """The time stamp counter's rate does not change with the core's."""

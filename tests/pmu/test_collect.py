@@ -13,8 +13,11 @@ from tests.pmu.machine import run_in_vm
 from tests.support.command import hwprof_here
 
 EVENTS = ("instructions", "cycles")
-APART = 0.002
-"""Of its instructions, that a layer may have more in one boot than in the other: 0.0008 has been seen."""
+APART = 0.001
+"""Of its instructions, that a layer may have more in one boot than in the other: 0.0005 has been seen."""
+DETOUR = 250
+"""Instructions that a layer of any size may have more, by one detour of the allocator: 187 have been seen, in three of
+the five layers of one iteration."""
 
 
 def collect(out: Path, *threads: int) -> dict[int, RunDirectory]:
@@ -89,7 +92,7 @@ def test_two_boots_count_the_same_instructions(boots: list[RunDirectory]) -> Non
     both = first.join(second, on=["iteration", "path"], suffix="_again", validate="1:1")
     assert both.height == first.height == second.height == 10
     apart = both.with_columns(apart=(pl.col("value") - pl.col("value_again")).abs())
-    assert (apart["apart"] <= APART * apart["value"]).all(), apart
+    assert (apart["apart"] <= APART * apart["value"] + DETOUR).all(), apart
 
 
 def test_two_threads_are_both_counted(runs: list[dict[int, RunDirectory]]) -> None:

@@ -203,4 +203,6 @@ def _cpu_time(found: CpuTime, whole: str, glyphs: Glyphs) -> str:
     parts = ", ".join(
         f"{name} {glyphs.dash if share < OVERLAP else f'{100 * share:.1f}%'}" for name, share in shares.items()
     )
-    return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {parts}"
+    overlap = any(share < OVERLAP for share in shares.values())
+    why = "; layers overlap, in threads of the model's own, and count twice" if overlap else ""
+    return f"accounted for {100 * found.accounted_for:.1f}%{error} of {per_iteration}: {parts}{why}"

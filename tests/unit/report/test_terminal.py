@@ -322,6 +322,16 @@ def test_a_share_of_cpu_time_has_its_error_or_says_why_there_is_none(
     assert says in " ".join(text.split())
 
 
+def test_beside_layers_that_overlap_the_rest_is_a_dash_with_its_reason(tmp_path: Path) -> None:
+    built = builder.build(runs.without_pmu(tmp_path))
+    shares = CpuTime(
+        iterations=2, process_cpu_time_ns=130_000_000, layers=1.4, rest_of_inference=-0.45, rest_of_iteration=0.05,
+        accounted_for=1.0, error=0.01, tick_ns=1_000_000, resolved=True,
+    )  # fmt: skip
+    text = print_document(msgspec.structs.replace(built, parts={**built.parts, "cpu_time": shares}), 120)
+    assert "unattributed –, outside inference 5.0%; layers overlap" in " ".join(text.split())
+
+
 def test_a_long_list_of_what_is_missing_is_cut(tmp_path: Path) -> None:
     run = runs.without_pmu(tmp_path)
     why = {"reason": runs.REASON, "remedy": None}
