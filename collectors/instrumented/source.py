@@ -17,6 +17,7 @@ PARTS: Final = (
     "increment.c",
     "epilog.c",
     "contexts.c",
+    "rounds.c",
     "rcx_branches.c",
     "cache_threads.c",
     "cache_registers.c",

@@ -33,6 +33,13 @@ FLAGS_AT: Final = 1400
 POINTERS: Final = 8
 """Words at the pool's beginning that hold addresses of code."""
 
+REPEATS: Final = ("rep", "repe", "repne")
+STRINGS: Final = {"movs": (1, 1), "stos": (0, 1), "lods": (1, 0), "cmps": (2, 0), "scas": (1, 0)}
+"""What a round loads and stores, in elements."""
+
+ELEMENTS: Final = {"b": 1, "w": 2, "q": 8}
+"""Their bytes."""
+
 RETURN: Final = {"returns": 1, "loads": 1, "load_bytes": 8}
 CALL: Final = {"calls": 1, "stores": 1, "store_bytes": 8}
 BRANCH: Final = {"conditional_branches": 1}
@@ -141,7 +148,7 @@ class Writing:
             return self.operand(kind, free)
 
         filled = re.sub(r"<(\w+)>", operand, body.strip())
-        self.put(filled, **(facts | _of_the_stack(body, facts)))
+        self.put(filled, **(facts | _beside_operands(body, facts)))
 
     def operand(self, kind: str, free: Sequence[str]) -> str:
         """One that is no access to memory."""
@@ -199,23 +206,20 @@ class Writing:
         return name
 
 
-def _of_the_stack(text: str, facts: Facts) -> Facts:
-    """What an instruction does to memory beside its operands."""
+def _beside_operands(text: str, facts: Facts) -> Facts:
+    """What an instruction does to memory beside its operands: to the stack, and as one of strings."""
     words = text.split()
-    name = words[1] if words[0] in ("rep", "lock") else words[0]
+    name = words[1] if words[0] in (*REPEATS, "lock") else words[0]
     loads, stores = facts.pop("loads", 0), facts.pop("stores", 0)
     load_bytes, store_bytes = facts.pop("load_bytes", 0), facts.pop("store_bytes", 0)
     if name in ("push", "pushfq", "enter"):
         stores, store_bytes = stores + 1, store_bytes + 8
     if name in ("pop", "leave"):
         loads, load_bytes = loads + 1, load_bytes + 8
-    if name.startswith("movs") and len(words[-1]) == 5 and words[-1][-1] in "bq":
-        loads, stores = 1, 1
-        load_bytes = store_bytes = {"b": 1, "q": 8}[name[-1]]
-    if name.startswith("stos"):
-        stores, store_bytes = 1, {"b": 1, "q": 8}[name[-1]]
-    if name == "lodsw":
-        loads, load_bytes = 1, 2
+    if words[-1] == name and name[:-1] in STRINGS:
+        (reads, writes), size = STRINGS[name[:-1]], ELEMENTS[name[-1]]
+        loads, stores, rounds = reads, writes, facts.pop("rounds", 1)
+        load_bytes, store_bytes = reads * size * rounds, writes * size * rounds
     if "[rsp" in text and name in ("and", "mov"):
         reads, writes = (name == "and" or "ptr" in text.partition(",")[2]), "ptr" in text.partition(",")[0]
         loads, load_bytes = loads + reads, load_bytes + 8 * reads

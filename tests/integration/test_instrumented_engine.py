@@ -190,6 +190,36 @@ def test_layers_of_convolutions(threads: int) -> None:
     assert not said["left_behind"]
 
 
+@pytest.mark.parametrize("kib", [1, 16, 256, 1024, 8192])
+def test_copies_and_fills_have_their_bytes(kib: int) -> None:
+    """The C library's, which takes vectors or a rep prefix by their size and the processor."""
+    said = child(
+        f"""
+        from collectors.instrumented.facts import Fact
+        from collectors.instrumented.log import Log
+        size = {kib} << 10
+        here, there = ctypes.create_string_buffer(size), ctypes.create_string_buffer(size)
+        engine = Engine()
+        engine.instrument()
+        engine.edge()
+        ctypes.memmove(there, here, size)
+        engine.edge()
+        ctypes.memset(here, 1, size)
+        engine.edge()
+        engine.uninstrument()
+        log = Log.of(engine.memory)
+        last = int(engine.memory.control.edges) - 1
+        facts = [log.facts_within(last - back, 0, 0, 1 << 47) for back in (1, 0)]
+        end(bytes=[[one[Fact.LOAD_BYTES], one[Fact.STORE_BYTES]] for one in facts])
+        """,
+        threads=1,
+    )
+    (copy_loads, copy_stores), (fill_loads, fill_stores) = said["bytes"]
+    moved, python = kib << 10, 1 << 16
+    assert 0 <= copy_loads - moved < python and 0 <= copy_stores - moved < python
+    assert fill_loads < python and 0 <= fill_stores - moved < python
+
+
 def test_threads_that_are_not_followed_are_named() -> None:
     said = child(
         """

@@ -75,16 +75,6 @@ static void make_special(Recorder *recorder, CacheOperand *operand, int kind) {
   operand->kind = kind;
 }
 
-static gboolean is_repeated(const cs_insn *instruction) {
-  return begins(instruction->mnemonic, "rep") && contains(instruction->mnemonic, " ");
-}
-
-/* What moves or fills memory does all its rounds; what compares or searches may end before. */
-static gboolean does_all_rounds(const cs_insn *instruction) {
-  const char *name = strchr(instruction->mnemonic, ' ') + 1;
-  return begins(name, "movs") || begins(name, "stos") || begins(name, "lods");
-}
-
 static void add_memory(Recorder *recorder, const cs_insn *instruction, const cs_x86_op *operand, int size,
                        gboolean repeated, NewWords *added) {
   CacheOperand *made;
@@ -109,7 +99,7 @@ static void add_memory(Recorder *recorder, const cs_insn *instruction, const cs_
 
 static void add_memory_operands(Recorder *recorder, const cs_insn *instruction, int width, NewWords *added) {
   const cs_x86 *x86 = &instruction->detail->x86;
-  gboolean repeated = is_repeated(instruction) && instruction->id != X86_INS_RET;
+  gboolean repeated = is_repeated(instruction);
   int i;
   if (repeated && !does_all_rounds(instruction)) {
     recorder->untraced++;

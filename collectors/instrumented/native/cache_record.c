@@ -11,17 +11,11 @@ static void begin_record(Recorder *recorder) {
   forget_registers(recorder);
 }
 
-/* Whether code from there on can name the slots relative to itself. */
-static gboolean is_near(gconstpointer slot, guint64 pc) {
-  gint64 distance = (gint64) slot - (gint64) pc;
-  return fits32(distance - MOST_CODE) && fits32(distance + MOST_CODE);
-}
-
 static void begin_recording(Recorder *recorder, Context *context, guint64 block, guint64 pc) {
   CacheThread *thread = &cache_model.threads[context - control.contexts];
   recorder->thread = NULL;
   if (!cache_model.on) return;
-  if (!is_near(scratch_slot(context), pc) || (thread->ring == NULL && !make_thread(context, thread))) {
+  if (!is_near(scratch_slot(context), pc, MOST_CODE) || (thread->ring == NULL && !make_thread(context, thread))) {
     cache_model.lost++;
     return;
   }

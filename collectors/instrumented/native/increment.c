@@ -1,6 +1,7 @@
 /* The one increment of a block's counter: where it stands, and how it is written. */
 
 #define NEAR_BYTES 7
+#define ADDITION_BYTES 64 /* more than any has */
 
 /* Before an instruction that overwrites OF, SF, ZF, AF and PF without reading them, inc can do no harm: it leaves CF
    alone. Calls and returns are not among them, as functions that are written by hand may take or give flags, nor is
@@ -32,28 +33,31 @@ static void put_relative(GumX86Writer *to, const guint8 *opcode, gconstpointer a
   gum_x86_writer_put_bytes(to, code, NEAR_BYTES);
 }
 
-static const guint8 LEA_RAX_RAX_1[] = {0x48, 0x8d, 0x40, 0x01};
-
-static void put_increment(Context *context, guint64 *counter, GumX86Writer *to, gboolean flags_are_free) {
-  static const guint8 inc[] = {0x48, 0xff, 0x05}, save[] = {0x48, 0x89, 0x05}, restore[] = {0x48, 0x8b, 0x05};
+/* `add`: code that changes rax, the counter, and no flag. */
+static void put_addition(Context *context, guint64 *counter, GumX86Writer *to, const guint8 *add, guint32 bytes) {
+  static const guint8 save[] = {0x48, 0x89, 0x05}, restore[] = {0x48, 0x8b, 0x05};
   guint64 *slot = saved_rax(context);
-  gboolean near_by = fits32((gint64) counter - (gint64) to->pc) && fits32((gint64) slot - (gint64) to->pc - 64);
-  if (near_by && flags_are_free) {
-    put_relative(to, inc, counter);
-    return;
-  }
-  context->slow_increments++;
-  if (near_by) {
+  if (is_near(counter, to->pc, ADDITION_BYTES) && is_near(slot, to->pc, ADDITION_BYTES)) {
     put_relative(to, save, slot);
     put_relative(to, restore, counter);
-    gum_x86_writer_put_bytes(to, LEA_RAX_RAX_1, sizeof(LEA_RAX_RAX_1));
+    gum_x86_writer_put_bytes(to, add, bytes);
     put_relative(to, save, counter);
     put_relative(to, restore, slot);
   } else {
     put_absolute(to, STORE_RAX, slot);
     put_absolute(to, LOAD_RAX, counter);
-    gum_x86_writer_put_bytes(to, LEA_RAX_RAX_1, sizeof(LEA_RAX_RAX_1));
+    gum_x86_writer_put_bytes(to, add, bytes);
     put_absolute(to, STORE_RAX, counter);
     put_absolute(to, LOAD_RAX, slot);
   }
+}
+
+static void put_increment(Context *context, guint64 *counter, GumX86Writer *to, gboolean flags_are_free) {
+  static const guint8 inc[] = {0x48, 0xff, 0x05}, add[] = {0x48, 0x8d, 0x40, 0x01}; /* lea rax, [rax + 1] */
+  if (flags_are_free && is_near(counter, to->pc, NEAR_BYTES)) {
+    put_relative(to, inc, counter);
+    return;
+  }
+  context->slow_increments++;
+  put_addition(context, counter, to, add, sizeof(add));
 }

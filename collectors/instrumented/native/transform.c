@@ -40,16 +40,19 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Generator *generator, 
                             GumX86Writer *to, gboolean *incremented, Recorder *recorder, guint64 *hash) {
   Block *block = &context->blocks[number];
   const cs_insn *instruction;
+  Block *rounds;
   guint64 end = 0;
   while (gum_stalker_iterator_next(iterator, &instruction)) {
     gboolean free = flags_are_free_before(instruction);
     end = instruction->address + instruction->size;
     *hash = hash_bytes(*hash, instruction->bytes, instruction->size);
     decode(instruction, block->facts);
+    rounds = begin_rounds(context, instruction, block->facts);
     if (instruction->id == X86_INS_SYSCALL) put_syscall_watch(iterator, instruction, to);
     record_instruction(recorder, instruction, to);
     if (ends_block(instruction)) end_record(recorder, iterator, to);
     if (free || ends_block(instruction)) put_increment_once(context, number, to, free, incremented);
+    put_rounds_asked(context, rounds, to);
     if (is_rcx_branch(instruction)) {
       go_on_in_stub(instruction, generator, to);
       break;
@@ -58,6 +61,7 @@ static guint64 copy_decoded(GumStalkerIterator *iterator, Generator *generator, 
       put_with_own_base(instruction, to); /* not kept, it is left out */
     else
       gum_stalker_iterator_keep(iterator);
+    put_rounds_left(context, rounds, instruction, to);
     if (calls_next(instruction)) {
       generator->relocator->end_of_block = TRUE;
       break;

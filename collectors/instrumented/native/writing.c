@@ -13,6 +13,12 @@ static gint64 get32(const guint8 *from) {
 
 static gboolean fits32(gint64 value) { return value >= -0x7fffffffL && value <= 0x7fffffffL; }
 
+/* Whether so many bytes of code from there on can name the address relative to themselves. */
+static gboolean is_near(gconstpointer address, guint64 pc, gint64 code_bytes) {
+  gint64 distance = (gint64) address - (gint64) pc;
+  return fits32(distance - code_bytes) && fits32(distance);
+}
+
 static void put64(guint8 *to, guint64 value) {
   put32(to, value);
   put32(to + 4, value >> 32);
