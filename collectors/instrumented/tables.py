@@ -21,7 +21,7 @@ from collectors.shared.symbols.kernels import Kernel
 from collectors.shared.symbols.process import resolver
 from collectors.shared.symbols.tables import kernels_table
 from hwprof.collector.contract import CountedSpan, PassContext
-from hwprof.run.schema import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 
 
 @dataclass(frozen=True)

@@ -18,7 +18,7 @@ from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
 from hwprof.analysis.timeline import Timeline
 from hwprof.run.manifest import PassRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.process_events import WHOLE_PROCESS_TID
 
 COUNTED: Final = ("value", "main", "workers", "enabled_ns", "running_ns")
 AMOUNTS: Final = (*COUNTED, "scaled", "scaled_main", "scaled_workers")

@@ -12,7 +12,7 @@ from hwprof.analysis.attribution import Attribution, owned_counts
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import INFERENCE, UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import IterationRecord
-from hwprof.run.schema import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 
 TASK_CLOCK: Final = "task-clock"
 CONTEXT_SWITCHES: Final = "context-switches"

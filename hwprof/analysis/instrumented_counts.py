@@ -11,7 +11,7 @@ from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import Figures
 from hwprof.run.manifest import PassRecord
-from hwprof.run.schema import COVERAGE_EVENTS
+from hwprof.run.process_events import COVERAGE_EVENTS
 
 
 @dataclass(frozen=True)

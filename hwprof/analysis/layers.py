@@ -13,7 +13,7 @@ from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, is_leaf
 from hwprof.run.manifest import MetricDefinition
-from hwprof.run.schema import PROCESS_EVENTS
+from hwprof.run.process_events import PROCESS_EVENTS
 
 
 @dataclass(frozen=True)

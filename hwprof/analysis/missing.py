@@ -13,8 +13,8 @@ from hwprof.analysis.reasons import Missing
 from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS, vocabulary
 from hwprof.run.details import CountingDetail, DramDetail
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
+from hwprof.run.process_events import COUNTED_WINDOW
 from hwprof.run.roles import Role
-from hwprof.run.schema import COUNTED_WINDOW
 from hwprof.unavailable import Unavailable
 
 GIVEN_REASONS: Final = {

@@ -10,7 +10,7 @@ import polars as pl
 from hwprof.analysis import statistics, uncore
 from hwprof.analysis.metrics import Operands
 from hwprof.analysis.owners import is_rest
-from hwprof.run.schema import COUNTED_WINDOW
+from hwprof.run.process_events import COUNTED_WINDOW
 
 
 def regroup(frame: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:

@@ -7,7 +7,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.run.schema import COVERAGE_EVENTS, UNCOUNTED_CPU_TIME
+from hwprof.run.process_events import COVERAGE_EVENTS, UNCOUNTED_CPU_TIME
 
 SHARE: Final = 0.02
 """Of an owner's CPU time: counts that lack less are figures."""

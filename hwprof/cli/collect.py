@@ -271,7 +271,7 @@ def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError
     """What to tell who does not get to see the report: where the run is kept. Without a completed pass it is not. From
     here to the end of the process another Ctrl-C changes nothing: it would hide where."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    from hwprof.run.directory import remove_parts
+    from hwprof.run.atomic import remove_parts
     from hwprof.session.interruption import InterruptionError
 
     if not run.completed_passes():

@@ -19,7 +19,8 @@ import msgspec
 
 from hwprof import processes
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
-from hwprof.run.directory import RunDirectory, remove_parts
+from hwprof.run.atomic import remove_parts
+from hwprof.run.directory import RunDirectory
 
 
 class Failure(msgspec.Struct):

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run import manifest as manifests
+from hwprof.run.atomic import atomic
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
 from hwprof.run.regular_files import is_regular, read_regular
 
@@ -34,26 +35,6 @@ MOST_OF_ONE_NAME: Final = 1000
 
 LITTLE_ROOM_BYTES: Final = 1 << 16
 """With less than that left, a device is full."""
-
-
-@contextmanager
-def atomic(target: Path) -> Iterator[Path]:
-    """A temporary path that becomes ``target`` when the block ends well, and goes away when it does not."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
-    os.close(handle)
-    part = Path(name)
-    try:
-        yield part
-        part.chmod(0o644)
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def remove_parts(folder: Path) -> None:
-    """Takes away what a process that was ended in the midst of ``atomic`` has left, when none writes any more."""
-    for part in folder.glob(".*.part"):
-        part.unlink(missing_ok=True)
 
 
 class RunDirectory:

@@ -12,7 +12,7 @@ from hwprof.analysis.cpu_time import NEW_THREADS, SWITCHES, UNKNOWN, uncounted
 from hwprof.collector.contract import Collected, Collector, counts_at_edges
 from hwprof.run.manifest import PassRecord
 from hwprof.run.notes import Note, NoteKind
-from hwprof.run.schema import (
+from hwprof.run.process_events import (
     COUNTED_WINDOW,
     NEW_THREADS_CPU_TIME,
     PROCESS_CPU_ERROR,

@@ -14,7 +14,8 @@ from hwprof.run import details
 from hwprof.run.details import as_json
 from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note
-from hwprof.run.schema import SESSION_EVENTS, TABLES, conform, require_values
+from hwprof.run.process_events import SESSION_EVENTS
+from hwprof.run.schema import TABLES, conform, require_values
 from hwprof.session.plan import CollectorPlan
 
 MOST_NESTED: Final = 100

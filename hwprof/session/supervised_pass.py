@@ -16,7 +16,8 @@ import polars as pl
 from hwprof.collector.contract import Collected
 from hwprof.errors import HwprofError
 from hwprof.processes import perf_map_of
-from hwprof.run.directory import RunDirectory, remove_parts, write_table
+from hwprof.run.atomic import remove_parts
+from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from hwprof.run.tables import scan_table
 from hwprof.session import interruption

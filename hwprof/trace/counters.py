@@ -10,7 +10,7 @@ import numpy.typing as npt
 import polars as pl
 
 from hwprof.run.manifest import PassRecord
-from hwprof.run.schema import COUNTED_WINDOW, PROCESS_EVENTS
+from hwprof.run.process_events import COUNTED_WINDOW, PROCESS_EVENTS
 from hwprof.trace.encoder import Events, EventSequence
 from hwprof.trace.packet_sequence import Ints
 from hwprof.trace.packets import EventType

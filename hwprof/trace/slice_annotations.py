@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 import polars as pl
 
 from hwprof.run.manifest import PassRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.argument_names import ArgumentNames
 from hwprof.trace.iteration_slices import IterationSlices

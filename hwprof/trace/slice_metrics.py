@@ -12,7 +12,7 @@ from hwprof.analysis import instrumented, metrics, summary, uncounted
 from hwprof.analysis.attribution import owned_counts
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import Machine, MetricDefinition, PassRecord
-from hwprof.run.schema import COUNTED_WINDOW, COVERAGE_EVENTS
+from hwprof.run.process_events import COUNTED_WINDOW, COVERAGE_EVENTS
 
 MetricValues: TypeAlias = Mapping[str, float]
 """By the metric's name, as the report's JSON has it."""

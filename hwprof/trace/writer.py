@@ -10,7 +10,8 @@ from typing import Final
 import polars as pl
 
 from hwprof.errors import HwprofError, remedy_of_writing
-from hwprof.run.directory import RunDirectory, atomic
+from hwprof.run.atomic import atomic
+from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import readable
 from hwprof.trace.encoder import TraceEncoder

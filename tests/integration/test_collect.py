@@ -12,7 +12,7 @@ import pytest
 
 from hwprof.analysis.owners import own
 from hwprof.run.directory import RunDirectory
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.trace.kernel_slices import IDLE
 from tests.support import synthetic_run, synthetic_samples
 from tests.support.bounds import TICK_S

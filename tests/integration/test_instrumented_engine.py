@@ -117,7 +117,7 @@ def test_following_begins_again_and_survives_what_a_process_does() -> None:
 
 CONVOLUTIONS = """
     from hwprof.collector.contract import CountedSpan, PassContext
-    from hwprof.run.schema import COVERAGE_EVENTS
+    from hwprof.run.process_events import COVERAGE_EVENTS
     from collectors.instrumented.collector import InstrumentedCollector
     from torch import nn
     import tempfile
@@ -249,7 +249,7 @@ def test_cpu_time_of_uncounted_threads_is_told_span_by_span() -> None:
     said = child(
         """
         from hwprof.collector.contract import CountedSpan, PassContext
-        from hwprof.run.schema import COVERAGE_EVENTS
+        from hwprof.run.process_events import COVERAGE_EVENTS
         from collectors.instrumented.collector import InstrumentedCollector
         import tempfile, time
         collector = InstrumentedCollector()

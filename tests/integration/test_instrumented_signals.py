@@ -103,7 +103,7 @@ int ignored(int number) {
 BEGIN = """
     import signal, tempfile
     from hwprof.collector.contract import CountedSpan, PassContext
-    from hwprof.run.schema import UNCOUNTED_CPU_TIME
+    from hwprof.run.process_events import UNCOUNTED_CPU_TIME
     from collectors.instrumented.collector import InstrumentedCollector
     library = ctypes.CDLL({library!r})
     took = ctypes.c_longlong.in_dll(library, "took_ns")

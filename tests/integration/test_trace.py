@@ -12,7 +12,7 @@ import polars as pl
 import pytest
 
 from hwprof.errors import HwprofError
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.trace import pass_writer
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace

@@ -34,8 +34,8 @@ from hwprof.run.manifest import (
     PassRecord,
     WorkloadRecord,
 )
+from hwprof.run.process_events import COUNTED_WINDOW, WHOLE_PROCESS_TID
 from hwprof.run.roles import Role
-from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID
 from tests.support.synthetic_model import MODULES, OPERATORS, STAGES, Module, is_leaf, layer_calls, layers
 from tests.support.synthetic_processor import Processor, synthetic_machine
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from hwprof.report import sections
 from hwprof.report.csv.table import Table
 from hwprof.report.document.document import Document
-from hwprof.run.directory import RunDirectory, atomic
+from hwprof.run.atomic import atomic
+from hwprof.run.directory import RunDirectory
 
 
 def csv_files(document: Document) -> dict[str, Table]:

@@ -21,7 +21,8 @@ from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import DOCUMENT_VERSION
 from hwprof.report.json.codec import decode, encode
-from hwprof.run.directory import RunDirectory, atomic
+from hwprof.run.atomic import atomic
+from hwprof.run.directory import RunDirectory
 from hwprof.run.regular_files import read_regular
 
 FILE: Final = "document.json"

@@ -6,7 +6,7 @@ from typing import Final
 
 from hwprof.report.document.flops import AGREES, COUNTED, FlopCheck
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import columns, figures
+from hwprof.report.text import figures, metric_notes
 from hwprof.report.text.figures import plural
 from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
@@ -101,4 +101,4 @@ def _more(number: int, top: int | None) -> list[str]:
 
 def _reliability(page: Page) -> list[str]:
     counted = [metric for metric in page.document.metrics if metric.name == COUNTED]
-    return [*columns.reliability(counted, page.document, page.glyphs), *columns.caveats(counted, page.glyphs)]
+    return [*metric_notes.reliability(counted, page.document, page.glyphs), *metric_notes.caveats(counted, page.glyphs)]

@@ -10,7 +10,7 @@ from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.metrics import Event, MetricInfo
-from hwprof.report.text import choice, columns, figures, kernel_cells
+from hwprof.report.text import choice, columns, figures, kernel_cells, metric_notes
 from hwprof.report.text.footnotes import MOST, of_columns, unavailable
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
@@ -190,7 +190,7 @@ def _is_elsewhere(metric: str) -> bool:
 
 def _metric_column(metric: MetricInfo, values: Sequence[float | None], priority: int, page: Page) -> Column:
     cells = [figures.decimal(value, metric.digits, page.glyphs) for value in values]
-    return Column(metric.title + columns.marks(metric, page.glyphs), cells, priority, key=metric.name)
+    return Column(metric.title + metric_notes.marks(metric, page.glyphs), cells, priority, key=metric.name)
 
 
 def _extent(found: Pass, page: Page) -> str:

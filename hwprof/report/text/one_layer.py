@@ -5,22 +5,20 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
-from rich.table import Table
 from rich.text import Text
 
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hottest import Hottest
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.report.document.kernels import SampledLayer, Sampling
-from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import (
-    choice,
     columns,
     figures,
     hot_kernels,
     instrumented,
     kernel_cells,
+    layer_facts,
     layer_rows,
     operators,
     primitives,
@@ -35,7 +33,7 @@ from hwprof.report.text.threads import ROLES
 def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     """Section by section what there is."""
     page.console.print(Text(found.path, style="bold"))
-    _facts(found, page)
+    layer_facts.show(found, page)
     if found.leaf is None:
         _layers(found, page)
     if found.sampling is not None:
@@ -47,126 +45,6 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     primitives.show_hottest(_narrowed(found, page))
     if full_names:
         kernel_cells.full_names(found.kernels, page)
-
-
-def _facts(found: OneLayer, page: Page) -> None:
-    """What the layer is, and what was measured of it as a whole."""
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(no_wrap=True)
-    grid.add_column(overflow="fold")
-    separator = page.glyphs.separator
-    facts = _of_one(found.leaf, page) if found.leaf is not None else _of_module(found, page)
-    for name, words in [("run", [found.run]), *facts]:
-        if words:
-            grid.add_row(Text(name, style="bold"), Text(separator.join(words)))
-    page.console.print(grid)
-
-
-def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
-    glyphs = page.glyphs
-    static = {"parameters": layer.parameters, "MACs": layer.macs, "bytes": layer.bytes}
-    more = [f"{figures.plural(layer.more_shapes, 'other input shape')}"] if layer.more_shapes else []
-    time = _time(layer, page)
-    calls = f"{figures.calls(layer.calls, glyphs)} {'call' if layer.calls == 1 else 'calls'} per iteration"
-    if layer.path == UNATTRIBUTED:
-        what = ["outside of the model's modules: Python, operators, counter reads"]
-        return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
-    if layer.own:
-        what = [f"a {layer.type}'s own code, between the modules that it calls", calls]
-        model = [f"{figures.amount(layer.macs, glyphs)} MACs"] if layer.macs else []
-        measured = [("time", time), ("metrics", _metrics(layer, page)), ("counts", _no_counts(layer))]
-        return [("what", what), ("model", model), *measured]
-    return [
-        ("type", [layer.type or "not known", calls if layer.calls else "never called"]),
-        ("shapes", [f"{layer.input_shapes or '?'} to {layer.output_shapes or '?'}", *more]),
-        (
-            "model",
-            [
-                f"{name} not known" if value is None else f"{figures.amount(value, glyphs)} {name}"
-                for name, value in static.items()
-                if value != 0 and (value is not None or layer.calls)
-            ],
-        ),
-        ("time", time),
-        ("metrics", _metrics(layer, page)),
-        ("FLOPs", [layer.flops.reason] if layer.flops is not None and layer.flops.reason else []),
-        ("counts", _no_counts(layer)),
-    ]
-
-
-def _no_counts(layer: Layer) -> list[str]:
-    if layer.uncounted_ns is None:
-        return []
-    took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
-    return [f"not available: uninstrumented code ran in it ({took})"]
-
-
-def _time(layer: Layer, page: Page) -> list[str]:
-    if layer.time is None:
-        return []
-    least = [f"min {figures.milliseconds(layer.time.min_ns)}"] if layer.time.repetitions > 1 else []
-    return [f"{figures.time_with_spread(layer.time, page.glyphs)} ms", *least, *_share(layer.share, page)]
-
-
-def _of_module(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
-    types: dict[str, int] = {}
-    for layer in found.layers:
-        if layer.own:
-            continue
-        types[layer.type or "not known"] = types.get(layer.type or "not known", 0) + 1
-    calls = ["never called"] if found.type and found.calls is None else []
-    return [
-        ("type", [found.type, *calls] if found.type else []),
-        ("layers", [f"{number} {name}" for name, number in types.items()]),
-        ("model", _model(found, page)),
-        ("time", _times(found, page)),
-    ]
-
-
-def _model(found: OneLayer, page: Page) -> list[str]:
-    """The module's parameters and MACs; where it is not known as one, or its MACs are not, what is known of its
-    layers."""
-    parameters = found.parameters
-    if parameters is None:
-        parameters = sum(layer.parameters or 0 for layer in found.layers)
-    called = [layer.macs for layer in found.layers if layer.calls]
-    known = [macs for macs in called if macs is not None]
-    macs = sum(known) if found.macs is None else found.macs
-    unknown = len(called) - len(known) if found.macs is None else 0
-    return [
-        *(
-            f"{figures.amount(value, page.glyphs)} {name}"
-            for name, value in (("parameters", parameters), ("MACs", macs))
-            if value
-        ),
-        *([f"MACs of {unknown} not known"] if unknown else []),
-    ]
-
-
-def _times(found: OneLayer, page: Page) -> list[str]:
-    """By the module's own calls, beside what its leaf layers add up to; only these where nobody timed it as one."""
-    words = []
-    if found.median_ns is not None:
-        calls = f" in {figures.calls(found.calls, page.glyphs)} calls" if found.calls not in (None, 1) else ""
-        words += [f"{figures.milliseconds(found.median_ns)} ms{calls} (median)", *_share(found.share, page)]
-    if found.leaves_median_ns is not None:
-        leaves = f"in its leaf layers {figures.milliseconds(found.leaves_median_ns)} ms"
-        share = figures.percent(found.leaves_share, page.glyphs)
-        words += [f"{leaves} ({share})"] if words else [f"{leaves} (median)", *_share(found.leaves_share, page)]
-    return words
-
-
-def _share(share: float | None, page: Page) -> list[str]:
-    return [] if share is None else [f"{figures.percent(share, page.glyphs)} of the {page.document.whole}"]
-
-
-def _metrics(layer: Layer, page: Page) -> list[str]:
-    """Those that have a value, with the marks of their provenance."""
-    return [
-        f"{metric.title}{columns.marks(metric, page.glyphs)} {figures.decimal(value, metric.digits, page.glyphs)}"
-        for metric, _ in choice.choose(page.document, page.metrics)
-        if (value := layer.metrics.get(metric.name)) is not None
-    ]
 
 
 def _layers(found: OneLayer, page: Page) -> None:

@@ -8,7 +8,7 @@ from typing import Final
 from hwprof.hardware.metrics import facts
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.metrics import MetricInfo
-from hwprof.report.text import columns, figures
+from hwprof.report.text import figures, metric_notes
 from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
 
@@ -42,7 +42,7 @@ def show(page: Page) -> None:
         for metric in first:
             cells = [_figure(row, metric, page) for row in rows]
             below = [" / ".join(_figure(row, part, page) for part in parts[metric.name]) for row in rows]
-            marked = metric.title + columns.marks(metric, page.glyphs)
+            marked = metric.title + metric_notes.marks(metric, page.glyphs)
             found.append(Column(marked, _lines(cells, below, lines), key=metric.name))
         return found
 
@@ -65,8 +65,8 @@ def show(page: Page) -> None:
             "% of the issue slots of all threads, spinning included",
             "  ".join(_legend(first, page)) if any(bars) else "",
             f"{SECOND.strip()}: {page.glyphs.separator.join(_headings(parts))}" if lines > 1 else "",
-            *columns.reliability(visible, page.document, page.glyphs),
-            *columns.caveats(visible, page.glyphs, meanings=False),
+            *metric_notes.reliability(visible, page.document, page.glyphs),
+            *metric_notes.caveats(visible, page.glyphs, meanings=False),
         ]
     )
 

@@ -10,7 +10,7 @@ from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA, attribute, 
 from hwprof.analysis.iterations import select
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import IterationRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID
+from hwprof.run.process_events import WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
 
 

@@ -16,8 +16,8 @@ from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE
 from hwprof.analysis.reasons import Missing
 from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
+from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.run.roles import Role
-from hwprof.run.schema import WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
 from tests.support.synthetic_processor import synthetic_machine
 

@@ -6,7 +6,7 @@ import pytest
 
 from hwprof.analysis.attribution import attribute
 from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCHES, UNKNOWN, CpuTime, Uncounted, cpu_time, uncounted
-from hwprof.run.schema import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, WORKER, counts, layers, record, spans
 
 SPANS = spans(

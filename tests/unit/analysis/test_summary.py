@@ -13,7 +13,7 @@ from hwprof.analysis import summary
 from hwprof.analysis.attribution import COUNTS_SCHEMA, TIMES_SCHEMA
 from hwprof.analysis.metrics import Operands, definitions, evaluate
 from hwprof.analysis.owners import UNATTRIBUTED
-from hwprof.run.schema import COUNTED_WINDOW
+from hwprof.run.process_events import COUNTED_WINDOW
 from tests.support.synthetic_processor import synthetic_machine
 
 CPI = next(metric for metric in definitions(None, synthetic_machine()) if metric.name == "cpi")

@@ -14,7 +14,7 @@ from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import layer_table
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, own
 from hwprof.analysis.stages import stage_table
-from hwprof.run.schema import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 from tests.support.small_tables import MAIN, MS, counts, layers, record, spans
 
 EVENT = "instructions"

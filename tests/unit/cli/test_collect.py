@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli import app, collect
-from hwprof.run import directory
+from hwprof.run import atomic
 from hwprof.workload.spec import WorkloadSpec
 from tests.support.synthetic_run import build
 
@@ -34,7 +34,7 @@ def test_a_second_interruption_does_not_hide_where_the_run_is(tmp_path: Path, mo
     def again(_: Path) -> None:
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr(directory, "remove_parts", again)
+    monkeypatch.setattr(atomic, "remove_parts", again)
     before = signal.getsignal(signal.SIGINT)
     try:
         told = collect._interrupted(run, KeyboardInterrupt())

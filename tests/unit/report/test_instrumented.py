@@ -24,7 +24,7 @@ from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import EventInfo, MetricDefinition, PassRecord
-from hwprof.run.schema import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 from tests.support.document_parts import csv_frames, layer_rows, part
 from tests.support.small_tables import MS
 from tests.support.snapshots import assert_snapshot

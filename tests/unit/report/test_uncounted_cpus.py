@@ -11,7 +11,7 @@ from hwprof.analysis.cpu_time import TASK_CLOCK
 from hwprof.report.document import builder
 from hwprof.report.document.layers import Layers
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.schema import PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from tests.support import synthetic_run
 
 

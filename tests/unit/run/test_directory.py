@@ -8,7 +8,8 @@ import polars as pl
 import pytest
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.run.directory import RunDirectory, atomic, write_table
+from hwprof.run.atomic import atomic
+from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockSnapshot, Machine, Manifest, PassRecord
 from hwprof.run.schema import TABLES, conform, empty
 from tests.support import synthetic_run

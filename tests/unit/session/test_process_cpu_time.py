@@ -9,7 +9,7 @@ from itertools import count
 import polars as pl
 import pytest
 
-from hwprof.run.schema import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.process_events import NEW_THREADS_CPU_TIME, PROCESS_CPU_ERROR, PROCESS_CPU_TIME, WHOLE_PROCESS_TID
 from hwprof.session.pass_tables import process_cpu_time
 from hwprof.session.process_cpu_time import Charged, ProcessCpuTime, Reading, charged
 from hwprof.thread_clock import CLOCK_OF_A_THREAD

@@ -15,8 +15,9 @@ from hwprof.collector.contract import Collected, Detail, PassContext
 from hwprof.run.details import SamplingDetail
 from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
 from hwprof.run.notes import Note, NoteKind
+from hwprof.run.process_events import PROCESS_CPU_TIME
 from hwprof.run.roles import Role
-from hwprof.run.schema import NULLABLE, PROCESS_CPU_TIME, TABLES
+from hwprof.run.schema import NULLABLE, TABLES
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import alone
 from hwprof.session.in_process import RunningCollectors

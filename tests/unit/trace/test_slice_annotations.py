@@ -6,7 +6,8 @@ import polars as pl
 import pytest
 
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
-from hwprof.run.schema import WHOLE_PROCESS_TID, conform
+from hwprof.run.process_events import WHOLE_PROCESS_TID
+from hwprof.run.schema import conform
 from hwprof.trace.slice_annotations import OWN, Count, SliceAnnotations, by_span, running_shares
 from hwprof.trace.slice_metrics import PLAIN, MetricOrigins
 

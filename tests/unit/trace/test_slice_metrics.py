@@ -9,7 +9,8 @@ import pytest
 
 from hwprof.analysis.metrics import definitions
 from hwprof.run.manifest import MetricDefinition
-from hwprof.run.schema import COUNTED_WINDOW, WHOLE_PROCESS_TID, conform
+from hwprof.run.process_events import COUNTED_WINDOW, WHOLE_PROCESS_TID
+from hwprof.run.schema import conform
 from hwprof.trace.slice_metrics import InstrumentedCounts, MetricOrigins, SliceMetrics
 from tests.support.synthetic_processor import Processor, synthetic_machine
 

@@ -1,0 +1,29 @@
+"""Files that are there as a whole or not at all."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def atomic(target: Path) -> Iterator[Path]:
+    """A temporary path that becomes ``target`` when the block ends well, and goes away when it does not."""
+    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=".part")
+    os.close(handle)
+    part = Path(name)
+    try:
+        yield part
+        part.chmod(0o644)
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def remove_parts(folder: Path) -> None:
+    """Takes away what a process that was ended in the midst of ``atomic`` has left, when none writes any more."""
+    for part in folder.glob(".*.part"):
+        part.unlink(missing_ok=True)
