@@ -187,10 +187,9 @@ def tell(known: Sequence[Stay], told: Sequence[Lateness | None], error_ms: float
     columns = ["third", "calls", "not met", "begin late ms", "end late ms", "earliest ms", "latest ms"]
     seconds = (last_ns - first_ns) / 1e9
     note = f"""
-Two threads, functions of {LONG_S[0]:g} to {LONG_S[1]:g} s, {seconds:.0f} s; {rate_hz} looks in a second,
-{distance_ms:g} ms apart on average, at random. Late: by the looks that met a function, after it was called and after it
-returned; the
-mean and its standard error. py-spy's clock, as hwprof put it on its own: error {error_ms:.2f} ms, rate
+Two threads, functions of {LONG_S[0]:g} to {LONG_S[1]:g} s, {seconds:.0f} s; {rate_hz} looks in a second, at random,
+{distance_ms:g} ms apart on average. Late: by the looks that met a function, after it was called and after it returned;
+the mean and its standard error. py-spy's clock, as hwprof put it on its own: error {error_ms:.2f} ms, rate
 {1e6 * drift:+.1f} ppm. Expected: nothing earlier than that error, and means of {distance_ms:g} ms in each third.
 """
     tables.write(tables.Table("py-spy's functions and their times", columns, rows, note), TARGET)
