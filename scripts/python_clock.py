@@ -3,8 +3,8 @@
     python -m scripts.python_clock --seconds 60 --rate 100
 
 A function that is on a stack from one time to another is met by looks between them, the first of them late by a look's
-distance on average (py-spy's distances are random), none of them early. So does its clock, put on hwprof's by marks at
-the beginning and at the end: were it off in the middle, the functions there would be early, or later than the others.
+distance on average (py-spy's distances are random), none of them early. Its clock is put on hwprof's by marks at the
+beginning and at the end: were it off in the middle, the functions there would be early, or later than the others.
 Exit status 1 if one is early by more than the clock's own error, is not met at all, or if the mean of a third is later
 than a look's distance and four errors of the mean. Needs a quiet machine. Writes results/python_clock.md.
 """
@@ -65,11 +65,16 @@ class Lateness:
 # --- the program
 
 
-def spins(seconds: float) -> None:
-    """At work."""
+def works(seconds: float) -> None:
+    """Until so much time has gone by."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pass
+
+
+def spins(seconds: float) -> None:
+    """At work."""
+    works(seconds)
 
 
 def sleeps(seconds: float) -> None:
@@ -83,10 +88,8 @@ def calls(seconds: float) -> None:
 
 
 def spins_within(seconds: float) -> None:
-    """As ``spins``, called."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        pass
+    """As ``spins``, called, and with a name of its own: stays of one function that touch would be one."""
+    works(seconds)
 
 
 def run(seconds: float, rate_hz: int, folder: Path) -> None:
