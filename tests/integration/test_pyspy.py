@@ -75,6 +75,7 @@ WORK = """
                       "capabilities": re.search(r"CapEff:\\s*(\\S+)", Path("/proc/self/status").read_text())[1],
                       "own": len(own), "own_at_the_end": len(collector.own_processes()),
                       "own_s": found.own_ns / 1e9, "own_ticks_s": own_ticks / os.sysconf("SC_CLK_TCK"),
+                      "stacks": collected.detail.stacks, "failed_looks": collected.detail.failed_looks,
                       "version": collected.detail.version, "marks_met": collected.detail.marks_met}))
 """
 
@@ -149,10 +150,11 @@ def test_its_cpu_time_is_known_to_be_hwprofs(tmp_path: Path) -> None:
 
 @pytest.mark.alone
 def test_it_needs_no_privilege(tmp_path: Path) -> None:
+    """In some round each: where others have the processors, one thread's 150 ms may pass between two looks."""
     require_tool("setpriv")
-    said, frames = watched(tmp_path, 1, UNPRIVILEGED)
+    said, frames = watched(tmp_path, 6, UNPRIVILEGED)
     assert int(said["capabilities"], 16) == 0
-    assert {"works", "inner", "helper"} <= set(frames["function"])
+    assert {"works", "inner", "helper"} <= set(frames["function"]), (said["stacks"], said["failed_looks"])
 
 
 @pytest.mark.alone
