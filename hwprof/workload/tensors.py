@@ -7,10 +7,13 @@ from typing import Any, Final
 
 import torch
 
-from hwprof.errors import NO_MEMORY, HwprofError, UsageError, first_line, is_out_of_memory
+from hwprof.errors import NO_MEMORY, HwprofError, UsageError, described, first_line, is_out_of_memory
 
 BITS: Final = {torch.quint4x2: 4, torch.quint2x4: 2}
 """Of an element of types that have several in a byte; PyTorch says 1 byte of each."""
+
+REFUSALS: Final = (RuntimeError, TypeError, ValueError, IndexError, AssertionError)
+"""What layers raise that cannot take their input. Of other exceptions the input need not be the cause."""
 
 
 def shape_text(tensor: torch.Tensor) -> str:
@@ -57,10 +60,12 @@ def refused(
     model: str, inputs: Any, error: BaseException, remedy: str = "another --imgsz", *, of_options: bool = True
 ) -> HwprofError:
     """The error to raise where a model cannot be called with these inputs: bad usage where they are ``of_options``, a
-    failure where they are the model's own."""
+    failure where they are the model's own, or where the exception is none that speaks of inputs."""
     given = ", ".join(input_text(tensor) for tensor in tensors_in(inputs))
     if is_out_of_memory(error):
         return HwprofError(f"{NO_MEMORY} for {model} with the input {given}", "a smaller one")
+    if not isinstance(error, REFUSALS) or isinstance(error, RecursionError):
+        return HwprofError(f"{model} raised {described(error)} with the input {given}", "--debug, which shows where")
     kind = UsageError if of_options else HwprofError
     return kind(f"{model} refuses the input {given}: {first_line(error)}", remedy)
 

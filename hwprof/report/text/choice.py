@@ -42,8 +42,10 @@ def expand(items: Sequence[str], document: Document) -> list[str]:
     """The metrics of these names and groups, each once, in the order given; ``all``: every group of this run.
 
     Of a group, those that were measured; where none was, all of them, so that their reasons are shown. Raises
-    ``UsageError`` for a name that is neither.
+    ``UsageError`` for a name that is neither, and for no name at all.
     """
+    if not items:
+        raise UsageError("--metrics names no metric", "hwprof report --metrics cpi,cache")
     found: dict[str, None] = {}
     names = {metric.name for metric in document.metrics}
     others = [unmeasured(metric, document) for metric in facts().values() if metric.name not in names]

@@ -234,6 +234,8 @@ def test_an_unknown_choice_is_refused_with_a_hint(tmp_path: Path) -> None:
     built = builder.build(build(tmp_path))
     with pytest.raises(UsageError, match=r"no metric or group 'cpj'\. Try: cpi.*groups of this run: cpi, "):
         choice.expand(["cpj"], built)
+    with pytest.raises(UsageError, match=r"names no metric\. Try: hwprof report --metrics"):
+        choice.expand([], built)
 
 
 def machine_with_pmu(built: Document, *, pmu: bool) -> Document:

@@ -183,6 +183,13 @@ def test_a_missing_file(tmp_path: Path) -> None:
         load_weights(_net(), tmp_path / "nowhere.pt")
 
 
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_regular_file_is_not_waited_for(make: Callable[[Path], None], tmp_path: Path) -> None:
+    make(tmp_path / "weights.pt")
+    with pytest.raises(UsageError, match="is not a regular file"):
+        load_weights(_net(), tmp_path / "weights.pt")
+
+
 def test_safetensors_without_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "w.safetensors").write_bytes(b"")
     monkeypatch.setitem(sys.modules, "safetensors", None)

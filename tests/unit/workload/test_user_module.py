@@ -60,6 +60,16 @@ def importing():
 def with_a_bad_input():
     return net(), torch.ones(1, 5, 8, 8)
 
+class Endless(nn.Module):
+    def forward(self, x):
+        return self.forward(x)
+
+class Keyless(nn.Module):
+    def forward(self, x):
+        return {}["abc"]
+
+endless, keyless = Endless, Keyless
+
 def not_a_model():
     return 3
 
@@ -196,6 +206,13 @@ def test_a_refused_input_is_bad_usage_where_options_gave_it(
     with pytest.raises(HwprofError, match="refuses the input") as caught:
         build(WorkloadSpec(model=f"users_models:{model}", inputs=inputs)).prepare()
     assert caught.value.exit_code == code
+
+
+@pytest.mark.parametrize(("model", "raised"), [("endless", "RecursionError: maximum"), ("keyless", "KeyError: 'abc'")])
+def test_an_exception_that_speaks_of_no_input_is_the_models_failure(model: str, raised: str) -> None:
+    with pytest.raises(HwprofError, match=f"users_models:{model} raised {raised}.* with the input 1x3x8x8") as caught:
+        build(WorkloadSpec(model=f"users_models:{model}", inputs=(InputSpec(shape=(1, 3, 8, 8)),))).prepare()
+    assert caught.value.exit_code == 1 and "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("model", ["users_broken:net", "users_models:importing"])
