@@ -14,6 +14,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis import uncounted
+from hwprof.analysis.callers import with_callers
 from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
 from hwprof.analysis.timeline import Timeline
@@ -75,12 +76,14 @@ def attribute(
     kept = spans.join(iterations.frame, on="iteration", how="inner")
     wholes, whole = whole_spans(kept)
     wholes = wholes.with_columns(owner=pl.lit(WHOLE), leaf=pl.lit(None, pl.Boolean))
-    modules = owning_spans(kept, layers)
+    modules = with_callers(owning_spans(kept, layers))
     timed = _with_times(pl.concat([wholes, modules.select(wholes.columns)]))
     usable, own = countable(record, iterations), own_counts(counts, modules)
     module_counts = owned_counts(_callers(modules), own, usable)
     whole_counts = owned_counts(_callers(wholes), counts, usable)
-    inside_counts = owned_counts(_callers(within(modules, wholes)), own, usable)
+    what_is_left = pl.lit(wholes["tid"].min(), pl.Int32)  # is that thread's
+    inside = _callers(within(modules, wholes)).with_columns(caller=what_is_left)
+    inside_counts = owned_counts(inside, own, usable)
     counted, lacking = uncounted.hide(
         pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)])
     )
@@ -139,7 +142,7 @@ def overlaps(leaves: pl.DataFrame) -> int:
 
 
 def own_counts(counts: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
-    """The counts of the modules' spans, without those of the modules that each called; ``modules`` as ``owning_spans``
+    """The counts of the modules' spans, without those of the modules that each called; ``modules`` as ``with_callers``
     makes them. What was not counted of both is left as it is."""
     rows = counts.join(modules.select("span"), on="span", how="semi")
     calls = modules.select("span", caller="parent").drop_nulls()

@@ -15,6 +15,9 @@ if TYPE_CHECKING:  # sums of a kept report's rows are made without the table lib
 ENDS: Final = (0.05, 0.95)
 """Quantiles of the probes between which the frequency was: of the nine iterations in ten that are nothing special."""
 
+FEWEST: Final = 3
+"""Probes: of fewer nobody knows how far they lie apart."""
+
 
 @dataclass(frozen=True)
 class Clock:
@@ -36,13 +39,15 @@ class Clock:
 
 
 def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:
-    """The median of the pass's probes; ``series`` are its rows. None where there are none."""
+    """The median of the pass's probes; ``series`` are its rows. None where there are too few."""
     details = (collector.detail_as(CoreClockDetail) for collector in record.collectors)
     detail = next((one for one in details if one is not None), None)
     if detail is None:
         return None
     probes = series.filter(name=detail.series)["value"]
     ghz = probes.filter(probes.is_finite())
+    if len(ghz) < FEWEST:
+        return None
     middle, low, high = ghz.median(), *(ghz.quantile(end, "linear") for end in ENDS)
     if not isinstance(middle, float) or low is None or high is None or middle <= 0:
         return None

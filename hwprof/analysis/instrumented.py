@@ -14,6 +14,7 @@ import polars as pl
 
 from hwprof.analysis import summary, uncounted
 from hwprof.analysis.attribution import Attribution, owned_counts, owning_spans, whole_spans, within
+from hwprof.analysis.callers import with_callers
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.metrics import operands_of, values
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE, is_leaf
@@ -137,7 +138,7 @@ def kernels(
     kept = spans.join(iterations, on="iteration", how="semi")
     wholes, _ = whole_spans(kept)
     keys = ["kernel", "library", "domain", "event", "provenance"]
-    modules = owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers)
+    modules = with_callers(owning_spans(within(kept.filter(pl.col("kind") == "layer"), wholes), layers))
     owners = _enum([*modules["owner"].unique(), UNATTRIBUTED])
     rows, names = _numbered(rows), _known(names)
     inside = _named(_own(rows, modules.with_columns(layer=pl.col("owner").cast(owners))), names, ["layer"])

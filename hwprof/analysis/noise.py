@@ -45,7 +45,7 @@ class Noise:
     counted: int  # that counts at layer edges are of
     counted_left_out: int  # of their kind
     preempted_share: float | None  # ready to run, and without a processor
-    stolen_share: float | None  # while the hypervisor ran something else, of all processors
+    stolen_share: float | None  # while the hypervisor ran something else
     throttled: int | None  # how often the control group was stopped at its limit; None: it has none
     throttled_ns: int | None  # for how long in all, summed over processors
     limited: bool  # that took too much
@@ -89,7 +89,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         counted=len(iterations.counted),
         counted_left_out=counted_left_out,
         preempted_share=_share([waited_for_others_ns(one) for one in known], elapsed_ns * (threads or 1)),
-        stolen_share=_stolen_share(record, processors),
+        stolen_share=stolen_share(record, threads, processors),
         throttled=record.throttled,
         throttled_ns=record.throttled_ns,
         limited=is_limited(record),
@@ -137,7 +137,8 @@ def _share(lost_ns: Sequence[int | None], of_ns: int) -> float | None:
     return sum(known) / of_ns if known and of_ns else None
 
 
-def _stolen_share(record: PassRecord, processors: int) -> float | None:
+def stolen_share(record: PassRecord, threads: int | None, processors: int) -> float | None:
+    """Of the time of the workload's threads, not of all processors: from one that is idle nothing is stolen."""
     if record.stolen_ns is None or not record.measured_ns:
         return None
-    return record.stolen_ns / (record.measured_ns * processors)
+    return record.stolen_ns / (record.measured_ns * min(threads or processors, processors))

@@ -21,6 +21,7 @@ from hwprof.analysis.statistics import wilson
 from hwprof.analysis.waiting import causes
 
 JIT_DOMAIN: Final = "jit"
+OPENMP_CAUSE: Final = "OpenMP"
 WAITING_DOMAIN: Final = "openmp"
 """The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
 
@@ -39,13 +40,15 @@ def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[i
 
     ``attributed`` as ``samples.attribute_samples`` makes it, ``kernels`` that pass's rows.
     """
-    inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
     named = kernels.select(
         code_range="kernel",
         kernel=pl.col("kernel").min().over("domain", "library", "name"),
         name="name",
         code="domain",
     )
+    waits_for = pl.Series(causes(named), dtype=pl.String)  # also in a library that brings an OpenMP runtime of its own
+    named = named.with_columns(code=pl.when(waits_for == OPENMP_CAUSE).then(pl.lit(WAITING_DOMAIN)).otherwise("code"))
+    inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
     return inside.rename({"kernel": "code_range"}).join(named, on="code_range", how="left")
 
 

@@ -49,7 +49,6 @@ class SpanRecorder:
         self._layers: list[tuple[int, int, int, int, int, int]] = []  # of this iteration; see `_layer_record`
         self._paths: list[str] = []
         self._records: list[Record] = []
-        self._native_ids = {threading.get_ident(): threading.get_native_id()}
 
     # Edges
 
@@ -123,21 +122,21 @@ class SpanRecorder:
 
     def timed(self, path: int, forward: Forward) -> Forward:
         """``forward``, with its begin and end recorded at each call."""
-        clock, append, ident = self._clock, self._append_layer(), threading.get_ident
+        clock, append, tid = self._clock, self._append_layer(), threading.get_native_id
 
         def forward_timed(*args: Any, **kwargs: Any) -> Any:
             begin = clock()
             try:
                 return forward(*args, **kwargs)
             finally:
-                append((path, begin, clock(), NO_EDGE, NO_EDGE, ident()))
+                append((path, begin, clock(), NO_EDGE, NO_EDGE, tid()))
 
         return forward_timed
 
     def counted(self, path: int, forward: Forward, *, leaf: bool = True) -> Forward:
         """``forward``, with begin, end and the counters at both recorded at each call; the reading is not timed, so the
         counts hold two looks at the clock. Where other modules are called in it, it is no ``leaf``."""
-        clock, append, ident = self._clock, self._append_layer(), threading.get_ident
+        clock, append, tid = self._clock, self._append_layer(), threading.get_native_id
         enter, leave = self._edge_functions(leaf=leaf)
 
         def forward_counted(*args: Any, **kwargs: Any) -> Any:
@@ -147,14 +146,14 @@ class SpanRecorder:
                 return forward(*args, **kwargs)
             finally:
                 end = clock()
-                append((path, begin, end, begin_edge, leave(), ident()))
+                append((path, begin, end, begin_edge, leave(), tid()))
 
         return forward_counted
 
     def counted_alone(self, path: int, forward: Forward, *, leaf: bool = True) -> Forward:
         """As ``counted``, but nothing else happens between the readings: the counts are the call's to the last
         instruction, and the time includes the reading."""
-        clock, append, ident = self._clock, self._append_layer(), threading.get_ident
+        clock, append, tid = self._clock, self._append_layer(), threading.get_native_id
         enter, leave = self._edge_functions(leaf=leaf)
 
         def forward_counted_alone(*args: Any, **kwargs: Any) -> Any:
@@ -164,7 +163,7 @@ class SpanRecorder:
                 return forward(*args, **kwargs)
             finally:
                 end_edge = leave()
-                append((path, begin, clock(), begin_edge, end_edge, ident()))
+                append((path, begin, clock(), begin_edge, end_edge, tid()))
 
         return forward_counted_alone
 
@@ -218,16 +217,13 @@ class SpanRecorder:
             self._add(kind, path, begin, end, begin_edge, end_edge)
 
     def _add(self, kind: SpanKind, path: str, begin: int, end: int, begin_edge: int, end_edge: int) -> None:
-        thread = threading.get_ident()
+        thread = threading.get_native_id()
         self._records.append(
             Record(kind, path, self._iteration, self._warmup, thread, begin, end, begin_edge, end_edge)
         )
 
     def _keep_layers(self) -> None:
         paths, iteration, warmup = self._paths, self._iteration, self._warmup
-        for thread in threading.enumerate():
-            if thread.ident is not None and thread.native_id is not None:
-                self._native_ids[thread.ident] = thread.native_id
         self._records += [
             Record("layer", paths[path], iteration, warmup, thread, begin, end, begin_edge, end_edge)
             for path, begin, end, begin_edge, end_edge, thread in self._layers
@@ -257,7 +253,7 @@ class SpanRecorder:
 
     def table(self, pid: int) -> pl.DataFrame:
         """The ``spans`` rows, without ``pass``, in order of begin."""
-        return span_rows(self._ordered(), pid, self._native_ids)
+        return span_rows(self._ordered(), pid)
 
     def layer_calls(self, iteration: int, paths: Container[str]) -> int:
         """How many calls of these layers were recorded in an iteration."""

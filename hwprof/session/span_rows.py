@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
@@ -23,7 +23,7 @@ class Record:
     path: str
     iteration: int
     warmup: bool
-    thread: int  # threading.get_ident()
+    thread: int  # the kernel's number of it
     begin_ns: int
     end_ns: int
     begin_edge: int
@@ -42,8 +42,8 @@ def in_order(records: Iterable[Record]) -> list[Record]:
     return [record for _, record in sorted(enumerate(records), key=place)]
 
 
-def span_rows(records: Sequence[Record], pid: int, native_ids: Mapping[int, int]) -> pl.DataFrame:
-    """The ``spans`` rows of ordered records, without ``pass``. ``native_ids``: the kernel's number of each thread."""
+def span_rows(records: Sequence[Record], pid: int) -> pl.DataFrame:
+    """The ``spans`` rows of ordered records, without ``pass``."""
     import polars as pl
 
     return pl.DataFrame(
@@ -53,7 +53,7 @@ def span_rows(records: Sequence[Record], pid: int, native_ids: Mapping[int, int]
             "span": range(len(records)),
             "parent": parents([(record.thread, record.begin_ns, record.end_ns) for record in records]),
             "pid": pid,
-            "tid": [native_ids.get(record.thread, 0) for record in records],
+            "tid": [record.thread for record in records],
             "kind": [record.kind for record in records],
             "path": [record.path for record in records],
             "begin_ns": [record.begin_ns for record in records],

@@ -95,9 +95,16 @@ class FlopMeter:
         return done, here - closed.below
 
     def abandon(self) -> None:
-        """The call that began last on this thread failed: what it did is its caller's own."""
+        """The call that began last on this thread failed: what it did is its caller's own, but for what calls within it
+        did that came to their end."""
         thread: _Thread = self._threads.here
-        thread.calls.pop()
+        failed = thread.calls.pop()
+        with self._adding:
+            if thread.calls:
+                thread.calls[-1].below += failed.below
+                thread.calls[-1].elsewhere += failed.elsewhere
+            elif thread.around is not None:
+                thread.around.elsewhere += thread.so_far() - failed.before + failed.elsewhere
         self._leave(thread)
 
     def _leave(self, thread: _Thread) -> None:

@@ -196,6 +196,7 @@ class _CallRecorder:
                 output = forward(*arguments, **keywords)
             except BaseException:
                 self._flops.abandon()
+                call["bytes"] = None  # until now its inputs'
                 raise
             self._end(fact, call, list(tensors_in(output)), *self._flops.end())
             return output

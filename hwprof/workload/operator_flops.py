@@ -20,7 +20,8 @@ _PRODUCTS: Final = frozenset(
     [
         "mm", "addmm", "bmm", "baddbmm", "addbmm", "matmul", "mv", "addmv", "dot", "vdot", "ger", "addr",
         "einsum", "linear", "bilinear", "trilinear", "conv", "convolution", "rnn", "lstm", "gru", "attention",
-        "transformer", "cdist", "pdist", "fft", "linalg", "cholesky", "lu", "qr", "svd", "solve", "inverse",
+        "transformer", "gemm", "qlinear", "qconv", "cdist", "pdist", "fft", "linalg", "cholesky", "lu", "qr", "svd",
+        "solve", "inverse",
     ]
 )  # fmt: skip
 """Words in the names of operators that multiply and add up."""

@@ -151,13 +151,11 @@ def _cores(kind: CoreKind) -> Cores:
     return Cores(pmu=kind.pmu, microarchitecture=kind.microarchitecture, name=name, cpus=list(kind.cpus))
 
 
-def _stolen(record: PassRecord, machine: Machine) -> list[str]:
+def _stolen(record: PassRecord, threads: int | None, machine: Machine) -> list[str]:
     """A warning where the hypervisor gave this machine's processors to others while it was measured."""
-    if not record.stolen_ns or not record.measured_ns:
-        return []
-    from hwprof.analysis.noise import LOST_SHARE
+    from hwprof.analysis.noise import LOST_SHARE, stolen_share
 
-    share = record.stolen_ns / (record.measured_ns * machine.logical_processors)
+    share = stolen_share(record, threads, machine.logical_processors) or 0.0
     if not STOLEN_SHARE <= share <= LOST_SHARE:  # of more, the warning above everything tells
         return []
     return [f"stolen time {100 * share:.1f}%: the hypervisor ran other machines; times and task-clock are longer by it"]
@@ -244,7 +242,7 @@ def notes(analysis: RunAnalysis) -> list[str]:
             f"{attribution.overlapping_calls} layer calls overlap in time: their counts and times are in both layers"
         )
     if measured is not None:
-        found += _stolen(measured, run.manifest.machine)
+        found += _stolen(measured, analysis.threads, run.manifest.machine)
     if run.manifest.workload is not None:
         found += run.manifest.workload.notes
     return list(dict.fromkeys([*found, *_said_by_collectors(run.manifest.passes)]))

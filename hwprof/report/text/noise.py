@@ -9,7 +9,12 @@ from hwprof.report.text.figures import Glyphs, plural
 from hwprof.unavailable import explain
 
 QUIETER = "collect with --wait-quiet"
+OWN_HOST = "collect at another time, or on a machine whose processors no other one shares"
 MORE_ALLOWED = "a higher CPU limit (docker run --cpus, resources.limits.cpu, cpu.max), or fewer --threads"
+
+
+WARMER = "more --warmup"
+COOLER = "collect again after a pause: a processor that is hot runs slower"
 
 
 def warnings(document: Document, glyphs: Glyphs) -> list[str]:
@@ -26,7 +31,7 @@ def warnings(document: Document, glyphs: Glyphs) -> list[str]:
     if found.drift is not None:
         change = "longer" if found.drift > 0 else "shorter"
         drift = f"times drift: the last third of the iterations takes {abs(found.drift):.0%} {change} than the first"
-        said.append(explain(drift, None if found.timed_disturbed else "more --warmup"))
+        said.append(explain(drift, None if found.timed_disturbed else WARMER if found.drift < 0 else COOLER))
     return said
 
 
@@ -37,6 +42,8 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     if found.limited:
         return explain(f"{_limited(found, document)} ({', '.join(parts)}); {_left_out(found)}", MORE_ALLOWED)
     who, remedy = "other programs", f"end other programs, or {QUIETER}"
+    if (found.stolen_share or 0.0) > (found.preempted_share or 0.0):
+        return explain(f"other virtual machines had the processors ({', '.join(parts)}); {_left_out(found)}", OWN_HOST)
     threads = document.workload.threads if document.workload is not None else 1
     processors = document.machine.logical_processors
     if threads > processors:

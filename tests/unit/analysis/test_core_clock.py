@@ -38,8 +38,8 @@ def test_it_is_the_median_and_nine_in_ten_lie_within_its_error() -> None:
     assert clock.error == pytest.approx(0.09 / 4.0)
 
 
-@pytest.mark.parametrize("values", [[], [0.0, 0.0], [math.inf, -math.inf, math.nan]])
-def test_without_probes_there_is_none(values: list[float]) -> None:
+@pytest.mark.parametrize("values", [[], [0.0, 0.0, 0.0], [3.9, 4.0], [math.inf, -math.inf, math.nan]])
+def test_without_enough_probes_there_is_none(values: list[float]) -> None:
     assert core_clock(PROBED, series(values)) is None
 
 

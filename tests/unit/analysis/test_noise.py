@@ -9,7 +9,7 @@ import pytest
 
 from hwprof.analysis.attribution import TIMES_SCHEMA, Attribution, attribute
 from hwprof.analysis.iterations import ENOUGH, is_disturbed, select
-from hwprof.analysis.noise import Noise, drift, noise
+from hwprof.analysis.noise import Noise, drift, noise, stolen_share
 from hwprof.analysis.owners import WHOLE
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
 from hwprof.run.schema import empty
@@ -190,3 +190,10 @@ def test_an_older_run_without_evidence_is_no_noisy_one() -> None:
     assert all(one.disturbance is None for one in made.record.iterations)
     found = noise(made.record, attribute(made.spans, made.counts, made.layers, made.record), 2, 2)
     assert (found.preempted_share, found.stolen_share, found.disturbed, found.others) == (None, None, 0, False)
+
+
+def test_stolen_time_is_a_share_of_the_threads_time_and_not_of_idle_processors() -> None:
+    record = PassRecord(name="measure", iterations=[iteration(0, CALM)], measured_ns=100 * MS, stolen_ns=80 * MS)
+    assert stolen_share(record, 4, 64) == pytest.approx(0.2)
+    assert stolen_share(record, 8, 4) == pytest.approx(0.2)
+    assert stolen_share(record, None, 8) == pytest.approx(0.1)

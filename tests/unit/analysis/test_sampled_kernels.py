@@ -78,6 +78,22 @@ def test_what_a_layer_waits_and_what_of_it_has_a_name() -> None:
     assert (row["wait_share"], row["named_share"]) == (pytest.approx(0.6), pytest.approx(0.9))
 
 
+def test_an_openmp_runtime_within_another_library_waits_as_well() -> None:
+    example, rows = Example(), [(1012, MAIN, 0, 30), (1013, WORKER, 1, 60), (1014, WORKER, 2, 10)]
+    samples = pl.DataFrame(
+        rows, schema={n: TABLES["samples"][n] for n in ("time_ns", "tid", "kernel", "cpu_ns")}, orient="row"
+    )
+    samples = samples.with_columns(
+        pl.lit(None, TABLES["samples"][n]).alias(n) for n in ("cycles", "instructions", "llc_misses")
+    )
+    names = ["gemm", "__kmp_hyper_barrier_release", None]
+    kernels = conform(
+        "kernels", pl.DataFrame({"kernel": [0, 1, 2], "domain": "other", "library": "librt.so", "name": names})
+    )
+    found = sampled(attribute_samples(samples, example.spans, example.layers), kernels, AFTER_WARM_UP)
+    assert layer_table(found)["wait_share"].to_list() == [pytest.approx(0.6)]
+
+
 def test_counters_are_those_of_samples_that_have_both() -> None:
     rows: list[Row] = [
         (1012, MAIN, SILU, 10, 300, 100),

@@ -12,6 +12,7 @@ import pytest
 
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
+from hwprof.report.document.hottest import rank
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.noise import Noise
 from hwprof.report.document.overhead import Overhead
@@ -225,3 +226,38 @@ def test_shares_say_what_they_are_of_where_medians_do_not_add_up(tmp_path: Path)
     assert sum(row.share or 0 for row in part(built, Layers).rows) <= 1
     (note,) = [line for line in printed(built, 120).splitlines() if line.startswith("  share: of the rows' sum")]
     assert " ms" in note
+
+
+def test_what_the_hypervisor_took_has_another_remedy_than_other_programs(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=12)
+    record = run.manifest.passes[0]
+    record.measured_ns, record.stolen_ns = 1_000_000_000, 500_000_000
+    run.save_manifest()
+    text = printed(builder.build(run), 300)
+    (warning,) = [line for line in text.splitlines() if "had the processors" in line]
+    assert "virtual machines" in warning and "other programs" not in warning and "--wait-quiet" not in warning
+
+
+@pytest.mark.parametrize(("slower", "warm_up"), [(True, False), (False, True)])
+def test_only_iterations_that_become_faster_lack_warm_up(tmp_path: Path, slower: bool, warm_up: bool) -> None:
+    run = build(tmp_path, iterations=24)
+    record = run.manifest.passes[0]
+    record.iterations = [msgspec.structs.replace(one, layers_counted=False) for one in record.iterations]
+    run.save_manifest()
+    turn = pl.col("iteration") if slower else 24 - pl.col("iteration")
+    longer = (pl.col("end_ns") + 1_000_000 * turn).alias("end_ns")
+    runs.change_table(run, "spans", pl.when(pl.col("path") == "inference").then(longer).otherwise("end_ns"))
+    (line,) = [line for line in printed(builder.build(run), 300).splitlines() if "times drift" in line]
+    assert ("--warmup" in line) is warm_up
+
+
+def test_a_layer_that_few_iterations_call_does_not_rank_by_the_time_of_a_call(tmp_path: Path) -> None:
+    document = builder.build(build(tmp_path, iterations=12))
+    first, *rest = part(document, Layers).rows
+    assert first.time is not None and first.share is not None
+    longest = max(row.time.median_ns for row in rest if row.time)
+    rare = msgspec.structs.replace(
+        first, share=0.0001, time=msgspec.structs.replace(first.time, median_ns=2 * longest, repetitions=1)
+    )
+    order = rank([rare, *rest], "time", None, [], [])
+    assert order.index(rare.path) == sum(row.share is not None and row.share > 0.0001 for row in rest)

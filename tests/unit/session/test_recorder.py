@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 
 import polars as pl
@@ -305,3 +306,14 @@ def test_the_account_of_the_process_is_read_on_both_sides_of_both_edges() -> Non
     assert counter.calls == ["set 0", "look", *edge, "account", "full", "full", *edge, "look", "account"]
     (found,) = recorder.cpu_times().items()
     assert found == (1, (1000, 3000, 3000))
+
+
+def test_a_thread_that_ends_within_the_iteration_has_its_number() -> None:
+    """As that of an executor that a forward makes for itself."""
+    recorder, met = SpanRecorder(), []
+    called = recorder.timed(recorder.path_number("a"), lambda: met.append(threading.get_native_id()))
+    with recorder.iteration(0, warmup=False, event_set=None):
+        helper = threading.Thread(target=called)
+        helper.start()
+        helper.join()
+    assert recorder.table(1).filter(pl.col("path") == "a")["tid"].to_list() == met != [threading.get_native_id()]

@@ -42,3 +42,28 @@ def test_a_call_that_fails_on_another_thread_leaves_that_one_as_it_was() -> None
         helper.join()
         assert meter.end() == (Flops(PRODUCT), Flops())
     assert found == [(Flops(PRODUCT), Flops(PRODUCT))]
+
+
+def test_what_a_failed_call_had_called_is_not_its_callers_own() -> None:
+    with FlopMeter(CountedFlops) as meter:
+        meter.begin()
+        meter.begin()
+        meter.begin()
+        ONE @ ONE
+        assert meter.end() == (Flops(PRODUCT), Flops(PRODUCT))
+        meter.abandon()
+        assert meter.end() == (Flops(PRODUCT), Flops())
+
+
+def test_a_call_that_fails_on_another_thread_did_its_work_all_the_same() -> None:
+    def elsewhere() -> None:
+        meter.begin()
+        ONE @ ONE
+        meter.abandon()
+
+    with FlopMeter(CountedFlops) as meter:
+        meter.begin()
+        helper = threading.Thread(target=elsewhere)
+        helper.start()
+        helper.join()
+        assert meter.end() == (Flops(PRODUCT), Flops())

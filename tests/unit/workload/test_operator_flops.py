@@ -26,6 +26,8 @@ from hwprof.workload.operator_flops import CountedFlops, has_unknown_products
         ("quantized::conv2d_relu.new", True),
         ("aten::cdist", True),
         ("theirs::anything", True),
+        ("onednn::qlinear_pointwise", True),
+        ("onednn::qconv2d_pointwise", True),
         ("quantized::add", False),
         ("torchvision::nms", False),
         ("aten::lgamma", False),
