@@ -22,7 +22,9 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from itertools import cycle
 from pathlib import Path
 from typing import Final
 
@@ -46,6 +48,13 @@ class Found:
     differences: list[tuple[int, Difference]] = field(default_factory=list)
     crashes: list[tuple[int, int, int]] = field(default_factory=list)  # seed, number, exit status
 
+    def add(self, other: Found) -> None:
+        """Those of another batch."""
+        self.sequences += other.sequences
+        self.instructions += other.instructions
+        self.differences += other.differences
+        self.crashes += other.crashes
+
     def differing(self) -> int:
         """How many sequences."""
         return len({(seed, difference.number) for seed, difference in self.differences})
@@ -58,9 +67,9 @@ def in_a_process(seed: int, count: int, place: str, first: int, progress: Path) 
     return msgspec.json.decode(done.stdout, type=Said) if done.returncode == 0 else done.returncode
 
 
-def execute(seed: int, count: int, place: str, found: Found) -> None:
+def execute(seed: int, count: int, place: str) -> tuple[str, Found]:
     """One batch; behind a sequence that crashes a fresh process goes on."""
-    first = 0
+    first, found = 0, Found()
     with tempfile.TemporaryDirectory() as folder:
         progress = Path(folder, "progress")
         while first < count:
@@ -73,7 +82,8 @@ def execute(seed: int, count: int, place: str, found: Found) -> None:
             found.sequences += said.sequences
             found.instructions += said.instructions
             found.differences += [(seed, difference) for difference in said.differences]
-            return
+            break
+    return place, found
 
 
 def batches(sequences: int, seed: int, size: int) -> Iterator[tuple[int, int]]:
@@ -90,9 +100,10 @@ def main() -> None:
     parser.add_argument("--output", type=Path, default=Path("results/fuzzing.md"))
     arguments = parser.parse_args()
     places = {"near": Found(), "far": Found()}
-    for number, (seed, count) in enumerate(batches(arguments.sequences, arguments.seed, arguments.batch)):
-        place = list(places)[number % 2]
-        execute(seed, count, place, places[place])
+    turns = zip(batches(arguments.sequences, arguments.seed, arguments.batch), cycle(places), strict=False)
+    with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for a process
+        for place, found in pool.map(lambda turn: execute(*turn[0], turn[1]), turns):
+            places[place].add(found)
     rows = [
         [
             place,
