@@ -20,6 +20,7 @@ DATA_TYPE: Final = re.compile(r"(?:b?f|s|u|e)\d+\w*|tf32|boolean")
 UNKNOWN: Final = frozenset({"", "undef"})
 COMPONENTS: Final = ("primitive", "graph")
 
+LONGEST_MS: Final = 9 * 10**12  # nanoseconds are 64-bit integers
 EXECUTED: Final = "exec"  # "exec:check" and the like are complaints
 
 BEFORE_HEADERS: Final = [
@@ -119,7 +120,7 @@ def _template(words: list[str]) -> list[str] | None:
 
 def _about(found: Verbose, words: list[str]) -> None:
     text = ",".join(words[words.index("info") + 1 :])
-    for known in re.finditer(r"oneDNN (v.*)|cpu,isa:(.*)|runtime:\w+,nthr:(\d+)", text):
+    for known in re.finditer(r"oneDNN (v.*)|cpu,isa:(.*)|runtime:\w+,nthr:(\d{1,9})(?!\d)", text):
         version, instruction_set, threads = known.groups()
         found.version = version or found.version
         found.instruction_set = instruction_set or found.instruction_set
@@ -159,7 +160,7 @@ def _milliseconds(text: str) -> int | None:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    return int(value.scaleb(6).to_integral_value()) if value.is_finite() and 0 <= value < 10**16 else None
+    return int(value.scaleb(6).to_integral_value()) if value.is_finite() and 0 <= value < LONGEST_MS else None
 
 
 def _tensors(descriptors: str) -> list[tuple[str, str, str]]:

@@ -111,7 +111,7 @@ class PySpyCollector(Collector):
         told = [*notes.of_looks(looks, share or 0.0), *notes.of_stacks(stacks)]
         frames = [frame for frame in stacks.frames if not self._marks.has(frame)]
         detail = PySpyDetail(
-            version=_version(watcher.command[0]),
+            version=version(watcher.command[0]),
             command=watcher.command,
             rate_hz=self._marks.rate_hz,
             frames=len(frames),
@@ -184,14 +184,14 @@ def _mean_threads(
 
 
 @cache
-def _version(program: str) -> str:
-    """``0.4.3``."""
+def version(program: str) -> str:
+    """Of the program, ``0.4.3``; ``unknown`` where it does not say."""
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=VERSION_S, check=False)
+        said = subprocess.run([program, "--version"], capture_output=True, timeout=VERSION_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return "unknown"
-    number = re.search(r"\d+(?:\.\d+)+", said.stdout)
-    return number[0] if number else "unknown"
+    number = re.search(rb"\d+(?:\.\d+)+", said.stdout)
+    return number[0].decode() if number else "unknown"
 
 
 def _text(path: Path) -> str | None:

@@ -141,4 +141,4 @@ def stolen_share(record: PassRecord, threads: int | None, processors: int) -> fl
     """Of the time of the workload's threads, not of all processors: from one that is idle nothing is stolen."""
     if record.stolen_ns is None or not record.measured_ns:
         return None
-    return record.stolen_ns / (record.measured_ns * min(threads or processors, processors))
+    return record.stolen_ns / (record.measured_ns * max(1, min(threads or processors, processors)))

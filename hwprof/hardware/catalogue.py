@@ -6,6 +6,7 @@ processor is adding a file. This module only reads the files; ``cores`` finds th
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -149,10 +150,16 @@ class Catalogue(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
         return tuple(event for event in self.event if event.default)
 
 
+FILE: Final = re.compile(r"[a-z0-9][a-z0-9-]{0,63}")
+"""A processor's id is its file's name, and no path: a run of another machine says it."""
+
+
 @cache
 def catalogue(name: str = GENERIC) -> Catalogue:
     """The file of that name, with what it takes over from the one that it is based on; raises ``KeyError`` where there
     is none."""
+    if not FILE.fullmatch(name):
+        raise KeyError(name)
     try:
         own = read_toml(__name__, f"events/{name}.toml", Catalogue)
     except FileNotFoundError:
@@ -190,7 +197,7 @@ class _Head(msgspec.Struct, frozen=True):
 @cache
 def microarchitecture(name: str | None) -> Microarchitecture | None:
     """The processor of that id; None where the catalogue describes none such."""
-    if name is None:
+    if name is None or not FILE.fullmatch(name):
         return None
     try:
         processor = read_toml(__name__, f"events/{name}.toml", _Head, until="\n[[").processor

@@ -219,7 +219,7 @@ class Pass:
 
     def _refuse(self, message: Failed) -> None:
         if message.trace is not None:
-            with (self._folder / LOG_FILE).open("a") as log:
+            with (self._folder / LOG_FILE).open("a", encoding="utf-8", errors="replace") as log:
                 log.write(message.trace)
         remedy = message.remedy
         if message.trace is not None and remedy is None:

@@ -38,7 +38,10 @@ def find_images(source: str | None) -> list[Path]:
     """
     if source is None:
         return _default_images()
-    path = Path(source).expanduser()
+    try:
+        path = Path(source).expanduser()
+    except RuntimeError:  # of a user that there is not
+        path = Path(source)
     if path.is_dir():
         images = _only_images(path.iterdir())
         if not images:

@@ -15,7 +15,7 @@ import polars as pl
 import pytest
 
 from collectors.pyspy import watcher
-from collectors.pyspy.collector import PySpyCollector
+from collectors.pyspy.collector import PySpyCollector, version
 from collectors.pyspy.marks import Marks
 from collectors.pyspy.watcher import PROGRAM, Looks, Watcher
 from collectors.shared.child_processes import Children, Work
@@ -277,3 +277,10 @@ def test_where_it_is_not_installed_it_says_how_to(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr("collectors.pyspy.collector.found", lambda: None)
     found = PySpyCollector().availability()
     assert not found.ok and found.remedy == "pip install py-spy"
+
+
+def test_a_version_that_is_no_text_costs_nothing(tmp_path: Path) -> None:
+    program = tmp_path / "py-spy"
+    program.write_text("#!/bin/sh\nprintf 'py-spy 0.4.3 \\351\\n'\n")
+    program.chmod(0o755)
+    assert version(str(program)) == "0.4.3"

@@ -197,3 +197,4 @@ def test_stolen_time_is_a_share_of_the_threads_time_and_not_of_idle_processors()
     assert stolen_share(record, 4, 64) == pytest.approx(0.2)
     assert stolen_share(record, 8, 4) == pytest.approx(0.2)
     assert stolen_share(record, None, 8) == pytest.approx(0.1)
+    assert stolen_share(record, 2, 0) == pytest.approx(0.8)  # a damaged run's machine has no processors

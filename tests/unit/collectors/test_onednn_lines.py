@@ -102,6 +102,17 @@ def test_a_line_that_does_not_fit_the_header_is_counted() -> None:
     assert (len(found.primitives), found.not_understood) == (1, 3)
 
 
+def test_numbers_that_no_table_holds_are_none() -> None:
+    """A model may print such lines."""
+    header = "onednn_verbose,v1,primitive,info," + HEADER + "exec_time"
+    cut = "onednn_verbose,v1,primitive," + CONVOLUTION
+    found = parse(
+        [f"onednn_verbose,v1,info,runtime:OpenMP,nthr:{'9' * 5000}", header, cut.rpartition(",")[0] + ",9e15", cut]
+    )
+    assert found.threads is None
+    assert (len(found.primitives), found.not_understood) == (1, 1)
+
+
 def test_complaints_and_graphs_are_no_primitives() -> None:
     found = parse(
         [

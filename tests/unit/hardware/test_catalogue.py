@@ -70,3 +70,13 @@ def test_a_processor_is_read_by_its_id_alone() -> None:
     assert microarchitecture("kernel") is None  # a file that describes no processor
     assert microarchitecture("amd-zen9") is None
     assert microarchitecture(None) is None
+
+
+@pytest.mark.parametrize(
+    "name", ["../x", "../events/amd-zen4", "a\0b", "x" * 300, "", "AMD", "amd-zen4.toml", "/dev/zero"]
+)
+def test_an_id_is_no_path(name: str) -> None:
+    """A run of another machine says which processor it had."""
+    assert microarchitecture(name) is None
+    with pytest.raises(KeyError):
+        catalogue(name)

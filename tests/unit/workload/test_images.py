@@ -53,6 +53,11 @@ def test_nothing_to_read_is_a_usage_error(tmp_path: Path, source: str, message: 
         find_images(str(tmp_path / source))
 
 
+def test_the_home_of_nobody_is_a_usage_error() -> None:
+    with pytest.raises(UsageError, match="there is no file or folder"):
+        find_images("~nobody-of-that-name/x.jpg")
+
+
 def test_a_pattern_that_finds_nothing_is_told_what_there_is(tmp_path: Path) -> None:
     """The images of the folder by their suffixes; else that the folder has none, or is not there."""
     for name in ("a.jpg", "b.jpg", "c.webp", "notes.txt"):
