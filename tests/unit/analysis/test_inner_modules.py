@@ -9,6 +9,7 @@ from hwprof.analysis.attribution import attribute
 from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.layers import layer_table, module_table
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, own
+from hwprof.errors import HwprofError
 from hwprof.hardware.metrics import independent
 from tests.support.small_tables import MAIN, WORKER, counts, layers, record, spans
 
@@ -159,3 +160,10 @@ def test_parameters_of_the_whole_are_the_models_own() -> None:
     attribution = attribute(rows, counts([]), table, record([(0, False, None, False)], []))
     found = layer_table(table, attribution, independent(), 2).rows
     assert found.filter(owner=WHOLE)["parameters"].to_list() == [77]
+
+
+def test_spans_that_call_one_another_in_a_circle_are_damage_and_no_endless_search() -> None:
+    rows = iterations([(10, 20, 30, 40)])
+    turned = rows.with_columns(parent=pl.when(pl.col("path") == "a").then("span").otherwise("parent"))
+    with pytest.raises(HwprofError, match="damaged"):
+        within_modules(turned.filter(pl.col("kind") == "layer"), MODULES)
