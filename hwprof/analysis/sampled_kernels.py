@@ -22,6 +22,8 @@ from hwprof.analysis.waiting import causes
 
 JIT_DOMAIN: Final = "jit"
 OPENMP_CAUSE: Final = "OpenMP"
+"""As ``waiting.causes`` names it."""
+
 WAITING_DOMAIN: Final = "openmp"
 """The OpenMP runtime's code: waiting for other threads, and bringing them to work."""
 

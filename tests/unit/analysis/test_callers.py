@@ -11,7 +11,7 @@ from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, own
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import TABLES, conform
 
-MAIN, HELPER, OTHER = 1, 2, 3
+MAIN, HELPER = 1, 2
 RECORD = PassRecord(name="measure", main_tid=MAIN, iterations=[IterationRecord(0, False, None, True)])
 Span = tuple[int, int | None, int, str, str, int, int]
 

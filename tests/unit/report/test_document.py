@@ -214,9 +214,8 @@ def test_stolen_time_is_noted_where_it_matters(tmp_path: Path) -> None:
     record = run.manifest.passes[0]
     record.measured_ns, record.stolen_ns = 1_000_000_000, 20_000_000
     assert run.manifest.workload is not None and run.manifest.workload.threads is not None
-    processors = min(
-        run.manifest.machine.logical_processors, run.manifest.workload.threads
-    )  # of idle ones none is stolen
+    # of idle processors nothing is stolen
+    processors = min(run.manifest.machine.logical_processors, run.manifest.workload.threads)
     (note,) = builder.build(run).notes
     assert note.startswith(f"stolen time {2 / processors:.1f}%")
     record.stolen_ns = processors * 4_000_000
