@@ -67,8 +67,9 @@ def in_a_process(seed: int, count: int, place: str, first: int, progress: Path) 
     return msgspec.json.decode(done.stdout, type=Said) if done.returncode == 0 else done.returncode
 
 
-def execute(seed: int, count: int, place: str) -> tuple[str, Found]:
-    """One batch; behind a sequence that crashes a fresh process goes on."""
+def execute(turn: tuple[tuple[int, int], str]) -> tuple[str, Found]:
+    """One batch, given as its seed and size and the place; behind a sequence that crashes a fresh process goes on."""
+    (seed, count), place = turn
     first, found = 0, Found()
     with tempfile.TemporaryDirectory() as folder:
         progress = Path(folder, "progress")
@@ -102,7 +103,7 @@ def main() -> None:
     places = {"near": Found(), "far": Found()}
     turns = zip(batches(arguments.sequences, arguments.seed, arguments.batch), cycle(places), strict=False)
     with ThreadPoolExecutor(os.cpu_count()) as pool:  # each waits for a process
-        for place, found in pool.map(lambda turn: execute(*turn[0], turn[1]), turns):
+        for place, found in pool.map(execute, turns):
             places[place].add(found)
     rows = [
         [
