@@ -294,3 +294,46 @@ def test_the_reference_frequency_is_that_of_the_time_stamp_counter() -> None:
     scaled = Path("/sys/devices/system/cpu/cpu0/cpufreq").exists() or "aperfmperf" in processor_flags()
     if told is not None and not scaled:
         assert first == pytest.approx(float(told[1]) / 1000, rel=1e-3)
+
+
+UNKNOWN_TO_THE_DISASSEMBLER = {"avx512_bf16": "62f2765852c2", "avx_vnni": "c4e27550c2"}
+"""A dot product of vector registers, by the flag of processors that have it."""
+
+MANY_COPIES = """
+    import mmap
+    zero, unknown, back = bytes.fromhex("c5fdefc0"), bytes.fromhex("{unknown}"), b"\\xc3"
+    functions = [{function}] * {times}
+    memory = mmap.mmap(-1, sum(map(len, functions)), prot=7)
+    memory.write(b"".join(functions))
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    engine = Engine()
+    engine.instrument()
+    engine.edge()
+    at = begin
+    for function in functions:
+        ctypes.CFUNCTYPE(None)(at)()
+        at += len(function)
+    engine.edge()
+    engine.uninstrument()
+    from collectors.instrumented.facts import Fact
+    from collectors.instrumented.log import Log
+    facts = Log.of(engine.memory).facts_within(engine.memory.control.edges - 1, 0, begin, begin + len(memory))
+    end(counted=facts[Fact.INSTRUCTIONS], undecoded=engine.memory.control.undecoded)
+"""
+
+
+def many_copies(function: str, times: int) -> dict[str, int]:
+    known = [code for flag, code in UNKNOWN_TO_THE_DISASSEMBLER.items() if flag in processor_flags()]
+    if not known:
+        pytest.skip("the processor has no instruction that frida's disassembler does not know")
+    return child(MANY_COPIES.format(unknown=known[0], function=function, times=times), threads=1)
+
+
+def test_where_room_for_copies_runs_out_no_instruction_is_executed_twice() -> None:
+    """frida goes on behind the last instruction that its disassembler knows."""
+    assert many_copies("zero + unknown * 40 + back", 20000) == {"counted": 20000 * 42, "undecoded": 0}
+
+
+def test_more_unknown_instructions_than_a_block_has_room_for_are_left_alone_and_said() -> None:
+    """frida does not ask for room before it has decoded an instruction."""
+    assert many_copies("unknown * 5000 + back", 10)["undecoded"] == 1

@@ -76,13 +76,16 @@ static void leave_uncounted(const guint8 *code, GumX86Writer *to) {
   put_jump_to(code, to);
 }
 
+/* Stalker asks for room from the second instruction on that it decodes, and grants a block at least 9 KB. */
+#define UNASKED_BYTES 4096
+
 void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer unused) {
   const Iterator *inner = (const Iterator *) iterator;
   Relocator *relocator = inner->generator->relocator;
   GumX86Writer *to = output->writer.x86;
   gboolean incremented = FALSE;
   Context *context = context_of(inner->execution_context);
-  guint64 number, end, hash = NO_BYTES_HASH;
+  guint64 number, end, hash = NO_BYTES_HASH, begin = to->pc;
   Block *block;
   Recorder recorder;
   Watch *watch;
@@ -99,10 +102,15 @@ void transform(GumStalkerIterator *iterator, GumStalkerOutput *output, gpointer 
   for (;;) {
     guint64 reached = copy_decoded(iterator, inner->generator, context, number, to, &incremented, &recorder, &hash);
     int copied;
-    if (reached != 0) end = reached;
+    if (reached != 0)
+      end = reached;
+    else if (inner->generator->continuation != NULL) /* Stalker knows only the instructions that it decoded */
+      inner->generator->continuation = (gpointer) relocator->input_current;
     if (inner->generator->continuation != NULL || relocator->end_of_block || relocator->end_of_input) break;
     record_undecoded(&recorder, relocator->input_current, to);
-    copied = copy_undecoded(context, relocator->input_current, to, block->facts);
+    copied = 0;
+    if (inner->generator->instruction != NULL || to->pc - begin < UNASKED_BYTES)
+      copied = copy_undecoded(context, relocator->input_current, to, block->facts);
     if (copied == 0) {
       put_increment_once(context, number, to, FALSE, &incremented);
       end_record(&recorder, NULL, to);
