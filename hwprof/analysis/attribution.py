@@ -59,6 +59,7 @@ class Attribution:
     iterations: Iterations
     whole: str  # "inference" or "iteration"
     overlapping_calls: int  # leaf calls that began before the last one ended: their counts cannot be told apart
+    uncounted_callers: pl.DataFrame = field(default_factory=uncounted.nobodys)  # as ``uncounted.of_callers``
     uncounted: pl.DataFrame = field(default_factory=uncounted.nobodys)  # whose counts lack work, as ``uncounted.hide``
 
 
@@ -84,9 +85,9 @@ def attribute(
     what_is_left = pl.lit(wholes["tid"].min(), pl.Int32)  # is that thread's
     inside = _callers(within(modules, wholes)).with_columns(caller=what_is_left)
     inside_counts = owned_counts(inside, own, usable)
-    counted, lacking = uncounted.hide(
-        pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)])
-    )
+    all_counts = pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)])
+    threadless = uncounted.of_callers(timed.filter("layers_counted"), counts)
+    counted, lacking = uncounted.hide(uncounted.without(all_counts, threadless))
     return Attribution(
         pl.concat([_times(timed, "time_ns"), _times(timed.filter(owner=WHOLE), "own_ns", UNATTRIBUTED)]).sort(
             "owner", "iteration"
@@ -95,6 +96,7 @@ def attribute(
         iterations,
         whole,
         overlaps(modules.filter("leaf")),
+        threadless,
         lacking,
     )
 

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 import polars as pl
 
 from hwprof.analysis import layers, missing, stages, uncore
+from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.instrumented_counts import Counted, further_operands, with_counters
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import Figures
 from hwprof.analysis.loaded_pass import LoadedPass
-from hwprof.analysis.owners import INFERENCE
+from hwprof.analysis.owners import INFERENCE, WHOLE
 from hwprof.run.manifest import MetricDefinition
 
 if TYPE_CHECKING:  # it needs numpy, which a run without samples does not
@@ -68,9 +69,16 @@ def figure_tables(
         threads,
         further_operands(dram.stages, of_stages, cycles.stages if cycles is not None else None),
         [INFERENCE] if by_layer.irregular else [],
+        _of_inference(pass_.attribution),
     )
     tables = ((by_layer, of_layers), (by_type, of_types), (by_stage, of_stages))
     return FigureTables(*(with_counters(figures, counters) for figures, counters in tables))
+
+
+def _of_inference(attribution: Attribution) -> pl.DataFrame:
+    """What the whole lacks for the callers of its layers, as the stage's that it is."""
+    lacking = attribution.uncounted_callers.filter(owner=WHOLE if attribution.whole == INFERENCE else "")
+    return lacking.with_columns(owner=pl.lit(INFERENCE))
 
 
 def _without(figures: Figures, metrics: set[str]) -> Figures:

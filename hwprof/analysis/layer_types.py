@@ -54,10 +54,13 @@ def layer_type_table(
     groups = pl.concat([owners.select("owner", "group"), unattributed])
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
-    lacking = uncounted.regroup(attribution.uncounted, groups)
     irregular = owners.filter(pl.col("owner").is_in(irregular_layers(call_numbers(attribution))))
     uneven = irregular["group"].unique().to_list()
-    of_types = replace(attribution, uncounted=lacking)
+    of_types = replace(
+        attribution,
+        uncounted=uncounted.regroup(attribution.uncounted, groups),
+        uncounted_callers=uncounted.regroup(attribution.uncounted_callers, groups),
+    )
     found = figures(described, times, counts, of_types, definitions, threads, further, uneven)
     rest = pl.col("owner") == UNATTRIBUTED
     known_share = pl.when(pl.col("share").count() > 0).then(pl.col("share").sum())

@@ -33,6 +33,7 @@ class Figures:
     across_iterations: frozenset[str]  # the metrics that are made of different iterations' medians
     irregular: tuple[str, ...] = ()  # the layers that some iterations call more often than others, or not at all
     uncounted: Mapping[str, float] = field(default_factory=dict)  # as ``uncounted.by_owner``: whose counts are null
+    uncounted_callers: Mapping[str, float] = field(default_factory=dict)  # so too, because nobody counted the caller
 
 
 def layer_table(
@@ -173,6 +174,7 @@ def figures(
         operands.available,
         evaluated.across_iterations,
         uncounted=uncounted.by_owner(attribution.uncounted),
+        uncounted_callers=uncounted.by_owner(attribution.uncounted_callers),
     )
 
 

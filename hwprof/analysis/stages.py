@@ -24,12 +24,14 @@ def stage_table(
     threads: int | None,
     further: pl.DataFrame | None = None,
     uneven: Sequence[str] = (),
+    uncounted_callers: pl.DataFrame | None = None,
 ) -> Figures:
     """One row a stage in order of its first begin, then ``UNATTRIBUTED``: the time of iterations outside of any stage.
 
     Rows hold ``inside`` (the enclosing stage's name, else null), ``calls``, ``total_ns``, ``call_{mean,std,…}_ns`` over
     single calls of the timed iterations, and ``share`` of the iterations' time; nested stages are parts of their
-    enclosing one: the shares of those with ``inside`` null add up to 1. ``uneven``: as in ``layers.figures``.
+    enclosing one: the shares of those with ``inside`` null add up to 1. ``uneven``: as in ``layers.figures``;
+    ``uncounted_callers``: stages that lack the counts of threads that called layers, in ``uncounted.SCHEMA``.
     """
     kept = spans.join(iterations.frame, on="iteration", how="inner")
     stages = kept.filter(pl.col("kind") == "stage")
@@ -55,8 +57,10 @@ def stage_table(
     share = pl.col("total_ns") / pl.lit(whole or None, dtype=pl.Float64)
     rows = pl.concat([rows, rest], how="diagonal_relaxed").with_columns(share=share)
     counted, lacking = pl.DataFrame(schema=COUNTS_SCHEMA), uncounted.nobodys()
+    threadless = uncounted_callers if uncounted_callers is not None else uncounted.nobodys()
     if stages.height:
-        counted, lacking = uncounted.hide(owned_counts(_owners(stages), counts, countable(record, iterations)))
+        all_counts = owned_counts(_owners(stages), counts, countable(record, iterations))
+        counted, lacking = uncounted.hide(uncounted.without(all_counts, threadless))
     static = rows.select(
         "owner",
         pl.lit(None, dtype=pl.Float64).alias("macs"),
@@ -66,7 +70,7 @@ def stage_table(
     if further is not None:
         static = static.join(further, on="owner", how="left", maintain_order="left")
     found = _figures(rows, static, stages, counted, iterations, definitions, uneven)
-    return replace(found, uncounted=uncounted.by_owner(lacking))
+    return replace(found, uncounted=uncounted.by_owner(lacking), uncounted_callers=uncounted.by_owner(threadless))
 
 
 def _owners(stages: pl.DataFrame) -> pl.DataFrame:

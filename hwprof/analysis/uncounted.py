@@ -1,5 +1,6 @@
 """Work that is in no count: where code that a counting pass does not follow (other threads, handlers of signals) took
-much of a layer's CPU time, what it counted there is not the layer's, and no figure."""
+much of a layer's CPU time, or the thread that called it was not counted yet, what was counted there is not the layer's,
+and no figure."""
 
 from __future__ import annotations
 
@@ -7,7 +8,8 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.run.process_events import COVERAGE_EVENTS, UNCOUNTED_CPU_TIME
+from hwprof.analysis.owners import WHOLE
+from hwprof.run.process_events import COVERAGE_EVENTS, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
 
 SHARE: Final = 0.02
 """Of an owner's CPU time: counts that lack less are figures."""
@@ -18,6 +20,7 @@ LEAST_NS: Final = 20_000
 SCHEMA: Final = pl.Schema({"owner": pl.String, "iteration": pl.Int32, "uncounted_ns": pl.Int64})
 
 _SCALED: Final = ("scaled", "scaled_main", "scaled_workers")
+_IS_MUCH: Final = (pl.col("uncounted_ns") >= LEAST_NS) & (pl.col("uncounted_ns") > SHARE * pl.col("both_ns"))
 
 
 def nobodys() -> pl.DataFrame:
@@ -36,12 +39,33 @@ def hide(counts: pl.DataFrame) -> tuple[pl.DataFrame, pl.DataFrame]:
         uncounted_ns=pl.col("value").filter(event=UNCOUNTED_CPU_TIME).sum(),
         both_ns=pl.col("value").sum(),
     )
-    much = (pl.col("uncounted_ns") >= LEAST_NS) & (pl.col("uncounted_ns") > SHARE * pl.col("both_ns"))
-    lacking = sums.filter(much).select(SCHEMA.names()).cast(SCHEMA).sort("owner", "iteration")
-    marked = rest.join(lacking, on=["owner", "iteration"], how="left", maintain_order="left")
+    lacking = sums.filter(_IS_MUCH).select(SCHEMA.names()).cast(SCHEMA).sort("owner", "iteration")
+    return without(rest, lacking), lacking
+
+
+def of_callers(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
+    """Whose calls were made by a thread of which nothing was counted, though others were (one that was new to the
+    counters), for much of its time; in ``SCHEMA``, where it is that time.
+
+    ``spans``: of modules and of the whole, with ``owner``, ``own_ns`` and ``time_ns``.
+    """
+    by_thread = counts.filter(pl.col("tid") != WHOLE_PROCESS_TID).select("span", "tid").unique()
+    missing = spans.join(by_thread.select("span").unique(), on="span", how="semi").join(
+        by_thread, on=["span", "tid"], how="anti"
+    )
+    own = missing.filter(pl.col("owner") != WHOLE)
+    of_whole = own.group_by("iteration").agg(pl.lit(WHOLE).alias("owner"), uncounted_ns=pl.col("own_ns").sum())
+    found = own.group_by("owner", "iteration").agg(uncounted_ns=pl.col("time_ns").sum())
+    both_ns = spans.group_by("owner", "iteration").agg(both_ns=pl.col("time_ns").sum())
+    sums = pl.concat([found, of_whole.select(found.columns)]).join(both_ns, on=["owner", "iteration"])
+    return sums.filter(_IS_MUCH).select(SCHEMA.names()).cast(SCHEMA).sort("owner", "iteration")
+
+
+def without(counts: pl.DataFrame, lacking: pl.DataFrame) -> pl.DataFrame:
+    """Attributed counts whose scaled values are null where they lack much."""
+    marked = counts.join(lacking, on=["owner", "iteration"], how="left", maintain_order="left")
     known = pl.col("uncounted_ns").is_null()
-    hidden = marked.with_columns(pl.when(known).then(name).alias(name) for name in _SCALED)
-    return hidden.drop("uncounted_ns"), lacking
+    return marked.with_columns(pl.when(known).then(name).alias(name) for name in _SCALED).drop("uncounted_ns")
 
 
 def regroup(lacking: pl.DataFrame, groups: pl.DataFrame) -> pl.DataFrame:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import io
 from pathlib import Path
 
 import polars as pl
 import pytest
+from rich.console import Console
 
 from collectors.perf.collector import PerfCollector
 from hwprof.analysis.cpu_time import COARSE, NEW_THREADS, SWITCH_NS
@@ -15,10 +17,11 @@ from hwprof.report.document.cpu_time import CpuTime
 from hwprof.report.document.document import Document
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.threads import Threads
+from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory
 from hwprof.session.pass_tables import UNCOUNTED
 from tests.support.command import TESTS_MODELS, collect
-from tests.support.document_parts import part
+from tests.support.document_parts import layer_rows, part
 from tests.support.models.short import TASKS
 from tests.support.requirements import missing, require_module, require_sampler
 
@@ -73,6 +76,20 @@ def test_threads_of_an_iteration_are_what_was_not_counted_of_it(tmp_path: Path) 
     assert UNCOUNTED[NEW_THREADS] in note
     by_event = dict(run.read("counts").group_by("event").agg(pl.col("value").sum()).iter_rows())
     assert by_event["new-threads-cpu-time"] > 0.5 * by_event["process-cpu-time"]
+
+
+def test_a_layer_that_a_new_thread_calls_has_not_the_counts_of_those_that_wait(tmp_path: Path) -> None:
+    _, built = measured(tmp_path, "calls_elsewhere", 1)
+    layers = {layer.path: layer for layer in layer_rows(built)}
+    helped, first = layers["helped"], layers["first"]
+    assert helped.counters["task-clock"].value is None
+    assert helped.metrics["cpus_used"] is None
+    assert helped.time is not None and helped.uncounted_caller_ns == pytest.approx(helped.time.median_ns, rel=0.5)
+    assert first.uncounted_caller_ns is None and first.counters["task-clock"].value
+    console = Console(file=io.StringIO(), width=200)
+    report.render(built, console)
+    printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "counts of helped, inference: called by threads that were not counted yet" in printed
 
 
 def test_threads_one_after_the_other_do_not_share_their_work(tmp_path: Path) -> None:

@@ -20,11 +20,12 @@ def figure_table(
     rows: Sequence[Figures], names: Sequence[str], times: str, events: Sequence[Event], metrics: Sequence[MetricInfo]
 ) -> Table:
     """These fields of the rows, the statistics of the field ``times``, their counters and metrics, and
-    the CPU time for which these lack something."""
+    the time for which these lack something."""
     columns: dict[str, Sequence[Any]] = {UNITS.get(name, name): [getattr(row, name) for row in rows] for name in names}
     statistics = [getattr(row, times) for row in rows]
     columns |= {f"{times}_{name}": [getattr(one, name, None) for one in statistics] for name in fields_of(Times)}
     columns["uncounted_ns"] = [row.uncounted_ns for row in rows]
+    columns["uncounted_caller_ns"] = [row.uncounted_caller_ns for row in rows]
     for event in events:
         columns |= _event_columns(rows, event)
     for metric in metrics:

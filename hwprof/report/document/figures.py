@@ -51,6 +51,7 @@ class Figures(msgspec.Struct, kw_only=True, frozen=True):
     metrics: dict[str, float | None]
     by_thread: dict[str, ThreadParts]  # the metrics that have parts by thread
     uncounted_ns: float | None  # CPU time of code that an instrumented pass did not count: so its counts are null
+    uncounted_caller_ns: float | None  # of calls by threads of which nothing was counted: so its counts are null
 
 
 def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:
@@ -62,7 +63,7 @@ def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:
 
 
 def by_owner(figures: analysis.Figures) -> dict[str, dict[str, Any]]:
-    """Of every owner the fields ``counters``, ``metrics``, ``by_thread`` and ``uncounted_ns``."""
+    """Of every owner the fields ``counters``, ``metrics``, ``by_thread`` and what its counts lack."""
     names = ("value", "mad", "main", "workers", "running_share", "iterations", "provenance")
     counters: dict[str, dict[str, Counter]] = {}
     for owner, event, *values in figures.counters.select("owner", "event", *names).iter_rows():
@@ -78,5 +79,6 @@ def by_owner(figures: analysis.Figures) -> dict[str, dict[str, Any]]:
                 name: ThreadParts(main=row[f"{name}@main"], workers=row[f"{name}@workers"]) for name in halves
             },
             "uncounted_ns": figures.uncounted.get(row["owner"]),
+            "uncounted_caller_ns": figures.uncounted_callers.get(row["owner"]),
         }
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
@@ -81,7 +81,12 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
     metrics = [metric for metric in chosen if metric.name in keys]
     present = [metric for metric in metrics if metric.missing is None]
     gone = metrics if page.metrics is not None else chosen  # a column of dashes alone is not shown
-    unknown = [*_missing(gone, page), *_own_missing(present, shown, page), lacking(_all_rows(page), page)]
+    unknown = [
+        *_missing(gone, page),
+        *_own_missing(present, shown, page),
+        lacking(_all_rows(page), page),
+        lacking_callers(_all_rows(page), page),
+    ]
     notes = [*unknown, *metric_notes.reliability(present, document, glyphs, whole=whole)]
     if BY_THREAD in keys:
         notes.append("main|worker: CPI of the calling thread and of the others; they differ where workers spin")
@@ -98,12 +103,22 @@ def footnotes(shown: Sequence[Column], page: Page, *, whole: bool = True) -> lis
 def lacking(rows: Sequence[Layer], page: Page) -> str:
     """Why some of these rows have no counts."""
     found = {row.path: row.uncounted_ns for row in rows if row.uncounted_ns}
+    return _lacking(found, "uninstrumented code ran there", " ms of CPU time", page)
+
+
+def lacking_callers(rows: Sequence[Layer], page: Page) -> str:
+    """Which of these rows have no counts because their callers have none."""
+    found = {row.path: row.uncounted_caller_ns for row in rows if row.uncounted_caller_ns}
+    return _lacking(found, "called by threads that were not counted yet", " ms", page)
+
+
+def _lacking(found: Mapping[str, float], why: str, unit: str, page: Page) -> str:
     if not found:
         return ""
     ordered = sorted(found, key=lambda path: (path == WHOLE, -found[path]))
     names = figures.some([page.document.whole if path == WHOLE else path for path in ordered], 2)
-    extent = f"{'up to ' if len(found) > 1 else ''}{figures.milliseconds(max(found.values()))} ms of CPU time"
-    return f"{page.glyphs.dash} counts of {names}: uninstrumented code ran there ({extent})"
+    extent = f"{'up to ' if len(found) > 1 else ''}{figures.milliseconds(max(found.values()))}{unit}"
+    return f"{page.glyphs.dash} counts of {names}: {why} ({extent})"
 
 
 def _all_rows(page: Page) -> list[Layer]:

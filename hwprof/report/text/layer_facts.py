@@ -59,10 +59,14 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
 
 
 def _no_counts(layer: Layer) -> list[str]:
-    if layer.uncounted_ns is None:
-        return []
-    took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
-    return [f"not available: uninstrumented code ran in it ({took})"]
+    found = []
+    if layer.uncounted_ns is not None:
+        took = f"{figures.milliseconds(layer.uncounted_ns)} ms of CPU time"
+        found.append(f"not available: uninstrumented code ran in it ({took})")
+    if layer.uncounted_caller_ns is not None:
+        took = f"{figures.milliseconds(layer.uncounted_caller_ns)} ms"
+        found.append(f"not available: called by a thread that was not counted yet ({took})")
+    return found
 
 
 def _time(layer: Layer, page: Page) -> list[str]:

@@ -37,5 +37,31 @@ def in_turn() -> Made:
     return nn.Sequential(InTurn()), torch.zeros(1)
 
 
+class CallsElsewhere(nn.Module):
+    """Waits while a thread that it starts calls a layer."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first, self.helped = nn.Linear(512, 512), nn.Linear(512, 512)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        found: list[torch.Tensor] = []
+        first = self.first(x)
+
+        def work() -> None:
+            with torch.inference_mode():
+                found.append(self.helped(first))
+
+        helper = threading.Thread(target=work)
+        helper.start()
+        helper.join()
+        return found[0]
+
+
+def calls_elsewhere() -> Made:
+    """Two layers of some 2 ms; a new thread calls the second one."""
+    return CallsElsewhere(), torch.randn(256, 512)
+
+
 def _work() -> None:
     hashlib.pbkdf2_hmac("sha256", b"x", b"y", 80_000)

@@ -7,14 +7,17 @@ from typing import Any
 import polars as pl
 import pytest
 
-from hwprof.analysis import uncounted
+from hwprof.analysis import uncore, uncounted
 from hwprof.analysis.attribution import Attribution, attribute
+from hwprof.analysis.figure_tables import Further, figure_tables
 from hwprof.analysis.iterations import select
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import layer_table
+from hwprof.analysis.loaded_pass import LoadedPass
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, own
 from hwprof.analysis.stages import stage_table
 from hwprof.run.process_events import COUNTED_CPU_TIME, UNCOUNTED_CPU_TIME, WHOLE_PROCESS_TID
+from hwprof.run.schema import empty
 from tests.support.small_tables import MAIN, MS, counts, layers, record, spans
 
 EVENT = "instructions"
@@ -101,3 +104,53 @@ def test_counts_of_a_collector_that_says_nothing_are_whole() -> None:
     found = attribute(SPANS, made, MODULES, RECORD)
     assert found.counts["scaled"].null_count() == 0
     assert found.uncounted.is_empty()
+
+
+HELPER = 77
+BY_A_HELPER = SPANS.with_columns(
+    tid=pl.when(pl.col("span") == 4).then(HELPER).otherwise("tid").cast(SPANS.schema["tid"]),
+    parent=pl.when(pl.col("span") != 4).then("parent"),
+)
+
+
+def called_by_a_helper(*further: tuple[int, int, int, str, int], spans: pl.DataFrame = BY_A_HELPER) -> Attribution:
+    """Layer b was called on another thread; what is counted of the one that waited, and the further rows."""
+    waited = [(0, span, MAIN, EVENT, value) for span, value in COUNTED.items()]
+    return attribute(spans, counts([*waited, *further]), MODULES, RECORD)
+
+
+def test_counts_of_those_that_waited_are_not_those_of_a_layer_whose_caller_was_not_counted() -> None:
+    made = called_by_a_helper()
+    found = layer_table(MODULES, made, (), None)
+    assert figures(found) == {own(ROOT): 90, "a": 300, "b": None, "c": 300, UNATTRIBUTED: 10, WHOLE: None}
+    assert found.uncounted_callers == {"b": 30 * MS, WHOLE: 30 * MS}
+    of_types = layer_type_table(MODULES, made, (), None)
+    assert (figures(of_types)["Linear"], figures(of_types)["ReLU"]) == (None, 300)
+    assert of_types.uncounted_callers == {"Linear": 30 * MS}
+
+
+def test_the_inference_lacks_what_its_layers_lack() -> None:
+    waited = counts([(0, span, MAIN, EVENT, value) for span, value in COUNTED.items()])
+    loaded = LoadedPass(RECORD, BY_A_HELPER, waited, called_by_a_helper())
+    no_traffic = uncore.by_owner(BY_A_HELPER, MODULES, empty("series"), (0,))
+    found = figure_tables(loaded, MODULES, (), None, Further(no_traffic, None, None)).stages
+    assert figures(found) == {"inference": None}
+    assert found.uncounted_callers == {"inference": 30 * MS}
+
+
+def test_a_caller_that_was_counted_is_no_reason() -> None:
+    made = called_by_a_helper((0, 4, HELPER, EVENT, 5), (0, 2, HELPER, EVENT, 5), (0, 1, HELPER, EVENT, 5))
+    found = layer_table(MODULES, made, (), None)
+    assert figures(found) == {own(ROOT): 90, "a": 300, "b": 305, "c": 300, UNATTRIBUTED: 10, WHOLE: 1005}
+    assert found.uncounted_callers == {}
+
+
+def test_a_short_call_hides_nothing_of_the_whole() -> None:
+    short = BY_A_HELPER.with_columns(end_ns=pl.when(pl.col("span") == 4).then(31 * MS).otherwise("end_ns"))
+    assert layer_table(MODULES, called_by_a_helper(spans=short), (), None).uncounted_callers == {"b": MS}
+
+
+def test_spans_of_which_nothing_was_counted_have_no_caller_to_miss() -> None:
+    assert attribute(BY_A_HELPER, counts([]), MODULES, RECORD).uncounted_callers.is_empty()
+    of_process = counts([(0, span, WHOLE_PROCESS_TID, EVENT, 1) for span in COUNTED])
+    assert attribute(BY_A_HELPER, of_process, MODULES, RECORD).uncounted_callers.is_empty()
