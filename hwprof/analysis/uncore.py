@@ -31,6 +31,8 @@ READ, WRITE, TOTAL = (f"{PREFIX}dram-{what}" for what in ("read", "write", "tota
 OPEN: Final = 0.25
 """The largest share of a figure that its edges may leave open."""
 
+_RESOLVED: Final = (pl.col("seconds") > 0) & (pl.col("bytes_error") <= OPEN * pl.col("bytes"))
+
 SCHEMA: Final = {
     "series": pl.String,
     "owner": pl.String,
@@ -94,14 +96,31 @@ def traffic(windows: pl.DataFrame, series: pl.DataFrame) -> pl.DataFrame:
 def operands(found: pl.DataFrame) -> pl.DataFrame:
     """The formulas' operands, one row an owner and one column a series: bytes per ns; null where not resolved.
 
-    Reads and writes make a total where that is no series of its own.
+    Reads and writes make a total where that is no series of its own. It may be resolved where the fewer of the two are
+    not.
     """
     if found.is_empty():
         return pl.DataFrame(schema={"owner": pl.String})
     rates = found.pivot("series", index="owner", values="gbytes_per_s")
     if TOTAL not in rates.columns and {READ, WRITE} <= set(rates.columns):
-        rates = rates.with_columns((pl.col(READ) + pl.col(WRITE)).alias(TOTAL))
+        rates = rates.join(_total(found), on="owner", how="left", maintain_order="left")
     return rates
+
+
+def _total(found: pl.DataFrame) -> pl.DataFrame:
+    """Owner and the rate of reads and writes together, of those that have both."""
+    both = (
+        found.filter(pl.col("series").is_in([READ, WRITE]))
+        .group_by("owner")
+        .agg(
+            pl.len(),
+            pl.col("bytes", "bytes_error").sum(),
+            rate=(pl.col("bytes") / pl.col("seconds") / 1e9).sum(),
+            seconds=pl.col("seconds").min(),
+        )
+    )
+    total = pl.when((pl.col("len") == 2) & _RESOLVED).then("rate").alias(TOTAL)
+    return both.select("owner", total)
 
 
 def _table(series: str, used: pl.DataFrame) -> pl.DataFrame:
@@ -111,9 +130,8 @@ def _table(series: str, used: pl.DataFrame) -> pl.DataFrame:
         pl.col("amount").sum().alias("bytes"),
         pl.col("slack").sum().alias("bytes_error"),
     )
-    resolved = (pl.col("seconds") > 0) & (pl.col("bytes_error") <= OPEN * pl.col("bytes"))
     rates = {
-        f"gbytes_per_s{suffix}": pl.when(resolved).then(pl.col(f"bytes{suffix}") / pl.col("seconds") / 1e9)
+        f"gbytes_per_s{suffix}": pl.when(_RESOLVED).then(pl.col(f"bytes{suffix}") / pl.col("seconds") / 1e9)
         for suffix in ("", "_error")
     }
     return sums.with_columns(series=pl.lit(series), **rates).select(*SCHEMA).cast(pl.Schema(SCHEMA))

@@ -15,7 +15,7 @@ from hwprof.analysis.readings import covered
 from hwprof.analysis.uncore import OPEN, SCHEMA, by_owner, definitions, operands, traffic
 from tests.support.small_tables import MS, layers, series, spans
 
-READS = "uncore/dram-read"
+READS, WRITES, TOTAL = (f"uncore/dram-{what}" for what in ("read", "write", "total"))
 
 
 def meter(points: list[tuple[int, float]], name: str = READS) -> pl.DataFrame:
@@ -72,11 +72,29 @@ def test_two_readings_are_enough() -> None:
     assert found.select("bytes", "gbytes_per_s").rows() == [(2e8, pytest.approx(2.0))]
 
 
+def table_of(rates: dict[str, tuple[float, float]]) -> pl.DataFrame:
+    """A second of an owner: GB and their error by series."""
+    rows = [
+        ("a", name, 1.0, 1e9 * moved, 1e9 * error, moved if error <= OPEN * moved else None)
+        for name, (moved, error) in rates.items()
+    ]
+    names = ["owner", "series", "seconds", "bytes", "bytes_error", "gbytes_per_s"]
+    return pl.DataFrame(rows, schema=names, orient="row")
+
+
 def test_a_total_that_was_counted_is_taken_as_it_is() -> None:
-    rates = {READS: 1.0, "uncore/dram-write": 2.0, "uncore/dram-total": 4.0}
-    found = pl.DataFrame({"owner": "a", "series": list(rates), "gbytes_per_s": list(rates.values())})
-    assert operands(found)["uncore/dram-total"].to_list() == [4.0]
-    assert operands(found.head(2))["uncore/dram-total"].to_list() == [3.0]
+    found = table_of({READS: (1, 0), WRITES: (2, 0), TOTAL: (4, 0)})
+    assert operands(found)[TOTAL].to_list() == [4.0]
+    assert operands(found.head(2))[TOTAL].to_list() == [3.0]
+    assert TOTAL not in operands(found.head(1)).columns
+
+
+@pytest.mark.parametrize(("written", "error", "total"), [(0.01, 0.1, 2.01), (0.01, 0.5, None), (1, 0.3, 3.0)])
+def test_a_total_is_resolved_by_what_is_open_of_it(written: float, error: float, total: float | None) -> None:
+    """Few writes are not told beside many reads, but the sum is."""
+    (row,) = operands(table_of({READS: (2, 0.1), WRITES: (written, error)})).iter_rows(named=True)
+    assert row[WRITES] is None
+    assert row[TOTAL] == (None if total is None else pytest.approx(total))
 
 
 @given(
@@ -121,12 +139,3 @@ def test_layers_types_stages_and_the_metrics() -> None:
         "uncore_dram_write_gbytes": None,
         "uncore_dram_gbytes": pytest.approx(3.0),
     }
-
-
-def test_reads_and_writes_add_up_where_they_are_told_apart() -> None:
-    rates = {"uncore/dram-read": 2.0, "uncore/dram-write": 1.0}
-    found = pl.DataFrame({"series": list(rates), "owner": ["a", "a"], "gbytes_per_s": list(rates.values())})
-    assert operands(found)["uncore/dram-total"].to_list() == [3.0]
-    unresolved = found.with_columns(gbytes_per_s=pl.Series([2.0, None]))
-    assert operands(unresolved)["uncore/dram-total"].to_list() == [None]
-    assert "uncore/dram-total" not in operands(found.head(1)).columns
