@@ -70,7 +70,7 @@ class Noise:
 
 
 def noise(record: PassRecord, attribution: Attribution, threads: int | None, processors: int) -> Noise:
-    """Of one pass; ``threads`` that the workload runs with, ``processors`` that the machine has."""
+    """Of one pass; ``threads`` that the workload runs with, ``processors`` that they might use."""
     measured = [iteration for iteration in record.iterations if not iteration.warmup]
     known = [iteration.disturbance for iteration in measured if iteration.disturbance is not None]
     elapsed_ns = sum(one.elapsed_ns for one in known)

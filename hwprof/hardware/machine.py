@@ -32,10 +32,18 @@ _SIZE_UNITS: Final = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
 
 def describe() -> Machine:
     """This machine. Opens one hardware counter for a moment, to see whether it counts."""
-    return read_machine(ROOT, platform.machine(), has_core_pmu=core_pmu_counts(), tick_ns=kernel_tick_ns())
+    return read_machine(
+        ROOT,
+        platform.machine(),
+        has_core_pmu=core_pmu_counts(),
+        tick_ns=kernel_tick_ns(),
+        allowed=len(os.sched_getaffinity(0)),
+    )
 
 
-def read_machine(root: Path, architecture: str, *, has_core_pmu: bool, tick_ns: int | None = None) -> Machine:
+def read_machine(
+    root: Path, architecture: str, *, has_core_pmu: bool, tick_ns: int | None = None, allowed: int | None = None
+) -> Machine:
     """The machine whose /proc and /sys lie below ``root``; what no file there tells is given."""
     cpu = cpuinfo(root)
     logical = online_processors(root) or list(range(cpu.processors))
@@ -61,6 +69,7 @@ def read_machine(root: Path, architecture: str, *, has_core_pmu: bool, tick_ns: 
         cores=tuple(core_kinds(root, cpu.identity, logical)),
         tick_ns=tick_ns,
         cpu_limit=cpu_limit(root),
+        allowed_processors=allowed,
     )
 
 

@@ -66,6 +66,12 @@ class Machine(msgspec.Struct, frozen=True):
     cores: tuple[CoreKind, ...] = ()  # by PMU type; the kind that the kernel's general events count on first
     tick_ns: int | None = None  # between two ticks of the kernel's clock (4 ms: CONFIG_HZ=250)
     cpu_limit: float | None = None  # how many processors' time the control group (container) gets; None: no limit
+    allowed_processors: int | None = None  # on which hwprof, and what it started, might run (taskset, containers)
+
+    @property
+    def usable_processors(self) -> int:
+        """How many processors the workload had."""
+        return min(self.allowed_processors or self.logical_processors, self.logical_processors)
 
 
 EventKind = Literal["hardware", "software", "instrumented", "simulated"]

@@ -155,7 +155,7 @@ def _stolen(record: PassRecord, threads: int | None, machine: Machine) -> list[s
     """A warning where the hypervisor gave this machine's processors to others while it was measured."""
     from hwprof.analysis.noise import LOST_SHARE, stolen_share
 
-    share = stolen_share(record, threads, machine.logical_processors) or 0.0
+    share = stolen_share(record, threads, machine.usable_processors) or 0.0
     if not STOLEN_SHARE <= share <= LOST_SHARE:  # of more, the warning above everything tells
         return []
     return [f"stolen time {100 * share:.1f}%: the hypervisor ran other machines; times and task-clock are longer by it"]

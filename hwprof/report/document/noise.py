@@ -45,5 +45,5 @@ def build(analysis: RunAnalysis) -> Noise | Unavailable:
     measured = analysis.measured
     if measured is None:
         return Unavailable("no pass was completed")
-    found = noise(measured.record, measured.attribution, analysis.threads, analysis.machine.logical_processors)
+    found = noise(measured.record, measured.attribution, analysis.threads, analysis.machine.usable_processors)
     return Noise(**vars(found), others=found.others, spread=found.spread)

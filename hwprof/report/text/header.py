@@ -123,6 +123,8 @@ def _machine(document: Document) -> list[str]:
         machine.system,
         f"Linux {machine.kernel}",
     ]
+    if machine.usable_processors < machine.logical_processors:
+        words.append(f"{machine.usable_processors} of its CPUs allowed")
     if machine.cpu_limit is not None:
         words.append(f"limited to {machine.cpu_limit:.3g} CPUs")
     if machine.hypervisor:

@@ -45,7 +45,7 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     if (found.stolen_share or 0.0) > (found.preempted_share or 0.0):
         return explain(f"other virtual machines had the processors ({', '.join(parts)}); {_left_out(found)}", OWN_HOST)
     threads = document.workload.threads if document.workload is not None else 1
-    processors = document.machine.logical_processors
+    processors = document.machine.usable_processors
     if threads > processors:
         who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {QUIETER}"
     return explain(f"{who} had the processors ({', '.join(parts)}); {_left_out(found)}", remedy)

@@ -238,6 +238,20 @@ def test_what_the_hypervisor_took_has_another_remedy_than_other_programs(tmp_pat
     assert "virtual machines" in warning and "other programs" not in warning and "--wait-quiet" not in warning
 
 
+@pytest.mark.parametrize(("allowed", "advised"), [(None, False), (1, True)])
+def test_more_threads_than_processors_that_it_may_use(tmp_path: Path, allowed: int | None, advised: bool) -> None:
+    """The machine has more; the run was held to some of them."""
+    run = runs.disturbed(tmp_path)
+    threads = run.manifest.workload.threads if run.manifest.workload is not None else 0
+    assert 1 < threads <= run.manifest.machine.logical_processors
+    run.manifest.machine = msgspec.structs.replace(run.manifest.machine, allowed_processors=allowed)
+    text = " ".join(printed(builder.build(run), 300).split())
+    assert (f"its own {threads} threads, or other programs," in text) is advised
+    assert ("--threads 1," in text) is advised
+    assert ("1 of its CPUs allowed" in text) is advised
+
+
+
 @pytest.mark.parametrize(("slower", "warm_up"), [(True, False), (False, True)])
 def test_only_iterations_that_become_faster_lack_warm_up(tmp_path: Path, slower: bool, warm_up: bool) -> None:
     run = build(tmp_path, iterations=24)
