@@ -251,7 +251,6 @@ def test_more_threads_than_processors_that_it_may_use(tmp_path: Path, allowed: i
     assert ("1 of its CPUs allowed" in text) is advised
 
 
-
 @pytest.mark.parametrize(("slower", "warm_up"), [(True, False), (False, True)])
 def test_only_iterations_that_become_faster_lack_warm_up(tmp_path: Path, slower: bool, warm_up: bool) -> None:
     run = build(tmp_path, iterations=24)
