@@ -94,6 +94,7 @@ def run(arguments: Sequence[str]) -> int:
     It is the same with --debug, which only shows where a failure came from."""
     state: dict[str, Any] = {"debug": bool(os.environ.get("HWPROF_DEBUG"))}
     try:
+        _forget_odd_sizes()
         _refuse_foreign_bytes(arguments)
         result = app.main(args=list(arguments), prog_name="hwprof", standalone_mode=False, obj=state)
         sys.stdout.flush()
@@ -111,6 +112,13 @@ def run(arguments: Sequence[str]) -> int:
             print(message, file=sys.stderr)
         return code
     return result if isinstance(result, int) else 0
+
+
+def _forget_odd_sizes() -> None:
+    """rich takes what ``str.isdigit`` calls a number ("²") for one."""
+    for name in ("COLUMNS", "LINES"):
+        if not os.environ.get(name, "0").isdecimal():
+            del os.environ[name]
 
 
 def _told(error: BaseException) -> tuple[str, int]:

@@ -66,7 +66,7 @@ def _counters_help() -> str:
     type=click.IntRange(1, MOST),
     default=20,
     show_default=True,
-    help="Of the measure pass; the trace pass does at most 5.",
+    help="Of the measure pass; the trace pass does at most 5, and 3 more for oneDNN's own report.",
 )
 @click.option("--warmup", type=click.IntRange(0, MOST), default=2, show_default=True, help="Iterations before that.")
 @click.option(

@@ -9,7 +9,7 @@ import click
 
 from hwprof import processes
 from hwprof.cli.model_options import check_model, model_options, workload_spec
-from hwprof.cli.streams import print_json
+from hwprof.cli.streams import print_csv, print_json
 
 
 @click.command("layers")
@@ -45,7 +45,7 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     processes.end_copy(original)
     shown = table if everything else static_rows(table)
     if form == "csv":
-        click.echo(shown.write_csv(), nl=False)
+        print_csv(shown.write_csv())
     elif form == "json":
         print_json(shown.write_json())
     else:

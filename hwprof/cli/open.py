@@ -49,6 +49,8 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
         click.echo(f"writing {printable(str(trace))}", err=True)
         write_trace(directory, trace)
 
+    click.echo(f"opening {printable(str(trace))} ({trace.stat().st_size / 1e6:.1f} MB)", err=True)
+
     def announce(text: str) -> None:
         click.echo(text)
         if not offline:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     default="time",
     show_default=True,
     metavar="KEY",
-    help="Order of the layers: time, macs, bytes, parameters, calls, order, a metric (cpi, llc_mpki, gflops, …)"
-    " or an event (cycles, …).",
+    help="Order of the layers: time, macs, bytes, parameters, calls, order, a metric (cpi, llc_mpki, faults, …)"
+    " or an event of the run (task-clock, …).",
 )
 @click.option(
     "--metrics",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 import click
 
 from hwprof.errors import HwprofError
-from hwprof.printable import escaped_json
+from hwprof.printable import escaped_json, printable
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -84,6 +84,11 @@ def give_up_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
+
+
+def print_csv(text: str) -> None:
+    """Prints CSV, in which names from outside may stand: as it is into files and pipes, made harmless on a terminal."""
+    sys.stdout.write(printable(text, kept="\n") if sys.stdout.isatty() else text)
 
 
 def print_json(text: str) -> None:

@@ -17,10 +17,17 @@ def atomic(target: Path) -> Iterator[Path]:
     part = Path(name)
     try:
         yield part
-        part.chmod(0o644)
+        part.chmod(allowed_mode(0o666))
         part.replace(target)
     finally:
         part.unlink(missing_ok=True)
+
+
+def allowed_mode(mode: int) -> int:
+    """Without the permissions that this process's umask takes away, as the system does it with files that it makes."""
+    umask = os.umask(0o077)
+    os.umask(umask)
+    return mode & ~umask
 
 
 def remove_parts(folder: Path) -> None:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Final
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run import manifest as manifests
-from hwprof.run.atomic import atomic
+from hwprof.run.atomic import allowed_mode, atomic
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
 from hwprof.run.regular_files import is_regular, read_regular
 
@@ -56,7 +56,7 @@ class RunDirectory:
             staging = Path(tempfile.mkdtemp(dir=root, prefix=f".{manifest.name}."))
             try:
                 (staging / "raw").mkdir()
-                staging.chmod(0o755)
+                staging.chmod(allowed_mode(0o777))
                 target = _placed(staging, wanted, manifest)
             finally:
                 shutil.rmtree(staging, ignore_errors=True)

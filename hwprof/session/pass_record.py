@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 import polars as pl
 
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
+from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, remedy_of_writing
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.session.plan import PassPlan
@@ -43,6 +43,9 @@ def recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
     except (OSError, pl.exceptions.PolarsError) as error:
         _end(run, record, "failed", str(error))
         raise cannot_write(run, error) from error
+    except BaseException as error:  # a defect: what the other passes measured is told all the same
+        _end(run, record, "failed", described(error))
+        raise
     _complete(run, record)
 
 

@@ -36,7 +36,8 @@ class IterationSlices:
         record = self._records.get(index)
         if record is None:
             return {}
-        events = self._event_sets[record.event_set] if record.event_set is not None else None
+        known = record.event_set is not None and 0 <= record.event_set < len(self._event_sets)  # by a file that may lie
+        events = self._event_sets[record.event_set] if known and record.event_set is not None else None
         counted = {"layers_counted": record.layers_counted, "event_set": record.event_set, "events": events}
         return counted | self._disturbance(record) | {"alone_for": record.alone_for}
 

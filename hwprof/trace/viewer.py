@@ -11,6 +11,7 @@ import importlib.util
 import mimetypes
 import os
 import shutil
+import sys
 import threading
 import time
 import urllib.parse
@@ -131,6 +132,11 @@ class _Server(ThreadingHTTPServer):
     files: Mapping[str, Path]
     allowed_origins: frozenset[str]
     fetched_at: float | None = None
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """A browser that goes away, or a trace that cannot be read any more, is no reason for a traceback."""
+        if not isinstance(sys.exception(), OSError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
 
 def _listen(port: int, files: Mapping[str, Path]) -> _Server:

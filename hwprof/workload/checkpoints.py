@@ -133,8 +133,13 @@ def _read_pickle(path: Path) -> Any:
         return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
 
 
-def _find_state(content: Any) -> StateDict:
-    """The state dict in what a file held; empty where there is none."""
+def _find_state(content: Any, seen: set[int] | None = None) -> StateDict:
+    """The state dict in what a file held; empty where there is none. ``seen``: the dictionaries that were looked into,
+    by id; a file may name each one many times."""
+    seen = set() if seen is None else seen
+    if id(content) in seen:
+        return {}
+    seen.add(id(content))
     if isinstance(content, unpickle.Placeholder):
         return unpickle.state_of(content)
     if not isinstance(content, dict):
@@ -143,7 +148,7 @@ def _find_state(content: Any) -> StateDict:
     if tensors and len(tensors) == len(content):
         return tensors
     for key in _STATE_KEYS:
-        if found := _find_state(content.get(key)):
+        if found := _find_state(content.get(key), seen):
             return found
     return {}
 

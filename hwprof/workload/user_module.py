@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
 import inspect
@@ -47,8 +46,12 @@ class ModuleWorkload:
         torch.manual_seed(spec.seed)
         module, given = _make(spec.model, factory)
         self._module = module
-        with contextlib.suppress(NotImplementedError):  # what torch.export makes is in the mode that it was made in
+        try:
             module.eval()
+        except NotImplementedError:
+            pass  # what torch.export makes is in the mode that it was made in
+        except Exception as error:
+            raise HwprofError(f"{spec.model}: eval() fails: {_where(error)}") from error
         if weights is not None:
             load_weights(self._module, weights)
         self._call = Call(self._module, *self._inputs(given))
@@ -105,7 +108,7 @@ class ModuleWorkload:
         try:
             with torch.inference_mode():
                 call.run()
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             inputs = (call.arguments, call.keywords)
             remedy, of_options = _how_to_call(self._module), bool(self._spec.inputs)
             raise refused(self._spec.model, inputs, error, remedy, of_options=of_options) from error
@@ -173,15 +176,23 @@ def _find(name: str) -> Any:
         raise HwprofError(
             f"importing {module_name} fails: {with_cause(first_line(error), error)}", _install(error)
         ) from error
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise HwprofError(f"importing {module_name} fails: {_where(error)}", _install(error)) from error
     module = found
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not _has(found, part, module_name):
             hidden = _hides(module, module_name)
             raise UsageError(f"{module_name} has no {attribute}{hidden}", None if hidden else _instead(found, part))
         found = getattr(found, part)
     return found
+
+
+def _has(owner: Any, name: str, module_name: str) -> bool:
+    """Whether it has that attribute; a ``__getattr__`` of the module may fail in other ways."""
+    try:
+        return hasattr(owner, name)
+    except Exception as error:
+        raise HwprofError(f"looking for {name} in {module_name} fails: {_where(error)}") from error
 
 
 def _instead(owner: Any, missing: str) -> str:
@@ -224,7 +235,7 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
             made = factory()
         except HwprofError:
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise HwprofError(f"{name}() fails: {_where(error)}", _install(error)) from error
     given: tuple[Any, ...] = ()
     if isinstance(made, tuple) and len(made) in (2, 3):
@@ -240,7 +251,7 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
     return made, given
 
 
-def _install(error: Exception) -> str | None:
+def _install(error: BaseException) -> str | None:
     """What to do where a Python module is missing that the model's code imports, or does not fit the others."""
     if "torchvision::" in with_cause(described(error), error):
         return "hwprof doctor: it says how torchvision comes to fit torch"

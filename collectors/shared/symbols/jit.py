@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import shutil
 from contextlib import suppress
@@ -15,6 +16,7 @@ from collectors.shared.symbols.kallsyms import FIRST_ADDRESS
 from collectors.shared.symbols.kernels import JIT_LIBRARY, Kernel
 from collectors.shared.symbols.shorten import shorten
 from hwprof.processes import perf_map_of
+from hwprof.run.regular_files import is_regular
 
 PERF_MAP: Final = "perf.map"
 """What it is called among the raw files of a pass."""
@@ -62,8 +64,11 @@ def read_perf_map(text: str) -> list[Known]:
 
 
 def keep_perf_map(pid: int, folder: Path) -> list[Known]:
-    """The kernels of a process's perf map, which moves to ``folder``; none where it wrote none."""
-    kept = folder / PERF_MAP
+    """The kernels of a process's perf map, which moves to ``folder``; none where it wrote none: in /tmp anybody may
+    have put a pipe or a link of that name."""
+    kept, written = folder / PERF_MAP, perf_map_of(pid)
+    if not is_regular(written) or written.is_symlink() or written.stat().st_uid != os.geteuid():
+        return []
     with suppress(OSError):
-        shutil.move(perf_map_of(pid), kept)
+        shutil.move(written, kept)
     return read_perf_map(kept.read_text(errors="replace")) if kept.exists() else []

@@ -9,7 +9,7 @@ import msgspec
 from hwprof.report import sections
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import describe
-from hwprof.report.document.hottest import Hottest, rank, refuse_unknown
+from hwprof.report.document.hottest import Hottest, key_of, rank, refuse_unknown
 from hwprof.report.document.layers import Layers
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
@@ -47,6 +47,7 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
 def ranked(document: Document, top: int | None, sort: str) -> Document:
     """The document with other hottest layers. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one
     that was not measured."""
+    sort = key_of(sort, document.metrics)
     layers = document.part(Layers)
     if layers is not None:
         paths = rank(layers.rows, sort, top, document.metrics, document.events)

@@ -48,6 +48,12 @@ def rank(
     return ([path for _, _, path in ordered] + rest)[:top]
 
 
+def key_of(sort: str, metrics: Sequence[MetricInfo]) -> str:
+    """The key that is meant: a column's title, as the tables have it, is one too."""
+    by_title = {metric.title.lower(): metric.name for metric in metrics}
+    return by_title.get(sort.strip().lower(), sort)
+
+
 def refuse_unknown(sort: str, names: Sequence[str]) -> None:
     """Raises ``UsageError`` for what is neither a layer's own figure nor one of these metrics and events."""
     known = [*OWN, *names]

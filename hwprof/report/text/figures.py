@@ -97,6 +97,11 @@ def three_digits(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
+def efficiency(share: float | None, glyphs: Glyphs) -> str:
+    """Busy time by samples over elapsed time by the clock: a little more than all is all."""
+    return percent(None if share is None else min(share, 1.0), glyphs)
+
+
 def percent(share: float | None, glyphs: Glyphs) -> str:
     """A share as a percentage."""
     return glyphs.dash if share is None else f"{100 * share:.1f}%"

@@ -190,9 +190,13 @@ def _ratio(effect: Effect, glyphs: Glyphs, of: str = "") -> str:
     return f"{figures.times_as_long(effect.ratio, glyphs)} {error}{of} {iterations}{layers}"
 
 
+def _at_least_a_tenth(percent: float) -> str:
+    return f"{percent:.1f}" if percent >= 0.05 else "<0.1"
+
+
 def _cpu_time(found: CpuTime, whole: str, glyphs: Glyphs) -> str:
     per_iteration = f"{figures.milliseconds(found.process_cpu_time_ns)} ms per iteration"
-    error = f" {glyphs.plus_minus}{100 * found.error:.1f}" if found.error is not None else ""
+    error = f" {glyphs.plus_minus}{_at_least_a_tenth(100 * found.error)}" if found.error is not None else ""
     if not found.resolved:
         tick = f"{found.tick_ns / 1e6:.3g} ms"
         known = f"known to{error}%" if error else f"and the kernel's account is right to ticks of {tick}"

@@ -40,20 +40,28 @@ def show(page: Page) -> None:
     glyphs = page.glyphs
     mostly = most_of(sampled)
     waiting = sampled.waiting[:1]  # all of it: one line below the work
-    rows: list[SampledKernel | Waiting] = [*shown, *waiting]
-    blank = [""] * len(waiting)
+    others = _others(kernels[len(shown) :], page)
+    rows: list[SampledKernel | Waiting | None] = [*shown, *(None for _ in others), *waiting]
+    blank = [""] * (len(others) + len(waiting))
     columns = [
         Column(
             "kernel",
-            [*(one.kernel for one in shown), *("waiting" for _ in waiting)],
+            [*(one.kernel for one in shown), *(name for name, _ in others), *("waiting" for _ in waiting)],
             right=False,
             least=BESIDE_LAYERS,
             most=LONGEST,
         ),
         Column("library", [*kernel_cells.libraries(shown), *blank], 4, right=False, least=kernel_cells.LIBRARY),
-        Column("share", [kernel_cells.share(row, glyphs) for row in rows]),
+        Column(
+            "share",
+            [
+                *(kernel_cells.share(one, glyphs) for one in shown),
+                *(share for _, share in others),
+                *(kernel_cells.share(one, glyphs) for one in waiting),
+            ],
+        ),
         *kernel_cells.cpi_column(rows, sampled, page),
-        *kernel_cells.misses_column([*shown, *(None for _ in waiting)], page),
+        *kernel_cells.misses_column([*shown, *(None for _ in blank)], page),
         *_instructions(shown, blank, sampled, page),
         Column("layers", [*(figures.calls(kernel.layers, glyphs) for kernel in shown), *blank], 5),
         Column(
@@ -67,8 +75,14 @@ def show(page: Page) -> None:
         *_instrumented_columns(shown, blank, sampled, page),
     ]
     title = f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})"
-    visible = page.table(columns, title, footer_rows=len(waiting))
+    visible = page.table(columns, title, footer_rows=len(blank))
     page.notes([*kernel_cells.footnotes(sampled, page, visible), *instrumented.legend(visible, page), _hint(sampled)])
+
+
+def _others(rest: Sequence[SampledKernel], page: Page) -> list[tuple[str, str]]:
+    """The kernels that have no row, and their share together."""
+    known = [one.share for one in rest if one.share is not None]
+    return [(figures.plural(len(rest), "other kernel"), figures.percent(sum(known), page.glyphs))] if known else []
 
 
 def most_of(sampled: Kernels) -> dict[tuple[str, str], SampledKernel]:

@@ -8,7 +8,8 @@ from rich.text import Text
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
-from hwprof.report.text import choice, figures
+from hwprof.report.text import choice, figures, layer_rows
+from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.metric_notes import marks
 from hwprof.report.text.page import Page
 
@@ -36,7 +37,7 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
         what = ["outside of the model's modules: Python, operators, counter reads"]
         return [("what", what), ("time", time), ("metrics", _metrics(layer, page))]
     if layer.own:
-        what = [f"a {layer.type}'s own code, between the modules that it calls", calls]
+        what = [f"own code of {layer.type or 'the model'}, between the modules that it calls", calls]
         model = [f"{figures.amount(layer.macs, glyphs)} MACs"] if layer.macs else []
         measured = [("time", time), ("metrics", _metrics(layer, page)), ("counts", _no_counts(layer))]
         return [("what", what), ("model", model), *measured]
@@ -73,7 +74,12 @@ def _time(layer: Layer, page: Page) -> list[str]:
     if layer.time is None:
         return []
     least = [f"min {figures.milliseconds(layer.time.min_ns)}"] if layer.time.repetitions > 1 else []
-    return [f"{figures.time_with_spread(layer.time, page.glyphs)} ms", *least, *_share(layer.share, page)]
+    traced = []
+    if layer_rows.is_elsewhere(layer) and layer.trace_ratio is not None:
+        traced = [
+            f"{figures.times_as_long(layer.trace_ratio, page.glyphs)} in pass trace, which kernels and threads are of"
+        ]
+    return [f"{figures.time_with_spread(layer.time, page.glyphs)} ms", *least, *_share(layer.share, page), *traced]
 
 
 def _of_module(found: OneLayer, page: Page) -> list[tuple[str, list[str]]]:
@@ -125,7 +131,10 @@ def _times(found: OneLayer, page: Page) -> list[str]:
 
 
 def _share(share: float | None, page: Page) -> list[str]:
-    return [] if share is None else [f"{figures.percent(share, page.glyphs)} of the {page.document.whole}"]
+    if share is None:
+        return []
+    of = f"the {page.document.whole}" if not sum_of_times(page) else "all rows' time"
+    return [f"{figures.percent(share, page.glyphs)} of {of}"]
 
 
 def _metrics(layer: Layer, page: Page) -> list[str]:

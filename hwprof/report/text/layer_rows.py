@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -9,6 +11,7 @@ from hwprof.report.document.layers import Layer
 from hwprof.report.document.operators import LayerOperator, Operators
 from hwprof.report.text import figures
 from hwprof.report.text.page import Page
+from hwprof.run.passes import TRACE
 
 MOST: Final = 3
 """Operators below one row; ``hwprof report --layer`` shows all that are known."""
@@ -20,6 +23,9 @@ INDENT: Final = "  "
 
 OF_TORCH: Final = "aten::"
 """Before the names of its own operators; among layers there is no room for it."""
+
+APART: Final = 1.5
+"""So much longer or shorter than in the measure pass a layer is another one in the trace pass."""
 
 NO_OPERATOR: Final = "outside of operators"
 
@@ -59,6 +65,22 @@ def sums(page: Page) -> list[Row]:
         *([Row(figures.plural(len(others), "other layer"), "", share=together)] if others else []),
         *(_of(layer, page) for layer in (page.unattributed, page.whole) if layer is not None),
     ]
+
+
+def elsewhere(layers: Sequence[Layer], pass_name: str, page: Page) -> str:
+    """Which of these layers took another time in the pass that samples are of, where it is the trace pass."""
+    if pass_name != TRACE:
+        return ""
+    apart = {one.path: one.trace_ratio for one in layers if is_elsewhere(one)}
+    names = sorted(apart, key=lambda path: -abs(math.log(apart[path] or 1)))
+    said = [f"{path} {figures.times_as_long(apart[path] or 1, page.glyphs)}" for path in names]
+    return f"pass trace took another time than the tables of layers have: {figures.some(said, 3)}" if said else ""
+
+
+def is_elsewhere(layer: Layer) -> bool:
+    """Whether the trace pass, whose kernels and threads are shown, saw another layer than times and counts are of: a
+    page fault more or less, a neighbour."""
+    return layer.trace_ratio is not None and not 1 / APART < layer.trace_ratio < APART
 
 
 def operators_of(path: str, page: Page) -> list[LayerOperator]:

@@ -203,7 +203,9 @@ def _reasons(types: Collection[str | None], found: Primitives) -> list[str]:
 def _times(shown: Sequence[Column], found: Primitives) -> str:
     """Which times the columns hold."""
     iteration = _iteration(found)
-    whose = "in the same iteration" if any(one.header == MS for one in shown) else f"oneDNN's own time, {iteration}"
+    whose = (
+        "in the same iteration" if any(one.header == MS for one in shown) else f"elapsed by oneDNN's clock, {iteration}"
+    )
     return of_columns(shown, {MS: f"{MS}: oneDNN's own, {iteration}", OF_LAYER: f"{OF_LAYER}: {whose}"})
 
 

@@ -8,11 +8,12 @@ from typing import Final
 from hwprof.analysis.states import BARRIER_LATENCY, BLOCKED, BUSY, UNOBSERVED
 from hwprof.report.document.kernels import Kernels, SampledLayer
 from hwprof.report.document.threads import PathPart, Threads, ThreadsLayer, ThreadTimes
-from hwprof.report.text import figures
+from hwprof.report.text import figures, layer_rows
 from hwprof.report.text.figures import milliseconds, percent
 from hwprof.report.text.footnotes import fitting, of_columns, unavailable
 from hwprof.report.text.grid import Column, fits_whole
 from hwprof.report.text.page import PATH, Page
+from hwprof.run.passes import MEASURE
 
 ROLES: Final = {"calling": "calling thread", "team": "worker", "other": "other thread"}
 """A worker is a thread of the OpenMP team."""
@@ -113,7 +114,7 @@ def _layers(threads: Threads, page: Page) -> None:
     columns = [
         Column("layer", names, right=False, least=PATH, among=page.paths),
         Column("ms", [milliseconds(row.elapsed_ns) for row in rows], 1),
-        Column("eff.", share("efficiency")),
+        Column("eff.", [_percent(_all_at_most(one), page) for one in balance]),
         Column("imbal.", share("imbalance"), 2),
         Column("wait", share("wait_share"), 3),
         Column("off-CPU", [_off(one, row, threads, page) for one, row in zip(balance, rows, strict=True)], 4),
@@ -134,6 +135,7 @@ def _layers(threads: Threads, page: Page) -> None:
             of_columns(shown, {"imbal.": f"imbal. = busiest / mean - 1{_from_busy(kernels)}"}),
             f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
             of_columns(shown, {PATH_OF_LAYER: _unknown_paths(rows, threads, page)}),
+            layer_rows.elsewhere(hottest, threads.pass_name, page),
             _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
     )
@@ -159,7 +161,8 @@ def _efficiency(threads: Threads, page: Page) -> str:
         return ""
     number = figures.plural(threads.threads_sharing, "thread")
     asked = f", {threads.threads_asked} asked for" if threads.threads_sharing != threads.threads_asked else ""
-    return f"parallel efficiency {percent(threads.efficiency, page.glyphs)} = busy / ({number} x elapsed time{asked})"
+    share = figures.efficiency(threads.efficiency, page.glyphs)
+    return f"parallel efficiency {share} = busy / ({number} x elapsed time{asked})"
 
 
 def _path(parts: Sequence[PathPart], threads: Threads, page: Page) -> str:
@@ -181,8 +184,16 @@ def _blocked(threads: Threads, page: Page) -> list[str]:
     others = figures.plural(threads.unsampled_threads, "thread")
     return [
         _waits(f"blocked, {sampled}", sums, threads),
-        _waits(f"blocked, {others} without samples", threads.unsampled_blocked_ns, threads),
+        _idle(others, threads) or _waits(f"blocked, {others} without samples", threads.unsampled_blocked_ns, threads),
     ]
+
+
+def _idle(others: str, threads: Threads) -> str:
+    """Threads that did nothing in any iteration have no part in it: how long they waited is how long it took."""
+    blocked = threads.unsampled_blocked_ns
+    if not blocked or sum(blocked.values()) < (1 - LEAST) * threads.unsampled_threads * threads.elapsed_ns:
+        return ""
+    return f"idle throughout: {others} ({', '.join(sorted(blocked))})"
 
 
 def _waits(whose: str, sums: Mapping[str, float], threads: Threads) -> str:
@@ -234,6 +245,11 @@ def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Pa
     return _percent(one.off_cpu_ns / (one.threads_sharing * row.elapsed_ns), page)
 
 
+def _all_at_most(layer: SampledLayer | None) -> float | None:
+    """A layer's efficiency: busy time by samples over elapsed time by the clock may be a little more than all."""
+    return None if layer is None or layer.efficiency is None else min(layer.efficiency, 1.0)
+
+
 def _percent(share: float | None, page: Page) -> str:
     return page.glyphs.dash if share is None else f"{100 * share:.0f}%"
 
@@ -248,4 +264,5 @@ def _called(page: Page) -> int:
 
 
 def _too_few(threads: Threads, page: Page) -> str:
-    return f"not listed: layers under {threads.few_samples} samples. Try: --frequency 3999, or --sample-passes measure"
+    more = "more --iterations" if threads.pass_name == MEASURE else "--sample-passes measure"
+    return f"not listed: layers under {threads.few_samples} samples. Try: {more}"

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 from pathlib import Path
 from unicodedata import category
 
@@ -17,7 +19,7 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import escaped_json
 from hwprof.run.directory import RunDirectory
 from hwprof.session.interruption import EndedBySignal, InterruptionError
-from tests.support.command import hwprof_here
+from tests.support.command import hwprof, hwprof_here
 from tests.support.synthetic_run import build
 
 HOSTILE = "a\x1b]0;title\x07\x1b[2J\x9b31m\u202eb\nc\udcff"
@@ -156,3 +158,22 @@ def test_rows_of_a_report_are_bounded() -> None:
 @pytest.mark.parametrize("command", [("report",), ("events",), ("explain", "cpi"), ("collect",)])
 def test_a_width_is_bounded(command: tuple[str, ...]) -> None:
     assert hwprof_here(*command, "--width", "1001").returncode == 2
+
+
+def test_odd_sizes_of_a_terminal_are_none() -> None:
+    """rich takes "²" for a number."""
+    done = hwprof("doctor", environment={"COLUMNS": "²", "LINES": "²"})
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.mark.parametrize(("stream", "kept"), [(io.StringIO(), True), (Terminal(), False)])
+def test_csv_is_as_it_is_but_on_a_terminal(stream: io.StringIO, kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdout", stream)
+    streams.print_csv("a,b\n\x1b[31mred,1\n")
+    assert ("\x1b" in stream.getvalue()) is kept
+    assert stream.getvalue().count("\n") == 2

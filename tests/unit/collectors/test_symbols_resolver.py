@@ -250,3 +250,21 @@ def test_a_damaged_file_that_wants_its_code_where_no_address_is_names_nothing(ad
     before, inside = (Library((segment,), NO_SYMBOLS).address(offset) for offset in (0x1000, 0x10C0))
     assert before == (None if address < 0x40 else address - 0x40)
     assert inside == (None if address >= 2**64 - 0x80 else address + 0x80)
+
+
+def test_only_a_perf_map_that_the_process_wrote_is_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """In /tmp anybody may have put another thing under its name: a pipe blocks who reads it."""
+    place, kept = tmp_path / "perf-1.map", tmp_path / "kept"
+    kept.mkdir()
+    monkeypatch.setattr(jit, "perf_map_of", lambda pid: place)
+    assert keep_perf_map(1, kept) == []
+    os.mkfifo(place)
+    assert keep_perf_map(1, kept) == []
+    place.unlink()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.write_text("1000 10 kernel\n")
+    place.symlink_to(elsewhere)
+    assert keep_perf_map(1, kept) == []
+    place.unlink()
+    elsewhere.rename(place)
+    assert [one.kernel.name for one in keep_perf_map(1, kept)] == ["kernel"]

@@ -183,6 +183,13 @@ def test_metrics_that_the_report_names_exist() -> None:
     assert named - facts().keys() == set()
 
 
+def test_a_column_s_title_is_a_sort_key(tmp_path: Path) -> None:
+    built = builder.build(build(tmp_path))
+    metric = next(one for one in built.metrics if one.missing is None and one.title != one.name)
+    by_name, by_title = (builder.ranked(built, 3, key).hottest for key in (metric.name, f" {metric.title.upper()}"))
+    assert by_title == by_name and by_name.sort == metric.name
+
+
 def test_an_unknown_sort_key_is_refused_with_the_list(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"'speed'\. Try: .*time, macs, .*a metric or event"):
         builder.build(build(tmp_path), None, "speed")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import msgspec
@@ -328,3 +329,17 @@ def test_selections_can_be_read_back(tmp_path: Path) -> None:
     built = builder.build(runs.sampled(tmp_path))
     for found in (one_layer_of(built, CONV), hot_kernels_of(built, 2)):
         assert msgspec.json.decode(msgspec.json.encode(found), type=type(found)) == found
+
+
+@pytest.mark.parametrize("name", ["sampled", "sampled_without_pmu"])
+def test_rows_of_hot_kernels_add_up(name: str, tmp_path: Path) -> None:
+    """With those that have no row, and waiting; what counts as the work of none is on a line below."""
+    built = builder.build(getattr(runs, name)(tmp_path), 2)
+    text = printed(built, 160)
+    rows = section(text.splitlines(), "Hot kernels")
+    others = [line for line in rows if re.match(r"\d+ other kernels? ", line)]
+    known = [one for one in samples_of(built).kernels if one.layer is None and one.waits is None]
+    assert len(others) == (len(known) > 2)
+    if others:
+        share = sum(one.share or 0 for one in known[2:])
+        assert f" {share:.1%}" in others[0] and others[0].startswith(f"{len(known) - 2} other")

@@ -306,6 +306,7 @@ def test_missing_counters_are_told_in_one_footnote_and_are_columns_where_asked_f
     ("resolved", "error", "says"),
     [
         (True, 0.124, "accounted for 206.5% ±12.4 of 1.30 ms per iteration: layers"),
+        (True, 0.0001, "accounted for 206.5% ±<0.1 of 1.30 ms per iteration: layers"),
         (True, None, "accounted for 206.5% of 1.30 ms per iteration: layers"),
         (False, 0.6, "accounted for –: 1.30 ms per iteration, known to ±60.0%"),
         (False, None, "accounted for –: 1.30 ms per iteration, and the kernel's account is right to ticks of 1 ms"),

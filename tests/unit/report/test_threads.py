@@ -20,13 +20,16 @@ from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layers
 from hwprof.report.document.threads import Threads, ThreadTimes
 from hwprof.report.json import codec
+from hwprof.report.text import layer_rows
 from hwprof.report.text import layers as layers_view
 from hwprof.report.text import threads as waiting_view
 from hwprof.report.text.columns import metric_columns
 from hwprof.report.text.page import Page
 from hwprof.run.directory import RunDirectory, write_table
 from tests.support import synthetic_variants as runs
-from tests.support.document_parts import csv_frames, layer_rows, part, replaced
+from tests.support.document_parts import csv_frames, part, replaced
+from tests.support.document_parts import layer_rows as rows_of
+from tests.support.sampled_report import printed as printed_layer
 from tests.support.snapshots import assert_snapshot
 from tests.support.synthetic_samples import BARRIER, JIT, MAIN, PERIOD_NS, WORKER
 
@@ -245,8 +248,8 @@ def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> Non
     built = builder.build(waits(tmp_path))
     assert set(of(built).contaminated_layers) == {"model.0.conv", CONV, WHOLE}
     page = Page(built, Console(width=200))
-    columns = {column.key: column.cells for column in metric_columns(layer_rows(built), page)}
-    marked = {layer.path for layer, cell in zip(layer_rows(built), columns["cpi"], strict=True) if cell.endswith("w")}
+    columns = {column.key: column.cells for column in metric_columns(rows_of(built), page)}
+    marked = {layer.path for layer, cell in zip(rows_of(built), columns["cpi"], strict=True) if cell.endswith("w")}
     assert marked == {"model.0.conv", CONV}
     assert not any(cell.endswith("w") for cell in columns["frequency"])
 
@@ -255,7 +258,7 @@ def test_hardwares_figures_of_layers_that_wait_are_marked(tmp_path: Path) -> Non
 def test_a_layers_name_is_no_mark(tmp_path: Path, make: Callable[[Path], RunDirectory]) -> None:
     """A name that ends in "w" says nothing of spinning, with samples and without."""
     built = builder.build(make(tmp_path))
-    rows = [msgspec.structs.replace(layer, path=f"{layer.path}.fc_w") for layer in layer_rows(built)]
+    rows = [msgspec.structs.replace(layer, path=f"{layer.path}.fc_w") for layer in rows_of(built)]
     layers = msgspec.structs.replace(part(built, Layers), rows=rows)
     hottest = msgspec.structs.replace(built.hottest, layers=[layer.path for layer in rows])
     renamed = msgspec.structs.replace(replaced(built, layers), hottest=hottest)
@@ -300,3 +303,37 @@ def test_text_snapshots(tmp_path: Path, width: int) -> None:
     text = printed(builder.build(waits(tmp_path)), width)
     assert max(map(cell_len, text.splitlines())) <= width
     assert_snapshot(f"threads-{width}", text)
+
+
+@pytest.mark.parametrize(("of_all", "idle"), [(1.0, True), (0.9, False)])
+def test_a_thread_that_did_nothing_has_no_waits_to_tell(tmp_path: Path, of_all: float, idle: bool) -> None:
+    built = builder.build(waits(tmp_path))
+    threads = of(built)
+    blocked = {"condition": 2 * of_all * threads.elapsed_ns}
+    built = replaced(built, msgspec.structs.replace(threads, unsampled_threads=2, unsampled_blocked_ns=blocked))
+    text = printed(built, 160)
+    assert ("idle throughout: 2 threads (condition)" in text) is idle
+    assert ("blocked, 2 threads without samples: condition" in text) is not idle
+
+
+def test_more_than_all_of_the_time_is_all_of_it(tmp_path: Path) -> None:
+    """Busy time is of samples, elapsed time of the clock."""
+    built = builder.build(waits(tmp_path))
+    kernels = part(built, Kernels)
+    over = [msgspec.structs.replace(layer, efficiency=1.04) for layer in kernels.layers]
+    built = replaced(built, msgspec.structs.replace(kernels, layers=over))
+    text = printed(replaced(built, msgspec.structs.replace(of(built), efficiency=1.02)), 160)
+    assert "parallel efficiency 100.0% =" in text
+    assert "104%" not in text and "100%" in text
+
+
+@pytest.mark.parametrize("ratio", [1 / 1.4, 1.4, 2.5, 0.4])
+def test_layers_that_the_trace_pass_saw_at_other_work_are_named(tmp_path: Path, ratio: float) -> None:
+    built = builder.build(waits(tmp_path))
+    found = part(built, Layers)
+    rows = [msgspec.structs.replace(row, trace_ratio=ratio if row.path == CONV else 1.0) for row in found.rows]
+    built = replaced(built, msgspec.structs.replace(found, rows=rows))
+    apart = not 1 / layer_rows.APART < ratio < layer_rows.APART
+    words = f"pass trace took another time than the tables of layers have: {CONV} ×{ratio:.2f}"
+    assert (words[:-1] in " ".join(printed(built, 160).split())) is apart
+    assert ("in pass trace, which kernels and threads are of" in printed_layer(built, 160, CONV)) is apart

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from pathlib import Path
 
 import polars as pl
@@ -178,3 +180,16 @@ def test_a_run_of_the_time_of_brackets_reads_in_todays_spelling(tmp_path: Path) 
     assert pl.read_parquet(run.path / "layers.parquet")["input_shapes"][0] == "[1,3,640,480]"
     for table, frame in today.items():
         assert old.read(table).equals(frame), table
+
+
+@pytest.mark.parametrize(("umask", "folder", "file"), [(0o022, 0o755, 0o644), (0o077, 0o700, 0o600)])
+def test_what_is_kept_has_the_permissions_that_the_user_wants(
+    tmp_path: Path, umask: int, folder: int, file: int
+) -> None:
+    before = os.umask(umask)
+    try:
+        run = synthetic_run.build(tmp_path)
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE(run.path.stat().st_mode) == folder
+    assert {stat.S_IMODE(one.stat().st_mode) for one in run.path.iterdir() if one.is_file()} == {file}

@@ -67,3 +67,9 @@ def test_what_interrupted_it_is_recorded(run: RunDirectory, interrupt: KeyboardI
     with pytest.raises(KeyboardInterrupt), recorded(run, PLAN):
         raise interrupt
     assert _kept(run) == ("interrupted", reason)
+
+
+def test_a_defect_leaves_no_pass_running(run: RunDirectory) -> None:
+    with pytest.raises(ZeroDivisionError), recorded(run, PLAN):
+        _ = 1 / 0
+    assert _kept(run) == ("failed", "ZeroDivisionError: division by zero")

@@ -8,6 +8,7 @@ import pytest
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.run.schema import conform
+from hwprof.trace.iteration_slices import IterationSlices
 from hwprof.trace.slice_annotations import OWN, Count, SliceAnnotations, by_span, running_shares
 from hwprof.trace.slice_metrics import PLAIN, MetricOrigins
 
@@ -160,3 +161,8 @@ def test_shares_and_grouping() -> None:
     assert running_shares([Count(1, "x", 1, 0, 0, "measured")]) == {}
     row = {"span": 3, "tid": 1, "event": "x", "value": 2, "enabled_ns": 4, "running_ns": 4, "provenance": "measured"}
     assert by_span(conform("counts", pl.DataFrame([row]))) == {3: [Count(1, "x", 2, 4, 4, "measured")]}
+
+
+def test_an_event_set_that_a_damaged_run_names_is_none() -> None:
+    found = IterationSlices([IterationRecord(0, False, 7, True)], [["cycles"]])
+    assert found.annotations(0)["events"] is None

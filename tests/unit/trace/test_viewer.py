@@ -172,3 +172,14 @@ def test_no_browser_is_told(trace: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(TraceServer, "wait", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
     serve(trace, port=0, announce=said.append)
     assert "no browser" in said[1]
+
+
+@pytest.mark.parametrize(("error", "told"), [(ConnectionResetError(), False), (ZeroDivisionError(), True)])
+def test_a_browser_that_goes_away_is_no_reason_for_a_traceback(
+    server: TraceServer, capfd: pytest.CaptureFixture[str], error: Exception, told: bool
+) -> None:
+    try:
+        raise error
+    except Exception:
+        server._server.handle_error(None, None)
+    assert ("Traceback" in capfd.readouterr().err) is told

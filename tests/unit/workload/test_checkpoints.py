@@ -338,3 +338,13 @@ def test_weights_that_cannot_be_copied_whole_are_named(
     with pytest.raises(HwprofError, match=r"do not fit the model: 1 [^;]*\(0\.weight\)") as caught:
         load_weights(_net(), tmp_path / "odd.pt")
     assert "\n" not in str(caught.value)
+
+
+def test_a_dictionary_that_is_named_many_times_is_looked_into_once(tmp_path: Path) -> None:
+    """Sixty of them, each four times in the one around it."""
+    inner: dict[str, object] = {"nothing": 1}
+    for _ in range(60):
+        inner = dict.fromkeys(("model", "ema", "state_dict", "model_state_dict"), inner)
+    torch.save(inner, tmp_path / "nested.pt")
+    with pytest.raises(HwprofError, match=r"nested\.pt"):
+        load_weights(_net(), tmp_path / "nested.pt")

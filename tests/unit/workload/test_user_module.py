@@ -70,6 +70,17 @@ class Keyless(nn.Module):
 
 endless, keyless = Endless, Keyless
 
+class Restless(Net):
+    def eval(self):
+        raise ValueError("never")
+
+class Ending(nn.Module):
+    def forward(self, x):
+        raise SystemExit(0)
+
+def ending():
+    raise SystemExit(0)
+
 def not_a_model():
     return 3
 
@@ -83,10 +94,11 @@ def _models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     (tmp_path / "users_models.py").write_text(MODELS)
     (tmp_path / "users_broken.py").write_text("import nowhere_to_be_found\n")
     (tmp_path / "users_faulty.py").write_text("x = 1\ny = x / 0\n")
+    (tmp_path / "users_guarded.py").write_text("def __getattr__(name):\n    raise ValueError(name)\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [entry for entry in sys.path if entry not in ("", str(tmp_path))])
     yield
-    for name in ("users_models", "users_broken", "users_faulty"):
+    for name in ("users_models", "users_broken", "users_faulty", "users_guarded"):
         sys.modules.pop(name, None)
 
 
@@ -170,6 +182,10 @@ def test_what_does_not_exist_is_a_usage_error(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
+        ("users_models:ending", r"users_models:ending\(\) fails: SystemExit: 0 \(users_models.py:\d+\)"),
+        ("users_models:Restless", r"users_models:Restless: eval\(\) fails: ValueError: never \(users_models.py:\d+\)"),
+        ("users_models:Ending", r"users_models:Ending raised SystemExit: 0 with the input 1x3x8x8"),
+        ("users_guarded:net", r"looking for net in users_guarded fails: ValueError: net \(users_guarded.py:2\)"),
         ("users_models:broken", r"users_models:broken\(\) fails: ValueError: bad width \(users_models.py:\d+\)"),
         ("users_broken:net", r"importing users_broken fails: No module named 'nowhere_to_be_found'"),
         (
