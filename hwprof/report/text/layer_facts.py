@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from rich.table import Table
 from rich.text import Text
 
@@ -12,6 +14,10 @@ from hwprof.report.text import choice, figures, layer_rows
 from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.metric_notes import marks
 from hwprof.report.text.page import Page
+
+
+MOST: Final = 2
+"""So many times the median at the most is an ordinary spread; a longer call is told."""
 
 
 def show(found: OneLayer, page: Page) -> None:
@@ -74,6 +80,8 @@ def _time(layer: Layer, page: Page) -> list[str]:
     if layer.time is None:
         return []
     least = [f"min {figures.milliseconds(layer.time.min_ns)}"] if layer.time.repetitions > 1 else []
+    if layer.time.max_ns > MOST * layer.time.median_ns:
+        least.append(f"max {figures.milliseconds(layer.time.max_ns)}")
     traced = []
     if layer_rows.is_elsewhere(layer) and layer.trace_ratio is not None:
         traced = [

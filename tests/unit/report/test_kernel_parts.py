@@ -16,7 +16,7 @@ from hwprof.cli import app
 from hwprof.errors import UsageError
 from hwprof.report.document import builder
 from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
-from hwprof.report.document.layers import Layers
+from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.one_layer import one_layer as one_layer_of
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from tests.support import synthetic_variants as runs
@@ -343,3 +343,20 @@ def test_rows_of_hot_kernels_add_up(name: str, tmp_path: Path) -> None:
     if others:
         share = sum(one.share or 0 for one in known[2:])
         assert f" {share:.1%}" in others[0] and others[0].startswith(f"{len(known) - 2} other")
+
+
+@pytest.mark.parametrize(("longest", "told"), [(1.9, False), (18.0, True)])
+def test_a_call_that_took_far_longer_than_most_is_told(tmp_path: Path, longest: float, told: bool) -> None:
+    """Median and MAD know nothing of the first iterations' page faults."""
+    built = builder.build(runs.sampled(tmp_path), 3)
+    layers = part(built, Layers)
+
+    def changed(row: Layer) -> Layer:
+        if row.path != CONV or row.time is None:
+            return row
+        time = msgspec.structs.replace(row.time, max_ns=longest * row.time.median_ns)
+        return msgspec.structs.replace(row, time=time)
+
+    built = replaced(built, msgspec.structs.replace(layers, rows=[changed(row) for row in layers.rows]))
+    (line,) = [line for line in printed(built, 160, CONV).splitlines() if line.startswith("time ")]
+    assert (" max " in line) is told
