@@ -19,9 +19,12 @@ from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload import model_inputs
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.protocol import Call, Outputs, Stages
-from hwprof.workload.spec import WorkloadSpec
+from hwprof.workload.spec import InputSpec, WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
 from hwprof.workload.weights import WeightReader
+
+IMAGE = (1, 3, 224, 224)
+"""An example of a shape."""
 
 NAMED = 3
 """How many of a module's names are told to somebody who misspelt one."""
@@ -110,13 +113,15 @@ class ModuleWorkload:
                 call.run()
         except (Exception, SystemExit) as error:
             inputs = (call.arguments, call.keywords)
-            remedy, of_options = _how_to_call(self._module), bool(self._spec.inputs)
+            remedy, of_options = _how_to_call(self._module, self._spec.inputs), bool(self._spec.inputs)
             raise refused(self._spec.model, inputs, error, remedy, of_options=of_options) from error
 
 
-def _how_to_call(module: nn.Module) -> str:
+def _how_to_call(module: nn.Module, given: Sequence[InputSpec]) -> str:
     """What the model wants, and how to give it."""
-    return f"inputs for forward{_signature(module)}: {_how_to_give(module)}, or a factory's (model, args, kwargs)"
+    return (
+        f"inputs for forward{_signature(module)}: {_how_to_give(module, given)}, or a factory's (model, args, kwargs)"
+    )
 
 
 def _signature(module: nn.Module) -> str:
@@ -126,8 +131,8 @@ def _signature(module: nn.Module) -> str:
         return "(...)"
 
 
-def _how_to_give(module: nn.Module) -> str:
-    """The options for what ``forward`` cannot do without."""
+def _how_to_give(module: nn.Module, given: Sequence[InputSpec] = ()) -> str:
+    """The options for what ``forward`` cannot do without; an example is none of what it was ``given`` in vain."""
     try:
         parameters = list(inspect.signature(module.forward).parameters.values())
     except (TypeError, ValueError):
@@ -137,7 +142,9 @@ def _how_to_give(module: nn.Module) -> str:
     needed = [one.name for one in named if one.default is one.empty] or [one.name for one in named[:1]]
     if len(needed) > 1:
         return " ".join(f"--input {name}:SHAPE:DTYPE" for name in needed)
-    return f"--input-shape 1,3,224,224, or --input {''.join(f'{name}:' for name in needed)}1x128:int64:0..30000"
+    words = f"--input {''.join(f'{name}:' for name in needed)}1x128:int64:0..30000"
+    images = not any(one.shape == IMAGE for one in given)
+    return f"--input-shape {','.join(map(str, IMAGE))}, or {words}" if images else words
 
 
 def _notes(module: nn.Module) -> list[str]:

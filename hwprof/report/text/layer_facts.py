@@ -15,7 +15,6 @@ from hwprof.report.text.layers import sum_of_times
 from hwprof.report.text.metric_notes import marks
 from hwprof.report.text.page import Page
 
-
 MOST: Final = 2
 """So many times the median at the most is an ordinary spread; a longer call is told."""
 

@@ -243,6 +243,13 @@ def test_without_inputs_it_asks_for_the_shape() -> None:
         build(WorkloadSpec(model="users_models:net")).prepare()
 
 
+def test_a_refused_input_is_not_suggested_again() -> None:
+    with pytest.raises(HwprofError) as caught:
+        build(WorkloadSpec(model="users_models:of_words", inputs=(InputSpec(shape=(1, 3, 224, 224)),))).prepare()
+    assert caught.value.remedy is not None
+    assert "1,3,224,224" not in caught.value.remedy and "--input input:1x128:int64" in caught.value.remedy
+
+
 def test_what_hooks_cannot_see_inside_of_is_told() -> None:
     assert build(WorkloadSpec(model="users_models:net", inputs=(InputSpec(shape=(1, 3, 8, 8)),))).prepare().notes == []
     (note,) = (
