@@ -9,8 +9,8 @@ from __future__ import annotations
 import importlib.util
 import os
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -80,8 +80,7 @@ class OnednnVerboseCollector(Collector):
         if self._raw is None or not self._raw.exists():
             return Collected(notes=[Note(NoteKind.INCOMPLETE, "oneDNN was never asked to report")])
         report = parse(self._raw.read_text(encoding="utf-8", errors="replace").splitlines())
-        for line in report.other:
-            print(line)
+        _give_back(report.other)
         clock = clocks.fit(CLOCK, self._brackets)
         clock = ClockRecord(clock.name, clock.offset_ns, clock.drift, clock.at_ns, clock.error_ns + RESOLUTION_NS)
         return Collected(
@@ -104,6 +103,14 @@ class OnednnVerboseCollector(Collector):
             begin = time.monotonic_ns()
             now = time.time_ns()
             self._brackets.append((now, begin, time.monotonic_ns()))
+
+
+def _give_back(lines: Sequence[str]) -> None:
+    """What the model printed, as far as standard output takes it: a stream that is gone, or cannot encode it, costs no
+    measurement."""
+    for line in lines:
+        with suppress(OSError, ValueError):
+            print(line)
 
 
 @contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+import sys
 from collections import Counter
 from pathlib import Path
 
@@ -9,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from collectors.onednn_verbose.collector import notes_of
+from collectors.onednn_verbose.collector import OnednnVerboseCollector, notes_of
 from collectors.onednn_verbose.lines import Primitive, Verbose, parse
 
 FIXTURES = Path(__file__).parents[2] / "fixtures" / "onednn"
@@ -166,3 +168,22 @@ def test_a_torn_text_loses_only_the_torn_lines(data: st.DataObject) -> None:
 def test_without_any_primitive_no_layer_is_named_that_the_model_may_not_have() -> None:
     (note,) = notes_of(Verbose())
     assert "convolution" not in note.text
+
+
+class Gone(io.StringIO):
+    def write(self, text: str) -> int:
+        raise BrokenPipeError
+
+
+@pytest.mark.parametrize("out", [Gone(), io.TextIOWrapper(io.BytesIO(), encoding="ascii")])
+def test_what_the_model_printed_costs_no_primitives(
+    out: io.TextIOBase, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Standard output may be gone by then, or take ASCII alone."""
+    collector = OnednnVerboseCollector()
+    collector._raw = tmp_path / "verbose.txt"
+    collector._raw.write_text("\n".join(["50 % fertig: größer", *recorded("v3.12-timestamps.txt")]), encoding="utf-8")
+    collector._mark()
+    collector._mark()
+    monkeypatch.setattr(sys, "stdout", out)
+    assert collector.stop().tables["primitives"].height > 0
