@@ -6,12 +6,19 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Final
 
 import polars as pl
 
 from hwprof.errors import HwprofError
 from hwprof.run.regular_files import is_regular
 from hwprof.run.schema import LATER, TABLES, required
+
+MOMENTS: Final = ("time_ns", "begin_ns", "end_ns", "out_ns", "in_ns")
+"""Columns that hold moments of the monotonic clock, which counts from the machine's start."""
+
+LATEST_NS: Final = 1 << 61
+"""73 years."""
 
 
 def by_name(path: Path) -> str:
@@ -42,8 +49,9 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
 
 
 def whole(path: Path, table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """The file's rows, read; raises ``HwprofError`` where one lacks what every row has."""
+    """The file's rows, read; raises ``HwprofError`` where one lacks what every row has, or has a time that is none."""
     _refuse(path, [name for name in required(table) if frame[name].has_nulls()])
+    _refuse_times(path, frame.select(_odd_times(table)))
     return frame
 
 
@@ -52,6 +60,18 @@ def require_values(path: Path, table: str, rows: pl.LazyFrame) -> None:
     columns = pl.col(required(table))
     found = rows.select(columns.has_nulls()).collect(engine="streaming")
     _refuse(path, [name for name, has in found.row(0, named=True).items() if has])
+    _refuse_times(path, rows.select(_odd_times(table)).collect(engine="streaming"))
+
+
+def _odd_times(table: str) -> list[pl.Expr]:
+    """Whether any of a table's moments lies where no clock can have told it: sums and differences of such overflow."""
+    return [(~pl.col(name).is_between(0, LATEST_NS)).any() for name in MOMENTS if name in TABLES[table]]
+
+
+def _refuse_times(path: Path, odd: pl.DataFrame) -> None:
+    names = [name for name, has in odd.row(0, named=True).items() if has] if odd.width else []
+    if names:
+        raise _damaged(path, f"it has impossible times in {', '.join(names)}")
 
 
 def _refuse(path: Path, lacking: list[str]) -> None:

@@ -17,6 +17,7 @@ from hwprof.trace.writer import write_trace
 from tests.support.command import hwprof_here
 from tests.support.odd_files import device, fifo
 from tests.support.synthetic_run import build
+from tests.support.synthetic_variants import change_table
 
 PATTERN = "a*[1]{x}?"
 
@@ -67,6 +68,18 @@ def test_a_null_where_none_may_be_is_damage(tmp_path: Path, table: str, column: 
     rows = pl.read_parquet(file)
     first = pl.int_range(pl.len()) == 0
     rows.with_columns(pl.when(~first).then(column).alias(column)).write_parquet(file)
+    for use in (lambda: document(run), lambda: write_trace(run, tmp_path / "trace.pftrace")):
+        with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged: .*\b{column}\b"):
+            use()
+
+
+@pytest.mark.parametrize("time", [-(2**63), -1, 2**62])
+@pytest.mark.parametrize(("table", "column"), [("spans", "begin_ns"), ("spans", "end_ns"), ("series", "time_ns")])
+def test_a_time_that_no_clock_told_is_damage(tmp_path: Path, table: str, column: str, time: int) -> None:
+    """What is added to it or subtracted from it overflows."""
+    run = build(tmp_path)
+    first = pl.int_range(pl.len()) == 0
+    change_table(run, table, pl.when(first).then(pl.lit(time)).otherwise(column).alias(column))
     for use in (lambda: document(run), lambda: write_trace(run, tmp_path / "trace.pftrace")):
         with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged: .*\b{column}\b"):
             use()
