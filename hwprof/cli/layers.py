@@ -10,6 +10,7 @@ import click
 from hwprof import processes
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.streams import print_csv, print_json
+from hwprof.errors import HwprofError, described
 
 
 @click.command("layers")
@@ -39,9 +40,12 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     from hwprof.workload.layer_tables import layer_tables
 
     original = os.getpid()
-    workload = factory.build(spec)
-    record = workload.prepare(values=False)
-    table, _ = layer_tables(workload, first_only=True)
+    try:
+        workload = factory.build(spec)
+        record = workload.prepare(values=False)
+        table, _ = layer_tables(workload, first_only=True)
+    except SystemExit as error:  # in silence, and with any code
+        raise HwprofError(f"the model's code ended the process ({described(error)})") from error
     processes.end_copy(original)
     shown = table if everything else static_rows(table)
     if form == "csv":

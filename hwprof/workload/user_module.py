@@ -111,7 +111,7 @@ class ModuleWorkload:
         try:
             with torch.inference_mode():
                 call.run()
-        except (Exception, SystemExit) as error:
+        except Exception as error:
             inputs = (call.arguments, call.keywords)
             remedy, of_options = _how_to_call(self._module, self._spec.inputs), bool(self._spec.inputs)
             raise refused(self._spec.model, inputs, error, remedy, of_options=of_options) from error
@@ -183,7 +183,7 @@ def _find(name: str) -> Any:
         raise HwprofError(
             f"importing {module_name} fails: {with_cause(first_line(error), error)}", _install(error)
         ) from error
-    except (Exception, SystemExit) as error:
+    except Exception as error:
         raise HwprofError(f"importing {module_name} fails: {_where(error)}", _install(error)) from error
     module = found
     for part in attribute.split("."):
@@ -242,7 +242,7 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
             made = factory()
         except HwprofError:
             raise
-        except (Exception, SystemExit) as error:
+        except Exception as error:
             raise HwprofError(f"{name}() fails: {_where(error)}", _install(error)) from error
     given: tuple[Any, ...] = ()
     if isinstance(made, tuple) and len(made) in (2, 3):
@@ -258,7 +258,7 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
     return made, given
 
 
-def _install(error: BaseException) -> str | None:
+def _install(error: Exception) -> str | None:
     """What to do where a Python module is missing that the model's code imports, or does not fit the others."""
     if "torchvision::" in with_cause(described(error), error):
         return "hwprof doctor: it says how torchvision comes to fit torch"

@@ -82,6 +82,7 @@ def moving():
     os.chdir("/")
     return torch.nn.Linear(3, 2)
 def exiting(): sys.exit(3)
+def exiting_well(): return Does(lambda call: sys.exit(0))
 def exiting_later(): return Does(lambda call: sys.exit("enough") if call > 2 else None)
 def leaving(): os._exit(0)
 def crashing():
@@ -241,6 +242,13 @@ def test_a_model_that_ends_the_process_is_told_in_one_line(place: Path, model: s
     assert "worker.log" in done.stderr
     (log,) = (place / "results").glob("2*/raw/*/worker.log")
     assert log.stat().st_size < 1_000_000
+
+
+@pytest.mark.parametrize(("model", "status"), [("exiting", "3"), ("exiting_well", "0")])
+def test_a_model_that_ends_the_process_has_no_layers_to_show(place: Path, model: str, status: str) -> None:
+    done = hwprof("layers", "--model", f"mine:{model}", "--input-shape", "1,3", cwd=place)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr == f"hwprof: the model's code ended the process (SystemExit: {status})\n"
 
 
 @pytest.mark.parametrize(

@@ -74,13 +74,6 @@ class Restless(Net):
     def eval(self):
         raise ValueError("never")
 
-class Ending(nn.Module):
-    def forward(self, x):
-        raise SystemExit(0)
-
-def ending():
-    raise SystemExit(0)
-
 def not_a_model():
     return 3
 
@@ -182,9 +175,7 @@ def test_what_does_not_exist_is_a_usage_error(name: str, message: str) -> None:
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("users_models:ending", r"users_models:ending\(\) fails: SystemExit: 0 \(users_models.py:\d+\)"),
         ("users_models:Restless", r"users_models:Restless: eval\(\) fails: ValueError: never \(users_models.py:\d+\)"),
-        ("users_models:Ending", r"users_models:Ending raised SystemExit: 0 with the input 1x3x8x8"),
         ("users_guarded:net", r"looking for net in users_guarded fails: ValueError: net \(users_guarded.py:2\)"),
         ("users_models:broken", r"users_models:broken\(\) fails: ValueError: bad width \(users_models.py:\d+\)"),
         ("users_broken:net", r"importing users_broken fails: No module named 'nowhere_to_be_found'"),
