@@ -36,8 +36,8 @@ class IterationSlices:
         record = self._records.get(index)
         if record is None:
             return {}
-        known = record.event_set is not None and 0 <= record.event_set < len(self._event_sets)  # by a file that may lie
-        events = self._event_sets[record.event_set] if known and record.event_set is not None else None
+        number, sets = record.event_set, self._event_sets
+        events = sets[number] if number is not None and number < len(sets) else None  # a file may name any
         counted = {"layers_counted": record.layers_counted, "event_set": record.event_set, "events": events}
         return counted | self._disturbance(record) | {"alone_for": record.alone_for}
 

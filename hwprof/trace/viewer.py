@@ -21,7 +21,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from hwprof.errors import HwprofError
 
@@ -133,10 +133,10 @@ class _Server(ThreadingHTTPServer):
     allowed_origins: frozenset[str]
     fetched_at: float | None = None
 
-    def handle_error(self, request: object, client_address: object) -> None:
+    def handle_error(self, request: Any, client_address: Any) -> None:
         """A browser that goes away, or a trace that cannot be read any more, is no reason for a traceback."""
         if not isinstance(sys.exception(), OSError):
-            super().handle_error(request, client_address)  # type: ignore[arg-type]
+            super().handle_error(request, client_address)
 
 
 def _listen(port: int, files: Mapping[str, Path]) -> _Server:

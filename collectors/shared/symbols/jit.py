@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import shutil
+import stat
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +17,6 @@ from collectors.shared.symbols.kallsyms import FIRST_ADDRESS
 from collectors.shared.symbols.kernels import JIT_LIBRARY, Kernel
 from collectors.shared.symbols.shorten import shorten
 from hwprof.processes import perf_map_of
-from hwprof.run.regular_files import is_regular
 
 PERF_MAP: Final = "perf.map"
 """What it is called among the raw files of a pass."""
@@ -67,8 +67,8 @@ def keep_perf_map(pid: int, folder: Path) -> list[Known]:
     """The kernels of a process's perf map, which moves to ``folder``; none where it wrote none: in /tmp anybody may
     have put a pipe or a link of that name."""
     kept, written = folder / PERF_MAP, perf_map_of(pid)
-    if not is_regular(written) or written.is_symlink() or written.stat().st_uid != os.geteuid():
-        return []
     with suppress(OSError):
-        shutil.move(written, kept)
+        status = written.lstat()
+        if stat.S_ISREG(status.st_mode) and status.st_uid == os.geteuid():
+            shutil.move(written, kept)
     return read_perf_map(kept.read_text(errors="replace")) if kept.exists() else []

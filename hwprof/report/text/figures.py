@@ -97,9 +97,9 @@ def three_digits(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def efficiency(share: float | None, glyphs: Glyphs) -> str:
-    """Busy time by samples over elapsed time by the clock: a little more than all is all."""
-    return percent(None if share is None else min(share, 1.0), glyphs)
+def at_most_all(share: float | None) -> float | None:
+    """Of an efficiency, busy time by samples over elapsed time by the clock: a little more than all is all."""
+    return None if share is None else min(share, 1.0)
 
 
 def percent(share: float | None, glyphs: Glyphs) -> str:

@@ -143,7 +143,7 @@ def _columns(
     ]
     if any(layers):
         wait = [figures.percent(row.wait_share, glyphs) if row else "" for row in layers]
-        balance = [figures.efficiency(row.efficiency, glyphs) if row else "" for row in layers]
+        balance = [figures.percent(figures.at_most_all(row.efficiency), glyphs) if row else "" for row in layers]
         columns += [Column(WAIT, wait, 2), Column(EFFICIENCY, balance, 4)]
     return columns
 

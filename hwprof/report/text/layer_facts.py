@@ -11,11 +11,11 @@ from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import choice, figures, layer_rows
-from hwprof.report.text.layers import sum_of_times
+from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.metric_notes import marks
 from hwprof.report.text.page import Page
 
-MOST: Final = 2
+LONG: Final = 2
 """So many times the median at the most is an ordinary spread; a longer call is told."""
 
 
@@ -79,13 +79,13 @@ def _time(layer: Layer, page: Page) -> list[str]:
     if layer.time is None:
         return []
     least = [f"min {figures.milliseconds(layer.time.min_ns)}"] if layer.time.repetitions > 1 else []
-    if layer.time.max_ns > MOST * layer.time.median_ns:
+    if layer.time.max_ns > LONG * layer.time.median_ns:
         least.append(f"max {figures.milliseconds(layer.time.max_ns)}")
+    ratio = layer_rows.sampled_ratio(layer, page)
     traced = []
-    if layer_rows.is_elsewhere(layer) and layer.trace_ratio is not None:
-        traced = [
-            f"{figures.times_as_long(layer.trace_ratio, page.glyphs)} in pass trace, which kernels and threads are of"
-        ]
+    if ratio is not None:
+        longer = figures.times_as_long(ratio, page.glyphs)
+        traced.append(f"{longer} in pass trace, which kernels and threads are of")
     return [f"{figures.time_with_spread(layer.time, page.glyphs)} ms", *least, *_share(layer.share, page), *traced]
 
 
@@ -140,7 +140,7 @@ def _times(found: OneLayer, page: Page) -> list[str]:
 def _share(share: float | None, page: Page) -> list[str]:
     if share is None:
         return []
-    of = f"the {page.document.whole}" if not sum_of_times(page) else "all rows' time"
+    of = "all rows' time" if rows_sum_ns(page) is not None else f"the {page.document.whole}"
     return [f"{figures.percent(share, page.glyphs)} of {of}"]
 
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.operators import LayerOperator, Operators
 from hwprof.report.text import figures
@@ -67,20 +68,21 @@ def sums(page: Page) -> list[Row]:
     ]
 
 
-def elsewhere(layers: Sequence[Layer], pass_name: str, page: Page) -> str:
-    """Which of these layers took another time in the pass that samples are of, where it is the trace pass."""
-    if pass_name != TRACE:
-        return ""
-    apart = {one.path: one.trace_ratio for one in layers if is_elsewhere(one)}
-    names = sorted(apart, key=lambda path: -abs(math.log(apart[path] or 1)))
-    said = [f"{path} {figures.times_as_long(apart[path] or 1, page.glyphs)}" for path in names]
+def elsewhere(layers: Sequence[Layer], page: Page) -> str:
+    """Which of these layers took another time in the trace pass, where samples are of that."""
+    apart = {one.path: ratio for one in layers if (ratio := sampled_ratio(one, page)) is not None}
+    names = sorted(apart, key=lambda path: -abs(math.log(apart[path])))
+    said = [f"{path} {figures.times_as_long(apart[path], page.glyphs)}" for path in names]
     return f"pass trace took another time than the tables of layers have: {figures.some(said, 3)}" if said else ""
 
 
-def is_elsewhere(layer: Layer) -> bool:
-    """Whether the trace pass, whose kernels and threads are shown, saw another layer than times and counts are of: a
-    page fault more or less, a neighbour."""
-    return layer.trace_ratio is not None and not 1 / APART < layer.trace_ratio < APART
+def sampled_ratio(layer: Layer, page: Page) -> float | None:
+    """Its time in the trace pass over that in the table of layers, where kernels and threads are of that pass and it
+    saw another layer than times and counts are of: page faults more or less, a neighbour."""
+    sampled, ratio = page.part(Kernels), layer.trace_ratio
+    if sampled is None or sampled.pass_name != TRACE or not ratio or 1 / APART < ratio < APART:
+        return None
+    return ratio
 
 
 def operators_of(path: str, page: Page) -> list[LayerOperator]:

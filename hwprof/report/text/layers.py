@@ -82,14 +82,20 @@ def show(page: Page) -> None:
 
 def sum_of_times(page: Page) -> str:
     """What shares are of, where that is not the whole's time."""
-    whole = page.whole.time if page.whole is not None else None
-    if whole is None or not whole.median_ns:
-        return ""
-    parts = [row.time for row in (*page.layers, page.unattributed) if row is not None and row.time is not None]
-    sum_ns = sum(part.median_ns * part.repetitions for part in parts) / whole.repetitions
-    if abs(sum_ns / whole.median_ns - 1) <= ALIKE:
+    sum_ns = rows_sum_ns(page)
+    if sum_ns is None:
         return ""
     return f"share: of the rows' sum, {figures.milliseconds(sum_ns)} ms: medians do not add up to the whole's"
+
+
+def rows_sum_ns(page: Page) -> float | None:
+    """The sum of the rows' times, which shares are of; None where it is the whole's time."""
+    whole = page.whole.time if page.whole is not None else None
+    if whole is None or not whole.median_ns:
+        return None
+    parts = [row.time for row in (*page.layers, page.unattributed) if row is not None and row.time is not None]
+    sum_ns = sum(part.median_ns * part.repetitions for part in parts) / whole.repetitions
+    return None if abs(sum_ns / whole.median_ns - 1) <= ALIKE else sum_ns
 
 
 def _own_code(rows: Sequence[Row]) -> str:

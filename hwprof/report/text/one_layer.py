@@ -182,9 +182,8 @@ def _threads(found: OneLayer, page: Page) -> None:
 def _balance(layer: SampledLayer, page: Page) -> str:
     words = []
     if layer.efficiency is not None:
-        words.append(
-            f"parallel efficiency {figures.efficiency(layer.efficiency, page.glyphs)} = busy / (threads x time)"
-        )
+        share = figures.percent(figures.at_most_all(layer.efficiency), page.glyphs)
+        words.append(f"parallel efficiency {share} = busy / (threads x time)")
     if layer.imbalance is not None:
         words.append(f"imbalance {100 * layer.imbalance:.0f}% = busiest / mean - 1")
     return "; ".join(words)

@@ -114,7 +114,7 @@ def _layers(threads: Threads, page: Page) -> None:
     columns = [
         Column("layer", names, right=False, least=PATH, among=page.paths),
         Column("ms", [milliseconds(row.elapsed_ns) for row in rows], 1),
-        Column("eff.", [_percent(_all_at_most(one), page) for one in balance]),
+        Column("eff.", [_percent(figures.at_most_all(one.efficiency) if one else None, page) for one in balance]),
         Column("imbal.", share("imbalance"), 2),
         Column("wait", share("wait_share"), 3),
         Column("off-CPU", [_off(one, row, threads, page) for one, row in zip(balance, rows, strict=True)], 4),
@@ -135,7 +135,7 @@ def _layers(threads: Threads, page: Page) -> None:
             of_columns(shown, {"imbal.": f"imbal. = busiest / mean - 1{_from_busy(kernels)}"}),
             f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
             of_columns(shown, {PATH_OF_LAYER: _unknown_paths(rows, threads, page)}),
-            layer_rows.elsewhere(hottest, threads.pass_name, page),
+            layer_rows.elsewhere(hottest, page),
             _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
         ]
     )
@@ -161,7 +161,7 @@ def _efficiency(threads: Threads, page: Page) -> str:
         return ""
     number = figures.plural(threads.threads_sharing, "thread")
     asked = f", {threads.threads_asked} asked for" if threads.threads_sharing != threads.threads_asked else ""
-    share = figures.efficiency(threads.efficiency, page.glyphs)
+    share = percent(figures.at_most_all(threads.efficiency), page.glyphs)
     return f"parallel efficiency {share} = busy / ({number} x elapsed time{asked})"
 
 
@@ -243,11 +243,6 @@ def _off(one: SampledLayer | None, row: ThreadsLayer, threads: Threads, page: Pa
     if one is None or one.off_cpu_ns is None or not one.threads_sharing or not row.elapsed_ns:
         return page.glyphs.dash
     return _percent(one.off_cpu_ns / (one.threads_sharing * row.elapsed_ns), page)
-
-
-def _all_at_most(layer: SampledLayer | None) -> float | None:
-    """A layer's efficiency: busy time by samples over elapsed time by the clock may be a little more than all."""
-    return None if layer is None or layer.efficiency is None else min(layer.efficiency, 1.0)
 
 
 def _percent(share: float | None, page: Page) -> str:

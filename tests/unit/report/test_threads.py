@@ -337,3 +337,5 @@ def test_layers_that_the_trace_pass_saw_at_other_work_are_named(tmp_path: Path, 
     words = f"pass trace took another time than the tables of layers have: {CONV} ×{ratio:.2f}"
     assert (words[:-1] in " ".join(printed(built, 160).split())) is apart
     assert ("in pass trace, which kernels and threads are of" in printed_layer(built, 160, CONV)) is apart
+    sampled = msgspec.structs.replace(part(built, Kernels), pass_name="measure")
+    assert "pass trace" not in printed(replaced(built, sampled), 160).partition("Threads in the hottest layers")[2]

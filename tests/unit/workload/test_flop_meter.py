@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 
 import torch
 
@@ -11,6 +12,12 @@ from hwprof.workload.operator_flops import CountedFlops
 
 ONE = torch.ones(4, 4)
 PRODUCT = 2 * 4**3
+
+
+def on_another_thread(work: Callable[[], None]) -> None:
+    helper = threading.Thread(target=work)
+    helper.start()
+    helper.join()
 
 
 def test_a_call_that_fails_is_its_callers_own_work() -> None:
@@ -37,9 +44,7 @@ def test_a_call_that_fails_on_another_thread_leaves_that_one_as_it_was() -> None
 
     with FlopMeter(CountedFlops) as meter:
         meter.begin()
-        helper = threading.Thread(target=elsewhere)
-        helper.start()
-        helper.join()
+        on_another_thread(elsewhere)
         assert meter.end() == (Flops(PRODUCT), Flops())
     assert found == [(Flops(PRODUCT), Flops(PRODUCT))]
 
@@ -63,7 +68,5 @@ def test_a_call_that_fails_on_another_thread_did_its_work_all_the_same() -> None
 
     with FlopMeter(CountedFlops) as meter:
         meter.begin()
-        helper = threading.Thread(target=elsewhere)
-        helper.start()
-        helper.join()
+        on_another_thread(elsewhere)
         assert meter.end() == (Flops(PRODUCT), Flops())
