@@ -196,11 +196,21 @@ def _known(names: pl.DataFrame) -> pl.DataFrame:
 def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
     """Summed by kernel's number, of which there are many rows, and then by name, which are few."""
     numbered = rows.group_by(*owner, "kernel", "event", "provenance").agg(pl.col("value").sum())
-    joined = numbered.join(known, on="kernel", how="left").with_columns(
-        pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items()
-    )
     keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
-    return joined.with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
+    return _with_names(numbered, known).with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
+
+
+def _with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
+    """With the columns of ``known`` too."""
+    joined = rows.join(known, on="kernel", how="left")
+    return joined.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
+
+
+def numbers_of(named: pl.DataFrame, rows: pl.DataFrame, names: pl.DataFrame) -> pl.Series:
+    """The numbers in ``kernel_counts`` of the kernels that ``kernels`` has named."""
+    numbered = _with_names(rows.select("kernel").unique(), names.select("kernel", *UNKNOWN))
+    wanted = named.select(pl.col("kernel").alias("name"), "library", "domain")
+    return numbered.join(wanted, on=list(UNKNOWN), how="semi")["kernel"]
 
 
 def kernel_metrics(table: pl.DataFrame, definitions: Sequence[MetricDefinition]) -> pl.DataFrame:

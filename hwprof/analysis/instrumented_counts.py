@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import polars as pl
 
 from hwprof.analysis import instrumented, layers, stages, summary, uncore
-from hwprof.analysis.attribution import Attribution, attribute
+from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.layer_types import layer_type_table
 from hwprof.analysis.layers import Figures
 from hwprof.run.manifest import PassRecord
@@ -25,16 +25,22 @@ class Counted:
 
 
 def instrumented_counts(
-    record: PassRecord, spans: pl.DataFrame, counts: pl.DataFrame, timed: Attribution, modules: pl.DataFrame
+    record: PassRecord,
+    spans: pl.DataFrame,
+    counts: pl.DataFrame,
+    counted: Attribution,
+    timed: Attribution,
+    modules: pl.DataFrame,
 ) -> Counted | None:
-    """The counters of the pass's own events; ``spans`` and ``counts`` are its rows. None where there are none.
+    """The counters of the pass's own events; ``spans`` and ``counts`` are its rows, and ``counted`` what they come to.
+    None where there are none.
 
     Of a pass that was interrupted, those of whole layers.
     """
-    counts = counts.filter(pl.col("event").is_in([*(event.name for event in record.events), *COVERAGE_EVENTS]))
+    own = pl.col("event").is_in([*(event.name for event in record.events), *COVERAGE_EVENTS])
+    counts, counted = counts.filter(own), replace(counted, counts=counted.counts.filter(own))
     if counts.is_empty():
         return None
-    counted = attribute(spans, counts, modules, record, disturbed_too=True)
     if record.status != "completed":
         counted, counts = instrumented.whole_layers(counted, timed), counts.clear()
     return Counted(

@@ -9,7 +9,7 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis import instrumented, layers, overhead, summary
-from hwprof.analysis.attribution import attribute
+from hwprof.analysis.attribution import Attribution
 from hwprof.run.manifest import PassRecord
 
 PER_LAYER: Final = 5
@@ -20,7 +20,8 @@ INSTRUCTIONS: Final = ".instructions"
 
 @dataclass(frozen=True)
 class InstrumentedPass:
-    """A pass's figures, and of every kernel in every layer what it counted, as ``instrumented.kernels``."""
+    """A pass's figures, and what it counted of kernels in layers, as ``instrumented.kernels``: of every kernel the
+    instructions, of the ``listed`` ones everything. It counts hundreds of thousands, of which few are looked at."""
 
     record: PassRecord
     not_comparable: str | None  # why there are no times
@@ -28,32 +29,26 @@ class InstrumentedPass:
     figures: layers.Figures
     events: list[dict[str, Any]]  # as ``summary.events``
     counting: pl.DataFrame  # as ``overhead.counting_overhead``
-    kernels: pl.DataFrame
+    instructions: pl.DataFrame
+    of_listed: pl.DataFrame
 
     def listed(self) -> list[dict[str, Any]]:
         """The kernels of the whole that are not small, and the largest of every layer, ranked by instructions: the
         columns of ``instrumented.KERNEL_KEYS``, ``instructions``, ``share``, and by event and metric ``counters``,
         ``metrics``, ``provenance``."""
-        by = next((event["name"] for event in self.events if event["name"].endswith(INSTRUCTIONS)), None)
+        if self.of_listed.is_empty():
+            return []  # nothing counted instructions, so there is no order
         keys = list(instrumented.KERNEL_KEYS)
-        if by is None:  # nothing counted instructions: there is no order
-            return []
-        main = self.kernels.filter(event=by)
-        waiting = pl.col("share").is_null()
-        of_whole = main.filter(pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL)))
-        working = main.filter(pl.col("layer").is_not_null() & ~waiting)
-        large = pl.concat([of_whole, working.filter(pl.int_range(pl.len()).over("layer") < PER_LAYER)])
-        provenances = dict(self.kernels.select("event", "provenance").unique().iter_rows())
-        kept = self.kernels.join(large.select(keys), on=keys, how="semi", nulls_equal=True)
+        provenances = dict(self.of_listed.select("event", "provenance").unique().iter_rows())
         counters: dict[tuple[str | None, ...], dict[str, float]] = {}
-        for *key, event, value in kept.select(*keys, "event", "value").iter_rows():
+        for *key, event, value in self.of_listed.select(*keys, "event", "value").iter_rows():
             counters.setdefault(tuple(key), {})[event] = value
         derived = {
             tuple(row.pop(key) for key in keys): row
-            for row in instrumented.kernel_metrics(kept, self.record.metrics).iter_rows(named=True)
+            for row in instrumented.kernel_metrics(self.of_listed, self.record.metrics).iter_rows(named=True)
         }
         found = []
-        for row in large.select(*keys, "share", instructions="value").iter_rows(named=True):
+        for row in _large(self.instructions).select(*keys, "share", instructions="value").iter_rows(named=True):
             owner = tuple(row[name] for name in keys)
             provenance = {name: provenances[name] for name in counters[owner]}
             found.append({**row, "counters": counters[owner], "metrics": derived[owner], "provenance": provenance})
@@ -64,20 +59,21 @@ def instrumented_pass(
     record: PassRecord,
     companion: PassRecord | None,
     tables: Mapping[str, pl.DataFrame],
-    timed_spans: pl.DataFrame | None,
+    counted: Attribution,
+    timed: Attribution | None,
     modules: pl.DataFrame,
 ) -> InstrumentedPass | None:
-    """``tables``: the pass's own rows; ``timed_spans``: its companion's, which did the same work uninstrumented.
+    """``tables``: the pass's own rows, and ``counted`` what they come to; ``timed``: the same of its companion, which
+    did the same work uninstrumented.
 
     None where nothing was counted, or where it is not known which layers came to all of their calls.
     """
-    spans, counts = tables["spans"], tables["counts"]
-    counted = attribute(spans, counts, modules, record, disturbed_too=True)
     not_comparable = instrumented.why_not_comparable(record, companion)
-    timed, done = None, None
+    if not_comparable is not None:
+        timed = None
+    done = None
     notes = []
-    if companion is not None and timed_spans is not None and not_comparable is None:
-        timed = attribute(timed_spans, counts.clear(), modules, companion)
+    if companion is not None and timed is not None:
         differing = instrumented.calls_differ(counted, timed)
         if record.status != "completed":
             counted = instrumented.whole_layers(counted, timed)
@@ -92,8 +88,34 @@ def instrumented_pass(
     events = summary.events(figures.counters)
     if not events:
         return None
-    kernels = instrumented.kernels(spans, tables["kernel_counts"], tables["kernels"], modules, counted, done)
-    return InstrumentedPass(record, not_comparable, notes, figures, events, overhead.counting_overhead(both), kernels)
+
+    def kernels(which: pl.Expr) -> pl.DataFrame:
+        rows = tables["kernel_counts"].filter(which)
+        return instrumented.kernels(tables["spans"], rows, tables["kernels"], modules, counted, done)
+
+    instructions = kernels(pl.col("event").is_in([event["name"] for event in events if _orders(event)][:1]))
+    large = _large(instructions)
+    numbers = instrumented.numbers_of(large, tables["kernel_counts"], tables["kernels"])
+    of_listed = kernels(pl.col("kernel").is_in(numbers.implode())).join(
+        large.select(instrumented.KERNEL_KEYS), on=instrumented.KERNEL_KEYS, how="semi", nulls_equal=True
+    )
+    counting = overhead.counting_overhead(both)
+    return InstrumentedPass(
+        record, not_comparable, notes, figures, events, counting, instructions, of_listed.drop("share")
+    )
+
+
+def _orders(event: Mapping[str, Any]) -> bool:
+    """Whether kernels are ranked by it."""
+    return str(event["name"]).endswith(INSTRUCTIONS)
+
+
+def _large(instructions: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the whole's kernels that are not small, and of the largest of every layer."""
+    waiting = pl.col("share").is_null()
+    of_whole = instructions.filter(pl.col("layer").is_null() & (waiting | (pl.col("share") >= instrumented.SMALL)))
+    working = instructions.filter(pl.col("layer").is_not_null() & ~waiting)
+    return pl.concat([of_whole, working.filter(pl.int_range(pl.len()).over("layer") < PER_LAYER)])
 
 
 def _layers(number: int, noun: str = "layer") -> str:

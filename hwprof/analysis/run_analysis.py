@@ -20,7 +20,7 @@ from hwprof.analysis import (
     python_stacks,
     uncore,
 )
-from hwprof.analysis.attribution import attribute
+from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.cpu_time import Uncounted, uncounted
 from hwprof.analysis.figure_tables import FigureTables, Further, figure_tables
 from hwprof.analysis.instrumented import belonging
@@ -46,6 +46,7 @@ class RunAnalysis:
         self.run = run
         self.machine = run.manifest.machine
         self._rows: dict[tuple[str, str], pl.DataFrame] = {}
+        self._attributions: dict[str, Attribution] = {}
 
     def of_pass(self, table: str, record: PassRecord) -> pl.DataFrame:
         """The rows of a pass."""
@@ -96,7 +97,8 @@ class RunAnalysis:
         if record is None:
             return None
         spans, counts = self.of_pass("spans", record), self.of_pass("counts", record)
-        return instrumented_counts(record, spans, counts, self.measured.attribution, self.modules)
+        counted, timed = self._attribution(record), self.measured.attribution
+        return instrumented_counts(record, spans, counts, counted, timed, self.modules)
 
     @cached_property
     def definitions(self) -> tuple[MetricDefinition, ...]:
@@ -239,9 +241,10 @@ class RunAnalysis:
             if record.times_from is None:
                 continue
             companion = records.get(record.times_from)
-            timed = self.of_pass("spans", companion) if companion is not None else None
-            tables = {name: self.of_pass(name, record) for name in ("spans", "counts", "kernel_counts", "kernels")}
-            found.append(instrumented_pass(record, companion, tables, timed, self.modules))
+            timed = self._attribution(companion) if companion is not None else None
+            tables = {name: self.of_pass(name, record) for name in ("spans", "kernel_counts", "kernels")}
+            counted = self._attribution(record)
+            found.append(instrumented_pass(record, companion, tables, counted, timed, self.modules))
         return [one for one in found if one is not None]
 
     @property
@@ -293,8 +296,22 @@ class RunAnalysis:
 
     def _load(self, record: PassRecord, *, counted: bool = True) -> LoadedPass:
         spans = self.of_pass("spans", record)
-        counts = self.of_pass("counts", record) if counted else empty("counts")
+        if counted:
+            return LoadedPass(record, spans, self.of_pass("counts", record), self._attribution(record))
+        counts = empty("counts")
         return LoadedPass(record, spans, counts, attribute(spans, counts, self.modules, record))
+
+    def _attribution(self, record: PassRecord) -> Attribution:
+        """Of a pass's counts. Those of an instrumented pass are what they are, whoever disturbed it."""
+        if record.name not in self._attributions:
+            self._attributions[record.name] = attribute(
+                self.of_pass("spans", record),
+                self.of_pass("counts", record),
+                self.modules,
+                record,
+                disturbed_too=record.times_from is not None,
+            )
+        return self._attributions[record.name]
 
     def _series(self, prefix: str) -> pl.DataFrame:
         assert self.main is not None

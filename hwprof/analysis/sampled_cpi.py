@@ -11,7 +11,7 @@ from hwprof.analysis import instrumented
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.cpu_time import TASK_CLOCK
-from hwprof.analysis.instrumented_pass import INSTRUCTIONS, InstrumentedPass
+from hwprof.analysis.instrumented_pass import InstrumentedPass
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.sampled_pass import SampledPass
 from hwprof.analysis.work_time import CallersTime, callers_time
@@ -41,10 +41,8 @@ def cpi_by_time(
     clock = taken.clock or (Clock(reference_ghz) if reference_ghz is not None else None)
     if other is None or clock is None:
         return None
-    counted = other.kernels.filter(pl.col("event").str.ends_with(INSTRUCTIONS))
-    by_time = CpiByTime(
-        taken.inside, taken.by_layer, counted, len(taken.iterations), clock, _callers(taken, counts, undisturbed)
-    )
+    callers = _callers(taken, counts, undisturbed)
+    by_time = CpiByTime(taken.inside, taken.by_layer, other.instructions, len(taken.iterations), clock, callers)
     return KernelCpi(other.record.name, clock, reference_ghz, by_time)
 
 

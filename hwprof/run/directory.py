@@ -117,20 +117,24 @@ class RunDirectory:
         return next((record for record in self.completed_passes() if record.name == name), None)
 
     def append(self, table: str, rows: Path) -> None:
-        """Adds the rows of a Parquet file to a table, without holding either in memory; those that are known by their
-        key are there already."""
+        """Moves the rows of a Parquet file (of ``write_table``, on the same device) to a table, without holding either
+        in memory; those that are known by their key are there already."""
         import polars as pl
 
         from hwprof.run.schema import KEYS
         from hwprof.run.tables import by_name, scan_table
 
         target = self.path / f"{table}.parquet"
+        if table not in KEYS and not target.exists() and not rows.is_symlink():
+            rows.replace(target)
+            return
         parts = [scan_table(path, table) for path in (target, rows) if path.exists()]
         rows_of_all = pl.concat(parts)
         if table in KEYS:
             rows_of_all = rows_of_all.unique(subset=KEYS[table], keep="first", maintain_order=True)
         with atomic(target) as part, _full_disk_told(part):
             rows_of_all.sink_parquet(by_name(part), compression="zstd")
+        rows.unlink()
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""

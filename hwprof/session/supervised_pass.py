@@ -90,11 +90,14 @@ class Pass:
 
     def prepare(self) -> None:
         """Starts the worker before its turn, while the one of the pass before still has its model: not where the memory
-        may be too small for two of them."""
+        may be too small for two of them. Where nobody takes its times, nor watches it, it need not wait for its turn:
+        the other one only adds up by now."""
         workload = self._run.manifest.workload
         if workload is not None and workload.parameters is not None and workload.parameters <= SMALL_MODEL:
             with suppress(OSError, HwprofError):  # in its turn it fails again, and is recorded
-                self._start()
+                worker, _ = self._start()
+                if self.plan.slow and not self.plan.external:
+                    worker.go_on()
 
     def end(self) -> None:
         """Ends the worker, if there is one still, and takes away what it could not: once, for its number may be given
@@ -254,14 +257,11 @@ class Pass:
                 results.keep(planned, result)
         rows = results.tables()
         for table in finished.tables:
-            part = self._folder / f"{table}.parquet"
-            self._run.append(table, part)
-            part.unlink()
+            self._run.append(table, self._folder / f"{table}.parquet")
         for table, frame in rows.items():
             part = self._folder / f"outside-{table}.parquet"
             write_table(part, table, frame)
             self._run.append(table, part)
-            part.unlink()
         for name in msgspec.structs.fields(PassRecord):
             if name.name not in ("name", "status", "reason", *PLANNED):
                 setattr(record, name.name, getattr(finished.record, name.name))

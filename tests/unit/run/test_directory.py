@@ -103,7 +103,18 @@ def test_append_adds(tmp_path: Path) -> None:
         write_table(part, "series", series(1.0, pass_name=name))
         run.append("series", part)
         run.manifest.passes.append(PassRecord(name=name, status="completed"))
+        assert not part.exists()
     assert run.read("series")["pass"].to_list() == ["measure", "trace"]
+
+
+def test_a_link_in_place_of_rows_does_not_become_the_table(tmp_path: Path) -> None:
+    """The model's code can put one into the folder of its pass."""
+    run = RunDirectory.create(tmp_path, manifest())
+    write_table(tmp_path / "elsewhere.parquet", "series", series(1.0))
+    (tmp_path / "part.parquet").symlink_to("elsewhere.parquet")
+    run.append("series", tmp_path / "part.parquet")
+    assert not (run.path / "series.parquet").is_symlink()
+    assert pl.read_parquet(run.path / "series.parquet").height == 1
 
 
 def test_a_failed_write_leaves_what_was_there(tmp_path: Path) -> None:
