@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and
     import polars as pl
 
     from collectors.instrumented.engine import Engine
-    from collectors.instrumented.selftest import SelfTest
+    from collectors.instrumented.selftest import Trial
     from collectors.instrumented.tables import Tables
     from collectors.instrumented.uninstrumented import UninstrumentedThreads
     from hwprof.run.manifest import EventInfo
@@ -43,7 +43,7 @@ class InstrumentedCollector(Collector):
     def __init__(self) -> None:
         self._context: PassContext | None = None
         self._engine: Engine | None = None
-        self._self_test: SelfTest | None = None
+        self._trial: Trial | None = None
         self._uninstrumented: UninstrumentedThreads | None = None
         self._first_edge = 0
         self._progress: list[int] = []  # the log's intervals in which progress was reported
@@ -94,7 +94,7 @@ class InstrumentedCollector(Collector):
         ``HwprofError``."""
         from collectors.instrumented.engine import Engine
         from collectors.instrumented.machine_code import loops
-        from collectors.instrumented.selftest import self_test
+        from collectors.instrumented.selftest import try_out
         from collectors.instrumented.uninstrumented import UninstrumentedThreads, thread_ids
 
         began_s = time.monotonic()
@@ -107,7 +107,7 @@ class InstrumentedCollector(Collector):
         loops(), self._infos()  # read while it costs nothing
         engine.instrument()
         try:
-            self._self_test = self_test(engine)
+            self._trial = try_out(engine)
         except HwprofError:
             engine.uninstrument()
             raise
@@ -121,8 +121,8 @@ class InstrumentedCollector(Collector):
     def stop(self) -> Collected:
         """The code runs as it stands again. ``counts`` and ``kernel_tables`` work from then on. Raises ``HwprofError``
         where counts are not complete."""
-        engine, context, self_test, uninstrumented = self._engine, self._context, self._self_test, self._uninstrumented
-        if engine is None or context is None or self_test is None or uninstrumented is None:
+        engine, context, trial, uninstrumented = self._engine, self._context, self._trial, self._uninstrumented
+        if engine is None or context is None or trial is None or uninstrumented is None:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
         uninstrumented.end()  # before anything is imported
@@ -137,7 +137,7 @@ class InstrumentedCollector(Collector):
         log = Log.of(engine.memory)
         check_complete(engine)
         notes = engine_notes(engine, log, uninstrumented, cpu_ns)
-        detail = engine_detail(engine, log, self_test)
+        detail = engine_detail(engine, log, trial.check(log))
         detail.reference_ghz, detail.start_s = round(ghz, 5), round(self._start_s, 3)
         detail.edges = engine.memory.control.edges - self._first_edge
         if self._caches is not None:

@@ -1,4 +1,4 @@
-"""Whether counting can be trusted on this machine: tried in the worker at every start, in a few milliseconds.
+"""Whether counting can be trusted on this machine: tried in the worker at every start.
 
 Loops of known length come out exact on every instrumented thread, vector and mask registers survive the ways between
 basic blocks, and the fault that would corrupt them was found and mended.
@@ -40,8 +40,25 @@ class SelfTest:
     threads: int
 
 
-def self_test(engine: Engine) -> SelfTest:
-    """Tries the engine, which must be instrumenting. Raises ``HwprofError`` with the first thing that does not hold."""
+@dataclass(frozen=True)
+class Trial:
+    """What was tried, and what it must have come to."""
+
+    _called: tuple[_Called, ...]
+    _held: SelfTest
+
+    def check(self, log: Log) -> SelfTest:
+        """Whether the loops were counted as they were executed. Raises ``HwprofError`` with the first thing that does
+        not hold. Not while instrumented: numpy's code would be copied, for nobody; and to stop for this would throw
+        away all copies that are there by then, the interpreter's."""
+        for called in self._called:
+            _check(called, log)
+        return self._held
+
+
+def try_out(engine: Engine) -> Trial:
+    """Tries the engine, which must be instrumenting. Raises ``HwprofError`` where a thread is missing, or a register is
+    not what it was."""
     flags = processor_flags()
     contexts = engine.memory.contexts()
     if len(contexts) < engine.openmp.threads:
@@ -49,19 +66,22 @@ def self_test(engine: Engine) -> SelfTest:
     mended = [context.mended for context in contexts]
     if engine.memory.control.mend_epilog and not all(mended):
         raise _failed("frida's fault with AVX-512 registers was not found where it is mended")
-    tried = [_call(engine, loop) for loop in loops() if flags.issuperset(loop.needs)]
+    called = tuple(_call(engine, loop) for loop in loops() if flags.issuperset(loop.needs))
     width = ZMM if {"avx512f", "avx512bw"} <= flags else YMM if "avx" in flags else None
     if width is not None:
         _try_registers(width)
-    engine.uninstrument()  # numpy's code would be copied, for nobody
+    names = tuple(one.loop.name for one in called)
+    return Trial(called, SelfTest(names, REGISTERS.get(width or 0, 0), sum(mended), len(contexts)))
+
+
+def self_test(engine: Engine) -> SelfTest:
+    """Tries and checks the engine, which must be instrumenting, and is again. Raises ``HwprofError``."""
+    trial = try_out(engine)
+    engine.uninstrument()
     try:
-        log = Log.of(engine.memory)
-        for called in tried:
-            _check(called, log)
+        return trial.check(Log.of(engine.memory))
     finally:
         engine.instrument()
-    names = tuple(called.loop.name for called in tried)
-    return SelfTest(names, REGISTERS.get(width or 0, 0), sum(mended), len(contexts))
 
 
 @dataclass(frozen=True)

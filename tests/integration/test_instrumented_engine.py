@@ -80,6 +80,29 @@ def test_the_self_test_notices_wrong_counts() -> None:
     assert "the loop integers has 4014 instructions, counted were 3011" in said["error"]
 
 
+def test_a_pass_with_wrong_counts_has_none() -> None:
+    """The loops are tried at its start, and checked when it is over."""
+    said = child(
+        """
+        from collectors.instrumented import machine_code, selftest
+        from collectors.instrumented.collector import InstrumentedCollector
+        from hwprof.collector.contract import PassContext
+        from pathlib import Path
+        import msgspec
+        wrong = msgspec.structs.replace(machine_code.loops()[0], each={"instructions": 4, "conditional_branches": 1})
+        selftest.loops = lambda: (wrong,)
+        collector = InstrumentedCollector()
+        collector.start(PassContext("instrumented", os.getpid(), os.getpid(), Path.cwd(), {}))
+        try:
+            collector.stop()
+        except HwprofError as error:
+            end(error=error.message, remedy=error.remedy)
+        """
+    )
+    assert "the loop integers has 4014 instructions, counted were 3011" in said["error"]
+    assert said["remedy"] == "leave it out with --no-instrumented"
+
+
 def test_following_begins_again_and_survives_what_a_process_does() -> None:
     """New threads, exceptions, child processes, forks, an exit hook, and following anew."""
     said = child(
