@@ -13,6 +13,7 @@ from typing import Final
 
 from hwprof.hardware import perf_event
 from hwprof.hardware.catalogue import Catalogue, Event, Recipe
+from hwprof.hardware.machine import package_of
 from hwprof.hardware.metrics import operands
 from hwprof.hardware.pmu import Code, EncodingError, Pmu, find
 from hwprof.hardware.resolution import no_pmu
@@ -110,7 +111,7 @@ def bytes_per_count(pmu: Pmu, event: Event) -> float:
 
 def _groups(found: Sequence[tuple[str, Pmu, Code, float]], root: Path) -> tuple[Group, ...]:
     """By controller and socket."""
-    sockets = {cpu: _socket(root, cpu) for _, pmu, _, _ in found for cpu in pmu.cpumask}
+    sockets = {cpu: package_of(cpu, root) for _, pmu, _, _ in found for cpu in pmu.cpumask}
     several = len(set(sockets.values())) > 1 and None not in sockets.values()
     controllers: dict[tuple[str, int], list[Part]] = {}
     for series, pmu, code, weight in found:
@@ -137,10 +138,3 @@ def open_group(group: Group) -> list[int]:
         for number, part in enumerate(group.parts)
     ]
     return perf_event.open_group(attributes, perf_event.EVERY_PROCESS, cpu=group.cpu)
-
-
-def _socket(root: Path, cpu: int) -> int | None:
-    try:
-        return int((root / f"sys/devices/system/cpu/cpu{cpu}/topology/physical_package_id").read_text())
-    except (OSError, ValueError):
-        return None

@@ -221,6 +221,11 @@ def online_processors(root: Path = ROOT) -> list[int]:
     return cpu_list(_text(root / _CPU / "online") or "")
 
 
+def package_of(cpu: int, root: Path = ROOT) -> int | None:
+    """The number of the package (socket) that a logical processor is part of."""
+    return _integer(_text(root / _CPU / f"cpu{cpu}/topology/physical_package_id"))
+
+
 def _distinct(root: Path, processors: list[int], *names: str) -> int | None:
     """How many different values the topology files of the processors have; the first name that exists counts."""
     for name in names:

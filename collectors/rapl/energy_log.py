@@ -1,0 +1,70 @@
+"""Energy counters that are read over time, whoever gives them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import polars as pl
+
+from hwprof.run.schema import conform
+
+
+class Meter(Protocol):
+    """One energy counter of the machine."""
+
+    @property
+    def name(self) -> str:
+        """As powercap has it: package-0, package-0/core, package-0/dram, psys."""
+
+    def open(self) -> None:
+        """Makes it ready. Raises ``OSError``."""
+
+    def joules(self) -> float:
+        """Since the first reading after ``open``. Raises ``OSError`` and ``ValueError``."""
+
+    def close(self) -> None:
+        """Gives back what ``open`` took; may be called without it."""
+
+
+@dataclass
+class EnergyLog:
+    """The samples of all meters: times, and joules since the first reading."""
+
+    meters: Sequence[Meter]
+    clock_ns: Callable[[], int] = time.monotonic_ns
+    times_ns: dict[str, list[int]] = field(default_factory=dict)
+    joules: dict[str, list[float]] = field(default_factory=dict)
+    failures: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        for meter in self.meters:
+            self.times_ns[meter.name] = []
+            self.joules[meter.name] = []
+
+    def sample(self) -> bool:
+        """Reads every meter once, each with its own time; one that cannot be read is given up. Whether any is left."""
+        for meter in self.meters:
+            if meter.name in self.failures:
+                continue
+            try:
+                joules = meter.joules()
+            except (OSError, ValueError) as error:
+                self.failures[meter.name] = str(error)
+                continue
+            self.times_ns[meter.name].append(self.clock_ns())
+            self.joules[meter.name].append(joules)
+        return len(self.failures) < len(self.meters)
+
+    def series(self) -> pl.DataFrame:
+        """Rows of ``series``, by time: ``energy/<zone>`` in joules, from 0."""
+        frames = [
+            pl.DataFrame(
+                {"time_ns": self.times_ns[meter.name], "value": self.joules[meter.name]},
+                schema={"time_ns": pl.Int64, "value": pl.Float64},
+            ).with_columns(name=pl.lit(f"energy/{meter.name}"), unit=pl.lit("J"))
+            for meter in self.meters
+        ]
+        return conform("series", pl.concat(frames).sort("time_ns", maintain_order=True))
