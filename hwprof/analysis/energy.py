@@ -11,6 +11,7 @@ from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.owners import INFERENCE
 from hwprof.analysis.readings import covered
 
 ENERGY_PREFIX: Final = "energy/"
@@ -18,6 +19,9 @@ REFRESH_NS: Final = 1_000_000
 """How often energy meters refresh (RAPL: about every millisecond)."""
 
 IDLE: Final = "idle"
+WHOLE_PIPELINE: Final = "iteration"
+"""As a stage: all of them, and what is between them."""
+
 SCHEMA: Final = {
     "zone": pl.String,
     "stage": pl.String,
@@ -32,6 +36,8 @@ SCHEMA: Final = {
     "joules_per_iteration": pl.Float64,
 }
 
+EFFICIENCY_SCHEMA: Final = pl.Schema({"images_per_joule": pl.Float64, "gflop_per_joule": pl.Float64})
+
 
 def energy_table(spans: pl.DataFrame, series: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
     """One row a zone and stage (and ``iteration``: the whole) over the given iterations, in ``SCHEMA``.
@@ -40,7 +46,7 @@ def energy_table(spans: pl.DataFrame, series: pl.DataFrame, iterations: tuple[in
     readings do not cover are left out; empty without energy series.
     """
     stages = spans.filter(pl.col("kind").is_in(["stage", "iteration"]) & pl.col("iteration").is_in(list(iterations)))
-    name = pl.when(pl.col("kind") == "iteration").then(pl.lit("iteration")).otherwise("path")
+    name = pl.when(pl.col("kind") == "iteration").then(pl.lit(WHOLE_PIPELINE)).otherwise("path")
     windows = stages.sort("begin_ns").select("iteration", "begin_ns", "end_ns", stage=name)
     idle = spans.filter((pl.col("kind") == "region") & (pl.col("path") == IDLE)).select("begin_ns", "end_ns")
     meters = pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J")
@@ -51,6 +57,20 @@ def energy_table(spans: pl.DataFrame, series: pl.DataFrame, iterations: tuple[in
         for row in _zone(str(zone).removeprefix(ENERGY_PREFIX), meter, windows, idle)
     ]
     return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+
+
+def with_efficiency(energies: pl.DataFrame, images: int | None, macs: int | None) -> pl.DataFrame:
+    """The ``energy_table`` with ``EFFICIENCY_SCHEMA``: what a joule of the zone does, idle power included. ``images``
+    and analytic ``macs``: of an iteration; None: not known.
+
+    images / J: of the inference, and of the whole pipeline. GFLOP / J: 2 · MACs / 10⁹ / J, of the inference. Their
+    relative error is that of the joules.
+    """
+    inference, per_iteration = pl.col("stage") == INFERENCE, pl.when(pl.col("joules") > 0).then("joules_per_iteration")
+    return energies.with_columns(
+        images_per_joule=pl.when(inference | (pl.col("stage") == WHOLE_PIPELINE)).then(pl.lit(images) / per_iteration),
+        gflop_per_joule=pl.when(inference & (pl.lit(macs) > 0)).then(pl.lit(macs) * 2 / 1e9 / per_iteration),
+    ).cast(EFFICIENCY_SCHEMA)
 
 
 def _zone(zone: str, meter: pl.DataFrame, windows: pl.DataFrame, idle: pl.DataFrame) -> list[dict[str, object]]:

@@ -27,6 +27,7 @@ from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
+from hwprof.analysis.owners import WHOLE
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -115,11 +116,14 @@ class RunAnalysis:
 
     @cached_property
     def energy(self) -> pl.DataFrame | None:
-        """Energy by zone and stage in the main pass, as ``energy.energy_table`` makes it."""
-        if self.measured is None:
+        """Energy by zone and stage in the main pass, as ``energy.with_efficiency`` makes it."""
+        if self.measured is None or self.figures is None:
             return None
         iterations = self.measured.attribution.iterations.all
-        return energy.energy_table(self.measured.spans, self._series(energy.ENERGY_PREFIX), iterations)
+        found = energy.energy_table(self.measured.spans, self._series(energy.ENERGY_PREFIX), iterations)
+        whole = self.figures.layers.rows.filter(owner=WHOLE)["macs"]
+        images = len(self.run.manifest.workload.sources) if self.run.manifest.workload else 0
+        return energy.with_efficiency(found, images or None, whole[0] if whole.len() else None)
 
     @cached_property
     def figures(self) -> FigureTables | None:

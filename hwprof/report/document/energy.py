@@ -27,6 +27,8 @@ class StageEnergy(msgspec.Struct, kw_only=True, frozen=True):
     idle_watts: float | None
     joules_above_idle: float | None
     joules_per_iteration: float
+    images_per_joule: float | None = None  # of the inference, and of the pipeline; the relative error is the joules'
+    gflop_per_joule: float | None = None  # of the inference: analytic, two a MAC
 
 
 class Energy(Part, kw_only=True, frozen=True):

@@ -31,6 +31,8 @@ def show(page: Page) -> None:
             Column("J", known([_with_error(row.joules, row.joules_error, glyphs) for row in rows])),
             Column("W", known([_with_error(row.watts, row.watts_error, glyphs) for row in rows])),
             Column("J/iteration", known([figures.three_digits(row.joules_per_iteration) for row in rows]), 1),
+            Column("images/J", known([_optional(row.images_per_joule, glyphs) for row in rows]), 1),
+            Column("GFLOP/J", known([_optional(row.gflop_per_joule, glyphs) for row in rows]), 2),
             Column("J above idle", known([_optional(row.joules_above_idle, glyphs) for row in rows]), 2),
             Column("idle W", [_optional(row.idle_watts, glyphs) for row in rows], 3),
         ],

@@ -3,7 +3,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from hwprof.analysis.energy import SCHEMA, energy_table
+from hwprof.analysis.energy import EFFICIENCY_SCHEMA, SCHEMA, energy_table, with_efficiency
 from tests.support.small_tables import MS, series, spans
 
 # 10 W until 100 ms, then 30 W; read every 10 ms.
@@ -82,3 +82,32 @@ def test_empty_without_readings(meter: pl.DataFrame) -> None:
     found = energy_table(spans([(0, None, 0, "stage", "load", 0, MS)]), meter, (0,))
     assert found.is_empty()
     assert found.schema == pl.Schema(SCHEMA)
+
+
+def test_what_a_joule_does() -> None:
+    """10 W for 50 ms, of which the inference has 40: 0.5 and 0.4 J for two images of 1 GMAC each."""
+    table = spans(
+        [
+            (0, None, 0, "iteration", "iteration 0", 0, 50 * MS),
+            (1, 0, 0, "stage", "load", 0, 10 * MS),
+            (2, 0, 0, "stage", "inference", 10 * MS, 50 * MS),
+        ]
+    )
+    energies = energy_table(table, METER, (0,))
+    found = with_efficiency(energies, images=2, macs=2_000_000_000)
+    columns = ["stage", *EFFICIENCY_SCHEMA]
+    assert {stage: pytest.approx(rest) for stage, *rest in found.select(columns).iter_rows()} == {
+        "iteration": [4.0, None],
+        "load": [None, None],
+        "inference": [5.0, 10.0],
+    }
+    unknown = with_efficiency(energies, images=None, macs=None)
+    assert unknown.select(*EFFICIENCY_SCHEMA).null_count().row(0) == (3, 3)
+    assert with_efficiency(energies.clear(), images=2, macs=1).height == 0
+
+
+def test_no_joules_are_no_efficiency() -> None:
+    still = series([(0, 1.0), (10 * MS, 1.0), (20 * MS, 1.0)])
+    energies = energy_table(spans([(0, None, 0, "stage", "inference", 0, 20 * MS)]), still, (0,))
+    found = with_efficiency(energies, images=1, macs=1)
+    assert found.select(*EFFICIENCY_SCHEMA).row(0) == (None, None)
