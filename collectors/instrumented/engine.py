@@ -19,6 +19,7 @@ from collectors.instrumented.cache_geometry import Geometry
 from collectors.instrumented.cache_memory import CacheMemory
 from collectors.instrumented.deleted_libraries import deleted_libraries
 from collectors.instrumented.faults import handle_faults
+from collectors.instrumented.frida_helper import helper_taken_away
 from collectors.instrumented.memory import SharedMemory
 from collectors.instrumented.openmp import OpenMP
 from collectors.instrumented.signal_handlers import call_by, watched_signals
@@ -159,7 +160,8 @@ class Engine:
         import frida
 
         try:
-            self._session = frida.attach(0)
+            with helper_taken_away():
+                self._session = frida.attach(0)
             self._script = self._session.create_script(agent_source(), name="hwprof")
             self._script.load()
             agent: dict[str, Any] = self._script.exports_sync.start(module_source(), self._symbols())

@@ -13,7 +13,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis import uncounted
+from hwprof.analysis import irregular, uncounted
 from hwprof.analysis.callers import with_callers
 from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
@@ -61,6 +61,7 @@ class Attribution:
     overlapping_calls: int  # leaf calls that began before the last one ended: their counts cannot be told apart
     uncounted_callers: pl.DataFrame = field(default_factory=uncounted.nobodys)  # as ``uncounted.of_callers``
     uncounted: pl.DataFrame = field(default_factory=uncounted.nobodys)  # whose counts lack work, as ``uncounted.hide``
+    calls: pl.DataFrame = field(default_factory=irregular.none)  # as ``irregular.calls``, of the disturbed ones as well
 
 
 def attribute(
@@ -98,7 +99,14 @@ def attribute(
         overlaps(modules.filter("leaf")),
         threadless,
         lacking,
+        _calls(spans, layers, record),
     )
+
+
+def _calls(spans: pl.DataFrame, layers: pl.DataFrame, record: PassRecord) -> pl.DataFrame:
+    measured = pl.Series([one.index for one in record.iterations if not one.warmup], dtype=pl.Int32)
+    modules = owning_spans(spans.filter(pl.col("iteration").is_in(measured.implode())), layers)
+    return irregular.calls(modules, measured)
 
 
 def leaf_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:

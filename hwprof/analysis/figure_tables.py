@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import polars as pl
 
-from hwprof.analysis import layers, missing, stages, uncore
+from hwprof.analysis import irregular, layers, missing, stages, uncore
 from hwprof.analysis.attribution import Attribution
 from hwprof.analysis.instrumented_counts import Counted, further_operands, with_counters
 from hwprof.analysis.layer_types import layer_type_table
@@ -56,10 +56,13 @@ def figure_tables(
     """``modules`` is the table ``layers``; ``threads``, how many the workload has, where that is known."""
     dram, own, cycles = further.dram, further.instrumented, further.cycles
     of_layers, of_types, of_stages = (own.layers, own.layer_types, own.stages) if own is not None else (None,) * 3
+    attribution = pass_.attribution
+    if own is not None:
+        attribution = replace(attribution, calls=irregular.of_both(attribution.calls, own.calls))
     operands = further_operands(dram.layers, of_layers, cycles.layers if cycles is not None else None)
-    by_layer = layers.layer_table(modules, pass_.attribution, definitions, threads, operands)
+    by_layer = layers.layer_table(modules, attribution, definitions, threads, operands)
     operands = further_operands(dram.layer_types, of_types, cycles.layer_types if cycles is not None else None)
-    by_type = layer_type_table(modules, pass_.attribution, definitions, threads, operands)
+    by_type = layer_type_table(modules, attribution, definitions, threads, operands)
     by_stage = stages.stage_table(
         pass_.spans,
         pass_.counts,

@@ -12,7 +12,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis import summary, uncounted
+from hwprof.analysis import irregular, summary, uncounted
 from hwprof.analysis.attribution import Attribution, owned_counts, owning_spans, whole_spans, within
 from hwprof.analysis.callers import with_callers
 from hwprof.analysis.iterations import Iterations
@@ -98,7 +98,8 @@ def whole_layers(counted: Attribution, timed: Attribution) -> Attribution:
     whole = calls[0].join(calls[1], on=["owner", "calls"], how="semi")
     last = counted.iterations.counted[-1:]
     mine = pl.col("iteration").is_in(list(last)) & is_leaf(pl.col("owner"))
-    return replace(counted, counts=counted.counts.filter(mine).join(whole, on="owner", how="semi"))
+    counts = counted.counts.filter(mine).join(whole, on="owner", how="semi")
+    return replace(counted, counts=counts, calls=irregular.none())
 
 
 def joined(counted: Attribution, timed: Attribution | None) -> Attribution:
@@ -106,7 +107,8 @@ def joined(counted: Attribution, timed: Attribution | None) -> Attribution:
     if timed is None:
         nothing = Iterations(counted.iterations.frame.clear(), (), ())
         return replace(counted, times=counted.times.clear(), iterations=nothing)
-    return replace(counted, times=timed.times, iterations=replace(timed.iterations, counted=()))
+    calls = irregular.of_both(timed.calls, counted.calls)
+    return replace(counted, times=timed.times, iterations=replace(timed.iterations, counted=()), calls=calls)
 
 
 def calls_differ(counted: Attribution, timed: Attribution) -> int:

@@ -19,6 +19,7 @@ class Counted:
     """Figures without metrics, of which ``counters`` and ``uncounted`` are these counts', and whose they are."""
 
     record: PassRecord
+    calls: pl.DataFrame  # as ``Attribution`` has them
     layers: Figures
     layer_types: Figures
     stages: Figures
@@ -45,6 +46,7 @@ def instrumented_counts(
         counted, counts = instrumented.whole_layers(counted, timed), counts.clear()
     return Counted(
         record,
+        counted.calls,
         layers.layer_table(modules, counted, (), None),
         layer_type_table(modules, counted, (), None),
         stages.stage_table(spans, counts, record, counted.iterations, (), None),

@@ -31,6 +31,7 @@ class InstrumentedPass:
     counting: pl.DataFrame  # as ``overhead.counting_overhead``
     instructions: pl.DataFrame
     of_listed: pl.DataFrame
+    calls: pl.DataFrame  # as ``Attribution`` has them
 
     def listed(self) -> list[dict[str, Any]]:
         """The kernels of the whole that are not small, and the largest of every layer, ranked by instructions: the
@@ -101,7 +102,7 @@ def instrumented_pass(
     )
     counting = overhead.counting_overhead(both)
     return InstrumentedPass(
-        record, not_comparable, notes, figures, events, counting, instructions, of_listed.drop("share")
+        record, not_comparable, notes, figures, events, counting, instructions, of_listed.drop("share"), counted.calls
     )
 
 

@@ -9,6 +9,7 @@ within leaf layers is left out as ``work_time`` finds it; kernels that it may be
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
@@ -32,6 +33,7 @@ from hwprof.analysis.no_cpi import (
     OWN_CODE,
     TRACED,
     UNCOUNTED,
+    VARYING,
     WIDE,
 )
 from hwprof.analysis.owners import is_rest
@@ -72,6 +74,9 @@ class CpiByTime:
     iterations: int
     clock: Clock
     callers: CallersTime
+    varying: Collection[str] = ()
+    """Layers that iterations of one of the passes call more often than others: counts of the one are not of the other's
+    time."""
 
     @cached_property
     def counted(self) -> pl.DataFrame:
@@ -101,7 +106,12 @@ class CpiByTime:
         own = work_time.in_cells(self._worked, ["layer"])
         found = sums.join(work_time.summed(own, ["layer"], self.sampled, self.iterations), on="layer", how="left")
         return self._figures(
-            found.with_columns(other_work=pl.when(pl.col("clocked") >= BY_THE_CLOCK).then(pl.lit(CLOCKED)))
+            found.with_columns(
+                other_work=pl.when(pl.col("layer").cast(pl.String).is_in(list(self.varying)))
+                .then(pl.lit(VARYING))
+                .when(pl.col("clocked") >= BY_THE_CLOCK)
+                .then(pl.lit(CLOCKED))
+            )
         )
 
     def together(self, owners: pl.DataFrame) -> pl.DataFrame:

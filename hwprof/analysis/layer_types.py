@@ -7,13 +7,11 @@ from dataclasses import replace
 
 import polars as pl
 
-from hwprof.analysis import summary, uncounted
+from hwprof.analysis import irregular, summary, uncounted
 from hwprof.analysis.attribution import Attribution, owner_of
 from hwprof.analysis.layers import (
     Figures,
-    call_numbers,
     figures,
-    irregular_layers,
     owner_table,
     shares,
     sum_where_known,
@@ -54,8 +52,8 @@ def layer_type_table(
     groups = pl.concat([owners.select("owner", "group"), unattributed])
     times = summary.regroup(attribution.times, groups)
     counts = summary.regroup(attribution.counts, groups)
-    irregular = owners.filter(pl.col("owner").is_in(irregular_layers(call_numbers(attribution))))
-    uneven = irregular["group"].unique().to_list()
+    differing = {*irregular.uneven(attribution.calls), *irregular.layers(attribution.calls)}
+    uneven = owners.filter(pl.col("owner").is_in(list(differing)))["group"].unique().to_list()
     of_types = replace(
         attribution,
         uncounted=uncounted.regroup(attribution.uncounted, groups),

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field, replace
 
 import polars as pl
 
-from hwprof.analysis import metrics, summary, uncounted
+from hwprof.analysis import irregular, metrics, summary, uncounted
 from hwprof.analysis.attribution import Attribution, owner_of
 from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
-from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, is_leaf
+from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.process_events import PROCESS_EVENTS
 
@@ -56,14 +56,9 @@ def layer_table(
     ].has_nulls():  # products beside those of its leaves
         totals = totals.with_columns(macs=pl.lit(None, pl.Int64))
     described = pl.concat([owners, totals], how="diagonal_relaxed")
-    calls = call_numbers(attribution)
-    uneven = calls.filter(pl.col("fewest") != pl.col("most"))["owner"].to_list()
-    irregular = irregular_layers(calls)
-    if irregular:
-        uneven.append(WHOLE)
-    times, counts = attribution.times, attribution.counts
+    times, counts, uneven = attribution.times, attribution.counts, irregular.uneven(attribution.calls)
     found = figures(described, times, counts, attribution, definitions, threads, further, uneven)
-    return replace(found, irregular=irregular)
+    return replace(found, irregular=irregular.layers(attribution.calls))
 
 
 def owner_table(layers: pl.DataFrame, timed: list[str]) -> pl.DataFrame:
@@ -120,25 +115,6 @@ def timed_owners(attribution: Attribution) -> list[str]:
     """Those that times are reported of."""
     timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
     return attribution.times.filter(timed)["owner"].unique(maintain_order=True).to_list()
-
-
-def call_numbers(attribution: Attribution) -> pl.DataFrame:
-    """Of each layer, and each module's own code: the ``fewest`` and the ``most`` calls in an iteration that calls it,
-    and whether ``every`` iteration does."""
-    whole = attribution.times.filter(owner=WHOLE)["iteration"].n_unique()
-    return (
-        attribution.times.filter(~pl.col("owner").is_in([WHOLE, UNATTRIBUTED]))
-        .group_by("owner")
-        .agg(fewest=pl.col("calls").min(), most=pl.col("calls").max(), every=pl.col("iteration").n_unique() == whole)
-        .sort("owner")
-    )
-
-
-def irregular_layers(calls: pl.DataFrame) -> tuple[str, ...]:
-    """The layers that some iterations call more often than others, or not at all: the iterations' work differs.
-    ``calls`` as ``call_numbers`` makes them."""
-    differing = (pl.col("fewest") != pl.col("most")) | ~pl.col("every")
-    return tuple(calls.filter(differing & is_leaf(pl.col("owner")))["owner"])
 
 
 def figures(

@@ -9,12 +9,13 @@ WIDE: Final = "error of half or more"
 TRACED: Final = "tracing's own work"
 CLOCKED: Final = "reads the clock"
 BEYOND: Final = "other work"
+VARYING: Final = "calls vary"
 OWN_CODE: Final = "own code"
 OF_KERNEL: Final = "kernel code"
 UNCOUNTED: Final = "not instrumented"
 
-OTHER_WORK: Final = (CLOCKED, BEYOND)
-"""Of layers that did other work in the one pass than in the other: no sum has them."""
+OTHER_WORK: Final = (CLOCKED, BEYOND, VARYING)
+"""Of layers that did other work in the one pass than in the other, or in some iterations: no sum has them."""
 
 MOST_CPI: Final = 500.0
 """More cycles an instruction takes on average in no code: a chain of loads, each from DRAM and the address of the next,

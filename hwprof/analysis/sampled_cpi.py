@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from hwprof.analysis import instrumented
+from hwprof.analysis import instrumented, irregular
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.cpu_time import TASK_CLOCK
@@ -41,15 +41,24 @@ def cpi_by_time(
     clock = taken.clock or (Clock(reference_ghz) if reference_ghz is not None else None)
     if other is None or clock is None:
         return None
-    callers = _callers(taken, counts, undisturbed)
-    by_time = CpiByTime(taken.inside, taken.by_layer, other.instructions, len(taken.iterations), clock, callers)
+    own = attribute(
+        taken.spans, counts.filter(pl.col("event") == TASK_CLOCK), taken.modules, taken.record, disturbed_too=True
+    )
+    varying = {*irregular.layers(irregular.of_both(own.calls, other.calls)), *other.figures.irregular}
+    by_time = CpiByTime(
+        taken.inside,
+        taken.by_layer,
+        other.instructions,
+        len(taken.iterations),
+        clock,
+        _callers(taken, own, undisturbed),
+        varying,
+    )
     return KernelCpi(other.record.name, clock, reference_ghz, by_time)
 
 
-def _callers(taken: SampledPass, counts: pl.DataFrame, undisturbed: Attribution | None) -> CallersTime:
+def _callers(taken: SampledPass, own: Attribution, undisturbed: Attribution | None) -> CallersTime:
     tids = taken.spans.filter(pl.col("kind") == "layer")["tid"].unique().to_list()
-    counts = counts.filter(pl.col("event") == TASK_CLOCK)
-    own = attribute(taken.spans, counts, taken.modules, taken.record, disturbed_too=True)
     records = any(one.role is Role.OPERATORS and one.state == "ran" for one in taken.record.collectors)
     return callers_time(tids, own, undisturbed if records else None, taken.iterations)
 

@@ -97,7 +97,7 @@ def operands(
     ``time_summary``: as ``times`` makes it of the timed iterations; ``times`` and ``counts``: as attributed;
     ``counted``: the iterations whose times belong to the counts. ``counted-time`` (ns) is the time between the
     readings; where there is no such window, the owner's own in that iteration. ``uneven``: the owners of whom figures
-    of different iterations do not belong together.
+    of different iterations do not belong together; nor does a time, where none of the counts' own is known.
     """
     seconds = times.filter(pl.col("iteration").is_in(list(counted))).select(
         "owner", "iteration", pl.col("time_ns").cast(pl.Float64).alias("counted-time")
@@ -111,7 +111,12 @@ def operands(
     known = static.join(time_summary.select("owner", time="time_median_ns"), on="owner", how="left")
     known = known.with_columns(pl.all().exclude("owner").cast(pl.Float64))
     even = ~pl.col("owner").is_in(list(uneven))
-    alike = {"owner", "time", "threads", *(name for name in known.columns if name.startswith(uncore.PREFIX))}
+    alike = {
+        "owner",
+        "threads",
+        *(["time"] if counted else []),
+        *(name for name in known.columns if name.startswith(uncore.PREFIX)),
+    }
     known = known.with_columns(pl.when(even).then(name).alias(name) for name in known.columns if name not in alike)
     medians = frame.drop("iteration").filter(even).group_by("owner").agg(pl.all().median())
     return Operands(

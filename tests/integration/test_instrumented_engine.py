@@ -39,6 +39,25 @@ def test_known_loops_are_exact_and_registers_survive_on_every_thread(threads: in
         assert all(said["mended"])
 
 
+def test_frida_leaves_nothing_behind(tmp_path: Path) -> None:
+    """Neither its helper's program, nor that as a process: it would stay for good, and be 10 MB more with each run."""
+    said = child(
+        f"""
+        from collectors.instrumented.frida_helper import _programs
+        os.environ["TMPDIR"] = {str(tmp_path)!r}
+        engine = Engine()
+        engine.instrument()
+        threads = self_test(engine).threads
+        engine.uninstrument()
+        place = Path(os.environ["TMPDIR"])
+        left = [str(program) for _, program in _programs() if program.is_relative_to(place)]
+        end(threads=threads, left=left + os.listdir(place), place=str(place))
+        """
+    )
+    assert (said["left"], said["place"]) == ([], str(tmp_path))
+    assert said["threads"] == 2
+
+
 def test_the_self_test_notices_corrupted_registers() -> None:
     if not {"avx512f", "avx512bw"} <= processor_flags():
         pytest.skip("the processor has no registers that frida would corrupt")

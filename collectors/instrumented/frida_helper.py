@@ -1,0 +1,48 @@
+"""What frida leaves behind: it unpacks a helper (10 MB) into the folder for temporary files and starts it as a daemon,
+also where a process only attaches to itself. Nobody ends it, and nobody takes the folder away."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Final
+
+VARIABLE: Final = "TMPDIR"
+
+
+@contextmanager
+def helper_taken_away() -> Iterator[None]:
+    """While frida attaches. What runs in this process afterwards does not need the helper. Raises ``OSError`` where
+    there is no place for temporary files."""
+    folder = Path(tempfile.mkdtemp(prefix="hwprof-"))
+    users = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = str(folder)
+    try:
+        yield
+    finally:
+        if users is None:
+            os.environ.pop(VARIABLE, None)
+        else:
+            os.environ[VARIABLE] = users
+        end_programs_in(folder)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def end_programs_in(folder: Path) -> None:
+    """Ends every process whose program lies there, and those that they have forked meanwhile."""
+    while found := [number for number, program in _programs() if program.is_relative_to(folder)]:
+        for number in found:
+            with suppress(OSError):  # it is gone
+                os.kill(number, signal.SIGKILL)
+
+
+def _programs() -> Iterator[tuple[int, Path]]:
+    """The processes whose program may be known, with its path."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # gone, or another user's
+            yield int(process.name), (process / "exe").readlink()
