@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Final, NoReturn
@@ -62,6 +62,32 @@ class InterruptionError(HwprofError):
         super().__init__("; ".join(part for part in (str(interrupt) or "interrupted", kept) if part))
         number = interrupt.number if isinstance(interrupt, EndedBySignal) else signal.SIGINT
         self.exit_code = 128 + number
+
+
+class Held:
+    """Ctrl-C while something that is measured is brought to its end, which takes seconds: the first one is noted
+    (``came``), the second one raises as ever. Signals that end the process are not held."""
+
+    def __init__(self) -> None:
+        self.came = False
+        self._before: Callable[[int, FrameType | None], object] | None = None
+
+    def begin(self) -> None:
+        """From now on. Where Ctrl-C is ignored it stays so."""
+        before = signal.getsignal(signal.SIGINT)
+        if self._before is None and callable(before):
+            self._before = before
+            signal.signal(signal.SIGINT, self._note)
+
+    def end(self) -> None:
+        """It raises again; may be called more than once."""
+        if self._before is not None:
+            signal.signal(signal.SIGINT, self._before)
+            self._before = None
+
+    def _note(self, number: int, frame: FrameType | None) -> None:
+        self.came = True
+        self.end()
 
 
 def can_wait(interrupt: KeyboardInterrupt) -> bool:

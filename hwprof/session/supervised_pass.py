@@ -86,6 +86,7 @@ class Pass:
         self._external: ExternalCollectors | None = None
         self._finished: Finished | None = None
         self._halting = False
+        self._held = interruption.Held()
         self._predicted = ""
 
     def prepare(self) -> None:
@@ -138,8 +139,20 @@ class Pass:
             self._started = (worker, launching)
         return self._started
 
+    @property
+    def interrupted(self) -> bool:
+        """Whether the user has asked for the end when all was measured: it is complete, and nothing shall follow."""
+        return self._held.came
+
     def carry_out(self, record: PassRecord, when_measured: Callable[[], None]) -> None:
-        """All of it. ``when_measured`` is called when it measures no more, and only adds up and writes."""
+        """All of it. ``when_measured`` is called when it measures no more, and only adds up and writes. A Ctrl-C from
+        then on is ``interrupted``."""
+        try:
+            self._carry_out(record, when_measured)
+        finally:
+            self._held.end()
+
+    def _carry_out(self, record: PassRecord, when_measured: Callable[[], None]) -> None:
         self._predicted = prediction(self._run, self.plan)
         self._when_measured = when_measured
         self._begin(Phase.IMPORTING)
@@ -180,6 +193,8 @@ class Pass:
                 one.carry_out(record, nothing)
         finally:
             one.end()
+        if one.interrupted:
+            raise KeyboardInterrupt
         return record
 
     def _listen(self, worker: WorkerProcess) -> None:
@@ -201,8 +216,10 @@ class Pass:
         if self._external is not None:
             self._external.hear(message)
         if isinstance(message, PhaseBegins):
+            if message.phase is Phase.COLLECTING and not self._halting:
+                self._held.begin()
             self._begin(message.phase, message.total)
-            if message.phase is Phase.ADDING_UP and not self._halting:
+            if message.phase is Phase.ADDING_UP and not (self._halting or self.interrupted):
                 self._when_measured()
         elif isinstance(message, Step):
             self._progress.step()
@@ -217,8 +234,10 @@ class Pass:
             self._refuse(message)
 
     def _begin(self, phase: Phase, total: int | None = None) -> None:
-        predicted = self._predicted if phase in PREDICTED else ""
-        self._progress.phase(self.plan.name, f"{phase.value}{predicted}", total)
+        further = self._predicted if phase in PREDICTED else ""
+        if self._held.came:
+            further = " what is measured; Ctrl-C again: not even that"
+        self._progress.phase(self.plan.name, f"{phase.value}{further}", total)
 
     def _refuse(self, message: Failed) -> None:
         if message.trace is not None:

@@ -60,6 +60,8 @@ def _carry_out(
                 try:
                     with recorded(run, done.plan) as record:
                         done.carry_out(record, following.prepare if following is not None else when_measured)
+                    if done.interrupted:
+                        raise KeyboardInterrupt
                 except PassError as error:
                     if is_full_disk(error):
                         done.give_room()

@@ -59,6 +59,44 @@ def test_ctrl_c_keeps_the_passes_that_are_done(tmp_path: Path) -> None:
     assert "yolov8n" in printed
 
 
+def _register(place: Path, name: str, stop: str) -> dict[str, str]:
+    """A third party's collector, as its package would register it; the environment with it."""
+    (place / f"{name}.py").write_text(
+        "import time\nfrom pathlib import Path\n"
+        "from hwprof.collector.contract import Availability, Collected, Collector\n"
+        "from hwprof.collector.declaration import Declaration, Place\n"
+        f"IT = Declaration(name='{name}', summary='nothing', place=Place.IN_PROCESS, implementation='{name}:It')\n"
+        "class It(Collector):\n"
+        "    def availability(self): return Availability()\n"
+        "    def start(self, context): self.raw = context.raw\n"
+        f"    def stop(self): {stop}\n"
+    )
+    information = place / f"{name}-1.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1\n")
+    (information / "entry_points.txt").write_text(f"[hwprof.collectors]\n{name} = {name}:IT\n")
+    return {"PYTHONPATH": str(place)}
+
+
+@pytest.mark.parametrize("times", [1, 2])
+def test_ctrl_c_when_all_is_measured_keeps_the_pass(tmp_path: Path, times: int) -> None:
+    """While collectors add up, which takes seconds; the second one ends it all the same."""
+    environment = _register(tmp_path, "lingering", "(self.raw / 'stops').touch(); time.sleep(4); return Collected()")
+    process = start_hwprof("collect", *SMALL, "--passes", "measure,trace", cwd=tmp_path, environment=environment)
+    _wait_for(tmp_path, "raw/measure/lingering/stops")
+    for _ in range(times):
+        process.send_signal(signal.SIGINT)
+        time.sleep(0.5)
+    printed, errors = process.communicate(timeout=180)
+    assert process.returncode == 130
+    if times == 2:
+        assert messages(errors) == ["hwprof: interrupted"]
+        return
+    run = RunDirectory.latest(tmp_path / "results")
+    assert [(record.name, record.status) for record in run.manifest.passes] == [("measure", "completed")]
+    assert "yolov8n" in printed
+
+
 def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:
     for moment in ("run.json", "raw/measure/worker.log", "raw/measure/perf", "raw/trace/torch_profiler"):
         place = tmp_path / moment.replace("/", "-")
@@ -73,21 +111,8 @@ def test_a_run_killed_at_any_moment_can_be_read(tmp_path: Path) -> None:
 
 
 def test_a_collector_that_dies_loses_its_own_data_only(tmp_path: Path) -> None:
-    """A third party's collector, registered as its package would register it, that fails at the end."""
-    (tmp_path / "dying.py").write_text(
-        "from hwprof.collector.contract import Availability, Collector\n"
-        "from hwprof.collector.declaration import Declaration, Place\n"
-        "DYING = Declaration(name='dying', summary='nothing', place=Place.IN_PROCESS, implementation='dying:Dying')\n"
-        "class Dying(Collector):\n"
-        "    def availability(self): return Availability()\n"
-        "    def start(self, context): pass\n"
-        "    def stop(self): raise RuntimeError('lost it')\n"
-    )
-    information = tmp_path / "dying-1.dist-info"
-    information.mkdir()
-    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: dying\nVersion: 1\n")
-    (information / "entry_points.txt").write_text("[hwprof.collectors]\ndying = dying:DYING\n")
-    done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, environment={"PYTHONPATH": str(tmp_path)})
+    environment = _register(tmp_path, "dying", "raise RuntimeError('lost it')")
+    done = hwprof("collect", *SMALL, "--passes", "measure", cwd=tmp_path, environment=environment)
     assert done.returncode == 0, done.stderr
     (record,) = RunDirectory.latest(tmp_path / "results").manifest.passes
     states = {collector.name: (collector.state, collector.reason) for collector in record.collectors}
