@@ -7,6 +7,7 @@ readings of the monotonic clock, give the conversion and its error.
 from __future__ import annotations
 
 import importlib.util
+import os
 import re
 import time
 from functools import cache
@@ -96,7 +97,7 @@ class TorchProfilerCollector(Collector):
             raise RuntimeError("the torch profiler was not started")
         self._mark()
         self._profile.__exit__(None, None, None)
-        self._profile.export_chrome_trace(str(self._raw))
+        _export(self._profile, self._raw)
         document = _read(self._raw)
         clock = clocks.fit("torch.profiler", _marks(document, self._brackets))
         operators = _operators(document, clock)
@@ -110,6 +111,16 @@ class TorchProfilerCollector(Collector):
             begin = time.monotonic_ns()
             with torch.profiler.record_function(MARK):
                 self._brackets.append((begin, time.monotonic_ns()))
+
+
+def _export(profile: Any, file: Path) -> None:
+    """The profiler spells paths its own way (``\\`` becomes ``/``, line feeds vanish) and writes wherever that leads:
+    it is given the folder by descriptor."""
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        profile.export_chrome_trace(f"/proc/self/fd/{folder}/{file.name}")
+    finally:
+        os.close(folder)
 
 
 def _read(file: Path) -> _Document:

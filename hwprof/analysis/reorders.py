@@ -7,6 +7,7 @@ in which that wrote its output.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from typing import Final
 
@@ -35,8 +36,10 @@ def tensors(located: pl.DataFrame) -> pl.Series:
 
 def _tensor(order: int, reorder: Mapping[str, str], beside: Sequence[tuple[int, Mapping[str, str]]]) -> str | None:
     """Of the primitives beside, the next one counts, then the last one before."""
-    following = next((layouts for place, layouts in beside if place > order), None)
-    before = next((layouts for place, layouts in reversed(beside) if place < order), None)
+    at = bisect_right(beside, order, key=lambda one: one[0])
+    following = beside[at][1] if at < len(beside) else None
+    at = bisect_left(beside, order, key=lambda one: one[0])
+    before = beside[at - 1][1] if at else None
     fits = [tensor for name, tensor in BEFORE.items() if following and following.get(name) == reorder.get("dst")]
     if not fits:
         fits = [tensor for name, tensor in AFTER.items() if before and before.get(name) == reorder.get("src")]

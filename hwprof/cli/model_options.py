@@ -23,6 +23,9 @@ SEEDS: Final = range(-(1 << 63), 1 << 64)
 """What torch takes."""
 
 PYTHON: Final = ".py"
+LONGEST_NAME: Final = 200
+"""Of a module, without its packages; file systems take 255 bytes."""
+
 CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors")
 """How files end that somebody may give in the place of a model's name."""
 
@@ -139,6 +142,10 @@ def _check_spelling(model: str) -> None:
         if module.endswith(PYTHON):
             meant = module.removesuffix(PYTHON).removeprefix("./").replace("/", ".")
             raise UsageError(f"{module} is a file, not a module", f"did you mean {meant}:{factory}?")
+        if not all(part.isidentifier() and len(part) <= LONGEST_NAME for part in module.split(".")):
+            raise UsageError(f"{module or 'nothing'} is no module's name", "package.module:factory")
+        if module == "__main__":
+            raise UsageError("__main__ is hwprof itself", "a module of yours, as package.module:factory")
         return
     from hwprof.workload.model_registry import find_model, known_models
 
@@ -161,6 +168,8 @@ def _check_spelling(model: str) -> None:
 def _is_module(name: str) -> bool:
     """Whether Python would find a module of that name, here or among what is installed; imports nothing."""
     place = Path(name.replace(".", "/"))
+    if not place.name:
+        return False
     if place.with_suffix(PYTHON).is_file() or (place / "__init__.py").is_file():
         return True
     outermost = name.partition(".")[0]

@@ -144,7 +144,7 @@ class RunDirectory:
         from hwprof.run.tables import scan_table
 
         file = self.path / f"{table}.parquet"
-        if not file.exists():
+        if not os.path.lexists(file):  # a link to nowhere is damage
             return pl.LazyFrame(schema=TABLES[table])
         frame = scan_table(file, table)
         if self._bracketed_shapes:

@@ -264,6 +264,14 @@ KEYS: Final[dict[str, tuple[str, ...]]] = {"threads": ("pass", "pid", "tid")}
 counts."""
 
 
+UNIQUE: Final[dict[str, tuple[str, ...]]] = {
+    "spans": ("pass", "span"),
+    "primitives": ("pass", "order"),
+    "lifetimes": ("pass", "pid", "tid", "born_ns"),
+}
+"""What no two rows of a table have the same: whoever joins with it counts on that."""
+
+
 def required(table: str) -> list[str]:
     """The columns that have a value in each row, by name."""
     return sorted(set(TABLES[table]) - NULLABLE.get(table, frozenset()))

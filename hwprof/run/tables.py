@@ -12,7 +12,7 @@ import polars as pl
 
 from hwprof.errors import HwprofError
 from hwprof.run.regular_files import is_regular
-from hwprof.run.schema import LATER, TABLES, required
+from hwprof.run.schema import LATER, TABLES, UNIQUE, required
 
 MOMENTS: Final = ("time_ns", "begin_ns", "end_ns", "out_ns", "in_ns")
 """Columns that hold moments of the monotonic clock, which counts from the machine's start."""
@@ -49,9 +49,12 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
 
 
 def whole(path: Path, table: str, frame: pl.DataFrame) -> pl.DataFrame:
-    """The file's rows, read; raises ``HwprofError`` where one lacks what every row has, or has a time that is none."""
+    """The file's rows, read; raises ``HwprofError`` where one lacks what every row has, has a time that is none, or is
+    there twice."""
     _refuse(path, [name for name in required(table) if frame[name].has_nulls()])
     _refuse_times(path, frame.select(_odd_times(table)))
+    if table in UNIQUE and frame.select(UNIQUE[table]).is_duplicated().any():
+        raise _repeated(path, table)
     return frame
 
 
@@ -61,6 +64,10 @@ def require_values(path: Path, table: str, rows: pl.LazyFrame) -> None:
     found = rows.select(columns.has_nulls()).collect(engine="streaming")
     _refuse(path, [name for name, has in found.row(0, named=True).items() if has])
     _refuse_times(path, rows.select(_odd_times(table)).collect(engine="streaming"))
+    if table in UNIQUE:
+        numbers = rows.group_by(UNIQUE[table]).len().select((pl.col("len") > 1).any())
+        if numbers.collect(engine="streaming").item():
+            raise _repeated(path, table)
 
 
 def _odd_times(table: str) -> list[pl.Expr]:
@@ -78,6 +85,10 @@ def _refuse(path: Path, lacking: list[str]) -> None:
     """Raises where rows lack these columns' values."""
     if lacking:
         raise _damaged(path, f"it has rows without {', '.join(lacking)}")
+
+
+def _repeated(path: Path, table: str) -> HwprofError:
+    return _damaged(path, f"it has rows with the same {', '.join(UNIQUE[table])}")
 
 
 @contextmanager

@@ -255,7 +255,7 @@ class Pass:
             if worker.orphaned:
                 how += ", with the process that it was a copy of"
             elif -status == signal.SIGKILL:
-                how += ", as the kernel does when memory runs out"
+                how += ", as the kernel does when memory runs out, or a limit on processor time (ulimit -t)"
         log = self._folder / LOG_FILE
         says_more = log.exists() and log.stat().st_size > 0
         remedy = f"see {log}" if says_more else ALONE

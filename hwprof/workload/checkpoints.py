@@ -45,8 +45,9 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
     own = model.state_dict()
     missing = [key for key in own if key not in state and not key.endswith(_COUNTERS)]
     unexpected = [key for key in state if key not in own and not key.endswith(_COUNTERS)]
-    misfit = [key for key in own if key in state and own[key].shape != state[key].shape]
     unlike = [key for key in own if key in state and _kind(own[key]) != _kind(state[key])]
+    alike = [key for key in own if key in state and key not in unlike]  # others may have no shape to ask for
+    misfit = [key for key in alike if own[key].shape != state[key].shape]
     if missing or unexpected or misfit or unlike:
         problems = [
             f"{len(keys)} {what} ({', '.join(keys[:_SHOWN])}{', …' if len(keys) > _SHOWN else ''})"
@@ -54,7 +55,7 @@ def load_weights(model: nn.Module, path: Path, fuse: Callable[[], None] | None =
                 ("missing", missing),
                 ("unexpected", unexpected),
                 ("of another shape", misfit),
-                ("sparse, complex or without data", unlike),
+                ("sparse, nested, complex or without data", unlike),
             )
             if keys
         ]
@@ -102,7 +103,7 @@ def _stored(path: Path) -> StateDict:
 
 def _kind(value: torch.Tensor) -> tuple[object, ...]:
     """What must be the same for a value to be copied whole."""
-    return value.is_complex(), value.layout, value.is_meta
+    return value.is_nested, value.is_complex(), value.layout, value.is_meta
 
 
 def _single(value: torch.Tensor) -> torch.Tensor:

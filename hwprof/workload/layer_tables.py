@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -12,6 +13,7 @@ import polars as pl
 import torch
 from torch import nn
 
+from hwprof import processes
 from hwprof.run.schema import TABLES, conform, empty
 from hwprof.workload.flop_meter import FlopMeter, Flops
 from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack, type_name
@@ -54,12 +56,14 @@ def _tables(
     modules: Mapping[str, nn.Module], forwards: list[Call], flops: FlopMeter
 ) -> tuple[pl.DataFrame, pl.DataFrame]:
     facts, reader = _all_facts(modules), WeightReader()
+    original = os.getpid()
     recorder = _CallRecorder(facts, flops, reader)
     try:
         with torch.no_grad(), room_on_the_stack():
             for call, positions in _distinct(forwards):
                 recorder.begin_forward(positions)
                 call.run()
+                processes.end_copy(original)
     finally:
         recorder.remove()
     called = sorted((fact for fact in facts if fact.calls), key=lambda fact: fact.first_call)

@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import polars as pl
+import pytest
 
 from collectors.torch_profiler.collector import RAW_FILE, TorchProfilerCollector
 from hwprof.collector.contract import PassContext
@@ -39,6 +40,19 @@ def test_operators_lie_where_they_ran(tmp_path: Path) -> None:
     assert products.height == len(brackets)
     for (low, high), begin, end in zip(brackets, products["begin_ns"], products["end_ns"], strict=True):
         assert low - slack <= begin <= end <= high + slack
+
+
+@pytest.mark.parametrize("name", ["a\\b", "line\nfeed", "[x]*?", "\x1b[31m"])
+def test_the_folder_may_have_any_name(tmp_path: Path, name: str) -> None:
+    torch = require_module("torch")
+    folder = tmp_path / name
+    folder.mkdir()
+    collector = TorchProfilerCollector()
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), folder, {}))
+    torch.mm(torch.rand(4, 3), torch.rand(3, 5))
+    assert not collector.stop().tables["spans"].is_empty()
+    assert [file.name for file in folder.iterdir()] == [RAW_FILE]
+    assert list(tmp_path.iterdir()) == [folder]
 
 
 def test_a_threads_name_may_be_any_text(tmp_path: Path) -> None:

@@ -113,3 +113,29 @@ def test_a_current_folder_that_is_gone_is_told_in_one_line(monkeypatch: pytest.M
     monkeypatch.setattr(Path, "cwd", gone)
     with pytest.raises(HwprofError, match="current folder"):
         model_options.check_model(WorkloadSpec(model="yolov8n"))
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        "",
+        ".",
+        "/",
+        "..",
+        "./",
+        "/.",
+        "../small:net",
+        ".small:net",
+        ":net",
+        "a b:net",
+        "__main__:net",
+        f"{'a' * 5000}:net",
+    ],
+)
+@pytest.mark.parametrize("command", ["layers", "collect"])
+def test_what_names_no_model_is_bad_usage(tmp_path: Path, command: str, model: str) -> None:
+    done = hwprof_here(command, f"--model={model}", cwd=tmp_path)
+    assert done.returncode == 2, done.stderr
+    assert "defect of hwprof" not in done.stderr
+    assert done.stderr.count("\n") == 1
+    assert list(tmp_path.iterdir()) == []

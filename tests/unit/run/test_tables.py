@@ -12,6 +12,7 @@ from hwprof.errors import HwprofError
 from hwprof.report.document.builder import build as document
 from hwprof.report.files import write_files
 from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.schema import TABLES, UNIQUE
 from hwprof.run.tables import readable, scan_table
 from hwprof.trace.writer import write_trace
 from tests.support.command import hwprof_here
@@ -26,13 +27,13 @@ def test_a_folder_whose_name_is_a_pattern_is_that_folder(tmp_path: Path) -> None
     other = build(tmp_path / "a1", iterations=4)
     (tmp_path / "a1x").symlink_to("a1")
     run = build(tmp_path / PATTERN, iterations=2)
-    own = run.read("spans").height
-    assert own != other.read("spans").height
+    own = run.read("counts").height
+    assert own != other.read("counts").height
     part = tmp_path / PATTERN / "part.parquet"
-    write_table(part, "spans", run.read("spans"))
-    run.append("spans", part)
-    assert run.read("spans").height == 2 * own
-    assert other.read("spans").height == build(tmp_path / "same", iterations=4).read("spans").height
+    write_table(part, "counts", run.read("counts"))
+    run.append("counts", part)
+    assert run.read("counts").height == 2 * own
+    assert other.read("counts").height == build(tmp_path / "same", iterations=4).read("counts").height
 
 
 def test_a_report_of_such_a_folder_has_its_own_figures(tmp_path: Path) -> None:
@@ -83,6 +84,35 @@ def test_a_time_that_no_clock_told_is_damage(tmp_path: Path, table: str, column:
     for use in (lambda: document(run), lambda: write_trace(run, tmp_path / "trace.pftrace")):
         with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged: .*\b{column}\b"):
             use()
+
+
+@pytest.mark.parametrize("table", UNIQUE)
+def test_a_row_that_is_there_twice_is_damage(tmp_path: Path, table: str) -> None:
+    """Joins would multiply it: some hundred thousand of them take all memory."""
+    run = build(tmp_path)
+    file = run.path / f"{table}.parquet"
+    rows = pl.read_parquet(file) if file.exists() else one_row(table)
+    write_table(file, table, pl.concat([rows, rows.head(1)]))
+    with pytest.raises(
+        HwprofError, match=rf"^{table}\.parquet of this run is damaged: it has rows with the same pass, "
+    ):
+        run.of_pass(table, "measure")
+    with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged"):
+        run.require_values(table)
+
+
+def one_row(table: str) -> pl.DataFrame:
+    schema = TABLES[table]
+    return pl.DataFrame({name: ["measure" if kind == pl.String else 1] for name, kind in schema.items()}, schema=schema)
+
+
+def test_a_link_to_nowhere_is_damage(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    file = run.path / "spans.parquet"
+    file.unlink()
+    file.symlink_to(file.name)
+    with pytest.raises(HwprofError, match=r"^spans\.parquet of this run is damaged"):
+        run.read("spans")
 
 
 DAMAGE: dict[str, Callable[[Path], object]] = {

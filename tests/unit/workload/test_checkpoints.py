@@ -340,6 +340,16 @@ def test_weights_that_cannot_be_copied_whole_are_named(
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.filterwarnings("ignore:.*nested tensors")
+def test_nested_weights_are_named(tmp_path: Path) -> None:
+    """They have no shape to ask for."""
+    state = _filled().state_dict()
+    state["0.weight"] = torch.nested.nested_tensor([torch.zeros(2), torch.zeros(3)])
+    torch.save(state, tmp_path / "odd.pt")
+    with pytest.raises(HwprofError, match=r"odd\.pt"):
+        load_weights(_net(), tmp_path / "odd.pt")
+
+
 def test_a_dictionary_that_is_named_many_times_is_looked_into_once(tmp_path: Path) -> None:
     """Sixty of them, each four times in the one around it."""
     inner: dict[str, object] = {"nothing": 1}

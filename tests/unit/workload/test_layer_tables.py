@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Mapping
 from pathlib import Path
@@ -429,3 +430,19 @@ def test_a_number_may_first_be_found_far_down() -> None:
     layers, _ = layer_tables(Calls(model, [(torch.zeros(1, 4),)]))
     assert layers.schema == TABLES["layers"]
     assert layers.height == 152 and layers["index"].drop_nulls().to_list() == [0]
+
+
+class Forks(nn.Module):
+    """Comes back in both processes; the first waits for the other one."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+        return x + 1
+
+
+def test_a_copy_of_the_process_ends_with_the_models_call() -> None:
+    """It would go on beside the first one, or wait for locks that nobody in it will free."""
+    layers, _ = layer_tables(Calls(Forks(), [(torch.zeros(2),)]))
+    assert layers["calls"].to_list() == [1]
