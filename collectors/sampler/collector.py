@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from collectors.sampler.code_mappings import JIT_ENVIRONMENT, mappings_now
-from collectors.sampler.notes import busy_threads, sampling_notes
+from collectors.sampler.notes import busy_threads, represented, sampling_notes
 from collectors.sampler.plan import Options, Plan, make_plan, too_frequent
 from collectors.sampler.recorder import Recorder
 from collectors.sampler.sample_cost import sample_cost_ns
@@ -160,12 +160,15 @@ def _collected(plan: Plan, recorder: Recorder, context: PassContext, cost_ns: fl
     switches = with_wakers(switches, recording.wakeups)
     switches = recorder.lifetimes.with_beginnings(switches, context.pid)
     own_threads = recorder.own_threads()
-    represented = int(recording.samples.period.sum())
+    sampled_ns = int(samples["cpu_ns"].sum())
+    process_ns = recorder.process_ns if not plan.opening.exclude_kernel else None
+    share, of_new = represented(recorder.counted, int(recording.samples.period.sum()), process_ns, sampled_ns)
     detail = msgspec.structs.replace(
         plan.detail(),
         samples=samples.height,
         threads=len(recorder.sampled),
-        represented_share=represented / recorder.counted if recorder.counted else None,
+        represented_share=share,
+        unsampled_of_new=of_new,
         unsampled_threads=len(recorder.sampled) - samples["tid"].n_unique(),
         busy_threads=busy_threads(samples),
         sample_cost_ns=round(cost_ns) if cost_ns is not None else None,

@@ -7,16 +7,13 @@ from typing import TYPE_CHECKING, Final
 from collectors.sampler.plan import Plan
 from collectors.sampler.recorder import Recorder
 from hwprof.collector.contract import Note, NoteKind
-from hwprof.run.details import SamplingDetail
+from hwprof.run.details import UNSAMPLED_SHARE, SamplingDetail
 
 if TYPE_CHECKING:
     import polars as pl
 
 COST_SHARE: Final = 0.01
 """Of the time, taken by sampling, that is worth a note."""
-
-UNSAMPLED_SHARE: Final = 0.02
-"""Of what the threads did, for which no sample stands, that is worth a note."""
 
 MANY_UNSAMPLED: Final = 20
 """Threads that had no sample at all: then these are what is missing. Fewer of them only slept."""
@@ -29,6 +26,22 @@ def busy_threads(samples: pl.DataFrame) -> int:
     """How many threads did the work at a time, by the rows of ``samples``: no more than there were processors."""
     counts = samples["tid"].value_counts()["count"].to_numpy()
     return min(int((counts >= BUSY_SHARE * counts.max(initial=0)).sum()), samples["cpu"].n_unique())
+
+
+def represented(counted: int, sampled: int, process_ns: int | None, sampled_ns: int) -> tuple[float | None, bool]:
+    """Which part of what the threads did samples stand for, as far as it is known; and whether it is less of the
+    process than of the threads that were sampled: what new ones did before that.
+
+    ``counted`` and ``sampled``: of the event, by these threads and by the samples. ``process_ns``: the process's CPU
+    time meanwhile; None: not known, or not to be compared. ``sampled_ns``: that which the samples stand for.
+    """
+    of_threads = sampled / counted if counted else None
+    if not process_ns:
+        return of_threads, False
+    of_process = min(sampled_ns / process_ns, 1.0)
+    if of_threads is not None and of_threads <= of_process + UNSAMPLED_SHARE / 2:
+        return of_threads, False
+    return of_process, True
 
 
 def cost_notes(cost_ns: float | None, frequency_hz: int, threads: int) -> list[Note]:
@@ -94,6 +107,8 @@ def sampling_notes(plan: Plan, recorder: Recorder, detail: SamplingDetail) -> li
 
 def _why_unsampled(plan: Plan, detail: SamplingDetail) -> tuple[str, str | None]:
     """The reason, and what would help."""
+    if detail.unsampled_of_new:
+        return ": what new threads did before they could be sampled; intervals hold for it", None
     if detail.unsampled_threads >= MANY_UNSAMPLED:
         between = f"{1000 / plan.opening.frequency_hz:.3g} ms between samples"
         text = f": {detail.unsampled_threads} of {detail.threads} threads did less than the {between}"

@@ -37,6 +37,15 @@ class Thread:
     name: str
 
 
+def process_cpu_ns(pid: int) -> int | None:
+    """The CPU time of a process, of threads that have ended too; None where it is gone. Its clock's number is made as
+    ``clock_getcpuclockid(3)`` makes it."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | 2)
+    except OSError:
+        return None
+
+
 class Recorder:
     """Of the process ``pid``. Its threads are sampled between ``begin`` and ``end``; from the start on it is known
     which mappings it makes."""
@@ -62,6 +71,8 @@ class Recorder:
         self._names: dict[int, str] = {}  # by tid
         self.sampled: set[int] = set()
         self.counted = 0  # of the event, by all threads, sampled or not
+        self._process_ns: int | None = None  # at the begin
+        self.process_ns: int | None = None  # CPU time of the process between begin and end, whichever thread's
         self.lost = 0  # records of task events and mappings
         self.drained_bytes = 0
         self.ring_bytes = 0  # the smallest
@@ -83,6 +94,7 @@ class Recorder:
             self._sampling = True
             self.lifetimes.sampling_since_ns = time.monotonic_ns()
             self._sample(threads_of(self._pid))
+            self._process_ns = process_cpu_ns(self._pid)
             if self._pid not in self._threads:
                 reason = self.refused.get(self._pid, "it has ended")
                 raise HwprofError(f"cannot sample the main thread: {reason}")
@@ -101,8 +113,11 @@ class Recorder:
             if not self._sampling:
                 return
             self._sampling = False
+            end_ns = process_cpu_ns(self._pid)
             for thread in self._threads.values():
                 thread.disable()
+            if self._process_ns is not None and end_ns is not None:
+                self.process_ns = end_ns - self._process_ns
             for thread in list(self._threads.values()):
                 self._finish(thread)
 

@@ -14,7 +14,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis import irregular, uncounted
-from hwprof.analysis.callers import with_callers
+from hwprof.analysis.callers import mixed, with_callers
 from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
 from hwprof.analysis.timeline import Timeline
@@ -87,6 +87,9 @@ def attribute(
     inside = _callers(within(modules, wholes)).with_columns(caller=what_is_left)
     inside_counts = owned_counts(inside, own, usable)
     all_counts = pl.concat([module_counts, whole_counts, _counts_left(whole_counts, inside_counts)])
+    all_counts = all_counts.join(
+        mixed(modules, wholes["tid"].unique().to_list()), on=["owner", "iteration"], how="anti"
+    )
     threadless = uncounted.of_callers(timed.filter("layers_counted"), counts)
     counted, lacking = uncounted.hide(uncounted.without(all_counts, threadless))
     return Attribution(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import polars as pl
 
+from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.timeline import NONE, Timeline
 
 
@@ -28,3 +31,18 @@ def with_callers(modules: pl.DataFrame) -> pl.DataFrame:
     found = pl.DataFrame({"span": elsewhere["span"].to_numpy()[known], "caller": spans[row[known]]})
     joined = modules.join(found.cast(modules.schema["span"]), on="span", how="left", maintain_order="left")
     return joined.with_columns(parent=pl.coalesce("parent", "caller")).drop("caller")
+
+
+def mixed(modules: pl.DataFrame, calling: Sequence[int]) -> pl.DataFrame:
+    """``owner`` and ``iteration`` of what lies between modules while calls that nobody can tell the caller of run on
+    threads of their own: the counters of all threads are read, so what is left of them without the modules' own is
+    anybody's. ``modules`` as ``with_callers`` makes them, ``calling``: the threads that call the model."""
+    own_threads = modules.filter(pl.col("parent").is_null() & ~pl.col("tid").is_in(list(calling))).sort("begin_ns")
+    if own_threads.is_empty():
+        return pl.DataFrame(schema={"owner": pl.String, "iteration": modules.schema["iteration"]})
+    begins, ends = own_threads["begin_ns"].to_numpy(), np.maximum.accumulate(own_threads["end_ns"].to_numpy())
+    inner = modules.filter(~pl.col("leaf"))
+    last = np.searchsorted(begins, inner["end_ns"].to_numpy(), side="left")  # those that begin before its end
+    meets = (last > 0) & (ends[np.maximum(last - 1, 0)] > inner["begin_ns"].to_numpy())
+    rest = own_threads.select(pl.lit(UNATTRIBUTED).alias("owner"), "iteration")
+    return pl.concat([inner.filter(pl.Series(meets)).select("owner", "iteration"), rest]).unique()

@@ -62,7 +62,8 @@ class CpuTime:
     rest_of_inference: float  # ``unattributed``
     rest_of_iteration: float
     accounted_for: float
-    error: float | None  # of ``accounted_for``; None: not known, in runs of before
+    error: float | None  # of ``accounted_for``, at least what it is above 1 (one of the kernel's clocks may leave
+    # out time that the hypervisor took, the other not); None: not known, in runs of before
     tick_ns: int  # of the kernel's clock: in runs of before its account of a thread elsewhere is as old as that
     resolved: bool  # iterations are long enough for the kernel's account
 
@@ -77,11 +78,14 @@ def cpu_time(
     counted = spans.join(
         attribution.iterations.frame.filter("layers_counted").select("iteration"), on="iteration", how="semi"
     )
-    layers = _task_clock(attribution, layers=True).rename({"scaled": "layers"})
-    rest = _task_clock(attribution, layers=False).rename({"scaled": "rest"})
+    rest, whole_of_layers = (pl.col("owner") == owner for owner in (UNATTRIBUTED, WHOLE))
+    parts = {"layers": ~(rest | whole_of_layers), "rest": rest, "inference": whole_of_layers}
     table = _both_sides(counted, counts)
-    for part in (layers, rest):  # a model may have no layer that is called, or nothing beside its layers
-        table = table.join(part, on="iteration", how="left")
+    for name, owners in parts.items():  # a model may have no layer that is called, or nothing beside its layers
+        table = table.join(_task_clock(attribution, owners, name), on="iteration", how="left")
+    # of layers that overlap, which are counted twice, nobody knows the rest: it is negative then
+    overlapping = pl.col("inference") - pl.col("layers")
+    table = table.with_columns(pl.coalesce("rest", pl.when(overlapping < 0).then(overlapping)))
     if not table.height:
         return None
     whole, in_threads = float(table["process"].sum()), float(table["everything"].sum())
@@ -90,6 +94,7 @@ def cpu_time(
     tick_ns = recorded_tick_ns or UNRECORDED_TICK_NS
     known_to = _known_to(table)
     accounted_for = in_threads / whole
+    error = accounted_for * known_to / (1 - known_to) if known_to is not None and known_to < 1 else None
     return CpuTime(
         iterations=table.height,
         process_cpu_time_ns=whole / table.height,
@@ -97,7 +102,7 @@ def cpu_time(
         rest_of_inference=in_rest / whole,
         rest_of_iteration=(in_threads - in_layers - in_rest) / whole,
         accounted_for=accounted_for,
-        error=accounted_for * known_to / (1 - known_to) if known_to is not None and known_to < 1 else None,
+        error=max(error, accounted_for - 1) if error is not None else None,
         tick_ns=tick_ns,
         resolved=known_to <= COARSE if known_to is not None else whole / table.height >= FEW_TICKS * tick_ns,
     )
@@ -151,12 +156,10 @@ def _both_sides(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-def _task_clock(attribution: Attribution, *, layers: bool) -> pl.DataFrame:
-    """Iteration and the CPU time of all layers and modules' own code, as the table of layers has them, or of what is
-    in none of them."""
-    rows = attribution.counts.filter((pl.col("event") == TASK_CLOCK) & (pl.col("owner") != WHOLE))
-    unattributed = pl.col("owner") == UNATTRIBUTED
-    return rows.filter(~unattributed if layers else unattributed).group_by("iteration").agg(pl.col("scaled").sum())
+def _task_clock(attribution: Attribution, owners: pl.Expr, name: str) -> pl.DataFrame:
+    """Iteration and the CPU time of these owners, under that name: as the table of layers has them."""
+    rows = attribution.counts.filter((pl.col("event") == TASK_CLOCK) & owners)
+    return rows.group_by("iteration").agg(pl.col("scaled").sum().alias(name))
 
 
 def _threads(spans: pl.DataFrame, counts: pl.DataFrame) -> pl.DataFrame:

@@ -124,6 +124,19 @@ def kernels_by_layer(sampled: pl.DataFrame, kernels: pl.DataFrame) -> pl.DataFra
     return _ordered(_identified(found, kernels), ["layer", *IDENTITY, *FIGURES, "share_of_kernel"])
 
 
+def widened(table: pl.DataFrame, unsampled_ns: float) -> pl.DataFrame:
+    """A table of these with intervals that hold wherever so much further processor time was spent, for which no sample
+    stands: in the row's own code, or in none of it. With m = unsampled / (whole + unsampled), of which the row's
+    ``share`` is: low · (1 - m) … high · (1 - m) + m."""
+    if unsampled_ns <= 0:
+        return table
+    whole_ns = pl.when(pl.col("share") > 0).then(pl.col("cpu_ns") / pl.col("share"))
+    seen = (whole_ns / (whole_ns + unsampled_ns)).fill_null(1.0)
+    return table.with_columns(
+        share_low=pl.col("share_low") * seen, share_high=(pl.col("share_high") * seen + 1 - seen).clip(0, 1)
+    )
+
+
 def operators_by_layer(sampled: pl.DataFrame) -> pl.DataFrame:
     """One row a layer and operator that ran meanwhile (null: none), most processor time first: ``layer``, ``operator``,
     ``samples``, ``cpu_ns``, ``share`` (of the layer's processor time)."""

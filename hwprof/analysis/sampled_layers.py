@@ -25,7 +25,7 @@ def layer_rows(taken: SampledPass, cpi: CpiByTime | None = None) -> list[dict[st
     sums = of_working.group_by("layer").agg(pl.col("off_cpu_ns", "preempted_ns").sum() / number)
     enough = pl.col("samples") >= FEW_FOR_SHARES
     frame = (
-        sampled_kernels.layer_table(taken.inside)
+        sampled_kernels.widened(sampled_kernels.layer_table(taken.inside), taken.unsampled_ns)
         .join(_balance(taken, by_lane), on="layer", how="left", maintain_order="left")
         .join(sums, on="layer", how="left", maintain_order="left")
         .with_columns(

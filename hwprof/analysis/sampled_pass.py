@@ -19,7 +19,7 @@ from hwprof.analysis.lanes import lanes
 from hwprof.analysis.lifetimes import lives
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.team import OTHER, role, team
-from hwprof.run.details import SamplingDetail
+from hwprof.run.details import UNSAMPLED_SHARE, SamplingDetail
 from hwprof.run.manifest import PassRecord
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
@@ -88,7 +88,19 @@ class SampledPass:
     @cached_property
     def by_layer(self) -> pl.DataFrame:
         """The kernels of each layer, as ``sampled_kernels.kernels_by_layer``."""
-        return sampled_kernels.kernels_by_layer(self.inside, self.kernels)
+        return self._widened(sampled_kernels.kernels_by_layer(self.inside, self.kernels))
+
+    @cached_property
+    def unsampled_ns(self) -> float:
+        """Processor time in the inference for which no sample stands, by what is known of the pass; 0 where that is
+        little. What threads do before they can be sampled lies where they begin, and nowhere else: no chance error."""
+        seen = self.detail.represented_share if self.detail is not None else None
+        if seen is None or not 0 < seen < 1 - UNSAMPLED_SHARE:
+            return 0.0
+        return float(self.inside["cpu_ns"].sum()) * (1 - seen) / seen
+
+    def _widened(self, table: pl.DataFrame) -> pl.DataFrame:
+        return sampled_kernels.widened(table, self.unsampled_ns)
 
     @cached_property
     def lanes(self) -> dict[int, int]:
@@ -122,7 +134,7 @@ class SampledPass:
         small in it and in the whole; most processor time first. ``cpi`` counts where none was measured: then the
         instructions are all that were counted in the kernel there, in own code too."""
         number = len(self.iterations)
-        of_whole = sampled_kernels.kernel_table(self.inside, self.kernels)
+        of_whole = self._widened(sampled_kernels.kernel_table(self.inside, self.kernels))
         of_whole = of_whole.filter(pl.col("share") >= LEAST_SHARE_OF_WHOLE)
         known = pl.col("kernel").is_in(of_whole["kernel"].implode(), nulls_equal=True)
         listed = self.by_layer.filter((pl.col("share") >= LEAST_SHARE) | known)
@@ -167,7 +179,7 @@ class SampledPass:
 
     def waiting(self) -> list[dict[str, Any]]:
         """The code that waits, as ``sampled_kernels.waiting_table``."""
-        table = sampled_kernels.waiting_table(self.inside)
+        table = self._widened(sampled_kernels.waiting_table(self.inside))
         return table.with_columns(pl.col("cpu_ns") / len(self.iterations)).to_dicts()
 
     def reorders(self) -> list[dict[str, Any]]:
@@ -176,6 +188,7 @@ class SampledPass:
         table = sampled_kernels.reorder_table(self.inside)
         if table is None:
             return []
+        table = self._widened(table)
         enough = pl.col("layer").is_null() | (pl.col("of_samples") >= FEW_SAMPLES)
         columns = [pl.col("layer").alias("path"), *FIGURES]
         rows = table.filter(enough).drop_nulls("share").with_columns(pl.col("cpu_ns") / len(self.iterations))

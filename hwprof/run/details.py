@@ -40,6 +40,10 @@ class CountingDetail(Detail, kw_only=True, tag="counting"):
     edges: int | None = None
 
 
+UNSAMPLED_SHARE: Final = 0.02
+"""Of the processor time, for which no sample stands, that matters: intervals hold for so much more."""
+
+
 class SamplingDetail(Detail, kw_only=True, tag="samples"):
     """Samples of code: how they were taken, and what is known of those that are missing."""
 
@@ -52,6 +56,7 @@ class SamplingDetail(Detail, kw_only=True, tag="samples"):
     samples: int = 0
     threads: int = 0
     represented_share: float | None = None  # of what the threads did, for which samples stand
+    unsampled_of_new: bool = False  # whether the rest is mostly what threads did before they could be sampled
     unsampled_threads: int = 0
     busy_threads: int = 0
     sample_cost_ns: int | None = None

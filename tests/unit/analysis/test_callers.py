@@ -6,8 +6,8 @@ import polars as pl
 import pytest
 
 from hwprof.analysis.attribution import attribute
-from hwprof.analysis.callers import with_callers
-from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE, own
+from hwprof.analysis.callers import mixed, with_callers
+from hwprof.analysis.owners import ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE, own
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.run.schema import TABLES, conform
 
@@ -51,6 +51,21 @@ def parents(*further: Span) -> list[int | None]:
 def test_who_waited(calls: list[tuple[int, int]], expected: list[int | None]) -> None:
     found = parents(*[(9 + n, None, HELPER + n, "layer", "b", *edges) for n, edges in enumerate(calls)])
     assert found == expected
+
+
+@pytest.mark.parametrize(
+    ("calls", "expected"),
+    [
+        ([(20, 30), (30, 40)], []),  # one after the other: whoever waited knows
+        ([(20, 31), (30, 40)], [ROOT_NAME, UNATTRIBUTED]),
+        ([(100, 120), (110, 130)], [UNATTRIBUTED]),  # after the model
+    ],
+)
+def test_what_lies_between_calls_that_overlap_is_nobodys(calls: list[tuple[int, int]], expected: list[str]) -> None:
+    rows = [*AROUND, *((9 + n, None, HELPER + n, "layer", "b", *edges) for n, edges in enumerate(calls))]
+    owner = pl.when(pl.col("path") == ROOT).then(pl.lit(ROOT_NAME)).otherwise("path")
+    found = mixed(with_callers(modules(rows).with_columns(owner=owner)), [MAIN])
+    assert sorted(found["owner"]) == expected
 
 
 def test_what_is_called_within_it_has_its_parent_still() -> None:

@@ -58,6 +58,13 @@ def test_an_iteration_of_a_millisecond_is_accounted_for_within_its_error() -> No
     assert missed(of_process(1_910_000, error_ns=20_000)) is None
 
 
+def test_more_than_there_was_is_the_error_of_the_kernels_clocks() -> None:
+    """Time that a hypervisor took is in the one of them, and not in the other."""
+    found = accounted(of_process(1_880_000, error_ns=2_000))
+    assert found.accounted_for == pytest.approx(1900 / 1880)
+    assert found.error == pytest.approx(1900 / 1880 - 1)
+
+
 @pytest.mark.parametrize(("share", "resolved"), [(COARSE * 0.99, True), (COARSE * 1.01, False), (1.5, False)])
 def test_an_iteration_in_which_counters_were_read_for_much_of_the_time_has_no_share(
     share: float, resolved: bool

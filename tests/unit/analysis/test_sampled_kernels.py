@@ -21,6 +21,7 @@ from hwprof.analysis.sampled_kernels import (
     operators_by_layer,
     sampled,
     whole,
+    widened,
 )
 from hwprof.analysis.samples import attribute_samples
 from hwprof.analysis.statistics import wilson
@@ -272,3 +273,14 @@ def test_overlaps_agree_with_counting_moments(owners: list[tuple[int, int]], ask
     for interval, owner, shared in zip(*(part.tolist() for part in timeline.overlaps(begins, ends)), strict=True):
         found[interval, owner] += shared
     assert found == expected
+
+
+def test_time_without_samples_widens_intervals() -> None:
+    """Of 100 ns 60 are seen in the one kernel; 25 more may have been spent anywhere."""
+    ends = {"share_low": [0.5, 0.3, 0.0], "share_high": [0.7, 0.5, 0.1]}
+    table = pl.DataFrame({"cpu_ns": [60, 40, 0], "share": [0.6, 0.4, 0.0], **ends})
+    found = widened(table, 25.0)
+    assert found["share"].to_list() == table["share"].to_list()
+    assert found["share_low"].to_list() == pytest.approx([0.5 * 0.8, 0.3 * 0.8, 0.0])
+    assert found["share_high"].to_list() == pytest.approx([0.7 * 0.8 + 0.2, 0.5 * 0.8 + 0.2, 0.1])
+    assert widened(table, 0.0) is table

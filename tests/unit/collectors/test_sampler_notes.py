@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 import pytest
 
-from collectors.sampler.notes import busy_threads, cost_notes
+from collectors.sampler.notes import busy_threads, cost_notes, represented
 from tests.support.reported import texts
 
 
@@ -52,3 +52,18 @@ def test_threads_that_hardly_ever_worked_are_not_busy() -> None:
 
 def test_no_more_threads_work_at_a_time_than_processors() -> None:
     assert busy_threads(pl.DataFrame({"tid": [1, 2, 3, 4], "cpu": [0, 1, 0, 1]})) == 2
+
+
+@pytest.mark.parametrize(
+    ("process_ns", "of_new", "share"),
+    [
+        (None, False, 0.99),  # the process was gone
+        (100_000, False, 0.99),  # of the process as much: what is missing is between the samples
+        (130_000, True, 0.76),  # new threads worked before they were sampled
+    ],
+)
+def test_what_new_threads_did_before_is_not_represented(process_ns: int | None, of_new: bool, share: float) -> None:
+    found, whose = represented(100_000, 99_000, process_ns, 98_800)
+    assert found == pytest.approx(share, abs=0.002)
+    assert whose is of_new
+    assert represented(0, 0, process_ns, 0)[0] in (None, 0.0)
