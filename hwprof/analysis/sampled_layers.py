@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import polars as pl
 
@@ -12,6 +12,9 @@ from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.sampled_pass import CPI, FEW_FOR_SHARES, FIGURES, LEAST_SHARE, SampledPass, if_enough
 from hwprof.run.schema import empty
+
+MUCH_UNSAMPLED: Final = 0.1
+"""Of a layer's work, by threads that are new, before they could be sampled: how threads share it is not known then."""
 
 
 def layer_rows(taken: SampledPass, cpi: CpiByTime | None = None) -> list[dict[str, Any]]:
@@ -37,7 +40,7 @@ def layer_rows(taken: SampledPass, cpi: CpiByTime | None = None) -> list[dict[st
     )
     frame = taken.with_cpi(frame, cpi.layers if cpi is not None else None, ["layer"])
     columns = [*FIGURES, *CPI, "llc_mpki", "named_share", "wait_share", "efficiency", "imbalance",
-               "threads_sharing", "off_cpu_ns", "preempted_ns"]  # fmt: skip
+               "threads_sharing", "unsampled_share", "off_cpu_ns", "preempted_ns"]  # fmt: skip
     threads, operators = _threads(taken, by_thread, off, of_working), _operators(taken)
     return [
         {**row, "threads": threads.get(row["path"], []), "operators": operators.get(row["path"], [])}
@@ -69,10 +72,29 @@ def _balance(taken: SampledPass, by_lane: pl.DataFrame) -> pl.DataFrame:
     kept = times.filter(pl.col("iteration").is_in(list(taken.iterations)) & (pl.col("owner") != WHOLE))
     wall = kept.group_by(layer="owner").agg(pl.col("time_ns").sum())
     if taken.threads is None:
-        unknown = {name: pl.lit(None, pl.Float64) for name in ("efficiency", "imbalance")}
+        unknown = {name: pl.lit(None, pl.Float64) for name in ("unsampled_share", "efficiency", "imbalance")}
         return wall.select("layer", **unknown, threads_sharing=pl.lit(None, pl.Int64))
-    found = parallelism.parallelism(by_lane, wall, taken.threads)
-    return found.select("layer", "efficiency", "imbalance", threads_sharing="threads")
+    found = parallelism.parallelism(by_lane, wall, taken.threads).join(_unsampled(taken), on="layer", how="left")
+    known = pl.col("unsampled_share").fill_null(0.0) < MUCH_UNSAMPLED
+    return found.select(
+        "layer",
+        "unsampled_share",
+        *(pl.when(known).then(name).alias(name) for name in ("efficiency", "imbalance")),
+        threads_sharing="threads",
+    )
+
+
+def _unsampled(taken: SampledPass) -> pl.DataFrame:
+    """``layer`` and ``unsampled_share``: how much of its work threads that are new may have done from their beginning
+    to their first sample, milliseconds in which they cannot be sampled yet."""
+    firsts = taken.inside.sort("time_ns").unique("tid", keep="first").join(taken.lives, on="tid")
+    before = pl.col("time_ns") - pl.col("cpu_ns") - pl.col("begin_ns")
+    of_these = firsts.filter(pl.col("begin_ns") > taken.inside["time_ns"].min())  # others were there, and slept
+    leads = of_these.group_by("layer").agg(before_ns=before.clip(lower_bound=0).sum())
+    busy = parallelism.threads_by_layer(taken.inside).group_by("layer").agg(pl.col("busy_ns").sum())
+    both = busy.join(leads.with_columns(pl.col("layer").cast(pl.String)), on="layer")
+    whole_ns = (pl.col("before_ns") + pl.col("busy_ns")).replace(0, None)
+    return both.select("layer", unsampled_share=pl.col("before_ns") / whole_ns)
 
 
 def _never_off(taken: SampledPass) -> pl.Expr:

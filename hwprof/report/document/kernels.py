@@ -83,7 +83,8 @@ class SampledLayer(SampledFigures, kw_only=True, frozen=True):
     wait_share: float | None  # of its processor time: in the OpenMP runtime
     named_share: float | None  # of its processor time: in code that has a name
     threads_sharing: int | None  # its work: as many as the workload runs with, or as were found busy in it if more
-    efficiency: float | None  # busy time over these threads x wall time
+    unsampled_share: float | None = None  # of its work, at most: new threads, before their first sample
+    efficiency: float | None  # busy time over these threads x wall time; null also where that share is 10% or more
     imbalance: float | None  # the busiest of these threads' busy time over their mean, minus 1
     off_cpu_ns: float | None  # over the threads that work in the inference, or share it; null: no switches recorded
     preempted_ns: float | None

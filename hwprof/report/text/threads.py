@@ -134,6 +134,7 @@ def _layers(threads: Threads, page: Page) -> None:
             ),
             of_columns(shown, {"imbal.": f"imbal. = busiest / mean - 1{_from_busy(kernels)}"}),
             f"{', '.join(lost)}: of threads x time; {glyphs.dash} below 10%, or too few samples" if lost else "",
+            _new_threads(balance, page),
             of_columns(shown, {PATH_OF_LAYER: _unknown_paths(rows, threads, page)}),
             layer_rows.elsewhere(hottest, page),
             _too_few(threads, page) if len(hottest) < len(page.document.hottest.layers) else "",
@@ -154,6 +155,14 @@ def _words_of(part: PathPart, threads: Threads, page: Page) -> str:
         return f"{part.state} {share}"
     cause = f" ({part.cause})" if part.cause is not None else ""
     return f"{_who(part.tid, threads)} {'at work' if part.state == BUSY else part.state} {share}{cause}"
+
+
+def _new_threads(balance: Sequence[SampledLayer | None], page: Page) -> str:
+    """Of which layers it is not known how threads share the work, for these began just then."""
+    names = [one.path for one in balance if one and one.efficiency is None and (one.unsampled_share or 0) > 0]
+    if not names:
+        return ""
+    return f"{page.glyphs.dash} eff., imbal. of {figures.some(names, 2)}: new threads work before they can be sampled"
 
 
 def _efficiency(threads: Threads, page: Page) -> str:

@@ -8,7 +8,7 @@ import polars as pl
 import pytest
 
 from hwprof.analysis import kernel_sums
-from hwprof.analysis.sampled_layers import layer_rows
+from hwprof.analysis.sampled_layers import MUCH_UNSAMPLED, layer_rows
 from hwprof.analysis.states import BARRIER, BUSY, WAITING
 from tests.support.made_up_passes import times_of
 from tests.support.made_up_threads import MAIN, MS, OTHER, WORKER, Stretch
@@ -57,3 +57,19 @@ def test_the_calling_threads_operators_are_of_its_own_samples_and_its_teams() ->
     shares = {one["operator"]: one["share"] for one in layer["operators"]}
     assert shares == {"aten::erf": pytest.approx(2 / 3), None: pytest.approx(1 / 3)}
     assert found.others_share() == pytest.approx(1 / 3)
+
+
+@pytest.mark.parametrize(("late_ns", "known"), [(0, True), (LONG // 4, False)])
+def test_how_threads_share_work_is_not_known_of_threads_that_were_sampled_late(late_ns: int, known: bool) -> None:
+    """A thread that begins with the layer's work has no sample for the first milliseconds."""
+    threads: dict[int, list[Stretch]] = {MAIN: [(LONG, BUSY)], OTHER: [(LONG, BUSY)]}
+    taken = times_of(threads, [(0, LONG)], asked=2).taken
+    since_ns = taken.inside["time_ns"].min()
+    assert isinstance(since_ns, int)
+    born = pl.when(tid=OTHER).then(since_ns + 1).otherwise("begin_ns")
+    before = (pl.col("tid") != OTHER) | (pl.col("time_ns") - pl.col("cpu_ns") >= since_ns + 1 + late_ns)
+    new = dataclasses.replace(taken, inside=taken.inside.filter(before), lives=taken.lives.with_columns(begin_ns=born))
+    (layer,) = layer_rows(new)
+    assert (layer["efficiency"] is not None) is known
+    assert (layer["imbalance"] is not None) is known
+    assert (layer["unsampled_share"] >= MUCH_UNSAMPLED) is not known
