@@ -69,13 +69,18 @@ def _image_libraries() -> Requirement:
 def _operators_of_images() -> list[Requirement]:
     """Torchvision, where it is installed: one that was built for another torch ends the import of whoever tries it."""
     name, serves = "torchvision", "models of one's own that import it"
-    package = _package(name, serves, "")
+    needed = importlib.util.find_spec("ultralytics") is not None  # at run time it asks whether it is there
+    if needed:
+        serves = f"YOLO models (installed is enough), {serves}"
+    package = _package(name, serves, f"pip install torch and {name} of the same build")
     if package.found is None:
-        return []
+        return [package] if needed else []
     why = _why_not_imported(name)
     if why is None:
         return [package]
-    remedy = f"pip install torch and {name} of the same build, or pip uninstall {name} if nothing needs it"
+    remedy = f"pip install torch and {name} of the same build"
+    if not needed:
+        remedy += f", or pip uninstall {name} if nothing needs it"
     return [Requirement(name, serves, None, Unavailable(f"{package.found} cannot be imported: {why}", remedy))]
 
 

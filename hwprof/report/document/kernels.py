@@ -266,4 +266,6 @@ def _notes(taken: SampledPass) -> list[str]:
         return []
     frequency_hz = taken.detail.frequency_hz if taken.detail is not None else None
     faster = f"--frequency {4 * frequency_hz + 3}" if frequency_hz else "a higher --frequency"
-    return [f"only {taken.inside.height} samples, wide intervals. Try: {faster}, or --sample-passes measure"]
+    number = taken.inside.height
+    some = f"{number} sample{'' if number == 1 else 's'}"
+    return [f"only {some}, wide intervals. Try: {faster}, or --sample-passes measure"]

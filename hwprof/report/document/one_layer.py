@@ -173,7 +173,7 @@ def _nearest(leaves: Sequence[str], path: str) -> str:
     known = _known(leaves)
     near = difflib.get_close_matches(path, known, n=NEAR, cutoff=0.5)
     hint = ", ".join(dict.fromkeys([*_matching(known, path), *near][:NEAR]))
-    return hint or "hwprof report names the hottest ones, hwprof report --format json all"
+    return hint or "hwprof report names the hottest ones, hwprof report --format json has all"
 
 
 def _prefixes(path: str) -> list[str]:

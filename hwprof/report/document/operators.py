@@ -43,6 +43,7 @@ class Operators(Part, kw_only=True, frozen=True):
 
     coverage: float | None  # the share of the trace pass's time that lies in operators
     others_share: float | None  # of the inference's CPU time: of threads whose operators are not recorded, by samples
+    iterations: int | None = None  # that ``rows`` are sums over; null: not known, in documents of before
     rows: list[Operator]
     by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
 
@@ -60,6 +61,7 @@ def build(analysis: RunAnalysis) -> Operators | Unavailable:
     return Operators(
         coverage=covered,
         others_share=analysis.sampled.others_share() if analysis.sampled is not None else None,
+        iterations=len(analysis.traced.attribution.iterations.all) if analysis.traced is not None else None,
         rows=[Operator(**row) for row in table.iter_rows(named=True)],
         by_layer=[
             LayerOperator(**row)

@@ -85,7 +85,7 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
 
     record, functions, lines = analysis.looked_at, analysis.python_functions, analysis.python_lines
     if record is None or functions is None:
-        return Unavailable("nobody looked at Python's stacks", "collect with --pyspy-passes trace")
+        return _why_nobody_looked(analysis)
     return Python(
         pass_=record.name,
         rate_hz=looks_of(record).rate_hz,
@@ -96,6 +96,17 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
         missing_lines=lines if isinstance(lines, Unavailable) else None,
         waiting_share=None if isinstance(lines, Unavailable) else _waiting(lines),
     )
+
+
+def _why_nobody_looked(analysis: RunAnalysis) -> Unavailable:
+    """Who should have, and failed; else nobody was asked to."""
+    from hwprof.run.roles import Role
+
+    collectors = [one for record in analysis.run.manifest.passes for one in record.collectors]
+    failed = next((one for one in collectors if one.role is Role.PYTHON and one.state == "failed"), None)
+    if failed is not None and failed.unavailable is not None:
+        return Unavailable(f"{failed.name} failed: {failed.unavailable.reason}", failed.unavailable.remedy)
+    return Unavailable("nobody looked at Python's stacks", "collect with --pyspy-passes trace")
 
 
 def _waiting(table: pl.DataFrame) -> float | None:

@@ -11,12 +11,14 @@ from hwprof.hardware.metrics import facts
 from hwprof.report.document.figures import Figures, ThreadParts, Times
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.metrics import MetricInfo
+from hwprof.report.document.noise import Noise
 from hwprof.report.document.threads import Threads
 from hwprof.report.text import choice, figures, metric_notes
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.footnotes import unavailable
-from hwprof.report.text.grid import Column
+from hwprof.report.text.grid import ALWAYS, Column
 from hwprof.report.text.metric_notes import marks
+from hwprof.report.text.noise import all_disturbed_kept
 from hwprof.report.text.page import Page
 
 CPI: Final = "cpi"
@@ -35,13 +37,16 @@ INSTRUCTIONS: Final = re.compile(r'"instructions(?::u)?"')
 """What hardware counts of a waiting loop like of work."""
 
 
-def minimum(times: Sequence[Times | None], glyphs: Glyphs, later: int = 0) -> list[Column]:
-    """The least of each time, beside its median: on a busy machine that is nearest to what the work takes. None where
-    nothing was repeated; ``later`` is added to its priority."""
+def minimum(times: Sequence[Times | None], page: Page, later: int = 0) -> list[Column]:
+    """The least of each time, beside its median: on a busy machine that is nearest to what the work takes, and always
+    shown where the warning above everything sends the reader there. None where nothing was repeated; ``later`` is added
+    to its priority."""
     if not any(time is not None and time.repetitions > 1 for time in times):
         return []
     cells = ["" if time is None else figures.milliseconds(time.min_ns) for time in times]
-    return [Column("min", cells, later + MINIMUM_PRIORITY)]
+    noise = page.part(Noise)
+    needed = noise is not None and all_disturbed_kept(noise)
+    return [Column("min", cells, ALWAYS if needed else later + MINIMUM_PRIORITY)]
 
 
 def metric_columns(rows: Sequence[Figures | None], page: Page, *, modelled: bool = True) -> list[Column]:

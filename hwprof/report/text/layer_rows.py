@@ -10,6 +10,7 @@ from typing import Final
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.operators import LayerOperator, Operators
+from hwprof.report.document.threads import Threads
 from hwprof.report.text import figures
 from hwprof.report.text.page import Page
 from hwprof.run.passes import TRACE
@@ -79,10 +80,19 @@ def elsewhere(layers: Sequence[Layer], page: Page) -> str:
 def sampled_ratio(layer: Layer, page: Page) -> float | None:
     """Its time in the trace pass over that in the table of layers, where kernels and threads are of that pass and it
     saw another layer than times and counts are of: page faults more or less, a neighbour."""
-    sampled, ratio = page.part(Kernels), layer.trace_ratio
+    sampled, ratio = page.part(Kernels), _ratio_of_threads(layer, page) or layer.trace_ratio
     if sampled is None or sampled.pass_name != TRACE or not ratio or 1 / APART < ratio < APART:
         return None
     return ratio
+
+
+def _ratio_of_threads(layer: Layer, page: Page) -> float | None:
+    """By what is printed: the mean over the sampled iterations, disturbed ones as well, over the table's time."""
+    threads = page.part(Threads)
+    row = next((one for one in threads.layers if one.path == layer.path), None) if threads is not None else None
+    if row is None or layer.time is None or not layer.time.median_ns:
+        return None
+    return row.elapsed_ns / layer.time.median_ns
 
 
 def operators_of(path: str, page: Page) -> list[LayerOperator]:

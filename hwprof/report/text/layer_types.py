@@ -21,7 +21,7 @@ def show(page: Page) -> None:
             Column("layers", ["" if row.layers is None else str(row.layers) for row in rows]),
             Column("calls", [figures.calls(row.calls, glyphs) for row in rows], 13),
             Column("time ms", [figures.time_with_spread(row.time, glyphs) for row in rows]),
-            *columns.minimum([row.time for row in rows], glyphs),
+            *columns.minimum([row.time for row in rows], page),
             Column("share", [figures.percent(row.share, glyphs) for row in rows]),
             Column("", figures.bars([row.share for row in rows], glyphs), 8, right=False),
             Column("MACs", [figures.macs(row.macs, glyphs) for row in rows], 1),

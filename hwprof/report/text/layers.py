@@ -42,7 +42,7 @@ def show(page: Page) -> None:
             Column("type", [one.type or "" if one else "" for one in layers], later + 3, right=False, least=9),
             Column("calls", [row.calls for row in rows], later + 13),
             Column("time ms", ["" if one is None else figures.time_with_spread(one.time, glyphs) for one in layers]),
-            *columns.minimum([None if one is None else one.time for one in layers], glyphs, later),
+            *columns.minimum([None if one is None else one.time for one in layers], page, later),
             Column("share", shares, later),
             Column("", bars, later + 8, right=False),
             Column("MACs", ["" if one is None else figures.macs(one.macs, glyphs) for one in layers], later + 1),

@@ -60,11 +60,18 @@ def _limited(found: Noise, document: Document) -> str:
     )
 
 
+def all_disturbed_kept(found: Noise) -> bool:
+    """Whether times are of disturbed iterations, and the least of them says more."""
+    return bool(found.disturbed and not found.left_out_iterations and found.timed > 1)
+
+
 def _left_out(found: Noise) -> str:
     """How many iterations were disturbed, and which remain."""
     left_out = len(found.left_out_iterations)
     if not left_out:
-        kept = f": all are kept{', see the minima' if found.timed > 1 else ''}" if found.disturbed else ""
+        kept = ""
+        if found.disturbed:
+            kept = f": all are kept{', see the minima' if all_disturbed_kept(found) else ''}"
         return f"{found.disturbed} of {plural(found.iterations, 'iteration')} disturbed{kept}"
     number = plural(left_out, "disturbed iteration")
     if left_out < found.disturbed:

@@ -56,7 +56,7 @@ def _layers(found: OneLayer, page: Page) -> None:
             Column("layer", [layer.path for layer in rows], right=False, least=PATH, among=page.paths),
             Column("type", [layer.type or "" for layer in rows], 3, right=False, least=9),
             Column("time ms", [figures.time_with_spread(layer.time, glyphs) for layer in rows]),
-            *columns.minimum([layer.time for layer in rows], glyphs),
+            *columns.minimum([layer.time for layer in rows], page),
             Column("share", [figures.percent(layer.share, glyphs) for layer in rows]),
             Column("MACs", [figures.amount(layer.macs or None, glyphs) for layer in rows], 1),
             *columns.metric_columns(rows, page),

@@ -32,7 +32,8 @@ def show(page: Page) -> None:
     )
     coverage = part.coverage
     within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
-    own = f"self: share of all operators' self time, pass trace{within}"
+    sums = f", sums over {figures.plural(part.iterations, 'iteration')}" if part.iterations else ""
+    own = f"self: share of all operators' self time, pass trace{sums}{within}"
     page.notes([own, of_other_threads(part.others_share, "the inference", page)])
 
 

@@ -98,8 +98,10 @@ def _extent(one: Fallback | Bypass, found: Primitives, page: Page) -> str:
 
 
 def _of_whole(time_ns: int, share: float | None, found: Primitives, page: Page) -> str:
-    """Of one iteration, and of which pass: reporting makes the whole longer than another pass has it."""
-    whole = f"{page.document.whole} in pass {found.pass_name}"
+    """Of one iteration, and of which: those in which oneDNN reported, which makes the whole longer than others have
+    it."""
+    reported = plural(found.iterations, "reported iteration")
+    whole = f"{page.document.whole} in {reported} of pass {found.pass_name}"
     part = "" if share is None else f", {figures.percent(share, page.glyphs)} of the {whole},"
     return f"{figures.milliseconds(time_ns)} ms per iteration{part}"
 

@@ -225,7 +225,7 @@ def _preempted(threads: Threads, page: Page) -> str:
     whose = f"{number} threads' time" if number > 1 else "the calling thread's time"
     return (
         f"preempted {percent(share, page.glyphs)} of {whose}, all times are longer by it."
-        " Try: idle processors, fewer --threads"
+        f" Try: idle processors{', fewer --threads' if number > 1 else ''}"
     )
 
 

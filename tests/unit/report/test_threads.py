@@ -331,8 +331,13 @@ def test_more_than_all_of_the_time_is_all_of_it(tmp_path: Path) -> None:
 def test_layers_that_the_trace_pass_saw_at_other_work_are_named(tmp_path: Path, ratio: float) -> None:
     built = builder.build(waits(tmp_path))
     found = part(built, Layers)
-    rows = [msgspec.structs.replace(row, trace_ratio=ratio if row.path == CONV else 1.0) for row in found.rows]
-    built = replaced(built, msgspec.structs.replace(found, rows=rows))
+    medians_ns = {row.path: row.time.median_ns for row in found.rows if row.time is not None}
+    threads = part(built, Threads)
+    met = [
+        msgspec.structs.replace(row, elapsed_ns=medians_ns.get(row.path, 1) * (ratio if row.path == CONV else 1.0))
+        for row in threads.layers
+    ]
+    built = replaced(built, msgspec.structs.replace(threads, layers=met))
     apart = not 1 / layer_rows.APART < ratio < layer_rows.APART
     words = f"pass trace took another time than the tables of layers have: {CONV} ×{ratio:.2f}"
     assert (words[:-1] in " ".join(printed(built, 160).split())) is apart
