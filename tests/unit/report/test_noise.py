@@ -274,3 +274,12 @@ def test_a_layer_that_few_iterations_call_does_not_rank_by_the_time_of_a_call(tm
     )
     order = rank([rare, *rest], "time", None, [], [])
     assert order.index(rare.path) == sum(row.share is not None and row.share > 0.0001 for row in rest)
+
+
+@pytest.mark.parametrize(("every", "shown"), [(True, True), (False, False)])
+def test_minima_that_the_reader_is_sent_to_are_shown(tmp_path: Path, every: bool, shown: bool) -> None:
+    """However narrow the terminal is."""
+    text = printed(builder.build(runs.disturbed(tmp_path, every=every)), 60)
+    assert ("see the minima" in " ".join(text.split())) is shown
+    table = text.partition("Hottest layers")[2].splitlines()[1]
+    assert (" min " in table) is shown

@@ -22,6 +22,7 @@ from hwprof.report.text.page import Page
 from hwprof.run.details import PythonStacksDetail, as_json
 from hwprof.run.directory import write_table
 from hwprof.run.manifest import CollectorRecord
+from hwprof.run.roles import Role
 from tests.support import synthetic_samples
 from tests.support.document_parts import csv_frames, part, replaced
 from tests.support.synthetic_run import build
@@ -183,3 +184,13 @@ def test_without_looks_there_is_no_section(tmp_path: Path) -> None:
     assert found.part(Python) is None and printed(found) == []
     assert found.absent["python"].remedy == "collect with --pyspy-passes trace"
     assert "python_functions.csv" not in csv_frames(found)
+
+
+def test_who_looked_in_vain_says_why(tmp_path: Path) -> None:
+    """To be told to do what one has done helps nobody."""
+    run = build(tmp_path)
+    failed = CollectorRecord(name="pyspy", state="failed", role=Role.PYTHON, reason="it hung", remedy="wait longer")
+    run.manifest.passes[1].collectors.append(failed)
+    run.save_manifest()
+    why = builder.build(run).absent["python"]
+    assert (why.reason, why.remedy) == ("pyspy failed: it hung", "wait longer")

@@ -61,3 +61,15 @@ def test_one_that_can_be_imported_is_there(monkeypatch: pytest.MonkeyPatch) -> N
 def test_one_that_is_not_installed_is_not_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
     assert told(monkeypatch, RuntimeError("nobody starts a process")) == []
+
+
+def test_ultralytics_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It looks whether it is installed; who takes away one that cannot be imported has no YOLO models any more."""
+    monkeypatch.setattr(
+        importlib.util, "find_spec", lambda name: ModuleSpec(name, None) if name == "ultralytics" else None
+    )
+    monkeypatch.setattr(requirements, "version", lambda _: "0.1")
+    (found,) = told(monkeypatch, RuntimeError("nobody starts a process"))
+    assert found.found is None and found.unavailable is not None
+    assert "YOLO" in found.serves
+    assert "uninstall" not in (found.unavailable.remedy or "")
