@@ -16,7 +16,7 @@ not any ones but those of deep and of quickly changing stacks: figures would be 
 WORTH_SAYING: Final = 0.01
 """Some fail in every run, while a stack changes; chance moves shares of a few hundred looks by more."""
 
-REMEDY: Final = "--pyspy-blocking, or calls that are nested less deeply"
+REMEDY: Final = "--pyspy-blocking"
 
 
 def failed_share(looks: Looks, threads: float) -> float:

@@ -30,6 +30,10 @@ ENOUGH: Final = 4 * FEW_SAMPLES
 NEGLIGIBLE: Final = 0.01
 """With a smaller share of the samples in leaf layers at work these are not what takes time, and no frequency helps."""
 
+NONE_MET: Final = 20
+"""So many samples elsewhere, and none of these: they are less than a seventh (95%), and more samples would be elsewhere
+too."""
+
 TIMED: Final = 1.5
 """Iterations to ask for, for one that is timed and does not count: those that samples are taken in."""
 
@@ -101,7 +105,7 @@ def elsewhere(cpi: CpiByTime) -> Unavailable | None:
     ).agg(pl.col("samples").sum())
     met: dict[str | None, int] = dict(numbers.select("place", "samples").iter_rows())
     of_all, number = sum(met.values()), met.pop(None, 0)
-    negligible = NEGLIGIBLE * of_all >= max(1.0, number)
+    negligible = NEGLIGIBLE * of_all >= max(1.0, number) or (not number and of_all >= NONE_MET)
     uninstrumented = not number and met.get(UNINSTRUMENTED, 0) >= SOME
     if not met or not (negligible or uninstrumented):
         return None

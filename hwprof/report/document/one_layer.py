@@ -69,9 +69,10 @@ def one_layer(document: Document, path: str) -> OneLayer:
     path = _meant([layer.path for layer in every], path)
     leaves = [layer for layer in every if layer.path in (path, own(path)) or _is_below(layer.path, path)]
     if not leaves:
-        raise UsageError(
-            f"there is no layer {path!r} in run {document.run.name}", _nearest([layer.path for layer in every], path)
-        )
+        paths_of_all = [layer.path for layer in every]
+        several = len(_matching(_known(paths_of_all), path))
+        what = f"{path!r} may be {several} layers or modules" if several > 1 else f"there is no layer {path!r}"
+        raise UsageError(f"{what} in run {document.run.name}", _nearest(paths_of_all, path))
     paths = dict.fromkeys(layer.path for layer in leaves)
     kernels, threads = document.part(Kernels), document.part(Threads)
     primitives, instrumented = document.part(Primitives), document.part(Instrumented)

@@ -14,7 +14,7 @@ from hwprof.analysis.instrumented import KERNELS_SCHEMA, UNNAMED
 from hwprof.analysis.kernel_cpi import CpiByTime
 from hwprof.analysis.no_cpi import MOST_ERROR, WIDE
 from hwprof.analysis.owners import UNATTRIBUTED
-from hwprof.analysis.sampled_cycles import UNINSTRUMENTED, elsewhere
+from hwprof.analysis.sampled_cycles import NONE_MET, UNINSTRUMENTED, elsewhere
 from hwprof.analysis.sampled_kernels import kernels_by_layer
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.work_time import CallersTime
@@ -97,6 +97,8 @@ def test_no_figure_rests_on_few_samples_or_on_waiting() -> None:
         ([*samples("a", SILU, 3)], [], UNINSTRUMENTED),
         ([*samples("a", SILU, 2)], [], None),
         ([*samples("a", SILU, 1), *samples(UNATTRIBUTED, SILU, 400)], [("a", SILU, 9.0)], "own code"),
+        ([*samples(UNATTRIBUTED, SILU, NONE_MET)], [("a", SILU, 9.0)], "own code"),
+        ([*samples(UNATTRIBUTED, SILU, NONE_MET - 1)], [("a", SILU, 9.0)], None),
         ([*samples("a", SILU, 1), *samples("a", WAIT, 400)], [("a", SILU, 9.0)], "waiting"),
         ([*samples("a", SILU, 4), *samples(UNATTRIBUTED, SILU, 90)], [("a", SILU, 9.0)], None),
     ],
