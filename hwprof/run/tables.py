@@ -53,21 +53,23 @@ def whole(path: Path, table: str, frame: pl.DataFrame) -> pl.DataFrame:
     there twice."""
     _refuse(path, [name for name in required(table) if frame[name].has_nulls()])
     _refuse_times(path, frame.select(_odd_times(table)))
-    if table in UNIQUE and frame.select(UNIQUE[table]).is_duplicated().any():
-        raise _repeated(path, table)
+    refuse_repeated(path, table, frame)
     return frame
 
 
 def require_values(path: Path, table: str, rows: pl.LazyFrame) -> None:
-    """Raises as ``whole``, for rows that are never in memory at once."""
+    """Raises as ``whole``, for rows that are never in memory at once; whether one is there twice is for whoever
+    collects some of them (``refuse_repeated``)."""
     columns = pl.col(required(table))
     found = rows.select(columns.has_nulls()).collect(engine="streaming")
     _refuse(path, [name for name, has in found.row(0, named=True).items() if has])
     _refuse_times(path, rows.select(_odd_times(table)).collect(engine="streaming"))
-    if table in UNIQUE:
-        numbers = rows.group_by(UNIQUE[table]).len().select((pl.col("len") > 1).any())
-        if numbers.collect(engine="streaming").item():
-            raise _repeated(path, table)
+
+
+def refuse_repeated(path: Path, table: str, frame: pl.DataFrame) -> None:
+    """Raises as ``whole`` for rows that are there twice: all of a table's, or those of some time."""
+    if table in UNIQUE and frame.select(UNIQUE[table]).is_duplicated().any():
+        raise _damaged(path, f"it has rows with the same {', '.join(UNIQUE[table])}")
 
 
 def _odd_times(table: str) -> list[pl.Expr]:
@@ -85,10 +87,6 @@ def _refuse(path: Path, lacking: list[str]) -> None:
     """Raises where rows lack these columns' values."""
     if lacking:
         raise _damaged(path, f"it has rows without {', '.join(lacking)}")
-
-
-def _repeated(path: Path, table: str) -> HwprofError:
-    return _damaged(path, f"it has rows with the same {', '.join(UNIQUE[table])}")
 
 
 @contextmanager

@@ -11,6 +11,7 @@ import polars as pl
 from hwprof.analysis.python_stacks import looks_of, of_pipeline
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
+from hwprof.run.tables import refuse_repeated
 from hwprof.trace.counters import Rates
 from hwprof.trace.encoder import EventSequence, Flows, TraceEncoder
 from hwprof.trace.flows import FlowNumbers, connect, started_in
@@ -49,6 +50,7 @@ class PassWriter:
         self._spans, self._counts, self._series = (
             run.scan_pass(name, record.name) for name in ("spans", "counts", "series")
         )
+        self._spans_file = run.path / "spans.parquet"
         threads = run.of_pass("threads", record.name)
         self._layers = run.read("layers")
         calls = run.read("layer_calls")
@@ -86,7 +88,7 @@ class PassWriter:
         sampled = _endless(parts)  # samples come before the first span and after the last one, too
         for (since, until), window in zip(parts, sampled, strict=True):
             spans = self._spans.filter(pl.col("begin_ns").is_between(since, until, closed="left"))
-            prepared = self._prepare(spans.collect(engine="streaming"))
+            prepared = self._prepare(self._once(spans.collect(engine="streaming")))
             leaves = self._leaves(prepared.filter(tid=self._record.main_tid) if self._record.main_tid else prepared)
             workers = self._samples.write(prepared, leaves, window, flows)
             self._write_window(prepared, until, rates, flows, workers)
@@ -104,6 +106,11 @@ class PassWriter:
                     write_annotated(placed, pl.DataFrame(), self._annotations, Known({}, {}), {}, target=False)
         rates.finish()
         self.values = write_series(self._series, self._tracks, self._advance)
+
+    def _once(self, spans: pl.DataFrame) -> pl.DataFrame:
+        """The spans; refused where one is there twice, which has the same time and so is among the same ones."""
+        refuse_repeated(self._spans_file, "spans", spans)
+        return spans
 
     def _prepare(self, spans: pl.DataFrame) -> pl.DataFrame:
         """With ``depth`` in the module tree, and ``ends_parent``: no length, and the parent ends there."""

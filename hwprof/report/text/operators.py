@@ -31,9 +31,9 @@ def show(page: Page) -> None:
         f"Top operators by input shapes ({len(rows)} of {len(part.rows)})",
     )
     coverage = part.coverage
-    within = f"; operators cover {coverage:.0%} of its time" if coverage is not None else ""
-    sums = f", sums over {figures.plural(part.iterations, 'iteration')}" if part.iterations else ""
-    own = f"self: share of all operators' self time, pass trace{sums}{within}"
+    within = f"; operators cover {coverage:.0%} of it" if coverage is not None else ""
+    sums = f", {figures.plural(part.iterations, 'iteration')} in all" if part.iterations else ""
+    own = f"self: share of all self time, pass trace{sums}{within}"
     page.notes([own, of_other_threads(part.others_share, "the inference", page)])
 
 

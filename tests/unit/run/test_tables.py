@@ -97,8 +97,9 @@ def test_a_row_that_is_there_twice_is_damage(tmp_path: Path, table: str) -> None
         HwprofError, match=rf"^{table}\.parquet of this run is damaged: it has rows with the same pass, "
     ):
         run.of_pass(table, "measure")
-    with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged"):
-        run.require_values(table)
+    if table == "spans":
+        with pytest.raises(HwprofError, match=rf"^{table}\.parquet of this run is damaged"):
+            write_trace(run, tmp_path / "trace.pftrace")
 
 
 def one_row(table: str) -> pl.DataFrame:
