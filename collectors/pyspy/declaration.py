@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from hwprof.collector.declaration import Declaration, Option, OptionType, Place
+from hwprof.run.passes import TRACE
 from hwprof.run.roles import Role
 
 RATE: Final = 100
@@ -16,11 +17,11 @@ DECLARATION = Declaration(
     implementation="collectors.pyspy.collector:PySpyCollector",
     place=Place.IN_PROCESS,
     role=Role.PYTHON,
-    passes=frozenset(),
+    passes=frozenset({TRACE}),
     options=(
         Option(
             "pyspy_passes",
-            "The passes in which py-spy looks at Python's stacks, as --pyspy-passes trace. Default: none.",
+            "The passes in which py-spy looks at Python's stacks. Default: trace.",
             OptionType.PASSES,
             metavar="LIST",
         ),

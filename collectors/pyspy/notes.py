@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
 from collectors.pyspy.stacks import LEVELS, Stacks
@@ -14,7 +15,7 @@ MOST_FAILED: Final = 0.05
 not any ones but those of deep and of quickly changing stacks: figures would be off by as much, one-sidedly."""
 
 WORTH_SAYING: Final = 0.01
-"""Some fail in every run, while a stack changes; chance moves shares of a few hundred looks by more."""
+"""Some fail in every run, while a stack changes."""
 
 REMEDY: Final = "--pyspy-blocking"
 
@@ -26,15 +27,21 @@ def failed_share(looks: Looks, threads: float) -> float:
 
 
 def of_looks(looks: Looks | None, share: float) -> list[Note]:
-    """Raises ``HwprofError`` where too many of them failed."""
+    """None where fewer failed than chance moves the figures by. Raises ``HwprofError`` where too many did."""
     if looks is None:
         return [Note(NoteKind.SUSPECT, "py-spy does not say how many of its looks failed", "Python stacks")]
-    if share < WORTH_SAYING:
+    chance = _chance(looks.failed / share) if share else 0.0
+    if share < max(WORTH_SAYING, chance):
         return []
     text = f"{looks.failed} looks ({share:.1%}) failed"
-    if share > MOST_FAILED:
+    if share > max(MOST_FAILED, chance):
         raise HwprofError(f"{text}: what was met before them would be given their time", REMEDY)
     return [Note(NoteKind.SUSPECT, f"{text}: what was met before them has their time", "Python stacks", REMEDY)]
+
+
+def _chance(looks: float) -> float:
+    """By how much chance alone moves shares of so few looks: the standard error of a half, sqrt(1/4n)."""
+    return 0.5 / math.sqrt(looks)
 
 
 def of_stacks(stacks: Stacks) -> list[Note]:

@@ -233,7 +233,7 @@ class RunAnalysis:
         python = python_stacks.python_stacks(self.of_pass("python_frames", record), looks)
         met = sampled_stacks.SampledStacks(python, looks, record, sampled.spans, self.modules, sampled.switches)
         return python_lines.lines(
-            sampled.inside, sampled.kernels, python.stacks, met.at(sampled.inside), len(sampled.iterations)
+            sampled.inside, sampled.kernels, python.stacks, met.lines_at(sampled.inside), len(sampled.iterations)
         )
 
     @cached_property

@@ -6,20 +6,25 @@ operator has the stack that looks at the calls of this operator in this layer ag
 where they do not agree, the one that a look at this very call met. Between two calls Python itself runs: there samples
 go by time, and by looks between the same two calls and the same two sleeps only. Of all others the stack is not known.
 
-Where no operators were recorded, calls of leaf layers stand for them.
+Where no operators were recorded, calls of leaf layers stand for them. The pipeline's line alone is known of more
+samples: those of calls that nobody looked at, where ``alike_calls`` tells it.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Final
 
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
+from hwprof.analysis import alike_calls
 from hwprof.analysis.attribution import leaf_spans
 from hwprof.analysis.layer_operators import called_operators
+from hwprof.analysis.python_lines import lines_of
 from hwprof.analysis.python_stacks import Looks, PythonStacks
 from hwprof.analysis.states import BARRIER
 from hwprof.analysis.timeline import NONE, Timeline
@@ -35,6 +40,7 @@ SAME_CODE: Final = ("GIL", BARRIER)
 """What a thread waits for where it is in Python's code: it goes on there, and its team waits within one call."""
 
 _CALLS: Final = pl.Schema({"begin_ns": pl.Int64, "end_ns": pl.Int64, "kind": pl.Int64, "nth": pl.Int64})
+_KINDS: Final = ("layer", "operator")
 
 
 class SampledStacks:
@@ -51,7 +57,11 @@ class SampledStacks:
     ) -> None:
         """``spans`` and ``switches`` are the pass's, ``layers`` the run's."""
         self._main_tid = NONE if record.main_tid is None else record.main_tid
-        calls = _calls(spans.filter(tid=self._main_tid), layers)
+        called = _called(spans.filter(tid=self._main_tid), layers)
+        kinds = called.select(_KINDS).unique(maintain_order=True)
+        calls = _calls(called, kinds)
+        self._lines = _lines(python.stacks)
+        self._kinds = kinds.join(alike_calls.groups(layers), on="layer", how="left", maintain_order="left")
         asleep = switches.filter(~pl.col("preempted") & ~pl.col("reason").is_in(SAME_CODE).fill_null(False)).select(
             "tid", begin_ns="out_ns", end_ns="in_ns"
         )
@@ -64,6 +74,25 @@ class SampledStacks:
     def at(self, samples: pl.DataFrame) -> pl.Series:
         """Of each sample (``time_ns``, ``tid``) the stack (null: not known). A thread that runs no Python at all has
         that of the one that calls the model while this one is within a call."""
+        return self._of_each(samples, _Thread.stacks)
+
+    def lines_at(self, samples: pl.DataFrame) -> pl.Series:
+        """Of each sample a stack that has the pipeline's line in common with its own, as ``python_lines.lines_of``
+        tells it; the lines above it may be others. Null: not known."""
+        alike = self._alike
+        return self._of_each(samples, lambda *sampled: sampled[0].lines(*sampled[1:], alike))
+
+    @cached_property
+    def _alike(self) -> Numbers:
+        """Of each kind of calls a stack with the line that alike calls have, or ``NONE``."""
+        main = self._threads.get(self._main_tid)
+        if main is None or self._kinds.is_empty():
+            return np.full(self._kinds.height, NONE, dtype=np.int64)
+        looked = self._kinds[main.looked_kinds].hstack(self._lines[main.met[main.looks_in_calls]])
+        return alike_calls.agreed(looked, self._kinds).fill_null(NONE).to_numpy()
+
+    def _of_each(self, samples: pl.DataFrame, told: Callable[[_Thread, Numbers, bool], Numbers]) -> pl.Series:
+        """What ``told`` tells of a thread at times, and whether other threads work for it then, asked for each."""
         times, tids = samples["time_ns"].to_numpy(), samples["tid"].to_numpy()
         found = np.full(len(times), NONE, dtype=np.int64)
         for tid in np.unique(tids):
@@ -71,7 +100,7 @@ class SampledStacks:
             thread = own or self._threads.get(self._main_tid)
             if thread is not None:
                 chosen = tids == tid
-                found[chosen] = thread.stacks(times[chosen], working_for_it=own is None)
+                found[chosen] = told(thread, times[chosen], own is None)
         return pl.Series(found, dtype=pl.Int32).replace(NONE, None)
 
 
@@ -80,7 +109,7 @@ class _Thread:
     """A thread's time, cut at ``edges`` (ascending) into stretches; the first one is before all of them."""
 
     edges: Numbers
-    is_call: NDArray[np.bool_]  # of each stretch
+    kinds: Numbers  # of each stretch that of the call, or NONE
     usual: Numbers  # the stack that other calls of its kind have, or NONE
     begins: Numbers  # of each look that tells: since when it does,
     ends: Numbers  # until when, where Python runs,
@@ -97,7 +126,6 @@ class _Thread:
         timeline = Timeline.of(cuts)
         rows = np.concatenate(([NONE], timeline.owner))
         kinds = cuts.select(pl.col("kind", "nth").gather(pl.Series(rows).replace(NONE, None)))
-        is_call = kinds["kind"].is_not_null().to_numpy()
         at_ns, error_ns = times["begin_ns"].to_numpy(), looks.error_ns
         first, last = (np.searchsorted(timeline.edges, at_ns + by, side="right") for by in (-error_ns, error_ns))
         tells = first == last
@@ -105,7 +133,7 @@ class _Thread:
         starts = np.concatenate(([np.iinfo(np.int64).min], timeline.edges))
         return cls(
             edges=timeline.edges,
-            is_call=is_call,
+            kinds=kinds["kind"].fill_null(NONE).to_numpy(),
             usual=_usual(kinds, stretches, met),
             begins=np.maximum(at_ns[tells] - looks.lag_ns, starts[stretches]),
             ends=times["end_ns"].to_numpy()[tells],
@@ -113,10 +141,28 @@ class _Thread:
             met=met,
         )
 
-    def stacks(self, times_ns: Numbers, *, working_for_it: bool) -> Numbers:
+    @property
+    def looks_in_calls(self) -> NDArray[np.bool_]:
+        """Of the looks, which met a call."""
+        called: NDArray[np.bool_] = self.kinds[self.stretches] != NONE
+        return called
+
+    @property
+    def looked_kinds(self) -> Numbers:
+        """The kind of each call that a look met."""
+        return self.kinds[self.stretches][self.looks_in_calls]
+
+    def lines(self, times_ns: Numbers, working_for_it: bool, alike: Numbers) -> Numbers:
+        """As ``stacks``, and in calls that nobody looked at what their kind has in ``alike``."""
+        known = self.stacks(times_ns, working_for_it)
+        kinds = self.kinds[np.searchsorted(self.edges, times_ns, side="right")]
+        told = np.concatenate((alike, [NONE]))[kinds]  # that of NONE is the last
+        return np.where(known == NONE, told, known)
+
+    def stacks(self, times_ns: Numbers, working_for_it: bool) -> Numbers:
         """At each of the times, in any order, or ``NONE``; of threads that work for it within calls only."""
         here = np.searchsorted(self.edges, times_ns, side="right")
-        called = self.is_call[here]
+        called = self.kinds[here] != NONE
         found = np.full(len(here), NONE, dtype=np.int64)
         if len(self.met):
             place = np.searchsorted(self.begins, times_ns, side="right") - 1
@@ -128,14 +174,25 @@ class _Thread:
         return np.where(called | (not working_for_it), found, NONE)
 
 
-def _calls(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """The calls in which no Python runs, in ``_CALLS``: ``kind`` is one operator in one layer, ``nth`` which of these
-    in its iteration. ``spans`` are one thread's."""
+def _lines(stacks: pl.DataFrame) -> pl.DataFrame:
+    """Of each stack the first one that has its line, as ``line``, and the ``function`` of this."""
+    place = ("file", "line", "function")
+    first = pl.when(pl.col("file").is_not_null()).then(pl.col("stack").first().over(place))
+    return lines_of(stacks).select(first.cast(pl.Int64).alias("line"), "function")
+
+
+def _called(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """The calls in which no Python runs, of ``spans`` of one thread: iteration, begin, end, and ``_KINDS``."""
     found = called_operators(spans, layers)
     if found.is_empty():
         found = leaf_spans(spans, layers).select("iteration", "begin_ns", "end_ns", layer="path", operator="path")
-    kinds = found.select("layer", "operator").unique(maintain_order=True).with_row_index("kind")
-    numbered = found.join(kinds, on=["layer", "operator"], how="left", nulls_equal=True).sort("begin_ns")
+    return found
+
+
+def _calls(called: pl.DataFrame, kinds: pl.DataFrame) -> pl.DataFrame:
+    """``called`` in ``_CALLS``: ``kind`` is the row in ``kinds``, ``nth`` which of these in its iteration."""
+    numbers = kinds.with_row_index("kind")
+    numbered = called.join(numbers, on=_KINDS, how="left", nulls_equal=True).sort("begin_ns")
     nth = pl.int_range(pl.len(), dtype=pl.Int64).over("kind", "iteration")
     return numbered.select("begin_ns", "end_ns", "kind", nth=nth).cast(_CALLS)
 

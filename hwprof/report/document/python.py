@@ -99,14 +99,20 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
 
 
 def _why_nobody_looked(analysis: RunAnalysis) -> Unavailable:
-    """Who should have, and failed; else nobody was asked to."""
+    """Who should have, and failed or cannot here; else nobody was asked to."""
     from hwprof.run.roles import Role
 
-    collectors = [one for record in analysis.run.manifest.passes for one in record.collectors]
-    failed = next((one for one in collectors if one.role is Role.PYTHON and one.state == "failed"), None)
-    if failed is not None and failed.unavailable is not None:
-        return Unavailable(f"{failed.name} failed: {failed.unavailable.reason}", failed.unavailable.remedy)
-    return Unavailable("nobody looked at Python's stacks", "collect with --pyspy-passes trace")
+    collectors = [
+        one
+        for record in analysis.run.manifest.passes
+        for one in record.collectors
+        if one.role is Role.PYTHON and one.unavailable is not None
+    ]
+    for state, said in (("failed", " failed"), ("unavailable", "")):
+        for one in collectors:
+            if one.state == state and one.unavailable is not None:
+                return Unavailable(f"{one.name}{said}: {one.unavailable.reason}", one.unavailable.remedy)
+    return Unavailable("nobody looked at Python's stacks", "hwprof collect --pyspy-passes trace")
 
 
 def _waiting(table: pl.DataFrame) -> float | None:

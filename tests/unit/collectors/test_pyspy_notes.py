@@ -27,6 +27,12 @@ def test_few_that_failed_are_told_and_many_are_refused() -> None:
     assert refused.value.remedy
 
 
+def test_failed_looks_that_matter_less_than_chance_are_not_told() -> None:
+    """The standard error of a half is 5% of 100 looks, 7.1% of 50."""
+    assert notes.of_looks(Looks(1000, 4), 0.04) == notes.of_looks(Looks(500, 3), 0.06) == []
+    assert len(notes.of_looks(Looks(10_000, 40), 0.04)) == 1
+
+
 def test_it_is_told_that_nobody_says_how_many_failed() -> None:
     assert [note.kind for note in notes.of_looks(None, 0.0)] == [NoteKind.SUSPECT]
 

@@ -182,7 +182,7 @@ def test_the_file_of_lines_has_their_kernels(tmp_path: Path) -> None:
 def test_without_looks_there_is_no_section(tmp_path: Path) -> None:
     found = builder.build(build(tmp_path))
     assert found.part(Python) is None and printed(found) == []
-    assert found.absent["python"].remedy == "collect with --pyspy-passes trace"
+    assert found.absent["python"].remedy == "hwprof collect --pyspy-passes trace"
     assert "python_functions.csv" not in csv_frames(found)
 
 
