@@ -10,6 +10,7 @@ import polars as pl
 from hwprof.analysis.iterations import select
 from hwprof.analysis.nesting import NONE, enclosing
 from hwprof.analysis.python_stacks import Looks
+from hwprof.analysis.statistics import wilson
 from hwprof.run.manifest import PassRecord
 
 SCHEMA: Final = pl.Schema(
@@ -64,6 +65,8 @@ FUNCTIONS: Final = pl.Schema(
         "self_ns": pl.Float64,  # in one iteration, the mean: without the functions that it calls
         "inclusive_ns": pl.Float64,  # with them
         "share": pl.Float64,  # self time of the stage's time
+        "share_low": pl.Float64,  # its 95% interval, by the looks of so long; null: nobody says how many
+        "share_high": pl.Float64,
     }
 )
 
@@ -90,13 +93,18 @@ def functions(found: pl.DataFrame, spans: pl.DataFrame, record: PassRecord, look
         pl.col("self_ns").sum(), inclusive_ns=pl.col("inside_ns").filter("outermost").sum()
     )
     per_iteration, rate = max(len(iterations), 1), pl.lit(looks.rate_hz, pl.Float64)
+    share = pl.col("self_ns") / pl.col("whole_ns")
+    low, high = wilson(share.clip(0, 1), pl.col("whole_ns") / 1e9 * pl.lit(looks.draws_hz, pl.Float64))
+    of_one = (share <= 1) & rate.is_not_null()  # more: several threads' together
     return (
         rows.join(lengths, on="stage")
         .with_columns(
             pl.col("self_ns", "inclusive_ns") / per_iteration,
             looks=pl.col("self_ns") * rate / 1e9,
             inclusive_looks=pl.col("inclusive_ns") * rate / 1e9,
-            share=pl.col("self_ns") / pl.col("whole_ns"),
+            share=share,
+            share_low=pl.when(of_one).then(low),
+            share_high=pl.when(of_one).then(high),
             origin=looks.origins(rows["file"]),
         )
         .sort("self_ns", "inclusive_ns", "stage", "function", "file", descending=[True, True, False, False, False])

@@ -6,12 +6,13 @@ A line is the innermost one on the stack that is the pipeline's: those of ``nn.M
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Final, NamedTuple
 
 import polars as pl
 
 from hwprof.analysis.instrumented import UNNAMED
 from hwprof.analysis.python_stacks import Origin
+from hwprof.analysis.statistics import wilson
 from hwprof.analysis.waiting import causes
 from hwprof.run.schema import UNKNOWN_LIBRARY
 
@@ -25,6 +26,8 @@ LINES: Final = pl.Schema(
         "samples": pl.Int64,
         "cpu_ns": pl.Float64,  # in one iteration, over all threads, without waiting
         "share": pl.Float64,  # of the inference's processor time
+        "share_low": pl.Float64,  # its 95% interval; null of kernels
+        "share_high": pl.Float64,
         "share_of_line": pl.Float64,
     }
 )
@@ -43,30 +46,48 @@ def lines_of(stacks: pl.DataFrame) -> pl.DataFrame:
     return numbered.join(places, left_on="of", right_on="stack", how="left", maintain_order="left").drop("of")
 
 
-def lines(
-    inside: pl.DataFrame, kernels: pl.DataFrame, stacks: pl.DataFrame, met: pl.Series, iterations: int
-) -> pl.DataFrame:
+class Met(NamedTuple):
+    """Which stack each sample was met with, and how that is known."""
+
+    stacks: pl.Series  # null: not known
+    by_time: pl.Series  # false: by the call that it fell into, which can have no other
+    draws: float | None  # what the looks that it goes by then are worth; None: nobody says how many there are
+
+
+def lines(inside: pl.DataFrame, kernels: pl.DataFrame, stacks: pl.DataFrame, met: Met, iterations: int) -> pl.DataFrame:
     """A row a line, and one a line and kernel, in ``LINES``, most processor time first. ``inside``: samples as
     ``sampled_kernels.sampled`` makes them, of ``iterations``; ``kernels``: the pass's; ``stacks``: as
-    ``python_stacks.STACKS``; ``met``: of each sample its stack."""
+    ``python_stacks.STACKS``; ``met``: of each sample.
+
+    A share p of which p' goes by time varies by p(1 - p) / samples + p'(1 - p') / looks.
+    """
     known = lines_of(stacks)
-    placed = inside.select("code_range", "kernel", "code", "name", "cpu_ns").with_columns(stack=met)
+    placed = inside.select("code_range", "kernel", "code", "name", "cpu_ns").with_columns(
+        stack=met.stacks, by_time_ns=pl.col("cpu_ns") * met.by_time
+    )
+    sums = (pl.col("samples", "cpu_ns", "by_time_ns", "squares").sum(),)
     cells = (
         placed.join(known, on="stack", how="left")
+        .with_columns(samples=pl.lit(1, pl.Int64), squares=pl.col("cpu_ns").cast(pl.Float64) ** 2)
         .group_by(*_PLACE, "kernel", "code", "name")
-        .agg(pl.len().cast(pl.Int64).alias("samples"), pl.col("cpu_ns").sum(), pl.col("code_range").first())
+        .agg(*sums, pl.col("code_range").first())
     )
-    whole_ns = cells["cpu_ns"].sum()
+    whole_ns = float(cells["cpu_ns"].sum())
+    draws = whole_ns**2 / (float(cells["squares"].sum()) or 1.0)
     work = cells.filter(pl.Series(causes(cells), dtype=pl.String).is_null())
     named = work.join(kernels.select("library", code_range="kernel"), on="code_range", how="left")
-    sums = (pl.col("samples", "cpu_ns").sum(),)
     whole = named.group_by(_PLACE).agg(*sums, kernel=pl.lit(None, pl.String), library=pl.lit(None, pl.String))
     below = named.rename({"kernel": "number", "name": "kernel"}).group_by(*_PLACE, "kernel", "library").agg(*sums)
     below = below.with_columns(pl.col("kernel").fill_null(UNNAMED), pl.col("library").fill_null(UNKNOWN_LIBRARY))
     of_line = pl.col("cpu_ns").filter(pl.col("kernel").is_null()).sum().over(_PLACE).replace(0, None)
     rows = pl.concat([whole.select(below.columns), below]).with_columns(
-        share=pl.col("cpu_ns") / (whole_ns or None), share_of_line=pl.col("cpu_ns") / of_line, of_line=of_line
+        share=pl.col("cpu_ns") / (whole_ns or None),
+        by_time=pl.col("by_time_ns") / (whole_ns or None),
+        share_of_line=pl.col("cpu_ns") / of_line,
+        of_line=of_line,
     )
+    low, high = _interval(draws, met.draws)
+    rows = rows.with_columns(share_low=low, share_high=high)
     return (
         rows.sort(
             "of_line", *_PLACE, pl.col("kernel").is_not_null(), "cpu_ns", "kernel", "library",
@@ -77,3 +98,14 @@ def lines(
         .select(LINES.names())
         .cast(LINES)
     )  # fmt: skip
+
+
+def _interval(draws: float, looks: float | None) -> tuple[pl.Expr, pl.Expr]:
+    """Of each line's ``share``, of which ``by_time`` goes by looks; as many equal samples and looks as there are."""
+    share, by_time = pl.col("share"), pl.col("by_time")
+    spread = (share * (1 - share)).replace(0, None)
+    more = by_time * (1 - by_time) / spread / pl.lit(looks, pl.Float64)
+    trials = 1 / (1 / draws + pl.when(by_time > 0).then(more.fill_null(0)).otherwise(0)) if draws else pl.lit(None)
+    of_line = pl.col("kernel").is_null() & ((by_time == 0) | pl.lit(looks is not None))
+    low, high = wilson(share, trials)
+    return pl.when(of_line).then(low), pl.when(of_line).then(high)

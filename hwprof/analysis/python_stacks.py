@@ -54,6 +54,13 @@ class Looks(NamedTuple):
         come at random, so that at any moment the next one is as far away as right after a look."""
         return round(1e9 / self.rate_hz) if self.rate_hz else 0
 
+    @property
+    def draws_hz(self) -> float | None:
+        """What the looks of a second are worth for a share of it, as independent draws of equal weight; None: nobody
+        says how many there are. Half of them, since each stands for the time until the next one, and these times are
+        exponential (py-spy's): 1 / E[sum of w²] with w of Dirichlet(1, …, 1)."""
+        return self.rate_hz / 2 if self.rate_hz else None
+
     def origins(self, files: pl.Series) -> pl.Series:
         """Whose each file's code is; each file is looked at once."""
         known = {file: self._origin(file) for file in files.unique() if file is not None}

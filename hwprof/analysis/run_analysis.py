@@ -231,10 +231,10 @@ class RunAnalysis:
 
         looks = python_stacks.looks_of(record)
         python = python_stacks.python_stacks(self.of_pass("python_frames", record), looks)
-        met = sampled_stacks.SampledStacks(python, looks, record, sampled.spans, self.modules, sampled.switches)
-        return python_lines.lines(
-            sampled.inside, sampled.kernels, python.stacks, met.lines_at(sampled.inside), len(sampled.iterations)
-        )
+        stacks = sampled_stacks.SampledStacks(python, looks, record, sampled.spans, self.modules, sampled.switches)
+        draws = looks.draws_hz and looks.draws_hz * sampled.elapsed_ns / 1e9
+        met = python_lines.Met(stacks.lines_at(sampled.inside), stacks.by_time(sampled.inside), draws)
+        return python_lines.lines(sampled.inside, sampled.kernels, python.stacks, met, len(sampled.iterations))
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:

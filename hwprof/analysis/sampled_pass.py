@@ -12,6 +12,7 @@ from typing import Any, Final
 import polars as pl
 
 from hwprof.analysis import instrumented, kernel_cpi, no_cpi, sampled_kernels, samples, waiting
+from hwprof.analysis.attribution import whole_spans
 from hwprof.analysis.core_clock import Clock, core_clock
 from hwprof.analysis.iterations import select
 from hwprof.analysis.kernel_cpi import CpiByTime
@@ -62,6 +63,12 @@ class SampledPass:
         """How the samples were taken."""
         found = (collector.detail_as(SamplingDetail) for collector in self.record.collectors)
         return next((detail for detail in found if detail is not None), None)
+
+    @property
+    def elapsed_ns(self) -> int:
+        """Of the inferences that the samples are of."""
+        wholes, _ = whole_spans(self.spans.filter(pl.col("iteration").is_in(list(self.iterations))))
+        return int((wholes["end_ns"] - wholes["begin_ns"]).sum())
 
     def role(self, tid: int) -> str:
         """A thread's, as ``team.role``."""

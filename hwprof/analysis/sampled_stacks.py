@@ -82,6 +82,11 @@ class SampledStacks:
         alike = self._alike
         return self._of_each(samples, lambda *sampled: sampled[0].lines(*sampled[1:], alike))
 
+    def by_time(self, samples: pl.DataFrame) -> pl.Series:
+        """Of each sample whether its stack goes by time: no call tells it."""
+        told = self._of_each(samples, lambda thread, times_ns, _: thread.kinds[thread.stretch(times_ns)])
+        return told.is_null()
+
     @cached_property
     def _alike(self) -> Numbers:
         """Of each kind of calls a stack with the line that alike calls have, or ``NONE``."""
@@ -152,16 +157,20 @@ class _Thread:
         """The kind of each call that a look met."""
         return self.kinds[self.stretches][self.looks_in_calls]
 
+    def stretch(self, times_ns: Numbers) -> Numbers:
+        """In which each of the times lies."""
+        return np.searchsorted(self.edges, times_ns, side="right")
+
     def lines(self, times_ns: Numbers, working_for_it: bool, alike: Numbers) -> Numbers:
         """As ``stacks``, and in calls that nobody looked at what their kind has in ``alike``."""
         known = self.stacks(times_ns, working_for_it)
-        kinds = self.kinds[np.searchsorted(self.edges, times_ns, side="right")]
+        kinds = self.kinds[self.stretch(times_ns)]
         told = np.concatenate((alike, [NONE]))[kinds]  # that of NONE is the last
         return np.where(known == NONE, told, known)
 
     def stacks(self, times_ns: Numbers, working_for_it: bool) -> Numbers:
         """At each of the times, in any order, or ``NONE``; of threads that work for it within calls only."""
-        here = np.searchsorted(self.edges, times_ns, side="right")
+        here = self.stretch(times_ns)
         called = self.kinds[here] != NONE
         found = np.full(len(here), NONE, dtype=np.int64)
         if len(self.met):

@@ -9,7 +9,11 @@ from hwprof.report.csv.table import Table, columns_of, fields_of
 from hwprof.report.document.document import Document
 from hwprof.report.document.python import LineKernel, Python, PythonFunction, PythonLine
 
-HEADERS: Final = {"share": "share_of_stage_ratio"}
+HEADERS: Final = {
+    "share": "share_of_stage_ratio",
+    "share_low": "share_of_stage_low_ratio",
+    "share_high": "share_of_stage_high_ratio",
+}
 
 
 def files(document: Document) -> dict[str, Table]:
@@ -38,6 +42,8 @@ def _lines(lines: list[PythonLine]) -> Table:
             "samples": [(kernel or line).samples for line, kernel in rows],
             "cpu_time_ns": [(kernel or line).cpu_ns for line, kernel in rows],
             "share_ratio": [line.share if kernel is None else None for line, kernel in rows],
+            "share_low_ratio": [line.share_low if kernel is None else None for line, kernel in rows],
+            "share_high_ratio": [line.share_high if kernel is None else None for line, kernel in rows],
             "share_of_line_ratio": [kernel.share_of_line if kernel else None for _, kernel in rows],
         }
     )

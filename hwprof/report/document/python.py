@@ -37,6 +37,8 @@ class PythonFunction(msgspec.Struct, kw_only=True, frozen=True):
     self_ns: float  # without the functions that it calls; what native code does for it is its own
     inclusive_ns: float
     share: float | None  # self time of the stage's time
+    share_low: float | None = None  # its 95% interval, by the number of looks
+    share_high: float | None = None
 
 
 class LineKernel(msgspec.Struct, kw_only=True, frozen=True):
@@ -59,6 +61,8 @@ class PythonLine(msgspec.Struct, kw_only=True, frozen=True):
     samples: int
     cpu_ns: float
     share: float | None  # of the inference's processor time
+    share_low: float | None = None  # its 95% interval, by the number of samples, and of looks where these tell the line
+    share_high: float | None = None
     kernels: list[LineKernel]  # most processor time first; none that is less than a hundredth of the line's
 
 
@@ -127,7 +131,7 @@ def _lines(table: pl.DataFrame) -> list[PythonLine]:
     for row in table.iter_rows(named=True):
         if row["kernel"] is None:
             place = {name: row[name] for name in PLACE}
-            figures = {name: row[name] for name in ("samples", "cpu_ns", "share")}
+            figures = {name: row[name] for name in ("samples", "cpu_ns", "share", "share_low", "share_high")}
             found.append(PythonLine(**place, **figures, kernels=[]))
         elif (row["share_of_line"] or 0) >= LEAST_SHARE:
             found[-1].kernels.append(LineKernel(**{name: row[name] for name in LineKernel.__struct_fields__}))

@@ -107,6 +107,13 @@ def percent(share: float | None, glyphs: Glyphs) -> str:
     return glyphs.dash if share is None else f"{100 * share:.1f}%"
 
 
+def share(value: float | None, low: float | None, high: float | None, glyphs: Glyphs) -> str:
+    """A share with half of its interval, where it has one, in percent: ``35.2% ±0.8``."""
+    if value is None or low is None or high is None:
+        return percent(value, glyphs)
+    return f"{100 * value:.1f}% {glyphs.plus_minus}{50 * (high - low):.1f}"
+
+
 def decimal(value: float | None, digits: int, glyphs: Glyphs) -> str:
     """A figure with a fixed number of decimals; what is not 0 never reads as 0: very small ones keep one digit, and
     those below ``LEAST`` are said to be below it."""

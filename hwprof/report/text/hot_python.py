@@ -31,6 +31,8 @@ class _Row(NamedTuple):
     share: float | None
     cpu_ns: float
     samples: int
+    low: float | None = None  # of the share
+    high: float | None = None
 
 
 def _lines(found: HotPython, page: Page) -> None:
@@ -40,7 +42,7 @@ def _lines(found: HotPython, page: Page) -> None:
             [
                 Column("line, its kernels", [row.name for row in rows], right=False, least=NAME, most=LONGEST),
                 Column("function, library", [row.beside for row in rows], 2, right=False, least=LIBRARY),
-                Column("share", [figures.percent(row.share, page.glyphs) for row in rows]),
+                Column("share", [figures.share(row.share, row.low, row.high, page.glyphs) for row in rows]),
                 Column("CPU ms", [figures.milliseconds(row.cpu_ns) for row in rows], 1),
                 Column("samples", [f"{row.samples:,}" for row in rows], 3),
             ],
@@ -51,7 +53,8 @@ def _lines(found: HotPython, page: Page) -> None:
 
 def _rows(line: PythonLine) -> Iterator[_Row]:
     """The line, its largest kernels, and all others together."""
-    yield _Row(python.place(line), line.function or "", line.share, line.cpu_ns, line.samples)
+    name, function = python.place(line), line.function or ""
+    yield _Row(name, function, line.share, line.cpu_ns, line.samples, line.share_low, line.share_high)
     shown = [kernel for kernel in line.kernels[:SHOWN] if kernel.samples >= LEAST_SAMPLES]
     for kernel in shown:
         yield _Row(INDENT + kernel.kernel, kernel.library, kernel.share_of_line, kernel.cpu_ns, kernel.samples)
@@ -66,4 +69,4 @@ def _functions(part: Python, page: Page) -> None:
     if rows:
         columns = python.function_columns(rows, page, inclusive=True)
         page.table(columns, "Python functions of the pipeline by inclusive time")
-    page.notes(python.notes_on_functions(part, "inclusive"))
+    page.notes(python.notes_on_functions(part, "inclusive", page.glyphs))

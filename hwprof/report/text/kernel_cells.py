@@ -52,9 +52,7 @@ def share(row: SampledFigures | SampledReorders | Waiting | None, glyphs: Glyphs
     """The share with half of its interval, in percent: ``35.2% ±0.8``."""
     if row is None or row.share is None:
         return ""
-    if row.share_low is None or row.share_high is None:
-        return figures.percent(row.share, glyphs)
-    return f"{100 * row.share:.1f}% {glyphs.plus_minus}{50 * (row.share_high - row.share_low):.1f}"
+    return figures.share(row.share, row.share_low, row.share_high, glyphs)
 
 
 def cpi(row: SampledFigures | Waiting | Layer | None, glyphs: Glyphs) -> str:

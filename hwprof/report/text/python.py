@@ -8,6 +8,7 @@ from typing import Final
 
 from hwprof.report.document.python import Python, PythonFunction, PythonLine
 from hwprof.report.text import figures
+from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -29,7 +30,7 @@ def show(page: Page) -> None:
         page.notes([f"none was met {part.few_looks} times. Try: --iterations, or a higher --pyspy-rate"])
     else:
         page.table(function_columns(rows, page), f"{title} ({len(rows)} of {len(known)})")
-        page.notes(notes_on_functions(part, "self"))
+        page.notes(notes_on_functions(part, "self", page.glyphs))
     _lines(part, top, page)
 
 
@@ -54,16 +55,25 @@ def function_columns(rows: Sequence[PythonFunction], page: Page, *, inclusive: b
         Column("stage", [row.stage for row in rows], right=False, least=9),
         Column("thread", [row.thread for row in rows], 4 if inclusive else 1, right=False),
         Column("self ms", [figures.milliseconds(row.self_ns) for row in rows]),
-        Column("share", [figures.percent(row.share, glyphs) for row in rows]),
+        Column("share", [_share(row, glyphs, inclusive=inclusive) for row in rows]),
         Column("", figures.bars([row.share for row in rows], glyphs), 5, right=False),
         Column("inclusive ms", [figures.milliseconds(row.inclusive_ns) for row in rows], 0 if inclusive else 3),
         Column("looks", ["" if met is None else f"{met:,.0f}" for met in looks], 4),
     ]
 
 
-def notes_on_functions(part: Python, order: str) -> list[str]:
+def _share(row: PythonFunction, glyphs: Glyphs, *, inclusive: bool) -> str:
+    """Of self time; beside inclusive time, which rows are chosen by, without its interval."""
+    if inclusive:
+        return figures.percent(row.share, glyphs)
+    return figures.share(row.share, row.share_low, row.share_high, glyphs)
+
+
+def notes_on_functions(part: Python, order: str, glyphs: Glyphs) -> list[str]:
     """How their times came about; ``order``: ``self`` or ``inclusive``, by which they are ordered."""
     notes = ["self: elapsed time, waiting too, with the native code that it calls; share: of the stage's time"]
+    if order == "self" and any(row.share_low is not None for row in part.functions):
+        notes[0] += f", {glyphs.plus_minus} half the 95% interval"
     if part.rate_hz:
         notes.append(f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}")
     return notes
@@ -109,7 +119,7 @@ def _lines(part: Python, top: int | None, page: Page) -> None:
         [
             Column("line", [place(row) for row in rows], right=False, least=16),
             Column("function", [row.function or "" for row in rows], 1, right=False, least=16),
-            Column("share", [figures.percent(row.share, glyphs) for row in rows]),
+            Column("share", [figures.share(row.share, row.share_low, row.share_high, glyphs) for row in rows]),
             Column("", figures.bars([row.share for row in rows], glyphs), 5, right=False),
             Column("CPU ms", [figures.milliseconds(row.cpu_ns) for row in rows]),
             Column("samples", [f"{row.samples:,}" for row in rows], 4),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import random
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -140,3 +142,24 @@ def test_how_many_looks_a_time_stands_for() -> None:
 
 def test_where_nobody_looked_there_are_no_functions() -> None:
     assert of_functions([]) == of_functions([(1, 0, "f", 1, 0, 100)]) == []
+
+
+def test_the_interval_of_a_share_holds_as_often_as_it_says() -> None:
+    """Of a function that takes 30% of a stage, by looks at random times, as py-spy's: 95% of 400, less 3 of its own
+    standard errors (1.1%)."""
+    of_stage, mean_ns, share = 100_000, 1_000, 0.3
+    stages = spans([(1, None, 1, "stage", "inference", 0, of_stage)])
+    pass_record = record([(1, False, None, False)], [])
+    pass_record.main_tid = 1
+    chance, held = random.Random(0), 0
+    for _ in range(400):
+        times = [0]
+        while times[-1] < of_stage:
+            times.append(times[-1] + max(1, round(chance.expovariate(1 / mean_ns))))
+        names = ["f" if at % 100 < 100 * share else "g" for at in times]
+        rows = [(1, 0, name, 1, *pair) for name, pair in zip(names, pairwise(times), strict=False)]
+        looks = Looks(1e9 / mean_ns)
+        found = functions(calls(frames(rows), looks._replace(rate_hz=None)), stages, pass_record, looks)
+        row = found.filter(function="f").row(0, named=True)
+        held += row["share_low"] <= share <= row["share_high"]
+    assert held / 400 >= 0.95 - 3 * 0.011

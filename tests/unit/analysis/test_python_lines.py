@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.python_lines import LINES, lines, lines_of
+from hwprof.analysis.intervals import wilson
+from hwprof.analysis.python_lines import LINES, Met, lines, lines_of
 from hwprof.analysis.python_stacks import Looks, python_stacks
 from tests.support.looks import Row as LookRow
 from tests.support.looks import frames
@@ -33,9 +34,29 @@ def told(rows: list[Row], table: pl.DataFrame) -> list[dict[str, Any]]:
     samples = taken(rows)
     placed = samples.select("time_ns").join_asof(python.times, left_on="time_ns", right_on="begin_ns")
     met = placed.select(stack=pl.when(pl.col("time_ns") < pl.col("end_ns")).then("stack"))["stack"]
-    found = lines(samples, KERNELS, python.stacks, met, NUMBER)
+    found = lines(samples, KERNELS, python.stacks, Met(met, met.is_null() & False, None), NUMBER)
     assert found.schema == LINES
     return found.to_dicts()
+
+
+def intervals(by_time: list[bool], looks: float | None) -> list[tuple[float, float] | None]:
+    """Of two lines, of ten samples each; which of the first line's go by time."""
+    table = frames([(MAIN, 0, "f", 1, 1000, 1100), (MAIN, 0, "f", 2, 1100, 1200)], "net.py")
+    python = python_stacks(table, LOOKS)
+    samples = taken([sample(1000 + 10 * n, SILU, 5) for n in range(20)])
+    met = Met(pl.Series([0] * 10 + [1] * 10, dtype=pl.Int32), pl.Series(by_time + [False] * 10), looks)
+    found = lines(samples, KERNELS, python.stacks, met, NUMBER).filter(pl.col("kernel").is_null()).sort("line")
+    both = found.select("share_low", "share_high").rows()
+    return [None if low is None else (low, high) for low, high in both]
+
+
+def test_the_interval_of_a_share_comes_from_samples_and_where_it_goes_by_time_from_looks() -> None:
+    by_call = pytest.approx(wilson(0.5, 20))
+    assert intervals([False] * 10, None) == [by_call, by_call]
+    assert intervals([True] * 10, 5) == [pytest.approx(wilson(0.5, 4)), by_call], "1/20 + 1/5"
+    half = 1 / (1 / 20 + 0.25 * 0.75 / 0.25 / 5)
+    assert intervals([True] * 5 + [False] * 5, 5) == [pytest.approx(wilson(0.5, half)), by_call]
+    assert intervals([True] * 10, None) == [None, by_call]
 
 
 def sample(time_ns: int, kernel: int, cpu_ns: int, tid: int = MAIN) -> Row:
