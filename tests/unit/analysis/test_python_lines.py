@@ -43,7 +43,7 @@ def intervals(by_time: list[bool], looks: float | None) -> list[tuple[float, flo
     """Of two lines, of ten samples each; which of the first line's go by time."""
     table = frames([(MAIN, 0, "f", 1, 1000, 1100), (MAIN, 0, "f", 2, 1100, 1200)], "net.py")
     python = python_stacks(table, LOOKS)
-    samples = taken([sample(1000 + 10 * n, SILU, 5) for n in range(20)])
+    samples = taken([sample(1010 + 2 * n, SILU, 5) for n in range(20)])
     met = Met(pl.Series([0] * 10 + [1] * 10, dtype=pl.Int32), pl.Series(by_time + [False] * 10), looks)
     found = lines(samples, KERNELS, python.stacks, met, NUMBER).filter(pl.col("kernel").is_null()).sort("line")
     both = found.select("share_low", "share_high").rows()
