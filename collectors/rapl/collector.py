@@ -6,10 +6,11 @@ millisecond; a thread in the supervisor samples them and keeps joules since the 
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Final
 
-from collectors.rapl.energy_log import EnergyLog, Meter
+from collectors.rapl.energy_log import EnergyLog, Meter, Pace
 from collectors.rapl.power_pmu import find_domains
 from collectors.rapl.powercap import GRANT_READING, LOAD_DRIVER, find_zones
 from collectors.shared.periodic_sampling import PeriodicCollector
@@ -17,8 +18,17 @@ from hwprof.collector.contract import Availability, Collected, Note, NoteKind, P
 from hwprof.hardware import machine
 from hwprof.run.details import EnergyDetail
 
-PERIOD_S: Final = 0.010
-"""Between two samples: ten refreshes of the counter, so that its own grain is a tenth of a sample."""
+WATCHED_S: Final = 0.020
+"""At the begin, to see how often the counters change: some twenty refreshes."""
+
+LONGEST_S: Final = 0.010
+"""Between two samples, where they do not change oftener, or nobody saw them change."""
+
+WAKING_NS: Final = 50_000
+"""Processor time that waking up for a sample takes at most, beside the reading itself (measured: 20 to 40 us)."""
+
+MOST_CPU: Final = 0.01
+"""Of the machine's processors, that reading may take."""
 
 ALLOW_PERF: Final = "sudo sysctl kernel.perf_event_paranoid=0"
 
@@ -29,13 +39,13 @@ NOT_ALLOWED: Final = Unavailable("ordinary users may not read energy through per
 
 
 class RaplCollector(PeriodicCollector[EnergyLog]):
-    """Samples the energy counters of the machine every 10 ms."""
-
-    _period_s = PERIOD_S
+    """Samples the energy counters of the machine as often as they change, for 1% of its processors at most."""
 
     def __init__(self, root: Path = machine.ROOT) -> None:
         super().__init__()
         self._root = root
+        self._period_s = LONGEST_S
+        self._pace = Pace({}, 0.0)
 
     def availability(self) -> Availability:
         """Whether there is a counter that this user may read; reads each once."""
@@ -73,7 +83,11 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
         return Availability.no("the kernel's powercap driver for RAPL is not loaded", LOAD_DRIVER)
 
     def _open(self, context: PassContext) -> EnergyLog:
-        return EnergyLog(self._open_meters()[0])
+        log = EnergyLog(self._open_meters()[0])
+        self._pace = log.watch(WATCHED_S)
+        given_ms = context.options.get("power_period")
+        self._period_s = given_ms / 1e3 if given_ms else period_s(self._pace, os.cpu_count() or 1)
+        return log
 
     def _collected(self, log: EnergyLog) -> Collected:
         if not log.meters:
@@ -88,12 +102,24 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
                     for name, reason in log.failures.items()
                 ),
             ],
-            detail=EnergyDetail(zones=[meter.name for meter in log.meters], period_ms=self._period_s * 1e3),
+            detail=EnergyDetail(
+                zones=[meter.name for meter in log.meters],
+                period_ms=self._period_s * 1e3,
+                refresh_ms={name: round(ns / 1e6, 3) for name, ns in self._pace.refresh_ns.items()},
+                reading_us=self._pace.reading_cpu_ns / 1e3,
+            ),
         )
 
     def _close(self, log: EnergyLog) -> None:
         for meter in log.meters:
             meter.close()
+
+
+def period_s(pace: Pace, processors: int) -> float:
+    """Between two samples: as often as the quickest counter changes, as far as ``MOST_CPU`` allows."""
+    refresh_ns = min(pace.refresh_ns.values(), default=LONGEST_S * 1e9)
+    affordable_ns = (pace.reading_cpu_ns + WAKING_NS) / (MOST_CPU * processors)
+    return min(max(refresh_ns, affordable_ns), max(LONGEST_S * 1e9, refresh_ns)) / 1e9
 
 
 def _opens(meter: Meter) -> bool:

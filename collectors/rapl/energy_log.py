@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Final, Protocol
 
 import polars as pl
 
@@ -29,15 +29,28 @@ class Meter(Protocol):
         """Gives back what ``open`` took; may be called without it."""
 
 
+LEAST_CHANGES: Final = 4
+"""That a meter must have been seen to make before its pace is believed."""
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How often meters change, and what it costs to read them."""
+
+    refresh_ns: dict[str, float]  # of a meter that was seen to change
+    reading_cpu_ns: float  # processor time of reading all of them once
+
+
 @dataclass
 class EnergyLog:
-    """The samples of all meters: times, and joules since the first reading."""
+    """The samples of all meters: times, and joules since the first of them."""
 
     meters: Sequence[Meter]
     clock_ns: Callable[[], int] = time.monotonic_ns
     times_ns: dict[str, list[int]] = field(default_factory=dict)
     joules: dict[str, list[float]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
+    _first: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for meter in self.meters:
@@ -55,8 +68,28 @@ class EnergyLog:
                 self.failures[meter.name] = str(error)
                 continue
             self.times_ns[meter.name].append(self.clock_ns())
-            self.joules[meter.name].append(joules)
+            self.joules[meter.name].append(joules - self._first.setdefault(meter.name, joules))
         return len(self.failures) < len(self.meters)
+
+    def watch(self, seconds: float) -> Pace:
+        """Reads all meters again and again for so long: how often each changes, and what a reading costs. Nothing of it
+        is kept; one that cannot be read is left to ``sample``."""
+        changes: dict[str, list[int]] = {meter.name: [] for meter in self.meters}
+        last: dict[str, float] = {}
+        begin_ns, begin_cpu_ns, readings = self.clock_ns(), time.thread_time_ns(), 0
+        while (now_ns := self.clock_ns()) - begin_ns < seconds * 1e9:
+            readings += 1
+            for meter in self.meters:
+                try:
+                    joules = meter.joules()
+                except (OSError, ValueError):
+                    continue
+                if joules != last.setdefault(meter.name, joules):
+                    changes[meter.name].append(now_ns)
+                    last[meter.name] = joules
+        taken_ns = time.thread_time_ns() - begin_cpu_ns
+        refreshes = {name: _mean_step(times) for name, times in changes.items() if len(times) >= LEAST_CHANGES}
+        return Pace(refreshes, taken_ns / max(readings, 1))
 
     def series(self) -> pl.DataFrame:
         """Rows of ``series``, by time: ``energy/<zone>`` in joules, from 0."""
@@ -68,3 +101,8 @@ class EnergyLog:
             for meter in self.meters
         ]
         return conform("series", pl.concat(frames).sort("time_ns", maintain_order=True))
+
+
+def _mean_step(times_ns: Sequence[int]) -> float:
+    """Between two changes; the first one seen may have been of any age before."""
+    return (times_ns[-1] - times_ns[0]) / (len(times_ns) - 1)

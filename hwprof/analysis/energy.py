@@ -1,62 +1,88 @@
-"""Joules and watts of the stages, from cumulative energy readings over time.
+"""Joules and watts of the stages, from cumulative energy readings over time (``energy_windows`` has the arithmetic).
 
-Meters refresh about every millisecond and are read at an interval of their own, so the energy at a stage's edge is
-interpolated; each edge may be off by the mean power times the coarser of the two. Zones are the whole machine's, not
-the process's: the idle baseline, where the run rested long enough to know it, is given beside.
+Zones are the whole machine's, not the process's: the idle baseline, where the run rested long enough to know it, is
+given beside.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import polars as pl
 
+from hwprof.analysis.energy_windows import FIGURES, Meter
 from hwprof.analysis.owners import INFERENCE
-from hwprof.analysis.readings import covered
 
 ENERGY_PREFIX: Final = "energy/"
-REFRESH_NS: Final = 1_000_000
-"""How often energy meters refresh (RAPL: about every millisecond)."""
-
 IDLE: Final = "idle"
 WHOLE_PIPELINE: Final = "iteration"
 """As a stage: all of them, and what is between them."""
 
-SCHEMA: Final = {
-    "zone": pl.String,
-    "stage": pl.String,
-    "windows": pl.Int64,
-    "seconds": pl.Float64,
-    "joules": pl.Float64,
-    "joules_error": pl.Float64,
-    "watts": pl.Float64,
-    "watts_error": pl.Float64,
-    "idle_watts": pl.Float64,
-    "joules_above_idle": pl.Float64,
-    "joules_per_iteration": pl.Float64,
-}
+SCHEMA: Final = pl.Schema(
+    {
+        "zone": pl.String(),
+        "stage": pl.String(),
+        **FIGURES,
+        "idle_watts": pl.Float64(),
+        "joules_above_idle": pl.Float64(),
+    }
+)
 
 EFFICIENCY_SCHEMA: Final = pl.Schema({"images_per_joule": pl.Float64, "gflop_per_joule": pl.Float64})
 
 
-def energy_table(spans: pl.DataFrame, series: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
-    """One row a zone and stage (and ``iteration``: the whole) over the given iterations, in ``SCHEMA``.
+def meters_of(series: pl.DataFrame, refresh_ns: Mapping[str, float]) -> list[Meter]:
+    """The energy meters among rows of ``series``, by zone; ``refresh_ns``: of zones, where somebody has looked."""
+    chosen = pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J")
+    readings = series.filter(chosen).drop_nulls("value").sort("time_ns")
+    found = readings.partition_by("name", as_dict=True, maintain_order=True)
+    named = ((str(name).removeprefix(ENERGY_PREFIX), rows) for (name,), rows in found.items())
+    meters = (Meter.of(zone, rows, refresh_ns.get(zone)) for zone, rows in named)
+    return [meter for meter in meters if meter is not None]
 
-    The error is the bound 2·P·resolution, summed over the windows (relative: 2·P·resolution / E). Windows that the
-    readings do not cover are left out; empty without energy series.
-    """
+
+def idle_watts(meters: Sequence[Meter], spans: pl.DataFrame) -> dict[str, float | None]:
+    """Of each zone, while the run rested before its first iteration; None where it did not."""
+    idle = spans.filter((pl.col("kind") == "region") & (pl.col("path") == IDLE)).select("begin_ns", "end_ns")
+    return {meter.zone: meter.watts(idle) for meter in meters}
+
+
+def energy_table(meters: Sequence[Meter], spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+    """One row a zone and stage (and ``iteration``: the whole) over the given iterations, in ``SCHEMA``. Windows that
+    the readings do not cover are left out; empty without meters."""
     stages = spans.filter(pl.col("kind").is_in(["stage", "iteration"]) & pl.col("iteration").is_in(list(iterations)))
     name = pl.when(pl.col("kind") == "iteration").then(pl.lit(WHOLE_PIPELINE)).otherwise("path")
     windows = stages.sort("begin_ns").select("iteration", "begin_ns", "end_ns", stage=name)
-    idle = spans.filter((pl.col("kind") == "region") & (pl.col("path") == IDLE)).select("begin_ns", "end_ns")
-    meters = pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J")
-    readings = series.filter(meters).drop_nulls("value")
-    rows = [
-        row
-        for (zone,), meter in readings.sort("time_ns").partition_by("name", as_dict=True, maintain_order=True).items()
-        for row in _zone(str(zone).removeprefix(ENERGY_PREFIX), meter, windows, idle)
+    idle = idle_watts(meters, spans)
+    found = [_zone(meter, windows, idle[meter.zone]) for meter in meters]
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *found])
+
+
+CALLS: Final = pl.Schema(
+    {
+        "begin_ns": pl.Int64(),
+        "stage": pl.String(),
+        "iteration": pl.Int32(),
+        "zone": pl.String(),
+        "seconds": pl.Float64(),
+        "joules": pl.Float64(),
+        "joules_error": pl.Float64(),
+    }
+)
+
+
+def calls(meters: Sequence[Meter], spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+    """One row a call of a stage and zone, in order of time, in ``CALLS``."""
+    stages = spans.filter((pl.col("kind") == "stage") & pl.col("iteration").is_in(list(iterations)))
+    windows = stages.sort("begin_ns").select("iteration", "begin_ns", "end_ns", stage="path")
+    numbered = windows.with_columns(call=pl.int_range(pl.len()).cast(pl.String))
+    found = [
+        meter.energies(numbered, ["call"]).join(numbered, on="call").with_columns(zone=pl.lit(meter.zone))
+        for meter in meters
     ]
-    return pl.DataFrame(rows, schema=SCHEMA, orient="row")
+    rows = [one.select(CALLS.names()).cast(CALLS) for one in found]
+    return pl.concat([pl.DataFrame(schema=CALLS), *rows]).sort("begin_ns", "stage", "zone")
 
 
 def with_efficiency(energies: pl.DataFrame, images: int | None, macs: int | None) -> pl.DataFrame:
@@ -73,36 +99,16 @@ def with_efficiency(energies: pl.DataFrame, images: int | None, macs: int | None
     ).cast(EFFICIENCY_SCHEMA)
 
 
-def _zone(zone: str, meter: pl.DataFrame, windows: pl.DataFrame, idle: pl.DataFrame) -> list[dict[str, object]]:
-    if meter.height < 2:
-        return []
-    interval_ns = meter.select(pl.col("time_ns").diff().median().cast(pl.Float64)).item()
-    resolution_s = max(REFRESH_NS, interval_ns) / 1e9
-    used = covered(meter, windows)
-    idle_watts = _watts(covered(meter, idle))
-    rows: list[dict[str, object]] = []
-    for (stage,), group in used.partition_by("stage", as_dict=True, maintain_order=True).items():
-        seconds, energy = float(group["seconds"].sum()), float(group["amount"].sum())
-        watts = energy / seconds if seconds else None
-        error = 2 * watts * resolution_s * group.height if watts is not None else None
-        rows.append(
-            {
-                "zone": zone,
-                "stage": stage,
-                "windows": group.height,
-                "seconds": seconds,
-                "joules": energy,
-                "joules_error": error,
-                "watts": watts,
-                "watts_error": error / seconds if error is not None else None,
-                "idle_watts": idle_watts,
-                "joules_above_idle": energy - idle_watts * seconds if idle_watts is not None else None,
-                "joules_per_iteration": energy / group["iteration"].n_unique(),
-            }
+def _zone(meter: Meter, windows: pl.DataFrame, idle: float | None) -> pl.DataFrame:
+    around = meter.watts(windows.filter(stage=WHOLE_PIPELINE))
+    idle_power = pl.lit(idle, pl.Float64)
+    return (
+        meter.energies(windows, ["stage"], (pl.col("watts") - pl.lit(around, pl.Float64)).abs())
+        .with_columns(
+            zone=pl.lit(meter.zone),
+            idle_watts=idle_power,
+            joules_above_idle=pl.col("joules") - idle_power * pl.col("seconds"),
         )
-    return rows
-
-
-def _watts(used: pl.DataFrame) -> float | None:
-    seconds = float(used["seconds"].sum())
-    return float(used["amount"].sum()) / seconds if seconds else None
+        .select(SCHEMA.names())
+        .cast(SCHEMA)
+    )

@@ -22,12 +22,14 @@ from hwprof.analysis import (
 )
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.cpu_time import Uncounted, uncounted
+from hwprof.analysis.energy_windows import Meter
 from hwprof.analysis.figure_tables import FigureTables, Further, figure_tables
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
-from hwprof.analysis.owners import WHOLE
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.run.details import EnergyDetail
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -115,12 +117,47 @@ class RunAnalysis:
         return uncore.by_owner(self.measured.spans, self.modules, self._series(uncore.PREFIX), iterations)
 
     @cached_property
+    def _energy_meters(self) -> list[Meter]:
+        """Those of the main pass."""
+        refresh_ns: dict[str, float] = {}
+        for collector in self.main.collectors if self.main is not None else []:
+            detail = collector.detail_as(EnergyDetail)
+            refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()} if detail is not None else {}
+        return energy.meters_of(self._series(energy.ENERGY_PREFIX), refresh_ns)
+
+    @cached_property
+    def layer_energy(self) -> pl.DataFrame:
+        """Energy by zone and layer in the main pass, as ``layer_energy.layer_energies`` makes it."""
+        from hwprof.analysis import layer_energy
+
+        if self.measured is None or not self._energy_meters:
+            return pl.DataFrame(schema=layer_energy.SCHEMA)
+        iterations, spans = self.measured.attribution.iterations.all, self.measured.spans
+        idle = energy.idle_watts(self._energy_meters, spans)
+        return layer_energy.layer_energies(self._energy_meters, spans, self.modules, iterations, idle)
+
+    @cached_property
+    def energy_calls(self) -> pl.DataFrame:
+        """Energy by zone and call of a stage in the main pass, as ``energy.calls`` makes it."""
+        if self.measured is None:
+            return pl.DataFrame(schema=energy.CALLS)
+        return energy.calls(self._energy_meters, self.measured.spans, self.measured.attribution.iterations.all)
+
+    @property
+    def layers_without_energy(self) -> int:
+        """Rows of layers with times of their own that ``layer_energy`` says nothing of, where it says something."""
+        if self.figures is None or self.layer_energy.is_empty():
+            return 0
+        owners = self.figures.layers.rows.filter(~pl.col("owner").is_in([WHOLE, UNATTRIBUTED]))["owner"]
+        return int((~owners.is_in(self.layer_energy["layer"].unique().implode())).sum())
+
+    @cached_property
     def energy(self) -> pl.DataFrame | None:
         """Energy by zone and stage in the main pass, as ``energy.with_efficiency`` makes it."""
         if self.measured is None or self.figures is None:
             return None
         iterations = self.measured.attribution.iterations.all
-        found = energy.energy_table(self.measured.spans, self._series(energy.ENERGY_PREFIX), iterations)
+        found = energy.energy_table(self._energy_meters, self.measured.spans, iterations)
         whole = self.figures.layers.rows.filter(owner=WHOLE)["macs"]
         images = len(self.run.manifest.workload.sources) if self.run.manifest.workload else 0
         return energy.with_efficiency(found, images or None, whole[0] if whole.len() else None)

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import click
 import msgspec
@@ -13,17 +14,19 @@ import msgspec
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import escaped_json
+from hwprof.report.pages import PAGES, ReportPage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from hwprof.report.document.document import Document
-    from hwprof.report.document.hot_kernels import HotKernels
-    from hwprof.report.document.hot_python import HotPython
-    from hwprof.report.document.one_layer import OneLayer
     from hwprof.run.directory import RunDirectory
 
-    Selected: TypeAlias = HotKernels | HotPython | OneLayer
+
+def _page_options(command: Callable[..., None]) -> Callable[..., None]:
+    for page in reversed(PAGES):
+        command = click.option(f"--{page.name}", is_flag=True, help=page.help)(command)
+    return command
 
 
 @click.command("report")
@@ -49,11 +52,10 @@ if TYPE_CHECKING:
     type=click.Choice(["text", "json", "json-schema"]),
     default="text",
     show_default=True,
-    help="json: everything (of --kernels, --python or --layer: that part), in full precision; json-schema: what that"
-    " JSON looks like.",
+    help="json: everything (of --layer and the other pages: that part), in full precision; json-schema: what that JSON"
+    " looks like.",
 )
-@click.option("--kernels", is_flag=True, help="Of each hot layer its kernels, and of each hot kernel its layers.")
-@click.option("--python", is_flag=True, help="Of Python's lines the kernels that they led to, and its functions.")
+@_page_options
 @click.option(
     "--layer",
     metavar="PATH",
@@ -71,11 +73,10 @@ def report_command(
     sort: str,
     metrics: str | None,
     form: str,
-    kernels: bool,
-    python: bool,
     layer: str | None,
     full_names: bool,
     width: int | None,
+    **pages: bool,
 ) -> None:
     """Show what a run measured: layers, kernels, threads, …
 
@@ -90,19 +91,19 @@ def report_command(
       hwprof report --metrics cpi,cache,dram_gbytes
       hwprof report --kernels --top 5
       hwprof report --python --top 30
+      hwprof report --energy
       hwprof report --layer model.51 --full-names
       hwprof report --layer model.51 --format json
       hwprof report --format json | jq '.layers.rows[] | {path, share}'
       hwprof report --width 160 > report.txt
     """
-    pages = [
-        name for name, asked in (("--kernels", kernels), ("--python", python), ("--layer", layer is not None)) if asked
-    ]
-    if len(pages) > 1:
-        raise UsageError(f"{' and '.join(pages)} are reports of their own", "choose one of them")
-    if full_names and not kernels and layer is None:
+    asked = [page for page in PAGES if pages[page.name]]
+    flags = [f"--{page.name}" for page in asked] + (["--layer"] if layer is not None else [])
+    if len(flags) > 1:
+        raise UsageError(f"{' and '.join(flags)} are reports of their own", "choose one of them")
+    if full_names and flags not in (["--kernels"], ["--layer"]):
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
-    part = Part(kernels=kernels, python=python, layer=layer, full_names=full_names)
+    part = Part(next(iter(asked), None), layer, full_names)
     if form == "json-schema":
         _print_schema(part)
         return
@@ -113,11 +114,9 @@ def report_command(
 
 @dataclass(frozen=True)
 class Part:
-    """What of a report is shown: all of it, the kernels of the hot layers, Python's lines and functions, or one layer
-    (or module) by its path."""
+    """What of a report is shown: all of it, a page on one subject, or one layer (or module) by its path."""
 
-    kernels: bool = False
-    python: bool = False
+    page: ReportPage | None = None
     layer: str | None = None
     full_names: bool = False
 
@@ -164,31 +163,25 @@ class Choice:
 
 def _text_of(document: Document, chosen: Choice) -> str:
     """All that is printed of it. Raises ``HwprofError`` for a choice that it does not have."""
-    from hwprof.report.document import hot_kernels, hot_python, one_layer
+    from hwprof.report.document import one_layer
     from hwprof.report.document.builder import ranked
     from hwprof.report.json.codec import encode
 
     built = ranked(document, chosen.top, chosen.sort)
-    selected: Selected | None = None
+    selected: msgspec.Struct | None = None
     if chosen.part.layer is not None:
         selected = one_layer.one_layer(built, chosen.part.layer)
-    elif chosen.part.kernels:
-        selected = hot_kernels.hot_kernels(built, chosen.top)
-    elif chosen.part.python:
-        selected = hot_python.hot_python(built, chosen.top)
+    elif chosen.part.page is not None:
+        selected = chosen.part.page.document.select(built, chosen.top)
     if chosen.form == "json":
         return _json(encode(built) if selected is None else msgspec.json.encode(selected))
     return _on_a_console(built, selected, chosen)
 
 
-def _on_a_console(built: Document, selected: Selected | None, chosen: Choice) -> str:
+def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choice) -> str:
     """With colours where standard output has them."""
-    from hwprof.report.document.hot_python import HotPython
     from hwprof.report.document.one_layer import OneLayer
-    from hwprof.report.text import choice
-    from hwprof.report.text import hot_kernels as text_of_hot_kernels
-    from hwprof.report.text import hot_python as text_of_hot_python
-    from hwprof.report.text import one_layer as text_of_one_layer
+    from hwprof.report.text import choice, one_layer
     from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
     from hwprof.report.text.report import render
@@ -201,11 +194,10 @@ def _on_a_console(built: Document, selected: Selected | None, chosen: Choice) ->
         if selected is None:
             render(built, console, wanted)
         elif isinstance(selected, OneLayer):
-            text_of_one_layer.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
-        elif isinstance(selected, HotPython):
-            text_of_hot_python.show(selected, Page(built, console, wanted))
-        else:
-            text_of_hot_kernels.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
+            one_layer.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)
+        elif chosen.part.page is not None:
+            options: dict[str, Any] = {"full_names": True} if chosen.part.full_names else {}
+            chosen.part.page.text.show(selected, Page(built, console, wanted), **options)
     return captured.get()
 
 
@@ -214,16 +206,12 @@ def _json(compact: bytes) -> str:
 
 
 def _print_schema(part: Part) -> None:
-    from hwprof.report.document.hot_kernels import HotKernels
-    from hwprof.report.document.hot_python import HotPython
     from hwprof.report.document.one_layer import OneLayer
     from hwprof.report.json.codec import json_schema, schema_of
 
     kind: type[msgspec.Struct] | None = None
     if part.layer is not None:
         kind = OneLayer
-    elif part.kernels:
-        kind = HotKernels
-    elif part.python:
-        kind = HotPython
+    elif part.page is not None:
+        kind = part.page.document.PAGE
     sys.stdout.write(_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind))))

@@ -81,7 +81,9 @@ class EnergyDetail(Detail, kw_only=True, tag="energy"):
     """Energy counters that were sampled."""
 
     zones: list[str]
-    period_ms: float | None = None
+    period_ms: float | None = None  # between two readings
+    refresh_ms: dict[str, float] = {}  # of a zone, how long a value stays, where it was seen to change
+    reading_us: float | None = None  # processor time that reading all zones once takes
 
 
 class DramDetail(Detail, kw_only=True, tag="dram"):

@@ -8,7 +8,7 @@ from rich.console import Console
 
 from hwprof.cli import app
 from hwprof.report.document.document import Document
-from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
+from hwprof.report.document.hot_kernels import select as hot_kernels_of
 from hwprof.report.document.kernels import Kernels, SampledKernel
 from hwprof.report.document.layers import Layers, Module
 from hwprof.report.document.one_layer import one_layer as one_layer_of

@@ -1,12 +1,14 @@
-"""``energy.csv``: joules and watts of the stages."""
+"""``energy.csv``: each call of a stage, in the form of pyJoules' files, with the error; ``energy_stages.csv`` and
+``energy_layers.csv``: joules and watts of the stages and of the layers."""
 
 from __future__ import annotations
 
+import re
 from typing import Final
 
 from hwprof.report.csv.table import Table, columns_of, fields_of
 from hwprof.report.document.document import Document
-from hwprof.report.document.energy import Energy, StageEnergy
+from hwprof.report.document.energy import Energy, EnergyCall, LayerEnergy, StageEnergy
 
 HEADERS: Final = {
     "seconds": "duration_seconds",
@@ -17,10 +19,45 @@ HEADERS: Final = {
     "joules_error": "energy_error_joules",
     "joules_above_idle": "energy_above_idle_joules",
     "joules_per_iteration": "energy_per_iteration_joules",
+    "share": "share_ratio",
 }
+
+PACKAGE: Final = re.compile(r"package-(\d+)(?:/(\w+))?")
+"""A zone of RAPL; the part of the package, where it is not all of it."""
 
 
 def files(document: Document) -> dict[str, Table]:
-    """A row a zone and stage."""
+    """Nothing where no meter was read."""
     part = document.part(Energy)
-    return {} if part is None else {"energy.csv": columns_of(part.rows, fields_of(StageEnergy), HEADERS)}
+    if part is None:
+        return {}
+    found = {"energy_stages.csv": columns_of(part.rows, fields_of(StageEnergy), HEADERS)}
+    if part.layers:
+        found["energy_layers.csv"] = columns_of(part.layers, fields_of(LayerEnergy), HEADERS)
+    if part.calls:
+        found["energy.csv"] = _calls(part.calls)
+    return found
+
+
+def _calls(calls: list[EnergyCall]) -> Table:
+    """As pyJoules writes it: ``timestamp;tag;duration`` in seconds (unix time), then a column a domain, in microjoules;
+    with one more each for the error."""
+    rows: dict[tuple[int, str, float], dict[str, EnergyCall]] = {}
+    for call in calls:
+        rows.setdefault((call.unix_ns, call.stage, call.seconds), {})[call.zone] = call
+    columns: dict[str, list[float | str | None]] = {
+        "timestamp": [unix_ns / 1e9 for unix_ns, _, _ in rows],
+        "tag": [stage for _, stage, _ in rows],
+        "duration": [seconds for _, _, seconds in rows],
+    }
+    for zone in dict.fromkeys(call.zone for call in calls):
+        known = [by_zone.get(zone) for by_zone in rows.values()]
+        columns[domain(zone)] = [one.joules * 1e6 if one else None for one in known]
+        columns[f"{domain(zone)}_error"] = [one.joules_error * 1e6 if one else None for one in known]
+    return Table(columns, delimiter=";")
+
+
+def domain(zone: str) -> str:
+    """A zone as pyJoules calls it: ``package_0``, ``dram_0``, ``core_0``; others as they are."""
+    package = PACKAGE.fullmatch(zone)
+    return f"{package[2] or 'package'}_{package[1]}" if package else zone

@@ -16,11 +16,12 @@ class Table:
     """Columns by header, all of one length; None is: not measured."""
 
     columns: Mapping[str, Sequence[Any]]
+    delimiter: str = ","
 
     def write(self, path: Path) -> None:
         """The table in full precision; an empty cell is None. Raises ``OSError``."""
         with path.open("w", encoding="utf-8", newline="") as file:
-            writer = csv.writer(file, lineterminator="\n")
+            writer = csv.writer(file, lineterminator="\n", delimiter=self.delimiter)
             writer.writerow(self.columns)
             writer.writerows(zip(*self.columns.values(), strict=True))
 

@@ -31,10 +31,43 @@ class StageEnergy(msgspec.Struct, kw_only=True, frozen=True):
     gflop_per_joule: float | None = None  # of the inference: analytic, two a MAC
 
 
+class LayerEnergy(msgspec.Struct, kw_only=True, frozen=True):
+    """Energy of a zone (of the whole machine) while a layer ran, or a module's own code, over the same iterations."""
+
+    zone: str
+    path: str
+    windows: int  # that it ran in
+    seconds: float
+    joules: float
+    joules_error: float
+    joules_per_iteration: float
+    watts: float
+    watts_error: float
+    joules_above_idle: float | None
+    share: float | None  # of the whole's energy
+    gflop_per_joule: float | None = None  # analytic, two a MAC
+
+
+class EnergyCall(msgspec.Struct, kw_only=True, frozen=True):
+    """Energy of a zone during one call of a stage."""
+
+    unix_ns: int  # when it began
+    stage: str
+    iteration: int
+    zone: str
+    seconds: float
+    joules: float
+    joules_error: float
+
+
 class Energy(Part, kw_only=True, frozen=True):
-    """By zone and stage."""
+    """By zone and stage; by zone and layer, most joules first; by call of a stage, in order of time."""
 
     rows: list[StageEnergy]
+    layers: list[LayerEnergy] = msgspec.field(default_factory=list)
+    calls: list[EnergyCall] = msgspec.field(default_factory=list)
+    too_vague: float = 0.0  # above this share of its joules in error a layer has none
+    too_short: int = 0  # layers that have none for this reason
 
 
 PART: Final = Energy
@@ -44,5 +77,30 @@ def build(analysis: RunAnalysis) -> Energy | Unavailable:
     """From the main pass."""
     if analysis.energy is None:
         return Unavailable("no pass was completed")
+    from hwprof.analysis.layer_energy import TOO_VAGUE
+
     rows = [StageEnergy(**row) for row in analysis.energy.iter_rows(named=True)]
-    return Energy(rows=rows) if rows else Unavailable("no energy meter was read")
+    if not rows:
+        return _why_none(analysis)
+    layers = [LayerEnergy(**row) for row in analysis.layer_energy.rename({"layer": "path"}).iter_rows(named=True)]
+    clock = analysis.run.manifest.clock
+    to_unix_ns = clock.realtime_ns - clock.monotonic_ns
+    calls = analysis.energy_calls.with_columns(unix_ns=analysis.energy_calls["begin_ns"] + to_unix_ns).drop("begin_ns")
+    return Energy(
+        rows=rows,
+        layers=layers,
+        calls=[EnergyCall(**row) for row in calls.iter_rows(named=True)],
+        too_vague=TOO_VAGUE,
+        too_short=analysis.layers_without_energy,
+    )
+
+
+def _why_none(analysis: RunAnalysis) -> Unavailable:
+    """Why the first of those that read meters did not."""
+    from hwprof.run.roles import Role
+
+    for record in analysis.run.manifest.passes:
+        for one in record.collectors:
+            if one.role is Role.ENERGY and one.unavailable is not None:
+                return Unavailable(f"{one.name}: {one.unavailable.reason}", one.unavailable.remedy)
+    return Unavailable("no energy meter was read")

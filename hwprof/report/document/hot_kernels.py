@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
 import msgspec
 
@@ -38,7 +39,10 @@ class HotKernels(msgspec.Struct, kw_only=True, frozen=True):
     kernels: list[KernelLayers]  # most processor time first
 
 
-def hot_kernels(document: Document, top: int) -> HotKernels:
+PAGE: Final = HotKernels
+
+
+def select(document: Document, top: int) -> HotKernels:
     """Of the document's hottest layers the kernels, and of the ``top`` kernels the layers.
 
     Raises ``HwprofError`` where nothing was sampled.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from hwprof.errors import HwprofError
@@ -18,7 +20,10 @@ class HotPython(msgspec.Struct, kw_only=True, frozen=True):
     python: Python
 
 
-def hot_python(document: Document, top: int) -> HotPython:
+PAGE: Final = HotPython
+
+
+def select(document: Document, top: int) -> HotPython:
     """The ``top`` lines, and so many functions of each stage. Raises ``HwprofError`` where nobody looked."""
     found = document.part(Python)
     if found is None:

@@ -14,6 +14,7 @@ from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, own
 from hwprof.errors import UsageError
 from hwprof.report.document.document import Document
+from hwprof.report.document.energy import Energy, LayerEnergy
 from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import MEASURED, Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
@@ -53,6 +54,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     by_layer: list[LayerKernels]  # of each leaf within a module
     instrumented: dict[str, list[InstrumentedKernel]]  # by pass: what was counted in these layers' kernels
     primitives: list[Primitive]
+    energy: list[LayerEnergy] = []
 
     @property
     def leaf(self) -> Layer | None:
@@ -108,6 +110,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
             for one in (instrumented.passes if instrumented else [])
         },
         primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
+        energy=[row for row in energy.layers if row.path in paths] if (energy := document.part(Energy)) else [],
     )
 
 

@@ -17,6 +17,13 @@ def show(page: Page) -> None:
     part = page.part(Energy)
     if part is None:
         return
+    show_stages(part, page)
+    if part.layers:
+        page.notes(["energy by layer: hwprof report --energy"])
+
+
+def show_stages(part: Energy, page: Page) -> None:
+    """The table."""
     rows = part.rows
     glyphs = page.glyphs
     vague = [row.joules_error is None or row.joules_error >= row.joules for row in rows]
@@ -28,17 +35,17 @@ def show(page: Page) -> None:
         [
             Column("zone", [row.zone for row in rows], right=False, least=8),
             Column("stage", [row.stage for row in rows], right=False, least=11),
-            Column("J", known([_with_error(row.joules, row.joules_error, glyphs) for row in rows])),
-            Column("W", known([_with_error(row.watts, row.watts_error, glyphs) for row in rows])),
+            Column("J", known([with_error(row.joules, row.joules_error, glyphs) for row in rows])),
+            Column("W", known([with_error(row.watts, row.watts_error, glyphs) for row in rows])),
             Column("J/iteration", known([figures.three_digits(row.joules_per_iteration) for row in rows]), 1),
-            Column("images/J", known([_optional(row.images_per_joule, glyphs) for row in rows]), 1),
-            Column("GFLOP/J", known([_optional(row.gflop_per_joule, glyphs) for row in rows]), 2),
-            Column("J above idle", known([_optional(row.joules_above_idle, glyphs) for row in rows]), 2),
-            Column("idle W", [_optional(row.idle_watts, glyphs) for row in rows], 3),
+            Column("images/J", known([optional(row.images_per_joule, glyphs) for row in rows]), 1),
+            Column("GFLOP/J", known([optional(row.gflop_per_joule, glyphs) for row in rows]), 2),
+            Column("J above idle", known([optional(row.joules_above_idle, glyphs) for row in rows]), 2),
+            Column("idle W", [optional(row.idle_watts, glyphs) for row in rows], 3),
         ],
         "Energy of the whole machine",
     )
-    notes = [f"{glyphs.plus_minus} bound of the error: 2 x W x reading interval per stage call"]
+    notes = [f"{glyphs.plus_minus} half the 95% interval, by the meter's refresh and the distance of two readings"]
     if any(vague):
         notes.append(f"{glyphs.dash} {Unavailable('error above the value', 'more --iterations')}")
     if all(row.idle_watts is None for row in rows):
@@ -46,11 +53,13 @@ def show(page: Page) -> None:
     page.notes(notes)
 
 
-def _optional(value: float | None, glyphs: Glyphs) -> str:
+def optional(value: float | None, glyphs: Glyphs) -> str:
+    """Three digits, or a dash."""
     return glyphs.dash if value is None else figures.three_digits(value)
 
 
-def _with_error(value: float | None, error: float | None, glyphs: Glyphs) -> str:
+def with_error(value: float | None, error: float | None, glyphs: Glyphs) -> str:
+    """The value with half of its interval, or a dash."""
     if value is None or error is None:
         return glyphs.dash
     return f"{figures.three_digits(value)} {glyphs.plus_minus}{figures.three_digits(error)}"

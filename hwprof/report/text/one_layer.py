@@ -15,6 +15,7 @@ from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import (
     columns,
     figures,
+    hot_energy,
     hot_kernels,
     instrumented,
     kernel_cells,
@@ -43,6 +44,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     _operators(found, page)
     _threads(found, page)
     primitives.show_hottest(_narrowed(found, page))
+    hot_energy.of_layers(found.energy, page, "Energy of the whole machine meanwhile")
     if full_names:
         kernel_cells.full_names(found.kernels, page)
 

@@ -1,13 +1,26 @@
 from __future__ import annotations
 
+import math
+
 import polars as pl
 import pytest
 
-from hwprof.analysis.energy import EFFICIENCY_SCHEMA, SCHEMA, energy_table, with_efficiency
+from hwprof.analysis import energy
+from hwprof.analysis.energy import EFFICIENCY_SCHEMA, SCHEMA, meters_of, with_efficiency
 from tests.support.small_tables import MS, series, spans
 
 # 10 W until 100 ms, then 30 W; read every 10 ms.
 METER = series([(at * MS, 0.010 * min(at, 100) + 0.030 * max(at - 100, 0)) for at in range(0, 301, 10)])
+
+
+def energy_table(table: pl.DataFrame, readings: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+    """Of a meter that is refreshed without end: no reading is old."""
+    return energy.energy_table(meters_of(readings, {"package-0": 1e-9}), table, iterations)
+
+
+def by_chance(watts: float, windows: int, seconds: float) -> float:
+    """Half of the 95% interval of edges that may lie anywhere in so many seconds."""
+    return 1.959964 * watts * seconds * math.sqrt(2 * windows / 12)
 
 
 def test_joules_by_interpolation_with_error_and_idle_baseline() -> None:
@@ -30,8 +43,8 @@ def test_joules_by_interpolation_with_error_and_idle_baseline() -> None:
     assert inference["idle_watts"] == pytest.approx(10.0)
     assert inference["joules_above_idle"] == pytest.approx(2.0)
     assert inference["joules_per_iteration"] == pytest.approx(1.5)
-    assert inference["joules_error"] == pytest.approx(2 * 30.0 * 0.010 * 2)  # 2·P·(the 10 ms between readings), twice
-    assert inference["watts_error"] == pytest.approx(12.0)
+    assert inference["joules_error"] == pytest.approx(by_chance(30.0, 2, 0.010)), "no step of power at the edges"
+    assert inference["watts_error"] == pytest.approx(by_chance(30.0, 2, 0.010) / 0.1)
     assert found["stage"].to_list() == ["iteration", "inference"]
 
 
@@ -56,8 +69,24 @@ def test_a_reading_without_a_value_is_none() -> None:
 
 def test_fast_readings_are_no_better_than_the_meter() -> None:
     fast = series([(at * MS // 10, 0.001 * at) for at in range(2001)])
-    found = energy_table(spans([(0, None, 0, "stage", "inference", 0, 100 * MS)]), fast, (0,))
-    assert found["joules_error"].to_list() == pytest.approx([2 * 10.0 * 0.001])
+    table = spans([(0, None, 0, "stage", "inference", 0, 100 * MS)])
+    found = energy.energy_table(meters_of(fast, {}), table, (0,))
+    assert found["joules_error"].to_list() == pytest.approx([by_chance(10.0, 1, (0.001**2 + 0.0001**2) ** 0.5)])
+
+
+def test_where_the_power_steps_interpolation_takes_a_part_of_it() -> None:
+    """10 W, and 30 W for 100 of 200 ms, by readings of 10 ms; the iteration's mean is 20 W."""
+    table = spans(
+        [
+            (0, None, 0, "iteration", "iteration 0", 10 * MS, 190 * MS),
+            (1, 0, 0, "stage", "inference", 100 * MS, 190 * MS),
+        ]
+    )
+    found = energy_table(table, METER, (0,)).row(by_predicate=pl.col("stage") == "inference", named=True)
+    assert found["joules"] == pytest.approx(2.7)
+    step = 30 - 20
+    one_sided = 2 * step * 0.010 / 6
+    assert found["joules_error"] == pytest.approx((by_chance(30.0, 1, 0.010) ** 2 + one_sided**2) ** 0.5)
 
 
 def test_an_edge_on_a_reading_is_that_reading() -> None:

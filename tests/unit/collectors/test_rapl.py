@@ -7,12 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from collectors.rapl.collector import RaplCollector
-from collectors.rapl.energy_log import EnergyLog
+from collectors.rapl.collector import RaplCollector, period_s
+from collectors.rapl.energy_log import EnergyLog, Pace
 from collectors.rapl.powercap import Unwrapped, find_zones
 from hwprof.collector.contract import PassContext
+from hwprof.run.details import EnergyDetail
 from hwprof.run.schema import TABLES
-from tests.support.reported import fields, texts
+from tests.support.reported import texts
 
 MAX_UJ = 262143328850
 
@@ -187,9 +188,50 @@ def test_a_run_of_the_collector(tmp_path: Path) -> None:
     last = dict(series.group_by("name").last().select("name", "value").iter_rows())
     assert last == {"energy/package-0": 2.5, "energy/package-0/core": 0.5}
     assert series["time_ns"].is_sorted()
-    assert fields(collected.detail) == {"zones": ["package-0", "package-0/core"], "period_ms": 10}
+    detail = collected.detail
+    assert isinstance(detail, EnergyDetail)
+    assert detail.zones == ["package-0", "package-0/core"]
+    assert (detail.period_ms, detail.refresh_ms) == (10, {}), "nobody saw files change that nobody writes"
     assert "whole machine" in texts(collected.notes)[0]
 
 
 def test_stop_without_start(tmp_path: Path) -> None:
     assert RaplCollector(tmp_path).stop().tables == {}
+
+
+class Refreshed:
+    """A meter whose value is a fake clock's, refreshed every so many ns; a reading takes 100 us."""
+
+    def __init__(self, name: str, refresh_ns: int, clock: list[int]) -> None:
+        self.name, self._refresh_ns, self._clock = name, refresh_ns, clock
+
+    def open(self) -> None: ...
+
+    def close(self) -> None: ...
+
+    def joules(self) -> float:
+        self._clock[0] += 100_000
+        return float(self._clock[0] // self._refresh_ns)
+
+
+def test_how_often_a_counter_changes_is_watched_before_the_first_sample() -> None:
+    clock = [0]
+    meters = [Refreshed("package-0", 1_000_000, clock), Refreshed("psys", 10_000_000_000, clock)]
+    pace = EnergyLog(meters, lambda: clock[0]).watch(0.02)
+    assert pace.refresh_ns == {"package-0": pytest.approx(1_000_000, rel=0.05)}, "psys was never seen to change"
+
+
+@pytest.mark.parametrize(
+    ("refresh_ns", "reading_ns", "processors", "expected_s"),
+    [
+        ({"package-0": 1e6}, 2e3, 64, 0.001),  # as often as it changes
+        ({"package-0": 1e6}, 2e3, 2, 0.0026),  # 52 us are 2% of it
+        ({"package-0": 1e6}, 1e6, 2, 0.010),  # no seldomer than that
+        ({"package-0": 1e9, "psys": 0.5e9}, 2e3, 2, 0.5),
+        ({}, 2e3, 64, 0.010),
+    ],
+)
+def test_samples_follow_the_counters_as_far_as_they_cost_little(
+    refresh_ns: dict[str, float], reading_ns: float, processors: int, expected_s: float
+) -> None:
+    assert period_s(Pace(refresh_ns, reading_ns), processors) == pytest.approx(expected_s)

@@ -5,6 +5,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from hwprof.report.csv.energy import domain
 from hwprof.report.csv.figures import metric_header
 from hwprof.report.csv.files import write_csv_files
 from hwprof.report.csv.table import Table
@@ -22,6 +23,7 @@ NAMES = {
     "layer_types.csv",
     "stages.csv",
     "energy.csv",
+    "energy_stages.csv",
     "series.csv",
 }
 
@@ -46,9 +48,23 @@ def test_files_hold_the_documents_figures_in_full_precision(tmp_path: Path) -> N
     steps = pl.read_csv(run.path / "stages.csv")
     assert steps["name"].to_list() == [stage.name for stage in part(built, Stages).rows]
     assert steps["total_ns"].to_list() == [stage.total_ns for stage in part(built, Stages).rows]
-    energy = pl.read_csv(run.path / "energy.csv")
+    energy = pl.read_csv(run.path / "energy_stages.csv")
     assert energy["energy_joules"].to_list() == [row.joules for row in part(built, Energy).rows]
     assert "power_watts" in energy.columns
+
+
+def test_calls_of_stages_are_as_pyjoules_writes_them(tmp_path: Path) -> None:
+    run = build(tmp_path, iterations=4)
+    built = builder.build(run)
+    write_csv_files(run, built)
+    header = (run.path / "energy.csv").read_text().splitlines()[0]
+    assert header.startswith("timestamp;tag;duration;package_0;package_0_error")
+    calls = pl.read_csv(run.path / "energy.csv", separator=";")
+    by_stage = calls.group_by("tag").agg(pl.col("package_0").sum() / 1e6, pl.col("duration").sum())
+    stages = {row.stage: row for row in part(built, Energy).rows if row.zone == "package-0"}
+    for stage, joules, seconds in by_stage.iter_rows():
+        assert (joules, seconds) == pytest.approx((stages[stage].joules, stages[stage].seconds))
+    assert domain("package-1/dram") == "dram_1" and domain("psys") == "psys" and domain("package-x") == "package-x"
 
 
 def test_every_metric_and_the_flop_check_are_in_the_layer_table(tmp_path: Path) -> None:
@@ -71,7 +87,7 @@ def test_what_was_not_measured_is_an_empty_cell_under_its_header(tmp_path: Path)
     header, *rows = (run.path / "layers.csv").read_text().splitlines()
     place = header.split(",").index("cpi_cycles_per_instruction")
     assert all(row.rsplit(",", header.count(",") - place)[1 if place < header.count(",") else 0] == "" for row in rows)
-    assert (run.path / "energy.csv").read_text().startswith("zone,stage,windows,duration_seconds,energy_joules,")
+    assert (run.path / "energy_stages.csv").read_text().startswith("zone,stage,windows,duration_seconds,energy_joules,")
 
 
 def test_a_section_without_a_part_has_no_file(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hwprof.analysis.owners import ROOT
 from hwprof.cli import app
 from hwprof.errors import UsageError
 from hwprof.report.document import builder
-from hwprof.report.document.hot_kernels import hot_kernels as hot_kernels_of
+from hwprof.report.document.hot_kernels import select as hot_kernels_of
 from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.one_layer import one_layer as one_layer_of
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs

@@ -14,7 +14,7 @@ from rich.console import Console
 from hwprof.errors import HwprofError
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
-from hwprof.report.document.hot_python import hot_python
+from hwprof.report.document.hot_python import select as hot_python
 from hwprof.report.document.python import Python
 from hwprof.report.text import hot_python as text_of_hot_python
 from hwprof.report.text import python
