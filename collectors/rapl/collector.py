@@ -76,7 +76,8 @@ class RaplCollector(PeriodicCollector[EnergyLog]):
         if hypervisor is not None:
             name = "" if hypervisor == "unknown" else f" ({hypervisor})"
             return Availability.no(
-                f"a virtual machine{name} has no energy counters", "measure energy on the machine itself"
+                f"a virtual machine{name} has no energy counters",
+                "measure on the machine itself, or with a power meter (--power-command)",
             )
         if machine.cpuinfo(self._root).vendor not in ("GenuineIntel", "AuthenticAMD", "HygonGenuine"):
             return Availability.no("only Intel and AMD processors have RAPL energy counters")

@@ -11,7 +11,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.energy_windows import FIGURES, Meter
+from hwprof.analysis.energy_windows import FIGURES, REFRESH_NS, Meter
 from hwprof.analysis.owners import INFERENCE
 
 ENERGY_PREFIX: Final = "energy/"
@@ -32,13 +32,17 @@ SCHEMA: Final = pl.Schema(
 EFFICIENCY_SCHEMA: Final = pl.Schema({"images_per_joule": pl.Float64, "gflop_per_joule": pl.Float64})
 
 
-def meters_of(series: pl.DataFrame, refresh_ns: Mapping[str, float]) -> list[Meter]:
-    """The energy meters among rows of ``series``, by zone; ``refresh_ns``: of zones, where somebody has looked."""
+def meters_of(
+    series: pl.DataFrame, refresh_ns: Mapping[str, float], late_ns: Mapping[str, float] | None = None
+) -> list[Meter]:
+    """The energy meters among rows of ``series``, by zone; ``refresh_ns``: of zones, where somebody has looked;
+    ``late_ns``: by how much the times of their readings may be off, where that is known to be more than nothing."""
     chosen = pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J")
     readings = series.filter(chosen).drop_nulls("value").sort("time_ns")
     found = readings.partition_by("name", as_dict=True, maintain_order=True)
     named = ((str(name).removeprefix(ENERGY_PREFIX), rows) for (name,), rows in found.items())
-    meters = (Meter.of(zone, rows, refresh_ns.get(zone)) for zone, rows in named)
+    late = late_ns or {}
+    meters = (Meter.of(zone, rows, refresh_ns.get(zone, REFRESH_NS), late.get(zone, 0.0)) for zone, rows in named)
     return [meter for meter in meters if meter is not None]
 
 

@@ -6,9 +6,10 @@ between two readings, T apart, is interpolated. What that leaves:
 - by chance, at each edge, up to (R² + T²)/12 · P² in variance (a uniform distribution over R, and over T); over n
   windows 2n times that;
 - one-sidedly, where the power steps at an edge by D: interpolation gives each side a part of the other's. On average
-  over where the edge lies that is D · T/6 of energy, and D · R/8 for the refresh, at both edges of each window.
+  over where the edge lies that is D · T/6 of energy, and D · R/8 for the refresh, at both edges of each window; and
+  D · L where the times of the readings may be off by L.
 
-The error is half of the 95% interval: sqrt(1.96² · 2n · P² · (R² + T²)/12 + (2n · D · (R/8 + T/6))²).
+The error is half of the 95% interval: sqrt(1.96² · 2n · P² · (R² + T²)/12 + (2n · D · (R/8 + T/6 + L))²).
 """
 
 from __future__ import annotations
@@ -41,16 +42,18 @@ class Meter(NamedTuple):
     readings: pl.DataFrame  # ``time_ns``, put back by the mean age of a reading, and ``value``: joules
     refresh_ns: float
     period_ns: float  # between two readings
+    late_ns: float = 0.0  # by how much their times may be off
 
     @classmethod
-    def of(cls, zone: str, readings: pl.DataFrame, refresh_ns: float | None) -> Meter | None:
+    def of(
+        cls, zone: str, readings: pl.DataFrame, refresh_ns: float = REFRESH_NS, late_ns: float = 0.0
+    ) -> Meter | None:
         """From rows of ``series``, by time. None: fewer than two readings."""
         if readings.height < 2:
             return None
-        age_ns = (refresh_ns or REFRESH_NS) / 2
-        put_back = readings.with_columns(pl.col("time_ns") - round(age_ns))
+        put_back = readings.with_columns(pl.col("time_ns") - round(refresh_ns / 2))
         period_ns = readings.select(pl.col("time_ns").diff().median()).item()
-        return cls(zone, put_back, refresh_ns or REFRESH_NS, float(period_ns))
+        return cls(zone, put_back, refresh_ns, float(period_ns), late_ns)
 
     def energies(self, windows: pl.DataFrame, keys: list[str], step_watts: pl.Expr | None = None) -> pl.DataFrame:
         """Of the ``windows`` (``iteration``, ``begin_ns``, ``end_ns`` and ``keys``) that the readings cover, by
@@ -67,7 +70,8 @@ class Meter(NamedTuple):
         edges, refresh_s, period_s = 2 * pl.col("windows"), self.refresh_ns / 1e9, self.period_ns / 1e9
         by_chance = NORMAL_95**2 * edges * watts**2 * (refresh_s**2 + period_s**2) / 12
         step = step_watts.fill_null(0) if step_watts is not None else pl.lit(0.0)
-        error = (by_chance + (edges * step * (refresh_s / 8 + period_s / 6)) ** 2).sqrt()
+        one_sided = edges * step * (refresh_s / 8 + period_s / 6 + self.late_ns / 1e9)
+        error = (by_chance + one_sided**2).sqrt()
         return (
             found.with_columns(watts=watts)
             .with_columns(joules_error=error)

@@ -14,6 +14,7 @@ import polars as pl
 from hwprof.analysis.attribution import overlaps, owning_spans, whole_spans, within
 from hwprof.analysis.energy_windows import FIGURES, Meter
 from hwprof.analysis.timeline import NONE, Timeline
+from hwprof.unavailable import Unavailable
 
 TOO_VAGUE: Final = 0.25
 """Error over value: above, a layer has no joules."""
@@ -36,15 +37,15 @@ def layer_energies(
     layers: pl.DataFrame,
     iterations: tuple[int, ...],
     idle_watts: dict[str, float | None],
-) -> pl.DataFrame:
+) -> pl.DataFrame | Unavailable:
     """A row a zone and owner that is known well enough, most joules first, in ``SCHEMA``. ``spans``: the pass's.
-
-    Empty where modules of several threads ran at a time: the machine's energy cannot be told apart then.
-    """
+    Unavailable where modules of several threads ran at a time: the machine's energy cannot be told apart then."""
     kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
     wholes, _ = whole_spans(kept)
     owned = within(owning_spans(kept, layers), wholes)
-    if owned.is_empty() or overlaps(owned.filter("leaf")):
+    if overlaps(owned.filter("leaf")):
+        return Unavailable("layers of several threads ran at a time, and meters are the machine's")
+    if owned.is_empty():
         return pl.DataFrame(schema=SCHEMA)
     windows = _windows(owned)
     macs = layers.filter("leaf").select(pl.col("macs"), layer="path")

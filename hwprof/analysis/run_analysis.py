@@ -120,13 +120,16 @@ class RunAnalysis:
     def _energy_meters(self) -> list[Meter]:
         """Those of the main pass."""
         refresh_ns: dict[str, float] = {}
+        late_ns: dict[str, float] = {}
         for collector in self.main.collectors if self.main is not None else []:
             detail = collector.detail_as(EnergyDetail)
-            refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()} if detail is not None else {}
-        return energy.meters_of(self._series(energy.ENERGY_PREFIX), refresh_ns)
+            if detail is not None:
+                refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()}
+                late_ns |= {zone: ms * 1e6 for zone, ms in detail.late_ms.items()}
+        return energy.meters_of(self._series(energy.ENERGY_PREFIX), refresh_ns, late_ns)
 
     @cached_property
-    def layer_energy(self) -> pl.DataFrame:
+    def layer_energy(self) -> pl.DataFrame | Unavailable:
         """Energy by zone and layer in the main pass, as ``layer_energy.layer_energies`` makes it."""
         from hwprof.analysis import layer_energy
 
@@ -145,11 +148,12 @@ class RunAnalysis:
 
     @property
     def layers_without_energy(self) -> int:
-        """Rows of layers with times of their own that ``layer_energy`` says nothing of, where it says something."""
-        if self.figures is None or self.layer_energy.is_empty():
+        """Rows of layers that ``layer_energy`` says nothing of, where it is there."""
+        found = self.layer_energy
+        if self.figures is None or isinstance(found, Unavailable):
             return 0
         owners = self.figures.layers.rows.filter(~pl.col("owner").is_in([WHOLE, UNATTRIBUTED]))["owner"]
-        return int((~owners.is_in(self.layer_energy["layer"].unique().implode())).sum())
+        return int((~owners.is_in(found["layer"].unique().implode())).sum())
 
     @cached_property
     def energy(self) -> pl.DataFrame | None:

@@ -154,7 +154,8 @@ def collect_command(
     plans = _plan(
         chosen,
         _names(passes, "--passes"),
-        _counting([*_names(counters, "--counters"), *theirs.asked], events, user_only=user_only),
+        _counting([*_names(counters, "--counters"), *theirs.asked_counters], events, user_only=user_only),
+        asked=theirs.asked,
         iterations=iterations,
         warmup=warmup,
         off=off,
@@ -183,12 +184,14 @@ def _counting(counters: Sequence[str], events: str | None, *, user_only: bool) -
 
 
 def _plan(
-    chosen: Sequence[str] | None, passes: Sequence[str], counting: Counting, **further: Any
+    chosen: Sequence[str] | None, passes: Sequence[str], counting: Counting, *, asked: Sequence[str], **further: Any
 ) -> Sequence[PassPlan]:
-    """``chosen``: the only collectors that the user wants, if not all; ``further``: see ``plan_passes``."""
+    """``chosen``: the only collectors that the user wants, if not all; ``asked``: those that options ask for;
+    ``further``: see ``plan_passes``."""
     from hwprof.session.planner import plan_passes
 
-    return plan_passes(registry.survey(chosen), passes, named=chosen or (), counting=counting, **further)
+    named = chosen or ()
+    return plan_passes(registry.survey(chosen), passes, named=named, asked=asked, counting=counting, **further)
 
 
 def _collect(

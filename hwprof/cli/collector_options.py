@@ -12,6 +12,7 @@ from hwprof.cli.given import given
 from hwprof.collector import registry
 from hwprof.collector.declaration import Declaration, Option, OptionType
 from hwprof.errors import UsageError
+from hwprof.run.roles import Role
 
 LARGEST: Final = 1_000_000_000
 """Of a number that a collector is given; what it means is the collector's to check."""
@@ -26,6 +27,11 @@ class Chosen:
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     passes_of: dict[str, list[str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+
+    @property
+    def asked_counters(self) -> list[str]:
+        """Of those asked for, the counters."""
+        return [name for name in self.asked if registry.declaration(name).role is Role.COUNTER]
 
 
 class GroupedCommand(click.Command):

@@ -43,7 +43,7 @@ class Option:
     default: str | int | None = None  # None: the key is missing from the options, and the collector decides
     choices: tuple[str, ...] = ()
     minimum: int | None = None
-    asks: bool = False  # who gives it asks for this collector, a counter, as with --counters
+    asks: bool = False  # who gives it asks for this collector: a counter, as with --counters, or one on demand
 
     @property
     def flag(self) -> str:
@@ -61,6 +61,7 @@ class Declaration:
     place: Place
     role: Role = Role.OTHER
     passes: frozenset[str] = frozenset(SHARED_PASSES)  # in which it runs
+    on_demand: bool = False  # it runs only where --collectors names it, or one of its options that ``asks`` is given
     own_passes: bool = False  # it cannot share a pass: its ``passes`` are there for it alone, where it was asked for
     preferred: bool = False  # of counters: the one that ``--counters auto`` stands for
     fallback: bool = False  # of counters: ``auto`` adds it where the preferred one lacks something on this machine

@@ -84,6 +84,7 @@ class EnergyDetail(Detail, kw_only=True, tag="energy"):
     period_ms: float | None = None  # between two readings
     refresh_ms: dict[str, float] = {}  # of a zone, how long a value stays, where it was seen to change
     reading_us: float | None = None  # processor time that reading all zones once takes
+    late_ms: dict[str, float] = {}  # of a zone, by how much the times of its readings may be off
 
 
 class DramDetail(Detail, kw_only=True, tag="dram"):

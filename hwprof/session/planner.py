@@ -30,15 +30,16 @@ def plan_passes(
     warmup: int,
     off: Collection[str] = (),
     named: Collection[str] = (),
+    asked: Collection[str] = (),
     counting: Counting | None = None,
     options: Mapping[str, dict[str, Any]] | None = None,
     passes_of: Mapping[str, Collection[str]] | None = None,
     wait_quiet_s: float = 0.0,
 ) -> list[PassPlan]:
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
-    the user does not want, ``named`` those that the user listed. ``options`` by collector, and ``passes_of``, where
-    one is to run in others than its own. ``wait_quiet_s``: how long each pass waits for a quiet machine at most; not
-    those that are far slower than what they measure, and whose times nobody reads.
+    the user does not want, ``named`` those that the user listed, ``asked`` those that options ask for. ``options`` by
+    collector, and ``passes_of``, where one is to run in others than its own. ``wait_quiet_s``: how long each pass waits
+    for a quiet machine at most; not those that are far slower than what they measure, and whose times nobody reads.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
     ``HwprofError`` where a counter that was asked for by name, or a collector with options, does not work.
@@ -54,7 +55,7 @@ def plan_passes(
         counters = counters.without_unasked()
     taking_part = [found for found in surveyed if not is_counter(found) or found.name in counters.options]
     _check(further, surveyed, off)
-    where = _Where(passes_of or {}, passes)
+    where = _Where(passes_of or {}, passes, {*named, *asked})
     all_options = {**counters.options, **further}
     shared = [_plan(name, taking_part, where, iterations, warmup, off, all_options) for name in passes]
     own = [found for found in taking_part if found.name in counters.options and has_own_passes(found)]
@@ -102,9 +103,12 @@ def _options_by_collector(
 class _Where:
     """In which passes collectors run: where they say, or where the user wants them."""
 
-    def __init__(self, passes_of: Mapping[str, Collection[str]], passes: Collection[str]) -> None:
-        """Raises ``UsageError`` for a pass that the run does not have."""
+    def __init__(
+        self, passes_of: Mapping[str, Collection[str]], passes: Collection[str], wanted: Collection[str]
+    ) -> None:
+        """``wanted``: those on demand that shall run. Raises ``UsageError`` for a pass that the run does not have."""
         self._passes_of = passes_of
+        self._wanted = wanted
         for collector, wanted in passes_of.items():
             for name in wanted:
                 if name not in passes:
@@ -112,6 +116,8 @@ class _Where:
 
     def runs(self, found: Surveyed, name: str) -> bool:
         """Whether it runs in that pass; a broken one says nothing, and is missed in all."""
+        if found.declaration.on_demand and found.name not in self._wanted:
+            return False
         if found.collector is None:
             return True
         return name in self._passes_of.get(found.name, found.declaration.passes)

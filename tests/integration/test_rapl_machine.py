@@ -40,8 +40,8 @@ while True:
 
 
 def test_joules_of_windows_of_a_known_power_profile(tmp_path: Path) -> None:
-    """Forty windows of 30 ms by turns of 40 and 90 W, as two layers: within their intervals, and what the writing of the
-    counter was late by."""
+    """Forty windows of 30 ms by turns of 40 and 90 W, as two layers: within their intervals, and what the writing of
+    the counter was late by."""
     zone = tmp_path / "sys/class/powercap/intel-rapl:0"
     zone.mkdir(parents=True)
     (zone / "name").write_text("package-0")
@@ -70,6 +70,7 @@ def test_joules_of_windows_of_a_known_power_profile(tmp_path: Path) -> None:
     meters = meters_of(series, {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()})
     layers = small_tables.layers([("", "Net", False), ("a", "Conv2d", True), ("b", "Conv2d", True)])
     found = layer_energies(meters, small_tables.spans(rows), layers, (0,), {})
+    assert isinstance(found, pl.DataFrame)
     joules = {row["layer"]: (row["joules"], row["joules_error"]) for row in found.iter_rows(named=True)}
     late_s = 0.002  # sleeping and writing, on a machine that others use
     for name, watts in (("a", 40), ("b", 90)):

@@ -65,6 +65,7 @@ class Energy(Part, kw_only=True, frozen=True):
 
     rows: list[StageEnergy]
     layers: list[LayerEnergy] = msgspec.field(default_factory=list)
+    missing_layers: Unavailable | None = None
     calls: list[EnergyCall] = msgspec.field(default_factory=list)
     too_vague: float = 0.0  # above this share of its joules in error a layer has none
     too_short: int = 0  # layers that have none for this reason
@@ -82,13 +83,17 @@ def build(analysis: RunAnalysis) -> Energy | Unavailable:
     rows = [StageEnergy(**row) for row in analysis.energy.iter_rows(named=True)]
     if not rows:
         return _why_none(analysis)
-    layers = [LayerEnergy(**row) for row in analysis.layer_energy.rename({"layer": "path"}).iter_rows(named=True)]
+    found = analysis.layer_energy
+    missing = found if isinstance(found, Unavailable) else None
+    table = None if isinstance(found, Unavailable) else found.rename({"layer": "path"})
+    layers = [LayerEnergy(**row) for row in table.iter_rows(named=True)] if table is not None else []
     clock = analysis.run.manifest.clock
     to_unix_ns = clock.realtime_ns - clock.monotonic_ns
     calls = analysis.energy_calls.with_columns(unix_ns=analysis.energy_calls["begin_ns"] + to_unix_ns).drop("begin_ns")
     return Energy(
         rows=rows,
         layers=layers,
+        missing_layers=missing,
         calls=[EnergyCall(**row) for row in calls.iter_rows(named=True)],
         too_vague=TOO_VAGUE,
         too_short=analysis.layers_without_energy,

@@ -19,11 +19,11 @@ def show(found: HotEnergy, page: Page) -> None:
     page.console.print(Text(f"run {found.run}"))
     energy.show_stages(part, page)
     of_layers(part.layers, page, f"Layers: energy of the whole machine, share of the {found.whole}'s")
-    told = len({row.path for row in part.layers})
-    if part.too_short:
-        page.notes([f"{part.too_short} layers are too short for the meter: error above {part.too_vague:.0%}"])
-    elif not told:
-        page.notes(["no layer's energy: modules of several threads ran at a time"])
+    if part.missing_layers is not None:
+        page.notes([f"no energy by layer: {part.missing_layers.reason}"])
+    elif part.too_short:
+        too_short = figures.plural(part.too_short, "layer")
+        page.notes([f"{too_short} not told: error above {part.too_vague:.0%}. Try: more --iterations"])
 
 
 def of_layers(rows: Sequence[LayerEnergy], page: Page, title: str) -> None:

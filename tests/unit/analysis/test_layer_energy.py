@@ -10,14 +10,26 @@ from itertools import accumulate
 import polars as pl
 import pytest
 
+from hwprof.analysis import layer_energy
 from hwprof.analysis.energy import idle_watts, meters_of
-from hwprof.analysis.layer_energy import SCHEMA, TOO_VAGUE, layer_energies
+from hwprof.analysis.energy_windows import Meter
+from hwprof.analysis.layer_energy import SCHEMA, TOO_VAGUE
+from hwprof.unavailable import Unavailable
 from tests.support.small_tables import MS, layers, series, spans
 
 US = 1000
+Spans = list[tuple[int, int | None, int, str, str, int, int]]
 NAMES = [f"net.{n}" for n in range(6)]
 LAYERS = layers([("net", "Net", False), *((name, "Conv2d", True) for name in NAMES)])
 IDLE_W = 12.0
+
+
+def layer_energies(meters: list[Meter], rows: Spans, iterations: int, *, idle: bool = True) -> pl.DataFrame:
+    table = spans(rows)
+    watts = idle_watts(meters, table) if idle else {}
+    found = layer_energy.layer_energies(meters, table, LAYERS, tuple(range(iterations)), watts)
+    assert isinstance(found, pl.DataFrame) and found.schema == SCHEMA
+    return found
 
 
 class Machine:
@@ -26,9 +38,7 @@ class Machine:
 
     def __init__(self, watts: list[float], lengths_us: list[int], iterations: int, chance: random.Random) -> None:
         self.edges_us, self.watts = [0], [IDLE_W]
-        self.rows: list[tuple[int, int | None, int, str, str, int, int]] = [
-            (0, None, -1, "region", "idle", 5 * MS, 95 * MS)
-        ]
+        self.rows: Spans = [(0, None, -1, "region", "idle", 5 * MS, 95 * MS)]
         at, number = 100_000, 1
         for iteration in range(iterations):
             self._goes_on(at, 25.0)
@@ -88,8 +98,7 @@ def test_errors_hold_as_often_as_they_say(period_us: int) -> None:
         lengths = [round(1000 * 40 ** chance.random()) for _ in NAMES]
         machine = Machine(powers, lengths, 12, chance)
         meters = meters_of(machine.read(1_000, period_us, chance), {"package-0": 1e6})
-        table = spans(machine.rows)
-        found = layer_energies(meters, table, LAYERS, tuple(range(12)), idle_watts(meters, table))
+        found = layer_energies(meters, machine.rows, 12)
         truth = machine.truth()
         asked += len(NAMES)
         for row in found.filter(pl.col("layer") != "net (own)").iter_rows(named=True):
@@ -104,8 +113,7 @@ def test_the_idle_power_is_taken_off_and_shares_are_of_the_inference() -> None:
     chance = random.Random(1)
     machine = Machine([50.0, 30.0, 80.0, 50.0, 50.0, 50.0], [30_000] * 6, 20, chance)
     meters = meters_of(machine.read(1_000, 1_000, chance), {"package-0": 1e6})
-    table = spans(machine.rows)
-    found = layer_energies(meters, table, LAYERS, tuple(range(20)), idle_watts(meters, table))
+    found = layer_energies(meters, machine.rows, 20)
     truth = machine.truth()
     for row in found.iter_rows(named=True):
         assert row["windows"] == 20 and row["seconds"] == pytest.approx(0.6, rel=0.1)
@@ -120,18 +128,31 @@ def test_a_layer_that_is_too_short_for_the_meter_is_not_told() -> None:
     chance = random.Random(2)
     machine = Machine([50.0] * 6, [200, 30_000, 30_000, 30_000, 30_000, 30_000], 3, chance)
     meters = meters_of(machine.read(1_000, 10_000, chance), {"package-0": 1e6})
-    found = layer_energies(meters, spans(machine.rows), LAYERS, (0, 1, 2), {})
+    found = layer_energies(meters, machine.rows, 3, idle=False)
     assert "net.0" not in found["layer"].to_list() and "net.1" in found["layer"].to_list()
     assert found["joules_above_idle"].null_count() == found.height
 
 
 def test_modules_of_several_threads_at_a_time_have_none() -> None:
-    rows = [
+    rows: Spans = [
         (0, None, 0, "stage", "inference", 0, 100 * MS),
         (1, 0, 0, "layer", "net.0", 0, 60 * MS),
         (2, 0, 0, "layer", "net.1", 30 * MS, 90 * MS),
     ]
     meters = meters_of(series([(at * MS, 0.05 * at) for at in range(200)]), {})
-    found = layer_energies(meters, spans(rows), LAYERS, (0,), {})
-    assert found.is_empty() and found.schema == SCHEMA
-    assert layer_energies([], spans(rows[:2]), LAYERS, (0,), {}).is_empty()
+    assert isinstance(layer_energy.layer_energies(meters, spans(rows), LAYERS, (0,), {}), Unavailable)
+    assert layer_energies([], rows[:2], 1).is_empty()
+    assert layer_energies(meters, rows[:1], 1).is_empty(), "no layers"
+
+
+def test_what_a_clock_may_be_off_by_is_in_the_error() -> None:
+    chance = random.Random(3)
+    machine = Machine([20.0, 80.0] * 3, [30_000] * 6, 10, chance)
+    readings = machine.read(1_000, 1_000, chance)
+    exact = layer_energies(meters_of(readings, {}), machine.rows, 10)
+    late = layer_energies(meters_of(readings, {}, {"package-0": 1e6}), machine.rows, 10)
+    both = exact.join(late, on="layer")
+    assert both.height == 6
+    step = 30.0  # the mean is 50 W, and the standard deviation as much again
+    more = (both["joules_error_right"] ** 2 - both["joules_error"] ** 2).sqrt()
+    assert (more > 2 * 10 * step * 1e-3).all() and (more < 2 * 10 * 2 * step * 2e-3).all()

@@ -1,0 +1,116 @@
+"""The user's program that prints watts: its lines, each with the moment at which it came."""
+
+from __future__ import annotations
+
+import os
+import select
+import shlex
+import shutil
+import signal
+import subprocess
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Final
+
+from hwprof.errors import HwprofError, UsageError
+
+END_S: Final = 2.0
+"""As long as it may take to end when it is told to; then it is killed."""
+
+LONGEST_LINE: Final = 4096
+MOST_LINES: Final = 1_000_000
+"""Of a pass; what comes then is not kept."""
+
+CHUNK: Final = 65536
+
+
+def words(command: str) -> list[str]:
+    """The command's words, as a shell has them; no shell runs. Raises ``UsageError`` where it names no program."""
+    try:
+        found = shlex.split(command)
+    except ValueError as error:
+        raise UsageError(f"--power-command {command!r}: {error}") from None
+    if not found:
+        raise UsageError("--power-command names no program", "--power-command 'program arguments'")
+    if shutil.which(found[0]) is None:
+        raise UsageError(f"--power-command: there is no program {found[0]!r}", "its path, or a name on PATH")
+    return found
+
+
+class Program:
+    """It, from ``begin`` to ``end``; nobody else's signals reach it, and none of its children outlives it."""
+
+    def __init__(self, command: list[str], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        self._command = command
+        self._clock_ns = clock_ns
+        self._process: subprocess.Popen[bytes] | None = None
+        self._thread: threading.Thread | None = None
+        self._ended = threading.Event()
+        self.lines: list[tuple[int, str]] = []
+        self.cut = 0  # lines that were too long, or too many
+        self.gone: int | None = None  # exit status, where it ended before it was told to
+
+    def begin(self) -> None:
+        """Starts it. Raises ``HwprofError``."""
+        try:
+            self._process = subprocess.Popen(
+                self._command,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
+            )
+        except OSError as error:
+            raise HwprofError(f"{self._command[0]} could not be started: {error.strerror}") from error
+        self._thread = threading.Thread(target=self._hear, name="hwprof-power-meter", daemon=True)
+        self._thread.start()
+
+    def end(self) -> None:
+        """It is gone, whatever it does; what it has printed is in ``lines``."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        self.gone = process.poll()
+        self._signal(process, signal.SIGTERM)
+        with suppress(subprocess.TimeoutExpired):
+            process.wait(END_S)
+        self._signal(process, signal.SIGKILL)  # its children too
+        process.wait()
+        self._ended.set()
+        if self._thread is not None:
+            self._thread.join()
+        assert process.stdout is not None
+        process.stdout.close()
+
+    @staticmethod
+    def _signal(process: subprocess.Popen[bytes], number: int) -> None:
+        with suppress(OSError):
+            os.killpg(process.pid, number)
+
+    def _hear(self) -> None:
+        assert self._process is not None and self._process.stdout is not None
+        descriptor, begun = self._process.stdout.fileno(), b""
+        while True:
+            ready = select.select([descriptor], [], [], 0.05)[0]
+            if not ready:
+                if self._ended.is_set():
+                    return
+                continue
+            chunk = os.read(descriptor, CHUNK)
+            if not chunk:
+                return
+            now_ns = self._clock_ns()
+            *whole, begun = (begun + chunk).split(b"\n")
+            for line in whole:
+                self._keep(now_ns, line)
+            if len(begun) > LONGEST_LINE:
+                begun = b""
+                self.cut += 1
+
+    def _keep(self, now_ns: int, line: bytes) -> None:
+        if len(line) > LONGEST_LINE or len(self.lines) >= MOST_LINES:
+            self.cut += 1
+            return
+        self.lines.append((now_ns, line.decode(errors="replace")))

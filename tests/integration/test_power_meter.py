@@ -1,0 +1,111 @@
+"""Power meters that are programs and files: what they say, what goes wrong, and that nothing of them stays."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from collectors.power_meter.collector import PowerMeterCollector, PowerMeterDetail
+from hwprof.collector.contract import Collected, NoteKind, PassContext
+from hwprof.errors import HwprofError
+from tests.support.command import TESTS_MODELS, collect
+from tests.support.reported import texts
+
+PRINTS = "import time\nwhile True:\n    print({line}, flush=True)\n    time.sleep(0.02)\n"
+TIMED = PRINTS.format(line="f'{time.time():.6f} 40.0'")
+UNTIMED = PRINTS.format(line="40.0")
+
+
+def program(folder: Path, text: str) -> str:
+    script = folder / "meter.py"
+    script.write_text(text)
+    return f"{sys.executable} -u '{script}'"
+
+
+def metered(folder: Path, seconds: float = 0.6, **options: Any) -> Collected:
+    collector = PowerMeterCollector()
+    collector.start(PassContext("measure", os.getpid(), os.getpid(), folder, options))
+    time.sleep(seconds)
+    return collector.stop()
+
+
+@pytest.mark.parametrize(("text", "timed"), [(TIMED, True), (UNTIMED, False)], ids=["timed", "untimed"])
+def test_a_program_s_watts_are_joules_on_the_clock(text: str, timed: bool, tmp_path: Path) -> None:
+    before_ns = time.monotonic_ns()
+    collected = metered(tmp_path, power_command=program(tmp_path, text))
+    series, detail = collected.tables["series"], collected.detail
+    assert isinstance(detail, PowerMeterDetail) and detail.readings == series.height >= 5
+    assert before_ns <= series["time_ns"][0] and series["time_ns"][-1] <= time.monotonic_ns()
+    seconds = (series["time_ns"][-1] - series["time_ns"][0]) / 1e9
+    assert series["value"].to_list()[0] == 0 and series["value"][-1] == pytest.approx(40 * seconds)
+    assert len(collected.clocks) == timed
+    assert detail.period_ms is not None and detail.late_ms["meter"] == pytest.approx(
+        collected.clocks[0].error_ns / 1e6 if timed else detail.period_ms / 2
+    )
+
+
+def test_a_file_s_readings_of_the_pass_count_and_no_others(tmp_path: Path) -> None:
+    log = tmp_path / "watts.csv"
+    log.write_text("time,watts\n")
+    collector = PowerMeterCollector()
+    now_s = time.time()
+    with log.open("a") as file:
+        file.write(f"{now_s - 100},1000\n")
+        collector.start(PassContext("measure", 1, 1, tmp_path, {"power_file": str(log)}))
+        begin_s = time.time()
+        time.sleep(0.35)
+        for n in range(3):
+            at = datetime.fromtimestamp(begin_s + 0.1 * (n + 1), UTC).isoformat()
+            file.write(f"{at},{30 + 10 * n}\n")
+        file.write("7\n")  # no time
+        file.write(f"{now_s + 1000},1000\n")
+    collected = collector.stop()
+    assert collected.tables["series"]["value"].to_list() == pytest.approx([0, 3.5, 8.0], abs=1e-5)
+    assert "1 lines are no readings" in texts(collected.notes)[-1]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("import time; time.sleep(60)", "0 readings"),
+        ("print(40)", "1 readings"),
+        ("import sys; sys.exit(3)", "0 readings"),
+        ("while True: print('x' * 10000)", "0 readings"),
+        ("import signal, time; signal.signal(15, signal.SIG_IGN); print(4, flush=True); time.sleep(60)", "1 readings"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGSTOP)", "0 readings"),
+        ("import os; os.write(1, bytes(range(256)) * 100)", "0 readings"),
+    ],
+    ids=["silent", "once", "fails", "floods", "stays", "stopped", "binary"],
+)
+def test_a_meter_that_says_nothing_is_told_and_gone(text: str, told: str, tmp_path: Path) -> None:
+    collector = PowerMeterCollector()
+    collector.start(PassContext("measure", 1, 1, tmp_path, {"power_command": program(tmp_path, text)}))
+    assert collector._program is not None and collector._program._process is not None
+    pid = collector._program._process.pid
+    time.sleep(0.5)
+    with pytest.raises(HwprofError, match=told):
+        collector.stop()
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_what_is_lost_is_told(tmp_path: Path) -> None:
+    text = "for n in range(20):\n    print(40 if n % 2 else 'lost', flush=True)\n    __import__('time').sleep(0.01)\n"
+    collected = metered(tmp_path, power_command=program(tmp_path, text))
+    told = [note for note in collected.notes if note.kind is NoteKind.INCOMPLETE]
+    assert len(told) == 2
+    assert "ended before the pass, status 0" in texts(told)[0] and "9 lines are no readings" in texts(told)[1]
+
+
+def test_a_run_has_the_meter_s_energy(tmp_path: Path) -> None:
+    command = program(tmp_path, TIMED)
+    options = ("--passes", "measure", "--iterations", "5", "--power-command", command)
+    run = collect(tmp_path, "--model", "tests.support.models.zoo:encoder", *options, environment=TESTS_MODELS)
+    assert (run.path / "energy.csv").read_text().startswith("timestamp;tag;duration;meter;meter_error")
+    names = set(run.read("series")["name"])
+    assert "energy/meter" in names
