@@ -7,15 +7,12 @@ readings of the monotonic clock, give the conversion and its error.
 from __future__ import annotations
 
 import importlib.util
-import os
-import re
 import time
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import msgspec
-
+from collectors.torch_profiler import profile_file
+from collectors.torch_profiler.profile_file import ProfileFile, shapes
 from hwprof.collector import clocks
 from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext
 from hwprof.run.manifest import ClockRecord
@@ -23,46 +20,20 @@ from hwprof.run.manifest import ClockRecord
 if TYPE_CHECKING:  # imported when recording is over: it brings threads of its own
     import polars as pl
 
-RAW_FILE: Final = "trace.json"
+RAW_FILE: Final = "trace.json.gz"
 MARK: Final = "hwprof.clock"
 MARKS: Final = 8
-THREAD_NAME: Final = re.compile(rb'("name": "thread -?\d+ \()(.{0,15}?)(\)"\s*\}\s*\},)', re.DOTALL)
-"""A thread's name as the kernel keeps it (TASK_COMM_LEN) in what the profiler writes of it."""
 
+TORCH: Final = "memory/torch"
+"""What torch has allocated since the profiler began, less what it freed."""
 OPERATOR_KINDS: Final = ("cpu_op", "user_annotation")
 
 
-class _Arguments(msgspec.Struct, gc=False):
-    dimensions: msgspec.Raw = msgspec.field(default_factory=msgspec.Raw, name="Input Dims")
-
-
-class _Event(msgspec.Struct, gc=False):
-    """The fields of a trace event that are read here; the decoder skips the others."""
-
-    ph: str
-    name: str = ""
-    cat: str = ""
-    ts: float = 0.0
-    dur: float = 0.0
-    pid: int | str = 0
-    tid: int | str = 0
-    args: _Arguments | None = None
-
-
-class _Document(msgspec.Struct, gc=False):
-    """The profiler's file."""
-
-    events: list[_Event] = msgspec.field(name="traceEvents")
-    base_ns: int = msgspec.field(default=0, name="baseTimeNanoseconds")
-
-    def unix_ns(self, microseconds: float) -> int:
-        return self.base_ns + round(microseconds * 1000)
-
-
 class OperatorsDetail(Detail, kw_only=True, tag="operators"):
-    """How many operators were recorded; ``file``: the profiler's own, in the collector's raw folder."""
+    """How many operators, and allocations and frees, were recorded; ``file``: the profiler's own, in the raw folder."""
 
     operators: int
+    allocations: int = 0
     file: str
 
 
@@ -87,7 +58,9 @@ class TorchProfilerCollector(Collector):
         self._raw = context.raw / RAW_FILE
         # What torch.profiler itself drives: when that begins it asks for the settings of the compiler, which imports
         # the whole compiler: two seconds, and 850 modules in the process that is measured.
-        self._profile = torch.autograd.profiler.profile(use_cpu=True, use_kineto=True, record_shapes=True)
+        self._profile = torch.autograd.profiler.profile(
+            use_cpu=True, use_kineto=True, record_shapes=True, profile_memory=True
+        )
         self._profile.__enter__()
         self._mark()
 
@@ -97,12 +70,13 @@ class TorchProfilerCollector(Collector):
             raise RuntimeError("the torch profiler was not started")
         self._mark()
         self._profile.__exit__(None, None, None)
-        _export(self._profile, self._raw)
-        document = _read(self._raw)
+        document = profile_file.export(self._profile, self._raw)
         clock = clocks.fit("torch.profiler", _marks(document, self._brackets))
         operators = _operators(document, clock)
-        detail = OperatorsDetail(operators=operators.height, file=RAW_FILE)
-        return Collected(tables={"spans": operators}, clocks=[clock], detail=detail)
+        allocations, allocated = _allocations(document, clock)
+        detail = OperatorsDetail(operators=operators.height, allocations=allocations.height, file=RAW_FILE)
+        tables = {"spans": operators, "allocations": allocations, "series": allocated}
+        return Collected(tables=tables, clocks=[clock], detail=detail)
 
     def _mark(self) -> None:
         import torch
@@ -113,40 +87,13 @@ class TorchProfilerCollector(Collector):
                 self._brackets.append((begin, time.monotonic_ns()))
 
 
-def _export(profile: Any, file: Path) -> None:
-    """The profiler spells paths its own way (``\\`` becomes ``/``, line feeds vanish) and writes wherever that leads:
-    it is given the folder by descriptor."""
-    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        profile.export_chrome_trace(f"/proc/self/fd/{folder}/{file.name}")
-    finally:
-        os.close(folder)
-
-
-def _read(file: Path) -> _Document:
-    """The profiler writes threads' names as they are, which any program may choose: a file that is no JSON for them is
-    mended. Raises ``msgspec.DecodeError`` where it is none for another reason."""
-    written = file.read_bytes()
-    try:
-        return msgspec.json.decode(written, type=_Document)
-    except msgspec.DecodeError:
-        mended = THREAD_NAME.sub(_escaped, written)
-        document = msgspec.json.decode(mended, type=_Document)
-        file.write_bytes(mended)
-        return document
-
-
-def _escaped(found: re.Match[bytes]) -> bytes:
-    return found[1] + msgspec.json.encode(found[2].decode(errors="replace"))[1:-1] + found[3]
-
-
-def _marks(document: _Document, brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
+def _marks(document: ProfileFile, brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
     """The marks as (foreign_ns, earliest_ns, latest_ns)."""
     stamps = sorted(document.unix_ns(event.ts) for event in document.events if event.ph == "X" and event.name == MARK)
     return [(stamp, low, high) for stamp, (low, high) in zip(stamps, brackets, strict=True)]
 
 
-def _operators(document: _Document, clock: ClockRecord) -> pl.DataFrame:
+def _operators(document: ProfileFile, clock: ClockRecord) -> pl.DataFrame:
     """The ``spans`` rows of the operators, without pass, iteration and span number."""
     import polars as pl
 
@@ -162,7 +109,7 @@ def _operators(document: _Document, clock: ClockRecord) -> pl.DataFrame:
             "path": [event.name for event in events],
             "begin_ns": begin,
             "end_ns": [at + round(event.dur * 1000) for at, event in zip(begin, events, strict=True)],
-            "input_shapes": [_shapes(bytes(event.args.dimensions)) if event.args else None for event in events],
+            "input_shapes": [shapes(bytes(event.args.dimensions)) if event.args else None for event in events],
         },
         schema={
             "pid": pl.Int32,
@@ -176,17 +123,23 @@ def _operators(document: _Document, clock: ClockRecord) -> pl.DataFrame:
     )
 
 
-@cache
-def _shapes(dimensions: bytes) -> str | None:
-    """Input dimensions as "1x3x640x480 32x3x3x3"; scalars and other values have no shape and are left out."""
-    if not dimensions:
-        return None
-    shapes = [_shape(shape) for shape in msgspec.json.decode(dimensions) if shape]
-    return " ".join(shapes) or None
+def _allocations(document: ProfileFile, clock: ClockRecord) -> tuple[pl.DataFrame, pl.DataFrame]:
+    """The rows of ``allocations``, and of ``series`` (``TORCH``) how much is allocated, both without pass, by time."""
+    import polars as pl
 
-
-def _shape(sizes: list[Any]) -> str:
-    """One shape; of a list of tensors theirs: ``(1x3,1x4)``."""
-    if any(isinstance(size, list) for size in sizes):
-        return f"({','.join(_shape(one) for one in sizes)})"
-    return "x".join(map(str, sizes)) or "scalar"
+    events = sorted(profile_file.allocations(document), key=lambda event: event.time_us)
+    times_ns = [clocks.to_monotonic(clock, document.unix_ns(event.time_us)) for event in events]
+    table = pl.DataFrame(
+        {
+            "time_ns": times_ns,
+            "pid": [event.pid for event in events],
+            "tid": [event.tid for event in events],
+            "address": [event.address for event in events],
+            "bytes": [event.bytes for event in events],
+        },
+        schema={"time_ns": pl.Int64, "pid": pl.Int32, "tid": pl.Int32, "address": pl.UInt64, "bytes": pl.Int64},
+    )
+    series = table.select(
+        "time_ns", name=pl.lit(TORCH), unit=pl.lit("B"), value=pl.col("bytes").cum_sum().cast(pl.Float64)
+    )
+    return table, series

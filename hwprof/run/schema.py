@@ -223,12 +223,23 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "bytes": pl.Int64,  # leaves only
         }
     ),
+    # What the framework allocated and freed, in the order of time.
+    "allocations": pl.Schema(
+        {
+            "pass": pl.String,
+            "time_ns": pl.Int64,
+            "pid": pl.Int32,
+            "tid": pl.Int32,
+            "address": pl.UInt64,
+            "bytes": pl.Int64,  # negative: freed
+        }
+    ),
     # Values over time. Cumulative energy is in joules, unwrapped, from 0 at the first reading.
     "series": pl.Schema(
         {
             "pass": pl.String,
             "time_ns": pl.Int64,
-            "name": pl.String,  # "memory/rss", "memory/pss", "memory/page-faults", "energy/package-0", …
+            "name": pl.String,  # "memory/rss", "memory/page-faults", "allocator/in-use", "energy/package-0", …
             "unit": pl.String,  # "B", "1/s", "J", "W", "Hz"
             "value": pl.Float64,
         }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -70,7 +72,7 @@ def test_a_threads_name_may_be_any_text(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "1"
-    written = json.loads((tmp_path / RAW_FILE).read_text())["traceEvents"]
+    written = json.loads(gzip.decompress((tmp_path / RAW_FILE).read_bytes()))["traceEvents"]
     names = {event["args"]["name"] for event in written if event["name"] == "thread_name"}
     assert any('(a"b \\c\n\x1b\ufffdd)")' in name for name in names)
 
@@ -89,3 +91,28 @@ def test_recording_imports_no_compiler(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip().splitlines()[-1] == "[]"
+
+
+def test_memory_is_that_of_the_tensors(tmp_path: Path) -> None:
+    """1 MB is kept, 2 MB are freed again, when and where they were; a thread of the model's own is not seen."""
+    torch = require_module("torch")
+    collector = TorchProfilerCollector()
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))
+    begin_ns = time.monotonic_ns()
+    kept = torch.empty(1_000_000, dtype=torch.uint8)
+    passing = torch.empty(2_000_000, dtype=torch.uint8)
+    address = passing.data_ptr()
+    del passing
+    thread = threading.Thread(target=torch.empty, args=(3_000_000,), kwargs={"dtype": torch.uint8})
+    thread.start()
+    thread.join()
+    end_ns = time.monotonic_ns()
+    collected = collector.stop()
+    table = collected.tables["allocations"]
+    slack = collected.clocks[0].error_ns + 5_000
+    inside = table.filter(pl.col("time_ns").is_between(begin_ns - slack, end_ns + slack), pl.col("bytes").abs() > 1e5)
+    assert inside["bytes"].to_list() == [1_000_000, 2_000_000, -2_000_000]
+    assert inside["address"].to_list() == [kept.data_ptr(), address, address]
+    assert set(inside["tid"]) == {os.getpid()}
+    allocated = collected.tables["series"].filter(pl.col("time_ns") <= end_ns + slack)["value"].to_list()
+    assert max(allocated) >= 3_000_000 and 1_000_000 <= allocated[-1] < 2_000_000

@@ -1,0 +1,148 @@
+"""What each layer allocates, frees and keeps, from the framework's allocations over time.
+
+Layers run one at a time: whatever any thread allocates between a layer's begin and end is that layer's, the innermost
+of nested modules. A piece of memory is kept where it was allocated within a call and is not freed within it.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from hwprof.analysis.attribution import overlaps, owning_spans, whole_spans, within
+from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
+from hwprof.analysis.timeline import NONE, Timeline
+from hwprof.unavailable import Unavailable
+
+Numbers = NDArray[np.int64]
+
+SUMS: Final[dict[str, pl.DataType]] = {
+    "allocations": pl.Float64(),  # how many, in one iteration; the mean, as of all sums
+    "allocated_bytes": pl.Float64(),
+    "freed_bytes": pl.Float64(),
+    "kept_bytes": pl.Float64(),  # allocated within a call, and not freed within it
+}
+
+SCHEMA: Final = pl.Schema(
+    {
+        "layer": pl.String(),  # an owner of ``attribution``, ``UNATTRIBUTED`` or ``WHOLE``
+        **SUMS,
+        "largest_bytes": pl.Int64(),  # of all allocations
+        "peak_bytes": pl.Int64(),  # of all calls, the most above what was allocated at its begin; null: of own code
+    }
+)
+
+MODULES: Final = pl.Schema({"module": pl.String(), **SUMS, "largest_bytes": pl.Int64(), "peak_bytes": pl.Int64()})
+"""Of modules with others in them, with all that happens in these."""
+
+
+class Events:
+    """Allocations and frees in order of time, as arrays."""
+
+    def __init__(self, allocations: pl.DataFrame) -> None:
+        ordered = allocations.sort("time_ns", maintain_order=True)
+        self.times_ns: Numbers = ordered["time_ns"].to_numpy()
+        self.bytes: Numbers = ordered["bytes"].to_numpy()
+        self.freed_at: Numbers = _freed_at(ordered)
+        self.total: Numbers = np.concatenate(([0], np.cumsum(self.bytes)))
+
+    def between(self, begins_ns: Numbers, ends_ns: Numbers) -> tuple[Numbers, Numbers]:
+        """Of each stretch of time the first event in it and the first behind it."""
+        return np.searchsorted(self.times_ns, begins_ns), np.searchsorted(self.times_ns, ends_ns)
+
+
+def layer_allocations(
+    allocations: pl.DataFrame, spans: pl.DataFrame, layers: pl.DataFrame, iterations: tuple[int, ...]
+) -> tuple[pl.DataFrame, pl.DataFrame] | Unavailable:
+    """Of the inference in these iterations: ``SCHEMA``, a row an owner, and ``MODULES``; both most allocated first.
+    ``allocations`` and ``spans`` are the pass's. Rows of owners add up to that of ``WHOLE``."""
+    kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
+    wholes, _ = whole_spans(kept)
+    owned = within(owning_spans(kept, layers), wholes)
+    if overlaps(owned.filter("leaf")):
+        return Unavailable("layers of several threads ran at a time: nobody knows which of them allocated")
+    events, number = Events(allocations), max(len(iterations), 1)
+    of_wholes = _within(events, wholes.select("begin_ns", "end_ns", name=pl.lit(WHOLE)), number)
+    by_owner = _by_owner(events, owned, wholes, number)
+    peaks = _within(events, owned.filter("leaf").select("begin_ns", "end_ns", name="owner"), number)
+    found = by_owner.join(peaks.select("name", "peak_bytes"), on="name", how="left")
+    rows = pl.concat([found.select(of_wholes.columns), of_wholes]).rename({"name": "layer"})
+    inner = owned.filter(~pl.col("leaf")).select("begin_ns", "end_ns", name="path")
+    modules = _within(events, inner, number).rename({"name": "module"})
+    order = ["allocated_bytes", "layer"]
+    return (
+        rows.sort(order, descending=[True, False]).select(SCHEMA.names()).cast(SCHEMA),
+        modules.sort("allocated_bytes", "module", descending=[True, False]).select(MODULES.names()).cast(MODULES),
+    )
+
+
+def _freed_at(ordered: pl.DataFrame) -> Numbers:
+    """Of each allocation the number of the event that frees it; beyond the last one where none does. Of frees: their
+    own."""
+    numbered = ordered.with_row_index("event").select(pl.col("event").cast(pl.Int64), "address", "bytes")
+    following = pl.col("event").shift(-1).over("address", order_by="event")
+    frees_it = pl.col("bytes").shift(-1).over("address", order_by="event") < 0
+    found = numbered.select(
+        pl.when(pl.col("bytes") <= 0)
+        .then("event")
+        .otherwise(pl.when(frees_it).then(following).otherwise(pl.lit(ordered.height, pl.Int64)))
+        .fill_null(ordered.height)
+    )
+    return found.to_series().to_numpy()
+
+
+def _within(events: Events, stretches: pl.DataFrame, number: int) -> pl.DataFrame:
+    """Of stretches of time (``begin_ns``, ``end_ns``, ``name``) all that happens in them, by name; of ``number``
+    iterations."""
+    first, behind = events.between(stretches["begin_ns"].to_numpy(), stretches["end_ns"].to_numpy())
+    rows = [_of_one(events, int(low), int(high)) for low, high in zip(first, behind, strict=True)]
+    columns = [*SUMS, "largest_bytes", "peak_bytes"]
+    found = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Int64), orient="row").with_columns(stretches["name"])
+    sums = [pl.col(name).sum() / number for name in SUMS]
+    return found.group_by("name", maintain_order=True).agg(*sums, pl.col("largest_bytes", "peak_bytes").max())
+
+
+def _of_one(events: Events, low: int, high: int) -> tuple[int, ...]:
+    sizes = events.bytes[low:high]
+    gained = sizes > 0
+    stays = gained & (events.freed_at[low:high] >= high)
+    above = events.total[low + 1 : high + 1] - events.total[low]
+    return (
+        int(gained.sum()),
+        int(sizes[gained].sum()),
+        -int(sizes[~gained].sum()),
+        int(sizes[stays].sum()),
+        int(sizes.max(initial=0)),
+        int(above.max(initial=0)),
+    )
+
+
+def _by_owner(events: Events, owned: pl.DataFrame, wholes: pl.DataFrame, number: int) -> pl.DataFrame:
+    """What happens while each owner is the innermost, and while none is."""
+    inside = Timeline.of(wholes).at(events.times_ns) != NONE
+    rows = np.where(inside, Timeline.of(owned).at(events.times_ns), NONE)
+    _, behind = events.between(owned["begin_ns"].to_numpy(), owned["end_ns"].to_numpy())
+    until = np.append(behind, len(events.bytes))[rows]  # that of NONE is the last: nobody knows of a call
+    table = pl.DataFrame(
+        {
+            "row": np.where(rows == NONE, owned.height, rows),
+            "bytes": events.bytes,
+            "stays": (events.bytes > 0) & (events.freed_at >= until),
+        }
+    ).filter(pl.Series(inside, dtype=pl.Boolean))
+    names = pl.concat([owned["owner"], pl.Series([UNATTRIBUTED])])
+    size = pl.col("bytes")
+    sums = {
+        "allocations": (size > 0).sum(),
+        "allocated_bytes": size.filter(size > 0).sum(),
+        "freed_bytes": -size.filter(size <= 0).sum(),
+        "kept_bytes": size.filter("stays").sum(),
+    }
+    grouped = table.with_columns(name=names.gather(table["row"])).group_by("name")
+    return grouped.agg(
+        *[value.cast(pl.Float64).truediv(number).alias(name) for name, value in sums.items()],
+        largest_bytes=size.filter(size > 0).max().fill_null(0),
+    )
