@@ -10,13 +10,15 @@ import os
 import re
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
 import polars as pl
 
 from collectors.shared.periodic_sampling import PeriodicCollector
-from hwprof.collector.contract import Availability, Collected, Detail, Note, PassContext, Unavailable
+from hwprof.collector.contract import Availability, Collected, Note, PassContext, Unavailable
+from hwprof.run.details import MemoryDetail
 from hwprof.run.schema import conform
 
 PERIOD_S: Final = 0.050
@@ -27,6 +29,7 @@ PSS: Final = "memory/pss"
 PAGE_FAULTS: Final = "memory/page-faults"
 UNITS: Final = {RSS: "B", PSS: "B", PAGE_FAULTS: "1/s"}
 
+_PEAK: Final = re.compile(rb"^VmHWM:\s+(\d+) kB", re.MULTILINE)
 _LINE: Final = re.compile(rb"^(Pss|Pss_Anon|Anonymous):\s+(\d+) kB", re.MULTILINE)
 _PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 
@@ -43,6 +46,8 @@ class MemoryLog:
         self.pss_refused: str | None = None
         # Open files stay with this process: if its number is given to another one, reading fails instead.
         self._files = {name: os.open(folder / name, os.O_RDONLY | os.O_CLOEXEC) for name in ("statm", "stat")}
+        with suppress(FileNotFoundError):
+            self._files["status"] = os.open(folder / "status", os.O_RDONLY | os.O_CLOEXEC)
 
     def sample(self) -> bool:
         """Takes the values that are due; False once the process has ended."""
@@ -80,6 +85,13 @@ class MemoryLog:
         )
         return conform("series", frame.with_columns(unit=pl.col("name").replace_strict(UNITS, return_dtype=pl.String)))
 
+    def peak_rss_bytes(self) -> int | None:
+        """The most that was resident at any time; None where the process has ended, or the kernel does not say."""
+        try:
+            return parse_peak_bytes(self._read("status"))
+        except (OSError, KeyError):
+            return None
+
     def close(self) -> None:
         """Gives the files back."""
         for handle in self._files.values():
@@ -96,6 +108,12 @@ def parse_resident_pages(statm: bytes) -> int:
     if len(fields) < 2:
         raise ValueError(f"not a statm: {statm!r}")
     return int(fields[1])
+
+
+def parse_peak_bytes(status: bytes) -> int | None:
+    """The high-water mark of /proc/PID/status; None where the process has no memory any more."""
+    found = _PEAK.search(status)
+    return int(found[1]) * 1024 if found else None
 
 
 def parse_faults(stat: bytes) -> int:
@@ -118,17 +136,16 @@ def parse_pss_bytes(smaps_rollup: bytes) -> int | None:
     return found[b"Pss"] + own
 
 
-class MemoryDetail(Detail, kw_only=True, tag="memory"):
-    """How often the memory was sampled."""
-
-    period_ms: float
-
-
 class MemoryCollector(PeriodicCollector[MemoryLog]):
     """Samples the worker's resident memory and page faults 20 times a second, its PSS once a second."""
 
     _period_s = PERIOD_S
     _reads_at_end = False
+    _peak_bytes: int | None = None
+
+    def work_ends(self) -> None:
+        """The worker still is: at the end of the pass it may be gone."""
+        self._peak_bytes = self._log.peak_rss_bytes() if self._log is not None else None
 
     def availability(self) -> Availability:
         """Whether there is a Linux /proc."""
@@ -143,7 +160,8 @@ class MemoryCollector(PeriodicCollector[MemoryLog]):
 
     def _collected(self, log: MemoryLog) -> Collected:
         notes = [Note.not_available(PSS, Unavailable(log.pss_refused))] if log.pss_refused else []
-        detail = MemoryDetail(period_ms=self._period_s * 1e3)
+        peak_bytes = log.peak_rss_bytes() or self._peak_bytes
+        detail = MemoryDetail(period_ms=self._period_s * 1e3, peak_rss_bytes=peak_bytes, page_bytes=_PAGE_BYTES)
         return Collected(tables={"series": log.series()}, notes=notes, detail=detail)
 
     def _close(self, log: MemoryLog) -> None:

@@ -141,8 +141,13 @@ def _by_owner(events: Events, owned: pl.DataFrame, wholes: pl.DataFrame, number:
         "freed_bytes": -size.filter(size <= 0).sum(),
         "kept_bytes": size.filter("stays").sum(),
     }
-    grouped = table.with_columns(name=names.gather(table["row"])).group_by("name")
-    return grouped.agg(
-        *[value.cast(pl.Float64).truediv(number).alias(name) for name, value in sums.items()],
-        largest_bytes=size.filter(size > 0).max().fill_null(0),
+    found = (
+        table.with_columns(name=names.gather(table["row"]))
+        .group_by("name")
+        .agg(
+            *[value.cast(pl.Float64).truediv(number).alias(name) for name, value in sums.items()],
+            largest_bytes=size.filter(size > 0).max(),
+        )
     )
+    every = names.rename("name").unique(maintain_order=True).to_frame()
+    return every.join(found, on="name", how="left").fill_null(0)

@@ -4,7 +4,7 @@ first asked for."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import polars as pl
 
@@ -27,9 +27,10 @@ from hwprof.analysis.figure_tables import FigureTables, Further, figure_tables
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
+from hwprof.analysis.iterations import select
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
-from hwprof.run.details import EnergyDetail
+from hwprof.run.details import AllocatorDetail, Detail, EnergyDetail, MemoryDetail
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -40,6 +41,18 @@ if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_cycles import SampledCycles
     from hwprof.analysis.sampled_pass import SampledPass
+
+
+DetailT = TypeVar("DetailT", bound=Detail)
+
+
+class MemoryFound(NamedTuple):
+    """What is known of memory: ``tables`` are ``layer_memory.ROWS`` and ``allocations.MODULES``."""
+
+    record: PassRecord
+    tables: tuple[pl.DataFrame, pl.DataFrame] | Unavailable
+    allocator: AllocatorDetail | None
+    process: MemoryDetail | None
 
 
 class RunAnalysis:
@@ -115,6 +128,34 @@ class RunAnalysis:
             return None
         iterations = self.measured.attribution.iterations.all
         return uncore.by_owner(self.measured.spans, self.modules, self._series(uncore.PREFIX), iterations)
+
+    @cached_property
+    def memory(self) -> MemoryFound | None:
+        """What torch allocated in the first pass in which somebody watched it, beside the main pass's page faults."""
+        watched = self.run.count_by_pass("allocations")
+        record = next((record for name, record in self.records.items() if watched.get(name)), None)
+        if record is None or self.figures is None:
+            return None
+        from hwprof.analysis import allocations, layer_memory
+
+        timed = select(record.iterations).timed
+        spans, events = self.of_pass("spans", record), self.of_pass("allocations", record)
+        found = allocations.layer_allocations(events, spans, self.modules, timed)
+        process, allocator = self._detail(MemoryDetail, self.main), self._detail(AllocatorDetail, record)
+        if isinstance(found, Unavailable):
+            return MemoryFound(record, found, allocator, process)
+        metrics = self.figures.layers.metrics
+        counted = pl.col("page_faults") if "page_faults" in metrics.columns else pl.lit(None, pl.Float64)
+        faults = metrics.select(layer="owner", faults=counted)
+        page_bytes = process.page_bytes if process is not None else None
+        rows = layer_memory.layer_memory(found[0], faults, self.modules, page_bytes)
+        return MemoryFound(record, (rows, found[1]), allocator, process)
+
+    @staticmethod
+    def _detail(kind: type[DetailT], record: PassRecord | None) -> DetailT | None:
+        """What the first collector of this kind says of its data in a pass."""
+        details = (one.detail_as(kind) for one in (record.collectors if record is not None else []))
+        return next((detail for detail in details if detail is not None), None)
 
     @cached_property
     def _energy_meters(self) -> list[Meter]:

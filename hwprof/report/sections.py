@@ -82,6 +82,7 @@ SECTIONS: Final = (
     Section("threads"),
     Section("operators"),
     Section("python"),
+    Section("memory"),
     Section("energy"),
     Section("dram", ("document", "text")),
     Section("primitives"),

@@ -87,6 +87,23 @@ class EnergyDetail(Detail, kw_only=True, tag="energy"):
     late_ms: dict[str, float] = {}  # of a zone, by how much the times of its readings may be off
 
 
+class MemoryDetail(Detail, kw_only=True, tag="memory"):
+    """How often the memory was sampled, and the most that was resident at any time."""
+
+    period_ms: float
+    peak_rss_bytes: int | None = None
+    page_bytes: int | None = None
+
+
+class AllocatorDetail(Detail, kw_only=True, tag="allocator"):
+    """Who gives memory: ``glibc``, ``jemalloc``, ``tcmalloc``."""
+
+    allocator: str
+    reading_us: float
+    huge_pages: str | None = None  # when the kernel gives them: always, madvise, never
+    settings: dict[str, str] = {}  # the allocator's, of the environment
+
+
 class DramDetail(Detail, kw_only=True, tag="dram"):
     """DRAM traffic of the whole machine. ``events``: of each series, those that it is the sum of."""
 
@@ -147,6 +164,8 @@ Known: TypeAlias = (
     CountingDetail
     | SamplingDetail
     | EnergyDetail
+    | MemoryDetail
+    | AllocatorDetail
     | DramDetail
     | PrimitivesDetail
     | InstrumentedDetail

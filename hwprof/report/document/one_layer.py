@@ -19,6 +19,7 @@ from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, s
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import MEASURED, Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
 from hwprof.report.document.layers import Layer, Layers, Module
+from hwprof.report.document.memory import LayerMemory, Memory, ModuleMemory
 from hwprof.report.document.primitives import Primitive, Primitives
 from hwprof.report.document.threads import Threads, ThreadsLayer
 
@@ -55,6 +56,8 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     instrumented: dict[str, list[InstrumentedKernel]]  # by pass: what was counted in these layers' kernels
     primitives: list[Primitive]
     energy: list[LayerEnergy] = []
+    memory: list[LayerMemory] = []
+    module_memory: list[ModuleMemory] = []  # of the path itself, with all that is in it
 
     @property
     def leaf(self) -> Layer | None:
@@ -76,7 +79,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         what = f"{path!r} may be {several} layers or modules" if several > 1 else f"there is no layer {path!r}"
         raise UsageError(f"{what} in run {document.run.name}", _nearest(paths_of_all, path))
     paths = dict.fromkeys(layer.path for layer in leaves)
-    kernels, threads = document.part(Kernels), document.part(Threads)
+    kernels, threads, memory = document.part(Kernels), document.part(Threads), document.part(Memory)
     primitives, instrumented = document.part(Primitives), document.part(Instrumented)
     found = [layer for layer in kernels.layers if layer.path in paths] if kernels else []
     by_layer = kernels_by_layer(kernels, {layer.path: layer for layer in leaves}, list(paths)) if kernels else []
@@ -110,6 +113,8 @@ def one_layer(document: Document, path: str) -> OneLayer:
             for one in (instrumented.passes if instrumented else [])
         },
         primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
+        memory=[row for row in memory.rows if row.path in paths] if memory else [],
+        module_memory=[row for row in memory.modules if row.path == path] if memory else [],
         energy=[row for row in energy.layers if row.path in paths] if (energy := document.part(Energy)) else [],
     )
 

@@ -17,6 +17,7 @@ from hwprof.report.text import (
     figures,
     hot_energy,
     hot_kernels,
+    hot_memory,
     instrumented,
     kernel_cells,
     layer_facts,
@@ -44,6 +45,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     _operators(found, page)
     _threads(found, page)
     primitives.show_hottest(_narrowed(found, page))
+    hot_memory.of_layers([*found.module_memory, *found.memory], page, "Memory that torch allocates in an iteration")
     hot_energy.of_layers(found.energy, page, "Energy of the whole machine meanwhile")
     if full_names:
         kernel_cells.full_names(found.kernels, page)

@@ -1,0 +1,90 @@
+"""What the process holds, and what its layers allocate, keep and get anew from the kernel."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class LayerMemory(msgspec.Struct, kw_only=True, frozen=True):
+    """Of one iteration, the mean: what torch allocated while a layer ran, or a module's own code."""
+
+    path: str
+    type: str | None
+    allocations: float
+    allocated_bytes: float
+    freed_bytes: float
+    kept_bytes: float  # allocated within a call, and not freed within it
+    largest_bytes: int
+    peak_bytes: int | None  # of any call, the most above what was allocated at its begin; null: of own code
+    faults: float | None
+    new_bytes: float | None  # pages of these faults
+    fresh: float | None  # of what it allocates
+
+
+class ModuleMemory(msgspec.Struct, kw_only=True, frozen=True):
+    """The same of a module with all that is in it."""
+
+    path: str
+    allocations: float
+    allocated_bytes: float
+    freed_bytes: float
+    kept_bytes: float
+    largest_bytes: int
+    peak_bytes: int
+
+
+class Memory(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
+    """By layer, most new pages first. ``pass``: in which torch was watched; faults are of that which times are from."""
+
+    pass_: str
+    peak_rss_bytes: int | None  # of the process, in the pass that times are from
+    allocator: str | None
+    huge_pages: str | None  # when the kernel gives them: always, madvise, never
+    settings: dict[str, str]  # the allocator's, of the environment
+    whole: LayerMemory | None
+    rows: list[LayerMemory]
+    modules: list[ModuleMemory]
+    anew: list[str]  # layers that get their memory anew at each call
+    missing_layers: Unavailable | None = None
+
+
+PART: Final = Memory
+
+
+def build(analysis: RunAnalysis) -> Memory | Unavailable:
+    """From the pass in which torch was watched, and the main pass."""
+    from hwprof.analysis import layer_memory
+    from hwprof.analysis.owners import WHOLE
+
+    found = analysis.memory
+    if found is None:
+        return Unavailable("nobody watched torch's allocations", "hwprof collect --passes measure,trace")
+    rows: list[LayerMemory] = []
+    modules: list[ModuleMemory] = []
+    anew: list[str] = []
+    if not isinstance(found.tables, Unavailable):
+        layers, inner = found.tables
+        rows = [LayerMemory(**row) for row in layers.rename({"layer": "path"}).iter_rows(named=True)]
+        modules = [ModuleMemory(**row) for row in inner.rename({"module": "path"}).iter_rows(named=True)]
+        anew = layer_memory.anew(layers)
+    allocator = found.allocator
+    return Memory(
+        pass_=found.record.name,
+        peak_rss_bytes=found.process.peak_rss_bytes if found.process is not None else None,
+        allocator=allocator.allocator if allocator is not None else None,
+        huge_pages=allocator.huge_pages if allocator is not None else None,
+        settings=allocator.settings if allocator is not None else {},
+        whole=next((row for row in rows if row.path == WHOLE), None),
+        rows=[row for row in rows if row.path != WHOLE],
+        modules=modules,
+        anew=anew,
+        missing_layers=found.tables if isinstance(found.tables, Unavailable) else None,
+    )
