@@ -14,6 +14,7 @@ DECLARATION = Declaration(
     passes=frozenset({"instrumented"}),
     own_passes=True,
     fallback=True,
+    full=(("cache_model", True),),
     metrics="collectors.instrumented.metrics:every",
     options=(
         Option(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, Final
 from collectors.pyspy import notes
 from collectors.pyspy.declaration import RATE
 from collectors.pyspy.marks import Marks
-from collectors.pyspy.origins import framework_paths, profiler_paths
 from collectors.pyspy.stacks import Frame, read
 from collectors.pyspy.watcher import PROGRAM, Watcher, found
+from collectors.shared.python_origins import framework_paths, profiler_paths
 from hwprof.collector import clocks
 from hwprof.collector.contract import Availability, Collected, Collector, PassContext
 from hwprof.errors import HwprofError

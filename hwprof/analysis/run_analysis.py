@@ -30,7 +30,7 @@ from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pas
 from hwprof.analysis.iterations import select
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
-from hwprof.run.details import AllocatorDetail, Detail, EnergyDetail, MemoryDetail
+from hwprof.run.details import AllocatorDetail, Detail, EnergyDetail, LineCostsDetail, MemoryDetail
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -128,6 +128,20 @@ class RunAnalysis:
             return None
         iterations = self.measured.attribution.iterations.all
         return uncore.by_owner(self.measured.spans, self.modules, self._series(uncore.PREFIX), iterations)
+
+    @cached_property
+    def line_costs(self) -> tuple[PassRecord, LineCostsDetail, pl.DataFrame] | None:
+        """Of the first pass that looked at lines of Python: ``line_costs.SCHEMA``."""
+        from hwprof.analysis import line_costs
+
+        rows = self.run.count_by_pass("python_line_costs")
+        for name, record in {one.name: one for one in self.run.kept_passes()}.items():
+            detail = self._detail(LineCostsDetail, record)
+            if rows.get(name) and detail is not None:
+                whose = python_stacks.Looks(profiler=detail.profiler_paths, framework=detail.framework_paths)
+                table = self.of_pass("python_line_costs", record)
+                return record, detail, line_costs.line_costs(table, whose)
+        return None
 
     @cached_property
     def memory(self) -> MemoryFound | None:

@@ -79,6 +79,11 @@ def _counters_help() -> str:
     help=f"Before each timed pass, wait until other programs let the processors alone; at most {WAIT_S} s, or SECONDS.",
 )
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Everything that works here: the cache model, and line by line Scalene and cProfile too. Takes minutes.",
+)
 @click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
 @collector_options.switches
 @click.option(
@@ -120,6 +125,7 @@ def collect_command(
     wait_quiet_s: float | None,
     passes: str,
     collectors: str | None,
+    full: bool,
     events: str | None,
     counters: str,
     user_only: bool,
@@ -147,6 +153,8 @@ def collect_command(
     """
     off = collector_options.switched_off(options)
     theirs = collector_options.chosen(options, _names)
+    if full:
+        theirs.add_full(off)
     spec = workload_spec(**options)
     check_model(spec)
     server = _fork_server(spec.model)

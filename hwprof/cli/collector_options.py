@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -27,6 +27,14 @@ class Chosen:
     options: dict[str, dict[str, Any]] = field(default_factory=dict)
     passes_of: dict[str, list[str]] = field(default_factory=dict)
     asked: list[str] = field(default_factory=list)
+
+    def add_full(self, off: Collection[str]) -> None:
+        """All that is part of a full run and works here, but for those that are ``off``; what was given holds."""
+        for found in registry.survey():
+            full = found.declaration.full
+            if full is not None and found.availability.ok and found.name not in off:
+                self.asked.append(found.name)
+                self.options[found.name] = {**dict(full), **self.options.get(found.name, {})}
 
     @property
     def asked_counters(self) -> list[str]:

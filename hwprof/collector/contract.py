@@ -7,6 +7,7 @@ one. Every public name of a collector must be one of the base class: a misspelt 
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -123,6 +124,7 @@ class OwnPass:
     slow: bool = False  # progress is told, and an interruption keeps what was counted, by layer and not by iteration
     startup_s: float = 0.0  # what it takes until the first iteration, more than the companion; roughly
     slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly
+    end_s: float = math.inf  # how long the tool that launched the worker may take to end after it has
     call_s: float = 0.0  # what counting a call of a leaf layer takes on top; roughly
 
 

@@ -67,6 +67,7 @@ class Declaration:
     fallback: bool = False  # of counters: ``auto`` adds it where the preferred one lacks something on this machine
     metrics: str | None = None  # "package.module:function": the metrics that it can bring, for `hwprof explain`
     wants_idle: bool = False  # the machine should rest for a moment before the first iteration
+    full: tuple[tuple[str, Any], ...] | None = None  # its options where --full asks for all; None: no part of it
     options: tuple[Option, ...] = ()
 
     def defaults(self) -> Mapping[str, Any]:

@@ -57,6 +57,7 @@ class ReportPage:
 PAGES: Final = (
     ReportPage("kernels", "Of each hot layer its kernels, and of each hot kernel its layers."),
     ReportPage("python", "Of Python's lines the kernels that they led to, and its functions."),
+    ReportPage("lines", "Of the pipeline's lines of Python time, memory and copying (collect --scalene)."),
     ReportPage("memory", "What layers allocate, keep and get anew from the kernel; the process and its allocator."),
     ReportPage("energy", "Joules and watts of the stages and of the layers."),
 )

@@ -82,6 +82,7 @@ SECTIONS: Final = (
     Section("threads"),
     Section("operators"),
     Section("python"),
+    Section("lines"),
     Section("memory"),
     Section("energy"),
     Section("dram", ("document", "text")),

@@ -152,6 +152,19 @@ class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
     framework_paths: list[str] = []  # of torch
 
 
+class LineCostsDetail(Detail, kw_only=True, tag="line_costs"):
+    """Costs of Python's lines. ``file`` and ``html``: the tool's own, in the collector's raw folder."""
+
+    version: str
+    command: list[str]
+    elapsed_s: float  # that was profiled
+    samples: int  # of the processor, that have a line
+    profiler_paths: list[str] = []
+    framework_paths: list[str] = []
+    file: str
+    html: str | None = None
+
+
 class InstrumentedDetail(Detail, kw_only=True, tag="instrumented"):
     """Counts of instrumented code. ``reference_ghz``: of the clock that CPI of such counts is in."""
 
@@ -171,6 +184,7 @@ Known: TypeAlias = (
     | InstrumentedDetail
     | CoreClockDetail
     | PythonStacksDetail
+    | LineCostsDetail
 )
 """What hwprof itself reads."""
 

@@ -127,6 +127,25 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "end_ns": pl.Int64,
         }
     ),
+    # What a line of Python took, of all that was profiled: what it calls in the framework is the line's.
+    "python_line_costs": pl.Schema(
+        {
+            "pass": pl.String,
+            "file": pl.String,
+            "line": pl.Int32,
+            "function": pl.String,  # with the class around it: Conv.forward; null: not known
+            "python_share": pl.Float64,  # these three: of the profiled time
+            "native_share": pl.Float64,
+            "system_share": pl.Float64,
+            "core_utilization": pl.Float64,  # 1: all processors
+            "samples": pl.Int64,  # of the processor
+            "allocated_bytes": pl.Int64,
+            "growth_bytes": pl.Int64,
+            "peak_bytes": pl.Int64,
+            "python_allocated_share": pl.Float64,  # of what it allocated: Python's objects
+            "copy_bytes_per_s": pl.Float64,
+        }
+    ),
     # When a thread was off a processor. Null ends: it began before, or did not end while samples were taken.
     "switches": pl.Schema(
         {
@@ -251,6 +270,7 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "kernels": frozenset({"name", "full_name", "address"}),
     "samples": frozenset({"kernel", "stack", "cycles", "instructions", "llc_misses"}),
     "stacks": frozenset({"parent", "kernel"}),
+    "python_line_costs": frozenset({"function"}),
     "switches": frozenset(
         {"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function", "woken_ns", "waker"}
     ),

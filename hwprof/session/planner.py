@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -14,7 +15,7 @@ from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
 from hwprof.run.manifest import CollectorRecord
 from hwprof.run.passes import MEASURE, SHARED_PASSES
-from hwprof.session.counters import Counters, Counting, choose_counters, has_own_passes, is_counter
+from hwprof.session.counters import Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, CollectorPlan, PassPlan
 from hwprof.unavailable import Unavailable
 
@@ -58,12 +59,23 @@ def plan_passes(
     where = _Where(passes_of or {}, passes, {*named, *asked})
     all_options = {**counters.options, **further}
     shared = [_plan(name, taking_part, where, iterations, warmup, off, all_options) for name in passes]
-    own = [found for found in taking_part if found.name in counters.options and has_own_passes(found)]
+    own = [
+        found
+        for found in taking_part
+        if has_own_passes(found) and (found.name in counters.options or where.runs_alone(found))
+    ]
     if shared:
         missing = tuple(_unavailable(found) for found in own if not found.availability.ok)
         shared[0] = msgspec.structs.replace(shared[0], left_out=shared[0].left_out + missing)
     plans = compare_outputs(
-        shared + [plan for found in own for plan in _own_plans(found, counters, iterations, warmup)]
+        shared
+        + [
+            plan
+            for found in own
+            for plan in _own_plans(
+                found, all_options.get(found.name, {}), iterations, warmup, asked=found.name not in counters.unasked
+            )
+        ]
     )
     waiting = [0.0 if plan.slow else wait_quiet_s for plan in plans]
     return [msgspec.structs.replace(plan, wait_quiet_s=s) for plan, s in zip(plans, waiting, strict=True)]
@@ -114,6 +126,10 @@ class _Where:
                 if name not in passes:
                     raise UsageError(f"{collector} cannot run in pass {name}: --passes does not name it")
 
+    def runs_alone(self, found: Surveyed) -> bool:
+        """Whether one on demand, which is no counter, has passes of its own."""
+        return not is_counter(found) and found.declaration.on_demand and found.name in self._wanted
+
     def runs(self, found: Surveyed, name: str) -> bool:
         """Whether it runs in that pass; a broken one says nothing, and is missed in all."""
         if found.declaration.on_demand and found.name not in self._wanted:
@@ -136,11 +152,12 @@ def _check(options: Mapping[str, dict[str, Any]], surveyed: Sequence[Surveyed], 
             found.collector.check_options(given)
 
 
-def _own_plans(found: Surveyed, counters: Counters, iterations: int, warmup: int) -> list[PassPlan]:
-    """The passes of a counter that needs its own; none where it does not work."""
+def _own_plans(
+    found: Surveyed, options: dict[str, Any], iterations: int, warmup: int, *, asked: bool
+) -> list[PassPlan]:
+    """The passes of a collector that needs its own; none where it does not work."""
     if found.collector is None or not found.availability.ok:
         return []
-    options, asked = counters.options[found.name], found.name not in counters.unasked
     own_passes = found.collector.own_passes(options)
     return [_own_plan(own, found, iterations, warmup, options, asked=asked) for own in own_passes]
 
@@ -231,6 +248,7 @@ def _own_plan(
         asked=asked,
         slow=own.slow,
         startup_s=own.startup_s,
+        end_s=own.end_s if math.isfinite(own.end_s) else None,
         slowdown=own.slowdown,
         call_s=own.call_s,
     )

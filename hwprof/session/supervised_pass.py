@@ -163,7 +163,7 @@ class Pass:
         try:
             worker.go_on()
             self._listen(worker)
-            status = worker.wait()
+            status = worker.wait(self.plan.end_s)
         finally:
             worker.end()
             collected = external.stop()

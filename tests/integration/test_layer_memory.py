@@ -27,7 +27,11 @@ def test_layers_have_what_they_allocate_keep_and_touch(run: RunDirectory) -> Non
     assert touching["allocated_bytes"] == 0
     assert PAGES <= touching["page_faults"] <= PAGES + 10, "and what Python itself touches for the first time"
     own = rows["0 (own)"]
-    assert (own["allocated_bytes"], own["kept_bytes"], own["freed_bytes"]) == (KEPT_BYTES, KEPT_BYTES, KEPT_BYTES * 4 / 5)
+    assert (own["allocated_bytes"], own["kept_bytes"], own["freed_bytes"]) == (
+        KEPT_BYTES,
+        KEPT_BYTES,
+        KEPT_BYTES * 4 / 5,
+    )
     whole = rows["whole"]
     assert whole["allocated_bytes"] >= 2 * PASSING_BYTES + 2 * KEPT_BYTES
     parts = [row["allocated_bytes"] for name, row in rows.items() if name != "whole"]

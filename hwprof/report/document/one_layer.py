@@ -19,6 +19,7 @@ from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, s
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import MEASURED, Kernels, SampledKernel, SampledLayer, SampledThread, Sampling
 from hwprof.report.document.layers import Layer, Layers, Module
+from hwprof.report.document.lines import LineCost, Lines
 from hwprof.report.document.memory import LayerMemory, Memory, ModuleMemory
 from hwprof.report.document.primitives import Primitive, Primitives
 from hwprof.report.document.threads import Threads, ThreadsLayer
@@ -56,6 +57,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     instrumented: dict[str, list[InstrumentedKernel]]  # by pass: what was counted in these layers' kernels
     primitives: list[Primitive]
     energy: list[LayerEnergy] = []
+    lines: list[LineCost] = []  # of its class's functions, whichever of its instances ran them
     memory: list[LayerMemory] = []
     module_memory: list[ModuleMemory] = []  # of the path itself, with all that is in it
 
@@ -113,10 +115,17 @@ def one_layer(document: Document, path: str) -> OneLayer:
             for one in (instrumented.passes if instrumented else [])
         },
         primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
+        lines=_lines(document, {itself.type if itself is not None else None, *(one.type for one in leaves)}),
         memory=[row for row in memory.rows if row.path in paths] if memory else [],
         module_memory=[row for row in memory.modules if row.path == path] if memory else [],
         energy=[row for row in energy.layers if row.path in paths] if (energy := document.part(Energy)) else [],
     )
+
+
+def _lines(document: Document, types: set[str | None]) -> list[LineCost]:
+    """Lines of the functions of these classes."""
+    part = document.part(Lines)
+    return [row for row in part.of_pipeline() if row.class_name in types - {None}] if part else []
 
 
 def _meant(owners: Sequence[str], path: str) -> str:

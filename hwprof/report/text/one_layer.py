@@ -22,6 +22,7 @@ from hwprof.report.text import (
     kernel_cells,
     layer_facts,
     layer_rows,
+    lines,
     operators,
     primitives,
 )
@@ -45,6 +46,8 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     _operators(found, page)
     _threads(found, page)
     primitives.show_hottest(_narrowed(found, page))
+    if found.lines:
+        lines.of_time(found.lines, page, "Python lines of its classes, all instances together")
     hot_memory.of_layers([*found.module_memory, *found.memory], page, "Memory that torch allocates in an iteration")
     hot_energy.of_layers(found.energy, page, "Energy of the whole machine meanwhile")
     if full_names:

@@ -7,7 +7,7 @@ import inspect
 import polars as pl
 import pytest
 
-from collectors.pyspy.origins import profiler_paths
+from collectors.shared.python_origins import profiler_paths
 from hwprof.analysis.python_stacks import Looks, Origin
 from hwprof.session import worker
 from hwprof.workload import layer_hooks, pipeline, postprocessing, yolo

@@ -1,0 +1,29 @@
+"""What the collector scalene is, without its code."""
+
+from __future__ import annotations
+
+from hwprof.collector.declaration import Declaration, Option, OptionType, Place
+from hwprof.run.roles import Role
+
+PASS = "scalene"
+
+DECLARATION = Declaration(
+    name="scalene",
+    summary="time, memory and copying by line of Python (Scalene)",
+    implementation="collectors.scalene.collector:ScaleneCollector",
+    place=Place.LAUNCHER,
+    role=Role.LINES,
+    passes=frozenset({PASS}),
+    own_passes=True,
+    on_demand=True,
+    full=(),
+    options=(
+        Option(
+            "scalene",
+            "A pass under Scalene: time, memory growth and copying by line of Python. It takes about as long as the"
+            " measure pass.",
+            OptionType.FLAG,
+            asks=True,
+        ),
+    ),
+)

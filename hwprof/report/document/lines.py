@@ -1,0 +1,78 @@
+"""What lines of Python cost: time, memory, copying."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class LineCost(msgspec.Struct, kw_only=True, frozen=True):
+    """A line; what it calls in the framework is its own. Shares are of the profiled time."""
+
+    file: str
+    line: int
+    function: str | None
+    class_name: str | None  # of the function: a module's type
+    origin: Literal["pipeline", "framework", "profiler"]
+    share: float  # in Python, native code and the kernel
+    share_low: float | None  # its 95% interval, by the samples
+    share_high: float | None
+    python_share: float
+    native_share: float
+    system_share: float
+    core_utilization: float  # 1: all processors
+    samples: int
+    allocated_bytes: int
+    growth_bytes: int
+    peak_bytes: int
+    python_allocated_share: float  # Python's objects, of what it allocated
+    copy_bytes_per_s: float
+
+
+class Lines(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
+    """Most time first."""
+
+    pass_: str
+    tool: str
+    elapsed_s: float  # that was profiled
+    samples: int
+    rows: list[LineCost]
+
+    def of_pipeline(self) -> list[LineCost]:
+        """Those that are neither the framework's nor the profiler's."""
+        return [row for row in self.rows if row.origin == "pipeline"]
+
+
+PART: Final = Lines
+
+
+def build(analysis: RunAnalysis) -> Lines | Unavailable:
+    """From the pass in which somebody looked at lines."""
+    found = analysis.line_costs
+    if found is None:
+        return _why_none(analysis)
+    record, detail, rows = found
+    return Lines(
+        pass_=record.name,
+        tool=f"Scalene {detail.version}",
+        elapsed_s=detail.elapsed_s,
+        samples=detail.samples,
+        rows=[LineCost(**row) for row in rows.iter_rows(named=True)],
+    )
+
+
+def _why_none(analysis: RunAnalysis) -> Unavailable:
+    from hwprof.run.roles import Role
+
+    for record in analysis.run.manifest.passes:
+        for one in record.collectors:
+            if one.role is Role.LINES and one.unavailable is not None:
+                return Unavailable(f"{one.name}: {one.unavailable.reason}", one.unavailable.remedy)
+    return Unavailable("no pass looked at lines", "hwprof collect --scalene")

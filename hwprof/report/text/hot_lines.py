@@ -1,0 +1,35 @@
+"""What ``hwprof report --lines`` prints: lines of the pipeline by time, and by memory."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from hwprof.report.document.hot_lines import HotLines
+from hwprof.report.text import figures, lines
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+
+
+def show(found: HotLines, page: Page) -> None:
+    """Both tables."""
+    part = found.lines
+    page.console.print(Text(f"run {found.run}, pass {part.pass_}"))
+    lines.of_time(
+        [row for row in part.rows if row.samples >= lines.FEW_SAMPLES], page, "Python lines of the pipeline by time"
+    )
+    page.notes(lines.notes(part, page))
+    rows, glyphs = found.memory.rows, page.glyphs
+    if rows:
+        page.table(
+            [
+                Column("line", [lines.place(row) for row in rows], right=False, least=16),
+                Column("function", [row.function or "" for row in rows], 1, right=False, least=16),
+                Column("allocated", [figures.amount(row.allocated_bytes, glyphs) for row in rows]),
+                Column("growth", [figures.amount(row.growth_bytes, glyphs) for row in rows]),
+                Column("peak", [figures.amount(row.peak_bytes, glyphs) for row in rows]),
+                Column("Python's", [figures.percent(row.python_allocated_share, glyphs) for row in rows], 1),
+                Column("copied/s", [figures.amount(row.copy_bytes_per_s, glyphs) for row in rows], 2),
+            ],
+            "Python lines of the pipeline by memory",
+        )
+        page.notes(["bytes, by samples of 1 MiB each; growth: allocated less freed; Python's: objects of Python's own"])

@@ -1,0 +1,64 @@
+"""The section on lines of Python: time in Python, native code and the kernel, memory and copying."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.report.document.lines import LineCost, Lines
+from hwprof.report.text import figures
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import Page
+from hwprof.report.text.python import name_of
+
+FEW_SAMPLES: Final = 3
+"""Lines that fewer samples met are not listed: chance."""
+
+
+def show(page: Page) -> None:
+    """The pipeline's lines with the most time; nothing where there was no such pass."""
+    part = page.part(Lines)
+    if part is None:
+        return
+    rows = [row for row in part.of_pipeline() if row.samples >= FEW_SAMPLES]
+    shown = rows[: page.document.hottest.top]
+    of_time(shown, page, f"Python lines by cost, pass {part.pass_} ({len(shown)} of {len(rows)})")
+    page.notes([*notes(part, page), "lines by memory: hwprof report --lines"])
+
+
+def of_time(rows: Sequence[LineCost], page: Page, title: str) -> None:
+    """A row a line."""
+    if not rows:
+        page.title(title)
+        return
+    glyphs = page.glyphs
+    page.table(
+        [
+            Column("line", [place(row) for row in rows], right=False, least=16),
+            Column("function", [row.function or "" for row in rows], 1, right=False, least=16),
+            Column("share", [figures.share(row.share, row.share_low, row.share_high, glyphs) for row in rows]),
+            Column("Python", [figures.percent(row.python_share, glyphs) for row in rows]),
+            Column("native", [figures.percent(row.native_share, glyphs) for row in rows]),
+            Column("system", [figures.percent(row.system_share, glyphs) for row in rows], 2),
+            Column("cores", [figures.percent(row.core_utilization, glyphs) for row in rows], 2),
+            Column("growth", [figures.amount(row.growth_bytes, glyphs) for row in rows], 3),
+            Column("copied/s", [figures.amount(row.copy_bytes_per_s, glyphs) for row in rows], 3),
+            Column("samples", [f"{row.samples:,}" for row in rows], 4),
+        ],
+        title,
+    )
+
+
+def notes(part: Lines, page: Page) -> list[str]:
+    """Where the figures are from."""
+    samples = figures.plural(part.samples, "sample")
+    return [
+        f"{part.tool}: {samples} in {part.elapsed_s:.1f} s; share: of the pass's CPU time,"
+        f" {page.glyphs.plus_minus} half the 95% interval; what a line calls in torch is the line's",
+        f"not listed: fewer than {FEW_SAMPLES} samples",
+    ]
+
+
+def place(row: LineCost) -> str:
+    """``net.py:12``"""
+    return f"{name_of(row.file)}:{row.line}"

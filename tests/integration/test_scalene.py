@@ -1,0 +1,136 @@
+"""Scalene through the collector: lines of a known cost, the memory's times, and what may go wrong."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from hwprof.analysis.intervals import wilson
+from hwprof.run.details import LineCostsDetail
+from hwprof.run.directory import RunDirectory
+from tests.support.command import TESTS_MODELS, collect, hwprof
+from tests.support.models.lines import COPIED_BYTES, KEPT_BYTES, NATIVE_S, SPIN_S
+from tests.support.requirements import require_module
+
+pytestmark = pytest.mark.alone
+
+OPTIONS = (
+    *("--model", "tests.support.models.lines:known", "--input-shape", "1,8", "--iterations", "3", "--threads", "1"),
+    *("--passes", "measure", "--no-instrumented", "--scalene"),
+)
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
+    require_module("scalene")
+    place = tmp_path_factory.mktemp("scalene")
+    found = collect(place, *OPTIONS, environment=TESTS_MODELS)
+    assert sorted(file.name for file in place.iterdir()) == ["results"], "nothing beside the run"
+    return found
+
+
+def detail(run: RunDirectory) -> LineCostsDetail:
+    found = next(one for one in run.manifest.passes if one.name == "scalene").collectors[0].detail_as(LineCostsDetail)
+    assert found is not None
+    return found
+
+
+def test_lines_have_their_shares_of_the_time(run: RunDirectory) -> None:
+    """Within the interval of so many samples, and a tenth for what Scalene counts elsewhere."""
+    lines = run.read("python_line_costs").with_columns(
+        share=pl.sum_horizontal(pl.col("^.*_share$").exclude("python_allocated_share"))
+    )
+    of = {name: lines.filter(function=f"Known.{name}")["share"].sum() for name in ("spin", "native")}
+    samples = detail(run).samples
+    assert samples > 100
+    whole = SPIN_S + NATIVE_S
+    for name, seconds in (("spin", SPIN_S), ("native", NATIVE_S)):
+        low, high = wilson(seconds / whole, samples)
+        assert 0.9 * low - 0.1 <= of[name] <= 1.1 * high, (of, samples)
+    native = lines.filter(function="Known.native").sort("share")[-1]
+    assert native["native_share"][0] > 0.9 * native["share"][0]
+
+
+def test_lines_have_their_memory(run: RunDirectory) -> None:
+    lines = run.read("python_line_costs").filter(function="Known.forward")
+    kept, copied = lines.sort("allocated_bytes").rows(named=True)
+    assert kept["growth_bytes"] == pytest.approx(KEPT_BYTES, abs=2 << 20), "a sample is a MiB"
+    assert kept["peak_bytes"] == pytest.approx(KEPT_BYTES, abs=2 << 20)
+    assert kept["allocated_bytes"] == pytest.approx(5 * KEPT_BYTES, abs=5 << 20), "in each of five iterations"
+    assert copied["allocated_bytes"] == pytest.approx(5 * COPIED_BYTES, abs=5 << 20)
+    copied_bytes = copied["copy_bytes_per_s"] * detail(run).elapsed_s
+    assert 0.8 * 5 * COPIED_BYTES <= copied_bytes <= 2 * 5 * COPIED_BYTES, "Scalene finds half as much again"
+
+
+def test_its_memory_over_time_lies_in_the_pass(run: RunDirectory) -> None:
+    """On CLOCK_MONOTONIC, in each of the iterations: the first, one in the middle, and the last."""
+    spans = run.of_pass("spans", "scalene").filter((pl.col("kind") == "iteration") & ~pl.col("warmup")).sort("begin_ns")
+    series = run.of_pass("series", "scalene").filter(name="memory/scalene").sort("time_ns")
+    assert series["time_ns"][0] >= spans["begin_ns"][0] - 50_000_000
+    assert series["time_ns"][-1] <= spans["end_ns"][-1] + 1_000_000_000
+    for row in (0, spans.height // 2, spans.height - 1):
+        begin, end = spans["begin_ns"][row], spans["end_ns"][row]
+        inside = series.filter(pl.col("time_ns").is_between(begin, end))["value"]
+        assert inside.len() >= 2 and inside.max() - inside.min() >= 0.8 * KEPT_BYTES  # type: ignore[operator]
+    (clock,) = next(one for one in run.manifest.passes if one.name == "scalene").clocks
+    assert clock.error_ns < 100_000_000
+
+
+def test_its_own_files_are_kept_and_the_report_has_its_lines(run: RunDirectory) -> None:
+    folder = run.path / "raw" / "scalene" / "scalene"
+    assert (folder / detail(run).file).stat().st_size > 0
+    html = detail(run).html
+    assert html is not None and (folder / html).read_text().lstrip().startswith("<")
+    page = hwprof("report", "--lines", str(run.path))
+    assert page.returncode == 0 and "Known.native" in page.stdout
+    assert "Known.native" in hwprof("report", "--layer", "0", str(run.path)).stdout
+    assert pl.read_csv(run.path / "python_line_costs.csv")["class_name"].drop_nulls().str.contains("Known").any()
+
+
+FAKES = {
+    "fails": "import sys; sys.exit(3)",
+    "garbage": (
+        "import json, os, sys\n"
+        "sys.modules['scalene.scalene_profiler'] = type(sys)('p')\n"
+        "sys.modules['scalene.scalene_profiler'].start = sys.modules['scalene.scalene_profiler'].stop = lambda: None\n"
+        "out = sys.argv[sys.argv.index('--outfile') + 1]\n"
+        "open(out, 'wb').write(b'\\xff[' * 1000)\n"
+        "at = sys.argv.index('---')\n"
+        "program, sys.argv = sys.argv[at - 1], sys.argv[at - 1:at] + sys.argv[at + 1:]\n"
+        "import runpy; runpy.run_path(program, run_name='__main__')\n"
+    ),
+}
+
+
+@pytest.mark.parametrize("fault", FAKES)
+def test_one_that_goes_wrong_leaves_the_run_whole(fault: str, tmp_path: Path) -> None:
+    """A program of Scalene's name in its place."""
+    package = tmp_path / "modules" / "scalene"
+    package.mkdir(parents=True)
+    (package / "__init__.py").write_text("")
+    (package / "__main__.py").write_text(FAKES[fault])
+    (package / "libscalene.so").write_bytes(b"")
+    environment = {"PYTHONPATH": f"{tmp_path / 'modules'}{os.pathsep}{TESTS_MODELS['PYTHONPATH']}"}
+    begin_s = time.monotonic()
+    done = hwprof("collect", *OPTIONS, cwd=tmp_path, environment=environment)
+    assert time.monotonic() - begin_s < 120
+    run = RunDirectory.latest(tmp_path / "results")
+    measured, scalene = run.manifest.passes
+    assert measured.status == "completed" and "Traceback" not in done.stderr
+    told = [scalene.reason, *(str(one.reason) for one in scalene.collectors)]
+    assert any(told), told
+    assert "scalene" in done.stdout.lower()
+    assert hwprof("report", str(run.path)).returncode == 0
+
+
+def test_it_is_not_there(tmp_path: Path) -> None:
+    (tmp_path / "scalene.py").write_text("")
+    assert shutil.which(sys.executable)
+    done = hwprof("collect", "--model", "nosuch:x", "--collectors", "scalene,perf", cwd=tmp_path)
+    assert done.returncode == 2
