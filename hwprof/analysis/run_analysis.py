@@ -4,33 +4,26 @@ first asked for."""
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, TypeVar
+from typing import TYPE_CHECKING
 
 import polars as pl
 
 from hwprof.analysis import (
-    energy,
     flop_check,
     layer_operators,
     layers,
     metrics,
     operators,
     overhead,
-    python_functions,
-    python_stacks,
     uncore,
 )
 from hwprof.analysis.attribution import Attribution, attribute
 from hwprof.analysis.cpu_time import Uncounted, uncounted
-from hwprof.analysis.energy_windows import Meter
 from hwprof.analysis.figure_tables import FigureTables, Further, figure_tables
 from hwprof.analysis.instrumented import belonging
 from hwprof.analysis.instrumented_counts import Counted, instrumented_counts
 from hwprof.analysis.instrumented_pass import InstrumentedPass, instrumented_pass
-from hwprof.analysis.iterations import select
 from hwprof.analysis.loaded_pass import LoadedPass, on_these
-from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
-from hwprof.run.details import AllocatorDetail, Detail, EnergyDetail, LineCostsDetail, MemoryDetail
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import MetricDefinition, PassRecord
 from hwprof.run.passes import MEASURE, TRACE
@@ -38,21 +31,12 @@ from hwprof.run.schema import empty
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
+    from hwprof.analysis.run_energy import EnergyAnalysis
+    from hwprof.analysis.run_memory import MemoryAnalysis
+    from hwprof.analysis.run_python import PythonAnalysis
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_cycles import SampledCycles
     from hwprof.analysis.sampled_pass import SampledPass
-
-
-DetailT = TypeVar("DetailT", bound=Detail)
-
-
-class MemoryFound(NamedTuple):
-    """What is known of memory: ``tables`` are ``layer_memory.ROWS`` and ``allocations.MODULES``."""
-
-    record: PassRecord
-    tables: tuple[pl.DataFrame, pl.DataFrame] | Unavailable
-    allocator: AllocatorDetail | None
-    process: MemoryDetail | None
 
 
 class RunAnalysis:
@@ -127,99 +111,28 @@ class RunAnalysis:
         if self.measured is None:
             return None
         iterations = self.measured.attribution.iterations.all
-        return uncore.by_owner(self.measured.spans, self.modules, self._series(uncore.PREFIX), iterations)
+        return uncore.by_owner(self.measured.spans, self.modules, self.series(uncore.PREFIX), iterations)
 
     @cached_property
-    def line_costs(self) -> tuple[PassRecord, LineCostsDetail, pl.DataFrame] | None:
-        """Of the first pass that looked at lines of Python: ``line_costs.SCHEMA``."""
-        from hwprof.analysis import line_costs
+    def python(self) -> PythonAnalysis:
+        """What is known of Python's code."""
+        from hwprof.analysis.run_python import PythonAnalysis
 
-        rows = self.run.count_by_pass("python_line_costs")
-        for name, record in {one.name: one for one in self.run.kept_passes()}.items():
-            detail = self._detail(LineCostsDetail, record)
-            if rows.get(name) and detail is not None:
-                whose = python_stacks.Looks(profiler=detail.profiler_paths, framework=detail.framework_paths)
-                table = self.of_pass("python_line_costs", record)
-                return record, detail, line_costs.line_costs(table, whose)
-        return None
+        return PythonAnalysis(self)
 
     @cached_property
-    def memory(self) -> MemoryFound | None:
-        """What torch allocated in the first pass in which somebody watched it, beside the main pass's page faults."""
-        watched = self.run.count_by_pass("allocations")
-        record = next((record for name, record in self.records.items() if watched.get(name)), None)
-        if record is None or self.figures is None:
-            return None
-        from hwprof.analysis import allocations, layer_memory
+    def memory(self) -> MemoryAnalysis:
+        """What is known of memory."""
+        from hwprof.analysis.run_memory import MemoryAnalysis
 
-        timed = select(record.iterations).timed
-        spans, events = self.of_pass("spans", record), self.of_pass("allocations", record)
-        found = allocations.layer_allocations(events, spans, self.modules, timed)
-        process, allocator = self._detail(MemoryDetail, self.main), self._detail(AllocatorDetail, record)
-        if isinstance(found, Unavailable):
-            return MemoryFound(record, found, allocator, process)
-        metrics = self.figures.layers.metrics
-        counted = pl.col("page_faults") if "page_faults" in metrics.columns else pl.lit(None, pl.Float64)
-        faults = metrics.select(layer="owner", faults=counted)
-        page_bytes = process.page_bytes if process is not None else None
-        rows = layer_memory.layer_memory(found[0], faults, self.modules, page_bytes)
-        return MemoryFound(record, (rows, found[1]), allocator, process)
-
-    @staticmethod
-    def _detail(kind: type[DetailT], record: PassRecord | None) -> DetailT | None:
-        """What the first collector of this kind says of its data in a pass."""
-        details = (one.detail_as(kind) for one in (record.collectors if record is not None else []))
-        return next((detail for detail in details if detail is not None), None)
+        return MemoryAnalysis(self)
 
     @cached_property
-    def _energy_meters(self) -> list[Meter]:
-        """Those of the main pass."""
-        refresh_ns: dict[str, float] = {}
-        late_ns: dict[str, float] = {}
-        for collector in self.main.collectors if self.main is not None else []:
-            detail = collector.detail_as(EnergyDetail)
-            if detail is not None:
-                refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()}
-                late_ns |= {zone: ms * 1e6 for zone, ms in detail.late_ms.items()}
-        return energy.meters_of(self._series(energy.ENERGY_PREFIX), refresh_ns, late_ns)
+    def energy(self) -> EnergyAnalysis:
+        """What is known of energy."""
+        from hwprof.analysis.run_energy import EnergyAnalysis
 
-    @cached_property
-    def layer_energy(self) -> pl.DataFrame | Unavailable:
-        """Energy by zone and layer in the main pass, as ``layer_energy.layer_energies`` makes it."""
-        from hwprof.analysis import layer_energy
-
-        if self.measured is None or not self._energy_meters:
-            return pl.DataFrame(schema=layer_energy.SCHEMA)
-        iterations, spans = self.measured.attribution.iterations.all, self.measured.spans
-        idle = energy.idle_watts(self._energy_meters, spans)
-        return layer_energy.layer_energies(self._energy_meters, spans, self.modules, iterations, idle)
-
-    @cached_property
-    def energy_calls(self) -> pl.DataFrame:
-        """Energy by zone and call of a stage in the main pass, as ``energy.calls`` makes it."""
-        if self.measured is None:
-            return pl.DataFrame(schema=energy.CALLS)
-        return energy.calls(self._energy_meters, self.measured.spans, self.measured.attribution.iterations.all)
-
-    @property
-    def layers_without_energy(self) -> int:
-        """Rows of layers that ``layer_energy`` says nothing of, where it is there."""
-        found = self.layer_energy
-        if self.figures is None or isinstance(found, Unavailable):
-            return 0
-        owners = self.figures.layers.rows.filter(~pl.col("owner").is_in([WHOLE, UNATTRIBUTED]))["owner"]
-        return int((~owners.is_in(found["layer"].unique().implode())).sum())
-
-    @cached_property
-    def energy(self) -> pl.DataFrame | None:
-        """Energy by zone and stage in the main pass, as ``energy.with_efficiency`` makes it."""
-        if self.measured is None or self.figures is None:
-            return None
-        iterations = self.measured.attribution.iterations.all
-        found = energy.energy_table(self._energy_meters, self.measured.spans, iterations)
-        whole = self.figures.layers.rows.filter(owner=WHOLE)["macs"]
-        images = len(self.run.manifest.workload.sources) if self.run.manifest.workload else 0
-        return energy.with_efficiency(found, images or None, whole[0] if whole.len() else None)
+        return EnergyAnalysis(self)
 
     @cached_property
     def figures(self) -> FigureTables | None:
@@ -297,40 +210,6 @@ class RunAnalysis:
             return pl.DataFrame(schema=layer_operators.SCHEMA)
         iterations = self.traced.attribution.iterations.timed
         return layer_operators.layer_operators(self.traced.spans, self.modules, iterations)
-
-    @cached_property
-    def looked_at(self) -> PassRecord | None:
-        """The pass in which somebody looked at Python's stacks, the first one of several."""
-        looks = self.run.count_by_pass("python_frames")
-        return next((record for name, record in self.records.items() if looks.get(name)), None)
-
-    @cached_property
-    def python_functions(self) -> pl.DataFrame | None:
-        """The functions of the pass ``looked_at``, as ``python_functions.functions`` makes them."""
-        record = self.looked_at
-        if record is None:
-            return None
-        looks = python_stacks.looks_of(record)
-        calls = python_functions.calls(self.of_pass("python_frames", record), looks)
-        return python_functions.functions(calls, self.of_pass("spans", record), record, looks)
-
-    @cached_property
-    def python_lines(self) -> pl.DataFrame | Unavailable:
-        """The lines of the pass ``looked_at`` and their kernels, as ``python_lines.lines`` makes them."""
-        record = self.looked_at
-        if record is None:
-            return Unavailable("nobody looked at Python's stacks")
-        sampled = self.sampled
-        if sampled is None or sampled.record.name != record.name:
-            return Unavailable(f"no samples were taken in the pass {record.name}", f"--sample-passes {record.name}")
-        from hwprof.analysis import python_lines, sampled_stacks
-
-        looks = python_stacks.looks_of(record)
-        python = python_stacks.python_stacks(self.of_pass("python_frames", record), looks)
-        stacks = sampled_stacks.SampledStacks(python, looks, record, sampled.spans, self.modules, sampled.switches)
-        draws = looks.draws_hz and looks.draws_hz * sampled.elapsed_ns / 1e9
-        met = python_lines.Met(stacks.lines_at(sampled.inside), stacks.by_time(sampled.inside), draws)
-        return python_lines.lines(sampled.inside, sampled.kernels, python.stacks, met, len(sampled.iterations))
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:
@@ -413,6 +292,7 @@ class RunAnalysis:
             )
         return self._attributions[record.name]
 
-    def _series(self, prefix: str) -> pl.DataFrame:
+    def series(self, prefix: str) -> pl.DataFrame:
+        """The main pass's series whose names begin like that."""
         assert self.main is not None
         return self.of_pass("series", self.main).filter(pl.col("name").str.starts_with(prefix))

@@ -92,6 +92,7 @@ def report_command(
       hwprof report --kernels --top 5
       hwprof report --python --top 30
       hwprof report --lines
+      hwprof report --cprofile
       hwprof report --memory
       hwprof report --energy
       hwprof report --layer model.51 --full-names

@@ -206,6 +206,10 @@ class Collector(ABC):
         """What each of the ``own_iterations`` happens inside of."""
         return nullcontext()
 
+    def own_stage(self, name: str) -> AbstractContextManager[None]:
+        """In an own iteration, what each stage of the pipeline happens inside of. Stages may have others in them."""
+        return nullcontext()
+
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
         """Its passes in order, companions first, where it is declared with ``own_passes``. Raises ``UsageError`` for
         options that make no sense."""

@@ -58,6 +58,7 @@ PAGES: Final = (
     ReportPage("kernels", "Of each hot layer its kernels, and of each hot kernel its layers."),
     ReportPage("python", "Of Python's lines the kernels that they led to, and its functions."),
     ReportPage("lines", "Of the pipeline's lines of Python time, memory and copying (collect --scalene)."),
+    ReportPage("cprofile", "Calls of Python's functions by stage (collect --cprofile)."),
     ReportPage("memory", "What layers allocate, keep and get anew from the kernel; the process and its allocator."),
     ReportPage("energy", "Joules and watts of the stages and of the layers."),
 )

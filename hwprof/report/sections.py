@@ -83,6 +83,7 @@ SECTIONS: Final = (
     Section("operators"),
     Section("python"),
     Section("lines"),
+    Section("cprofile"),
     Section("memory"),
     Section("energy"),
     Section("dram", ("document", "text")),

@@ -152,6 +152,16 @@ class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
     framework_paths: list[str] = []  # of torch
 
 
+class CallsDetail(Detail, kw_only=True, tag="calls"):
+    """Calls of Python's functions. ``files``: the tool's own, in the collector's raw folder."""
+
+    version: str
+    iterations: int
+    files: list[str] = []
+    profiler_paths: list[str] = []
+    framework_paths: list[str] = []
+
+
 class LineCostsDetail(Detail, kw_only=True, tag="line_costs"):
     """Costs of Python's lines. ``file`` and ``html``: the tool's own, in the collector's raw folder."""
 
@@ -184,6 +194,7 @@ Known: TypeAlias = (
     | InstrumentedDetail
     | CoreClockDetail
     | PythonStacksDetail
+    | CallsDetail
     | LineCostsDetail
 )
 """What hwprof itself reads."""

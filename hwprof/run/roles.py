@@ -13,6 +13,7 @@ class Role(Enum):
     OPERATORS = "operators"  # the framework's operators
     PRIMITIVES = "primitives"  # a library's primitives and their implementations
     PYTHON = "python"  # call stacks of Python's functions
+    CALLS = "calls"  # calls of Python's functions, one by one
     LINES = "lines"  # costs of lines of Python
     MEMORY = "memory"
     ENERGY = "energy"

@@ -127,6 +127,20 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "end_ns": pl.Int64,
         }
     ),
+    # Calls of Python's functions on the thread that calls the model, counted one by one, in iterations of their own.
+    "python_calls": pl.Schema(
+        {
+            "pass": pl.String,
+            "stage": pl.String,
+            "function": pl.String,
+            "file": pl.String,  # ~: no Python
+            "line": pl.Int32,  # where it begins
+            "calls": pl.Int64,
+            "primitive_calls": pl.Int64,  # those that no call of the same function led to
+            "self_ns": pl.Int64,
+            "cumulative_ns": pl.Int64,
+        }
+    ),
     # What a line of Python took, of all that was profiled: what it calls in the framework is the line's.
     "python_line_costs": pl.Schema(
         {

@@ -7,6 +7,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hwprof.collector import registry
 from hwprof.collector.contract import Collected, Collector, PassContext, counts_at_edges, looks_between_iterations
@@ -14,6 +15,9 @@ from hwprof.run.manifest import CollectorRecord
 from hwprof.session.failure import alone
 from hwprof.session.messages import Order
 from hwprof.session.plan import CollectorPlan
+
+if TYPE_CHECKING:  # of the room that imports torch
+    from hwprof.workload.protocol import Stages
 
 
 class RunningCollectors:
@@ -64,6 +68,17 @@ class RunningCollectors:
     def counters(self) -> list[Collector]:
         """Those that read counters at span edges."""
         return [collector for collector in self.running.values() if counts_at_edges(collector)]
+
+    def stages_of(self, name: str, stage: Stages) -> Stages:
+        """``stage``, with what a collector does in its own iterations inside of it."""
+        collector = self.running[name]
+
+        @contextmanager
+        def both(name: str) -> Iterator[None]:
+            with stage(name), collector.own_stage(name):
+                yield
+
+        return both
 
     def stop(self, iterate: Callable[[str], None] = lambda name: None) -> dict[str, Collected]:
         """Stops all; what each handed over. ``iterate`` is one more iteration, done for a collector (its name) that

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -37,6 +37,9 @@ from hwprof.session.plan import joint_sets, schedule
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
+
+if TYPE_CHECKING:  # imported when the model is built
+    from hwprof.workload.protocol import Stages
 
 LONGEST_TRACE: Final = 1 << 16
 """Characters of a traceback that the supervisor is told."""
@@ -213,7 +216,7 @@ class _Worker:
         if self._plan.times_from is not None and failed:
             raise HwprofError(failed[0].reason or f"{failed[0].name} gives no reason", failed[0].remedy)
 
-    def _iterate(self, iteration: IterationRecord) -> None:
+    def _iterate(self, iteration: IterationRecord, stage: Stages | None = None) -> None:
         """One iteration. What comes out is added up, if anyone asks for it, and given back behind it."""
         asked = iteration.index < self._plan.outputs
         outputs = self._outputs(timed=not asked or (self._plan.timed and not iteration.warmup))
@@ -222,7 +225,7 @@ class _Worker:
         own = self._collectors.own_processes()
         before = disturbance.read(own)
         with self._recorder.iteration(iteration.index, warmup=iteration.warmup, event_set=iteration.event_set):
-            self._workload.iterate(self._recorder.stage, save_to, outputs.add)
+            self._workload.iterate(stage or self._recorder.stage, save_to, outputs.add)
             processes.end_copy(self._pid)
         found = disturbance.between(before, disturbance.read(own))
         shown = outputs.checksum() if asked else None
@@ -231,7 +234,8 @@ class _Worker:
     def _iterate_once_more(self, collector: str) -> None:
         """For a collector that looks when everything else is measured."""
         self._watch.time_only()
-        self._iterate(IterationRecord(len(self._record.iterations), True, None, False, alone_for=collector))
+        iteration = IterationRecord(len(self._record.iterations), True, None, False, alone_for=collector)
+        self._iterate(iteration, self._collectors.stages_of(collector, self._recorder.stage))
 
     def _step(self) -> None:
         self._reporter.send(Step())

@@ -76,27 +76,27 @@ PART: Final = Energy
 
 def build(analysis: RunAnalysis) -> Energy | Unavailable:
     """From the main pass."""
-    if analysis.energy is None:
+    if analysis.energy.stages is None:
         return Unavailable("no pass was completed")
     from hwprof.analysis.layer_energy import TOO_VAGUE
 
-    rows = [StageEnergy(**row) for row in analysis.energy.iter_rows(named=True)]
+    rows = [StageEnergy(**row) for row in analysis.energy.stages.iter_rows(named=True)]
     if not rows:
         return _why_none(analysis)
-    found = analysis.layer_energy
+    found = analysis.energy.layers
     missing = found if isinstance(found, Unavailable) else None
     table = None if isinstance(found, Unavailable) else found.rename({"layer": "path"})
     layers = [LayerEnergy(**row) for row in table.iter_rows(named=True)] if table is not None else []
     clock = analysis.run.manifest.clock
     to_unix_ns = clock.realtime_ns - clock.monotonic_ns
-    calls = analysis.energy_calls.with_columns(unix_ns=analysis.energy_calls["begin_ns"] + to_unix_ns).drop("begin_ns")
+    calls = analysis.energy.calls.with_columns(unix_ns=analysis.energy.calls["begin_ns"] + to_unix_ns).drop("begin_ns")
     return Energy(
         rows=rows,
         layers=layers,
         missing_layers=missing,
         calls=[EnergyCall(**row) for row in calls.iter_rows(named=True)],
         too_vague=TOO_VAGUE,
-        too_short=analysis.layers_without_energy,
+        too_short=analysis.energy.layers_without,
     )
 
 

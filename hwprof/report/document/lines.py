@@ -55,7 +55,7 @@ PART: Final = Lines
 
 def build(analysis: RunAnalysis) -> Lines | Unavailable:
     """From the pass in which somebody looked at lines."""
-    found = analysis.line_costs
+    found = analysis.python.line_costs
     if found is None:
         return _why_none(analysis)
     record, detail, rows = found

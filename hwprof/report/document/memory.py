@@ -64,7 +64,7 @@ def build(analysis: RunAnalysis) -> Memory | Unavailable:
     from hwprof.analysis import layer_memory
     from hwprof.analysis.owners import WHOLE
 
-    found = analysis.memory
+    found = analysis.memory.found
     if found is None:
         return Unavailable("nobody watched torch's allocations", "hwprof collect --passes measure,trace")
     rows: list[LayerMemory] = []

@@ -87,7 +87,7 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
     from hwprof.analysis.python_stacks import looks_of
     from hwprof.analysis.samples import FEW_SAMPLES
 
-    record, functions, lines = analysis.looked_at, analysis.python_functions, analysis.python_lines
+    record, functions, lines = analysis.python.looked_at, analysis.python.functions, analysis.python.lines
     if record is None or functions is None:
         return _why_nobody_looked(analysis)
     return Python(

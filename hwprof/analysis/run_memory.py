@@ -1,0 +1,54 @@
+"""What several sections of a report need of a run's memory."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import polars as pl
+
+from hwprof.analysis import allocations, layer_memory
+from hwprof.analysis.details import detail_of
+from hwprof.analysis.iterations import select
+from hwprof.run.details import AllocatorDetail, MemoryDetail
+from hwprof.run.manifest import PassRecord
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class MemoryFound(NamedTuple):
+    """What is known of memory: ``tables`` are ``layer_memory.ROWS`` and ``allocations.MODULES``."""
+
+    record: PassRecord
+    tables: tuple[pl.DataFrame, pl.DataFrame] | Unavailable
+    allocator: AllocatorDetail | None
+    process: MemoryDetail | None
+
+
+class MemoryAnalysis:
+    """Made once for a run."""
+
+    def __init__(self, analysis: RunAnalysis) -> None:
+        self._analysis = analysis
+
+    @cached_property
+    def found(self) -> MemoryFound | None:
+        """What torch allocated in the first pass in which somebody watched it, beside the main pass's page faults."""
+        watched = self._analysis.run.count_by_pass("allocations")
+        record = next((record for name, record in self._analysis.records.items() if watched.get(name)), None)
+        if record is None or self._analysis.figures is None:
+            return None
+        timed = select(record.iterations).timed
+        spans, events = self._analysis.of_pass("spans", record), self._analysis.of_pass("allocations", record)
+        found = allocations.layer_allocations(events, spans, self._analysis.modules, timed)
+        process, allocator = detail_of(MemoryDetail, self._analysis.main), detail_of(AllocatorDetail, record)
+        if isinstance(found, Unavailable):
+            return MemoryFound(record, found, allocator, process)
+        metrics = self._analysis.figures.layers.metrics
+        counted = pl.col("page_faults") if "page_faults" in metrics.columns else pl.lit(None, pl.Float64)
+        faults = metrics.select(layer="owner", faults=counted)
+        page_bytes = process.page_bytes if process is not None else None
+        rows = layer_memory.layer_memory(found[0], faults, self._analysis.modules, page_bytes)
+        return MemoryFound(record, (rows, found[1]), allocator, process)

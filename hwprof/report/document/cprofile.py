@@ -1,0 +1,66 @@
+"""Calls of Python's functions by stage, counted one by one."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+import msgspec
+
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class PythonCalls(msgspec.Struct, kw_only=True, frozen=True):
+    """A function in a stage, in one iteration. Times are longer than without counting."""
+
+    stage: str
+    function: str
+    file: str  # ~: no Python
+    line: int
+    origin: Literal["pipeline", "framework", "profiler", "builtin"]
+    calls: float
+    primitive_calls: float  # those that no call of the same function led to
+    self_ns: float
+    cumulative_ns: float
+    share: float | None  # self time, of all in the stage
+
+
+class Slower(msgspec.Struct, kw_only=True, frozen=True):
+    """How many times as long the counted iterations took."""
+
+    median: float
+    least: float
+    most: float
+
+
+class CProfile(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
+    """Most self time first."""
+
+    pass_: str
+    iterations: int
+    slower: Slower | None
+    rows: list[PythonCalls]
+
+    def listed(self) -> list[PythonCalls]:
+        """All but the profiler's."""
+        return [row for row in self.rows if row.origin != "profiler"]
+
+
+PART: Final = CProfile
+
+
+def build(analysis: RunAnalysis) -> CProfile | Unavailable:
+    """From the pass in which calls were counted."""
+    found = analysis.python.calls
+    if found is None:
+        return Unavailable("no iteration was profiled", "hwprof collect --cprofile")
+    slower = found.slower
+    return CProfile(
+        pass_=found.record.name,
+        iterations=found.detail.iterations,
+        slower=Slower(median=slower.median, least=slower.least, most=slower.most) if slower is not None else None,
+        rows=[PythonCalls(**row) for row in found.rows.iter_rows(named=True)],
+    )
