@@ -4,9 +4,9 @@ and reads its file when all is over."""
 from __future__ import annotations
 
 import gzip
+import shutil
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Sequence
 from contextlib import suppress
@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from collectors.scalene import launching
-from collectors.scalene.declaration import PASS
+from collectors.scalene.declaration import LIMIT_S, PASS
 from collectors.shared.python_origins import framework_paths, profiler_paths
 from hwprof.collector import clocks
 from hwprof.collector.contract import (
@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 ITERATIONS: Final = 5
 WARMUP: Final = 1
 
-END_S: Final = 60.0
-"""As long as Scalene may take to write its file when the worker is done."""
+SHARED_MEMORY: Final = Path("/tmp")
+LEFT_OVER: Final = "scalene-*{pid}"
+"""What Scalene shares with its library: it stays where Scalene is ended."""
 
 HTML_S: Final = 30.0
 HTML: Final = "scalene-profile.html"
@@ -80,7 +81,7 @@ class ScaleneCollector(Collector):
                 iterations=ITERATIONS,
                 warmup=WARMUP,
                 environment=launching.environment(),
-                end_s=END_S,
+                limit_s=float(options.get("scalene_limit", LIMIT_S)),
             )
         ]
 
@@ -109,6 +110,7 @@ class ScaleneCollector(Collector):
 
     def command(self, raw: Path, options: dict[str, Any]) -> Sequence[str]:
         """Scalene with its options."""
+        (raw / launching.TEMPORARY).mkdir(exist_ok=True)
         return launching.command(raw)
 
     def collect_results(self, raw: Path, pid: int) -> Collected:
@@ -131,13 +133,21 @@ class ScaleneCollector(Collector):
             command=launching.command(raw),
             elapsed_s=profile.elapsed_s,
             samples=sum(line.samples for line in profile.lines),
-            profiler_paths=[*profiler_paths(), threading.__file__],  # where Scalene's own threads begin
+            profiler_paths=[*profiler_paths(), *launching.ITS_OWN],
             framework_paths=starts["framework_paths"],
             file=launching.PACKED,
             html=_write_html(raw, profile_file.shortened(written)),
         )
         tables = {"python_line_costs": _lines(profile), "series": _footprint(profile, clock)}
         return Collected(tables=tables, notes=notes, clocks=[clock], detail=detail)
+
+    def clean_up(self, raw: Path, pid: int) -> None:
+        """Takes away what Scalene leaves when it is ended: its scripts, and the memory that it shared."""
+        shutil.rmtree(raw / launching.TEMPORARY, ignore_errors=True)
+        for left in SHARED_MEMORY.glob(LEFT_OVER.format(pid=pid)):
+            if left.name.rstrip("0123456789") + str(pid) == left.name:  # not of a longer number
+                with suppress(OSError):
+                    left.unlink()
 
 
 def _import_nothing() -> None:

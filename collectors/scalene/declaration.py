@@ -6,6 +6,7 @@ from hwprof.collector.declaration import Declaration, Option, OptionType, Place
 from hwprof.run.roles import Role
 
 PASS = "scalene"
+LIMIT_S = 600
 
 DECLARATION = Declaration(
     name="scalene",
@@ -24,6 +25,14 @@ DECLARATION = Declaration(
             " measure pass.",
             OptionType.FLAG,
             asks=True,
+        ),
+        Option(
+            "scalene_limit",
+            "How long the pass under Scalene may take. Default: 600.",
+            OptionType.INTEGER,
+            metavar="SECONDS",
+            default=LIMIT_S,
+            minimum=1,
         ),
     ),
 )

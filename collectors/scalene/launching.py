@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dis
 import importlib.util
 import os
 import sys
+import threading
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
@@ -20,6 +22,12 @@ WINDOW_BYTES: Final = 1 << 20
 """Allocated, between two samples of memory; Scalene's own default."""
 
 PRELOADED: Final = "libscalene.so"
+
+TEMPORARY: Final = "tmp"
+"""In the raw folder: where Scalene puts scripts that stand for Python in child processes. Gone afterwards."""
+
+ITS_OWN: Final = (threading.__file__, dis.__file__)
+"""Where Scalene's threads wait, and what it looks at code with."""
 
 
 def package() -> Path | None:
@@ -42,10 +50,11 @@ def command(raw: Path) -> list[str]:
     """What stands before the worker's own command. It begins switched off: building the model is no inference. What
     torch and hwprof do is the line's that calls them."""
     torch = _folder_of(FRAMEWORK)
-    left_out = [*profiler_paths(), *([str(torch)] if torch else []), "/threading.py", f"{package()}/"]
+    left_out = [*profiler_paths(), *([str(torch)] if torch else []), *ITS_OWN, f"{package()}/"]
     return [
+        *("env", f"TMPDIR={raw / TEMPORARY}"),  # it becomes the worker, as Scalene does
         *(sys.executable, "-P", "-m", "scalene", "run", "--off", "--memory", "--no-async", "--no-stacks"),
-        *("--profile-all", "--profile-exclude", ",".join(left_out)),
+        *("--profile-all", "--profile-exclude", ",".join(path for path in left_out if "," not in path)),
         *("--cpu-percent-threshold", "0", "--malloc-threshold", "0"),
         *("--allocation-sampling-window", str(WINDOW_BYTES)),
         *("--outfile", str(raw / PROFILE)),

@@ -7,7 +7,6 @@ one. Every public name of a collector must be one of the base class: a misspelt 
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
@@ -124,7 +123,7 @@ class OwnPass:
     slow: bool = False  # progress is told, and an interruption keeps what was counted, by layer and not by iteration
     startup_s: float = 0.0  # what it takes until the first iteration, more than the companion; roughly
     slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly
-    end_s: float = math.inf  # how long the tool that launched the worker may take to end after it has
+    limit_s: float | None = None  # it is ended when it takes longer
     call_s: float = 0.0  # what counting a call of a leaf layer takes on top; roughly
 
 
@@ -226,6 +225,9 @@ class Collector(ABC):
         """What the tool has written, and what the instance in the worker has left there. ``pid`` is the worker's, which
         has ended."""
         return Collected()
+
+    def clean_up(self, raw: Path, pid: int) -> None:  # noqa: B027 (an ability: the default does nothing)
+        """Takes away what the tool has left where it could not end by itself. The worker is gone, however it ended."""
 
     # --- A counter, read where spans begin and end
 

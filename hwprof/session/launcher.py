@@ -35,6 +35,13 @@ class Launching:
         planned, collector, raw = self._launcher
         return list(collector.command(raw, planned.options))
 
+    def clean_up(self, pid: int) -> None:
+        """When the worker is gone, however it ended."""
+        if self._launcher is not None:
+            planned, collector, raw = self._launcher
+            with alone(planned, self.records):
+                collector.clean_up(raw, pid)
+
     def collect_results(self, pid: int, records: list[CollectorRecord]) -> list[tuple[CollectorPlan, Collected]]:
         """What the tool has written, when the worker has ended well. ``records`` are the worker's: where its instance
         of the collector failed there is nothing to read, else both instances' reports become one."""

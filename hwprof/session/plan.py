@@ -53,7 +53,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     instruction_set: str | None = None  # None: the machine's own
     times_from: str | None = None  # the pass whose times belong to this one's counts
     outputs: int = 0  # of so many first iterations what comes out is kept, as checksums
-    end_s: float | None = None  # see ``OwnPass``; None: as long as it takes
+    limit_s: float | None = None  # it is ended when it takes longer
     timed: bool = True  # somebody asks for its iterations' times
     slow: bool = False  # progress is told by layer; when interrupted, the layers done are kept
     startup_s: float = 0.0  # roughly, beside that of the pass ``times_from``

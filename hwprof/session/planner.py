@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
@@ -248,7 +247,7 @@ def _own_plan(
         asked=asked,
         slow=own.slow,
         startup_s=own.startup_s,
-        end_s=own.end_s if math.isfinite(own.end_s) else None,
+        limit_s=own.limit_s,
         slowdown=own.slowdown,
         call_s=own.call_s,
     )

@@ -32,6 +32,7 @@ from hwprof.session.plan import CollectorPlan, PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.progress import Progress
 from hwprof.session.results import PassResults
+from hwprof.session.time_limit import TimeLimit
 from hwprof.session.worker_process import WorkerProcess
 from hwprof.workload.spec import WorkloadSpec
 
@@ -104,8 +105,9 @@ class Pass:
         """Ends the worker, if there is one still, and takes away what it could not: once, for its number may be given
         to another process."""
         if self._started is not None:
-            (worker, _), self._started = self._started, None
+            (worker, launching), self._started = self._started, None
             worker.end()
+            launching.clean_up(worker.pid)
             remove_parts(self._folder)
             with suppress(OSError):
                 perf_map_of(worker.pid).unlink(missing_ok=True)
@@ -160,13 +162,18 @@ class Pass:
             self.end()  # before its turn: another one may do better
         worker, launching = self._start()
         self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
+        limit = TimeLimit(self.plan.limit_s, worker.pid)
         try:
             worker.go_on()
-            self._listen(worker)
-            status = worker.wait(self.plan.end_s)
+            with limit:
+                self._listen(worker)
+                worker.wait_for_end()
+            status = worker.wait()
         finally:
             worker.end()
             collected = external.stop()
+        if limit.passed:
+            raise PassError(limit.reason, None, 1, foreseen=True)
         if self._finished is None:
             raise KeyboardInterrupt if self._halting else self._died(worker, status)
         if self.plan.launcher:

@@ -213,7 +213,7 @@ class _Worker:
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""
         failed = [record for record in self._collectors.records if record.state == "failed"]
-        if self._plan.times_from is not None and failed:
+        if (self._plan.times_from is not None or self._plan.launcher) and failed:
             raise HwprofError(failed[0].reason or f"{failed[0].name} gives no reason", failed[0].remedy)
 
     def _iterate(self, iteration: IterationRecord, stage: Stages | None = None) -> None:

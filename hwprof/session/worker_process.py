@@ -145,14 +145,14 @@ class WorkerProcess:
         if not self._child.has_ended():
             os.kill(self.pid, signal.SIGINT)
 
-    def wait(self, seconds: float | None = None) -> int:
-        """Its exit code, once it has ended, and all that it started with it. It is ended where that takes longer than
-        so many ``seconds``; None: it may take as long as it will."""
+    def wait_for_end(self) -> None:
+        """Without taking note of it: its number stays its own."""
+        _wait_until(self.has_ended)
+
+    def wait(self) -> int:
+        """Its exit code, once it has ended, and all that it started with it."""
         if self._status is None:
-            if not _wait_until(self._child.has_ended, math.inf if seconds is None else seconds):
-                with suppress(OSError):
-                    os.killpg(self.pid, signal.SIGKILL)
-                _wait_until(self._child.has_ended)
+            _wait_until(self._child.has_ended)
             with suppress(OSError):
                 os.killpg(self.pid, signal.SIGTERM)  # what it started, and lives on: kindly at first
             self._status = self._child.reap()

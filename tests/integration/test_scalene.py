@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import os
-import shutil
-import sys
+import signal
+import textwrap
 import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from collectors.scalene.collector import ScaleneCollector
 from hwprof.analysis.intervals import wilson
 from hwprof.run.details import LineCostsDetail
 from hwprof.run.directory import RunDirectory
-from tests.support.command import TESTS_MODELS, collect, hwprof
+from tests.support.command import TESTS_MODELS, collect, hwprof, start_hwprof
 from tests.support.models.lines import COPIED_BYTES, KEPT_BYTES, NATIVE_S, SPIN_S
 from tests.support.requirements import require_module
 
@@ -26,11 +27,17 @@ OPTIONS = (
 )
 
 
+def left_over() -> set[str]:
+    return {path.name for path in Path("/tmp").glob("scalene*")}
+
+
 @pytest.fixture(scope="module")
 def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     require_module("scalene")
     place = tmp_path_factory.mktemp("scalene")
+    before = left_over()
     found = collect(place, *OPTIONS, environment=TESTS_MODELS)
+    assert left_over() == before
     assert sorted(file.name for file in place.iterdir()) == ["results"], "nothing beside the run"
     return found
 
@@ -94,17 +101,19 @@ def test_its_own_files_are_kept_and_the_report_has_its_lines(run: RunDirectory) 
 
 
 FAKES = {
-    "fails": "import sys; sys.exit(3)",
-    "garbage": (
-        "import json, os, sys\n"
-        "sys.modules['scalene.scalene_profiler'] = type(sys)('p')\n"
-        "sys.modules['scalene.scalene_profiler'].start = sys.modules['scalene.scalene_profiler'].stop = lambda: None\n"
-        "out = sys.argv[sys.argv.index('--outfile') + 1]\n"
-        "open(out, 'wb').write(b'\\xff[' * 1000)\n"
-        "at = sys.argv.index('---')\n"
-        "program, sys.argv = sys.argv[at - 1], sys.argv[at - 1:at] + sys.argv[at + 1:]\n"
-        "import runpy; runpy.run_path(program, run_name='__main__')\n"
-    ),
+    "exits": "raise SystemExit(3)",
+    "hangs": "import time; time.sleep(600)",
+    "kills": "import os, signal; os.kill(os.getpid(), signal.SIGKILL)",
+    "stops": "import os, signal; os.kill(os.getpid(), signal.SIGSTOP)",
+    "leaves garbage": """
+        import runpy, sys, types
+        profiler = types.SimpleNamespace(start=lambda: None, stop=lambda: None)
+        sys.modules["scalene.scalene_profiler"] = profiler
+        open(sys.argv[sys.argv.index("--outfile") + 1], "wb").write(b"\\xff[" * 1000)
+        at = sys.argv.index("---")
+        program, sys.argv = sys.argv[at - 1], sys.argv[at - 1 : at] + sys.argv[at + 1 :]
+        runpy.run_path(program, run_name="__main__")
+    """,
 }
 
 
@@ -114,23 +123,38 @@ def test_one_that_goes_wrong_leaves_the_run_whole(fault: str, tmp_path: Path) ->
     package = tmp_path / "modules" / "scalene"
     package.mkdir(parents=True)
     (package / "__init__.py").write_text("")
-    (package / "__main__.py").write_text(FAKES[fault])
-    (package / "libscalene.so").write_bytes(b"")
-    environment = {"PYTHONPATH": f"{tmp_path / 'modules'}{os.pathsep}{TESTS_MODELS['PYTHONPATH']}"}
-    begin_s = time.monotonic()
-    done = hwprof("collect", *OPTIONS, cwd=tmp_path, environment=environment)
-    assert time.monotonic() - begin_s < 120
+    (package / "__main__.py").write_text(textwrap.dedent(FAKES[fault]))
+    environment = {"PYTHONPATH": f"{package.parent}{os.pathsep}{TESTS_MODELS['PYTHONPATH']}"}
+    before = left_over()
+    done = hwprof("collect", *OPTIONS, "--scalene-limit", "12", cwd=tmp_path, environment=environment, timeout_s=120)
     run = RunDirectory.latest(tmp_path / "results")
     measured, scalene = run.manifest.passes
     assert measured.status == "completed" and "Traceback" not in done.stderr
-    told = [scalene.reason, *(str(one.reason) for one in scalene.collectors)]
-    assert any(told), told
-    assert "scalene" in done.stdout.lower()
+    told = [scalene.reason, *(one.reason for one in scalene.collectors)]
+    assert len([reason for reason in told if reason]) == 1, told
+    assert "scalene" in done.stdout.lower() and run.read("python_line_costs").is_empty()
     assert hwprof("report", str(run.path)).returncode == 0
+    assert left_over() == before
 
 
-def test_it_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "scalene.py").write_text("")
-    assert shutil.which(sys.executable)
-    done = hwprof("collect", "--model", "nosuch:x", "--collectors", "scalene,perf", cwd=tmp_path)
-    assert done.returncode == 2
+def test_where_it_is_not_installed_it_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("collectors.scalene.launching.package", lambda: None)
+    availability = ScaleneCollector().availability()
+    assert not availability.ok and availability.remedy == "pip install scalene"
+
+
+def test_an_interrupted_one_leaves_nothing_behind(tmp_path: Path) -> None:
+    require_module("scalene")
+    before = left_over()
+    process = start_hwprof("collect", *OPTIONS[:-1], "--scalene", cwd=tmp_path, environment=TESTS_MODELS)
+    deadline_s = time.monotonic() + 120
+    while not list(tmp_path.glob("results/*/raw/scalene/scalene/starts.json")):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.05)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert left_over() == before
+    run = RunDirectory.latest(tmp_path / "results")
+    assert run.manifest.passes[0].status == "completed"
+    assert not (run.path / "raw" / "scalene" / "scalene" / "tmp").exists()

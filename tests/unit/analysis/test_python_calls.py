@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import msgspec
 import polars as pl
-import pytest
 
 from hwprof.analysis.python_calls import SCHEMA, Slower, python_calls, slower
 from hwprof.analysis.python_stacks import Looks
