@@ -12,9 +12,10 @@ from hwprof.analysis.iterations import is_disturbed
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.passes import MEASURE
-from hwprof.trace.tracks import KERNEL, TITLES, named
+from hwprof.trace.tracks import KERNEL, OPERATOR, PYTHON, TITLES, named
 
-_PINNED: Final = (r"iterations", r"stages", r"layers", r"CPUs busy", r"instructions/s", r"power/\S+")
+_ABOVE: Final = (r"iterations", r"stages", r"layers")
+_VALUES: Final = (r"CPUs busy", r"instructions/s", r"power/\S+", r"memory/torch", r"memory/rss")
 
 THREADS: Final = 4
 """As many threads' kernels are pinned, so that they and the layers above them are on one screen."""
@@ -31,10 +32,11 @@ def parameters(run: RunDirectory) -> dict[str, str]:
     if record is None:
         return {}
     kernels = _kernels(sampled.filter(**{"pass": record.name}), record)
-    pins = "|".join([*_PINNED, *kernels])
-    commands = [
-        {"id": "dev.perfetto.PinTracksByRegex", "args": [f"^({pins}) {re.escape(named('', record).strip())}$"]},
-    ]
+    operators = rf"{TITLES[OPERATOR]} of .* {record.main_tid}"
+    # in this order, one above the other; stacks of Python are tall, and stand last
+    pins = ([*_ABOVE, operators], [*kernels, *_VALUES], [TITLES[PYTHON]])
+    of_pass = re.escape(named("", record).strip())
+    commands = [{"id": "dev.perfetto.PinTracksByRegex", "args": [f"^({'|'.join(some)}) {of_pass}$"]} for some in pins]
     return {"startupCommands": json.dumps(commands, separators=(",", ":"))} | _view(run, record)
 
 

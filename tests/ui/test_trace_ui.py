@@ -63,7 +63,7 @@ def test_the_tracks_are_there(run: RunDirectory, shown: Shown) -> None:
 
 
 def test_the_interesting_tracks_are_pinned(shown: Shown) -> None:
-    pinned = {"iterations", "stages", "layers", "CPUs busy", "instructions/s", "power/package-0"}
+    pinned = {"iterations", "stages", "layers", "CPUs busy", "instructions/s", "power/package-0", "memory/rss"}
     assert set(shown.pinned) == {f"{title} (measure)" for title in pinned}
 
 
