@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from collectors.allocator.libraries import Library, Statistics, found
-from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext, Tool
 from hwprof.run.details import AllocatorDetail
 
 HUGE_PAGES: Final = Path("/sys/kernel/mm/transparent_hugepage/enabled")
@@ -82,6 +82,7 @@ class AllocatorCollector(Collector):
                 huge_pages=huge_pages(),
                 settings={name: value for name, value in os.environ.items() if SETTINGS.fullmatch(name)},
             ),
+            tools=[Tool(name=library.name)],
         )
 
     def _read(self) -> None:

@@ -21,6 +21,7 @@ from hwprof.collector.contract import (
     NoteKind,
     OwnPass,
     PassContext,
+    Tool,
 )
 from hwprof.hardware import machine
 
@@ -140,7 +141,7 @@ class CallgrindCollector(Collector):
         Raises ``ProfileError`` where the profile contradicts itself, and ``OSError``.
         """
         from collectors.callgrind import profile
-        from collectors.callgrind.command import PROFILE
+        from collectors.callgrind.command import LOG, PROFILE
         from collectors.callgrind.edges import Edges
         from collectors.callgrind.events import metrics
         from collectors.callgrind.tables import Tables
@@ -164,6 +165,7 @@ class CallgrindCollector(Collector):
             events=[event.info() for event in events],
             metrics=metrics(events),
             detail=CallgrindDetail(profile=PROFILE, simulated_caches=_caches(raw / PROFILE)),
+            tools=[Tool(name="valgrind", version=_version(raw / LOG), command=_command(raw / LOG))],
         )
 
     # In the worker
@@ -231,6 +233,26 @@ class CallgrindCollector(Collector):
 
 
 def _nothing() -> None: ...
+
+
+def _version(log: Path) -> str | None:
+    """Of valgrind, from the head of its log: ``Using Valgrind-3.19.0 and LibVEX``."""
+    found = re.search(r"Using Valgrind-(\S+) ", _head(log))
+    return found[1] if found else None
+
+
+def _command(log: Path) -> list[str]:
+    """That it was started for, as it says itself; empty where it does not."""
+    found = re.search(r"^==\d+== Command: (.+)$", _head(log), re.MULTILINE)
+    return found[1].split() if found else []
+
+
+def _head(log: Path) -> str:
+    try:
+        with log.open(encoding="utf-8", errors="replace") as lines:
+            return lines.read(16384)
+    except OSError:
+        return ""
 
 
 def _caches(profile: Path) -> dict[str, str]:

@@ -17,7 +17,7 @@ from types import CodeType
 from typing import TYPE_CHECKING, Final
 
 from collectors.shared.python_origins import framework_paths, profiler_paths
-from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext, Tool
 from hwprof.errors import HwprofError
 from hwprof.run.details import CallsDetail
 
@@ -100,7 +100,8 @@ class CProfileCollector(Collector):
         )
         text = "the model's code set a profiler of its own: what it did from then on is not in the calls"
         notes = [Note(NoteKind.INCOMPLETE, text, "cProfile")] if self._displaced else []
-        return Collected(tables={"python_calls": self._calls()}, notes=notes, detail=detail)
+        tools = [Tool(name="cProfile", version=detail.version)]
+        return Collected({"python_calls": self._calls()}, notes, detail, tools=tools)
 
     def _calls(self) -> pl.DataFrame:
         """The rows of ``python_calls``, without ``pass``."""

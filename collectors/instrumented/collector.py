@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from collectors.instrumented.cache_model import CacheModel, wanted
 from collectors.instrumented.detail import FridaDetail
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
-from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, OwnPass, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, OwnPass, PassContext, Tool
 from hwprof.errors import HwprofError
 from hwprof.run.passes import MEASURE
 
@@ -152,6 +152,7 @@ class InstrumentedCollector(Collector):
             detail=detail,
             events=infos,
             metrics=definitions([info.name for info in infos]),
+            tools=[Tool(name="frida", version=installed_frida())],
         )
 
     # --- a counter's

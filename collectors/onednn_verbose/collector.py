@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 from collectors.onednn_verbose.capture import standard_output_to
 from collectors.onednn_verbose.lines import Verbose, parse
 from hwprof.collector import clocks
-from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext, Tool
 from hwprof.errors import HwprofError
 from hwprof.run.details import PrimitivesDetail
 from hwprof.run.manifest import ClockRecord
@@ -96,6 +96,7 @@ class OnednnVerboseCollector(Collector):
                 machine_flags=_vector_flags(),
                 restricted_to=_restricted_to(),
             ),
+            tools=[Tool(name="oneDNN", version=report.version)],
         )
 
     def _mark(self) -> None:

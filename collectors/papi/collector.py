@@ -20,7 +20,7 @@ from collectors.shared.counting.notes import Total, refused_threads, silent_even
 from collectors.shared.counting.readings import Readings
 from collectors.shared.counting.tables import threads_table
 from collectors.shared.counting.threads import ThreadSet
-from hwprof.collector.contract import Availability, Collected, CountedSpan, PassContext
+from hwprof.collector.contract import Availability, Collected, CountedSpan, PassContext, Tool
 from hwprof.errors import HwprofError
 from hwprof.hardware import perf_event, permission
 from hwprof.hardware.machine import describe
@@ -87,6 +87,7 @@ class PapiCollector(CountingCollector[ThreadSets]):
         detail = plan_detail(plan)
         detail.threads, detail.edges = len(thread_set.all), self._readings.edges
         return Collected(
+            tools=[Tool(name="PAPI", version=detail.version, path=detail.library)],
             tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
             detail=detail,

@@ -26,6 +26,7 @@ from hwprof.collector.contract import (
     Note,
     NoteKind,
     PassContext,
+    Tool,
 )
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.details import EnergyDetail
@@ -114,7 +115,8 @@ class PowerMeterCollector(Collector):
             source=self._source,
             readings=len(energy.times_ns),
         )
-        return Collected({"series": _series(energy)}, notes, detail, clocks=[clock] if timed else [])
+        tools = [Tool(name="power meter", command=program.command)] if program is not None else []
+        return Collected({"series": _series(energy)}, notes, detail, clocks=[clock] if timed else [], tools=tools)
 
 
 def _now() -> tuple[int, int, int]:

@@ -43,7 +43,7 @@ class Program:
     """It, from ``begin`` to ``end``; nobody else's signals reach it, and none of its children outlives it."""
 
     def __init__(self, command: list[str], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
-        self._command = command
+        self.command = command
         self._clock_ns = clock_ns
         self._process: subprocess.Popen[bytes] | None = None
         self._thread: threading.Thread | None = None
@@ -56,14 +56,14 @@ class Program:
         """Starts it. Raises ``HwprofError``."""
         try:
             self._process = subprocess.Popen(
-                self._command,
+                self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
         except OSError as error:
-            raise HwprofError(f"{self._command[0]} could not be started: {error.strerror}") from error
+            raise HwprofError(f"{self.command[0]} could not be started: {error.strerror}") from error
         self._thread = threading.Thread(target=self._hear, name="hwprof-power-meter", daemon=True)
         self._thread.start()
 

@@ -19,7 +19,7 @@ from collectors.pyspy.stacks import Frame, read
 from collectors.pyspy.watcher import PROGRAM, Watcher, found
 from collectors.shared.python_origins import framework_paths, profiler_paths
 from hwprof.collector import clocks
-from hwprof.collector.contract import Availability, Collected, Collector, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, PassContext, Tool
 from hwprof.errors import HwprofError
 from hwprof.run.details import PythonStacksDetail
 
@@ -128,7 +128,8 @@ class PySpyCollector(Collector):
             file=RAW_FILE,
         )
         table = _table(frames, clock, context, self._alive)
-        return Collected(tables={"python_frames": table}, notes=told, clocks=[clock], detail=detail)
+        tool = Tool(name=PROGRAM, version=detail.version, command=detail.command)
+        return Collected({"python_frames": table}, told, detail, clocks=[clock], tools=[tool])
 
 
 def threads_alive() -> frozenset[int]:

@@ -29,6 +29,7 @@ from hwprof.collector.contract import (
     NoteKind,
     OwnPass,
     PassContext,
+    Tool,
 )
 from hwprof.errors import HwprofError
 from hwprof.run.details import LineCostsDetail
@@ -139,7 +140,8 @@ class ScaleneCollector(Collector):
             html=_write_html(raw, profile_file.shortened(written)),
         )
         tables = {"python_line_costs": _lines(profile), "series": _footprint(profile, clock)}
-        return Collected(tables=tables, notes=notes, clocks=[clock], detail=detail)
+        tool = Tool(name="scalene", version=detail.version, command=detail.command)
+        return Collected(tables, notes, detail, clocks=[clock], tools=[tool])
 
     def clean_up(self, raw: Path, pid: int) -> None:
         """Takes away what Scalene leaves when it is ended: its scripts, and the memory that it shared."""

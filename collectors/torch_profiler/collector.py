@@ -7,6 +7,7 @@ readings of the monotonic clock, give the conversion and its error.
 from __future__ import annotations
 
 import importlib.util
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from collectors.torch_profiler import profile_file
 from collectors.torch_profiler.profile_file import ProfileFile, shapes
 from hwprof.collector import clocks
-from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext
+from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext, Tool
 from hwprof.run.manifest import ClockRecord
 
 if TYPE_CHECKING:  # imported when recording is over: it brings threads of its own
@@ -76,7 +77,8 @@ class TorchProfilerCollector(Collector):
         allocations, allocated = _allocations(document, clock)
         detail = OperatorsDetail(operators=operators.height, allocations=allocations.height, file=RAW_FILE)
         tables = {"spans": operators, "allocations": allocations, "series": allocated}
-        return Collected(tables=tables, clocks=[clock], detail=detail)
+        tool = Tool(name="torch.profiler", version=str(sys.modules["torch"].__version__))
+        return Collected(tables, detail=detail, clocks=[clock], tools=[tool])
 
     def _mark(self) -> None:
         import torch

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from hwprof.run.details import Detail
-from hwprof.run.manifest import ClockRecord, EventInfo, MetricDefinition
+from hwprof.run.manifest import ClockRecord, EventInfo, MetricDefinition, Tool
 from hwprof.run.notes import Note, NoteKind
 from hwprof.unavailable import Unavailable
 
@@ -35,6 +35,7 @@ __all__ = [
     "NoteKind",
     "OwnPass",
     "PassContext",
+    "Tool",
     "Unavailable",
 ]
 
@@ -95,6 +96,7 @@ class Collected:
     events: list[EventInfo] = field(default_factory=list)
     metrics: list[MetricDefinition] = field(default_factory=list)
     clocks: list[ClockRecord] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)
 
 
 @dataclass(frozen=True)

@@ -104,6 +104,15 @@ class MetricDefinition(msgspec.Struct, frozen=True, kw_only=True):
     source: str | None = None  # of the formula
 
 
+class Tool(msgspec.Struct, frozen=True, kw_only=True):
+    """A program or library that a collector had at work."""
+
+    name: str
+    version: str | None = None  # None: it does not say
+    command: list[str] = []  # as it was started
+    path: str | None = None  # of a library, or of a program that was not started by its name
+
+
 class CollectorRecord(msgspec.Struct, kw_only=True):
     """What became of one collector in one pass."""
 
@@ -115,6 +124,7 @@ class CollectorRecord(msgspec.Struct, kw_only=True):
     options: dict[str, Any] = {}  # those that it was given
     notes: list[Note] = []
     detail: dict[str, Any] = {}  # a ``details.Detail`` as JSON: a third party's own as well
+    tools: list[Tool] = []  # that it had at work
 
     @property
     def unavailable(self) -> Unavailable | None:

@@ -12,7 +12,7 @@ from hwprof.collector.contract import Collected
 from hwprof.errors import HwprofError
 from hwprof.run import details
 from hwprof.run.details import as_json
-from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord
+from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricDefinition, PassRecord, Tool
 from hwprof.run.notes import Note
 from hwprof.run.process_events import SESSION_EVENTS
 from hwprof.run.schema import TABLES, conform, require_values
@@ -30,6 +30,7 @@ class Said(msgspec.Struct):
     metrics: list[MetricDefinition]
     clocks: list[ClockRecord]
     detail: dict[str, Any]
+    tools: list[Tool]
 
 
 def checked(collected: Collected) -> Said:
@@ -42,7 +43,7 @@ def checked(collected: Collected) -> Said:
     if _is_nested(detail, MOST_NESTED):
         raise HwprofError(f"its detail is nested more than {MOST_NESTED} levels deep")
     details.check(detail)
-    said = Said(collected.notes, collected.events, collected.metrics, collected.clocks, detail)
+    said = Said(collected.notes, collected.events, collected.metrics, collected.clocks, detail, collected.tools)
     return msgspec.json.decode(msgspec.json.encode(said), type=Said)
 
 
@@ -101,6 +102,7 @@ class PassResults:
                 options=planned.options,
                 notes=said.notes,
                 detail=said.detail,
+                tools=said.tools,
             )
         )
 

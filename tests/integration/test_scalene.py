@@ -89,6 +89,11 @@ def test_its_memory_over_time_lies_in_the_pass(run: RunDirectory) -> None:
     assert clock.error_ns < 100_000_000
 
 
+def test_the_manifest_names_the_tool(run: RunDirectory) -> None:
+    (tool,) = next(one for one in run.manifest.passes if one.name == "scalene").collectors[0].tools
+    assert tool.name == "scalene" and tool.version and "--memory" in tool.command
+
+
 def test_its_own_files_are_kept_and_the_report_has_its_lines(run: RunDirectory) -> None:
     folder = run.path / "raw" / "scalene" / "scalene"
     assert (folder / detail(run).file).stat().st_size > 0
