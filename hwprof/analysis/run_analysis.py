@@ -10,10 +10,8 @@ import polars as pl
 
 from hwprof.analysis import (
     flop_check,
-    layer_operators,
     layers,
     metrics,
-    operators,
     overhead,
     uncore,
 )
@@ -33,6 +31,7 @@ from hwprof.unavailable import Unavailable
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.run_energy import EnergyAnalysis
     from hwprof.analysis.run_memory import MemoryAnalysis
+    from hwprof.analysis.run_operators import OperatorsAnalysis
     from hwprof.analysis.run_python import PythonAnalysis
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_cycles import SampledCycles
@@ -195,21 +194,11 @@ class RunAnalysis:
         return flop_check.flop_checks(self.figures.layers, calls, metrics.events_of(counted))
 
     @cached_property
-    def operators(self) -> tuple[pl.DataFrame, float | None] | None:
-        """The operators of the trace pass, and which share of its time they cover."""
-        if self.traced is None:
-            return None
-        iterations = self.traced.attribution.iterations.all
-        calls = operators.operator_calls(self.traced.spans, iterations)
-        return operators.operator_table(calls), operators.coverage(calls, self.traced.spans, iterations)
+    def operators(self) -> OperatorsAnalysis:
+        """What is known of the framework's operators."""
+        from hwprof.analysis.run_operators import OperatorsAnalysis
 
-    @cached_property
-    def layer_operators(self) -> pl.DataFrame:
-        """The operators that each layer calls in the trace pass, as ``layer_operators.layer_operators`` makes it."""
-        if self.traced is None:
-            return pl.DataFrame(schema=layer_operators.SCHEMA)
-        iterations = self.traced.attribution.iterations.timed
-        return layer_operators.layer_operators(self.traced.spans, self.modules, iterations)
+        return OperatorsAnalysis(self)
 
     @cached_property
     def instrumented(self) -> list[InstrumentedPass]:

@@ -91,6 +91,7 @@ def report_command(
       hwprof report --metrics cpi,cache,dram_gbytes
       hwprof report --kernels --top 5
       hwprof report --python --top 30
+      hwprof report --operators
       hwprof report --lines
       hwprof report --cprofile
       hwprof report --memory

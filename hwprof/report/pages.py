@@ -56,6 +56,7 @@ class ReportPage:
 
 PAGES: Final = (
     ReportPage("kernels", "Of each hot layer its kernels, and of each hot kernel its layers."),
+    ReportPage("operators", "The tree of modules and operators, with shapes and what they allocate."),
     ReportPage("python", "Of Python's lines the kernels that they led to, and its functions."),
     ReportPage("lines", "Of the pipeline's lines of Python time, memory and copying (collect --scalene)."),
     ReportPage("cprofile", "Calls of Python's functions by stage (collect --cprofile)."),

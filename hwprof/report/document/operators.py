@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
@@ -10,6 +10,8 @@ from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
+    import polars as pl
+
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
@@ -38,6 +40,23 @@ class LayerOperator(msgspec.Struct, kw_only=True, frozen=True):
     share: float  # of the layer's time in that pass, without the modules that it calls
 
 
+class OperatorNode(msgspec.Struct, kw_only=True, frozen=True):
+    """Calls with the same names above them, in one iteration of the trace pass."""
+
+    node: int  # its place: parents before their children
+    parent: int | None  # null: at the top
+    depth: int
+    kind: Literal["module", "operator"]
+    name: str  # a module's class, or an operator
+    calls: float
+    time_ns: float  # with all below it
+    self_ns: float
+    allocated_bytes: float | None  # by itself; null: nobody watched
+    shapes: int  # how many combinations of input shapes
+    usual_shapes: str | None  # those that most calls have
+    share: float | None  # time, of all at the top
+
+
 class Operators(Part, kw_only=True, frozen=True):
     """The operators, most self time first."""
 
@@ -46,6 +65,7 @@ class Operators(Part, kw_only=True, frozen=True):
     iterations: int | None = None  # that ``rows`` are sums over; null: not known, in documents of before
     rows: list[Operator]
     by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
+    tree: list[OperatorNode] = msgspec.field(default_factory=list)  # not those below a tenth of ``LEAST_SHARE``
 
 
 PART: Final = Operators
@@ -53,9 +73,9 @@ PART: Final = Operators
 
 def build(analysis: RunAnalysis) -> Operators | Unavailable:
     """From the trace pass."""
-    if analysis.operators is None:
+    if analysis.operators.table is None:
         return Unavailable("no trace pass was completed", "collect with --passes measure,trace")
-    table, covered = analysis.operators
+    table, covered = analysis.operators.table
     if table.is_empty():
         return Unavailable("the trace pass recorded no operators")
     return Operators(
@@ -65,7 +85,18 @@ def build(analysis: RunAnalysis) -> Operators | Unavailable:
         rows=[Operator(**row) for row in table.iter_rows(named=True)],
         by_layer=[
             LayerOperator(**row)
-            for row in analysis.layer_operators.iter_rows(named=True)
+            for row in analysis.operators.by_layer.iter_rows(named=True)
             if (row["share"] or 0) >= LEAST_SHARE
         ],
+        tree=_tree(analysis.operators.tree),
     )
+
+
+def _tree(table: pl.DataFrame) -> list[OperatorNode]:
+    kept: set[int | None] = {None}
+    rows = []
+    for row in table.iter_rows(named=True):
+        if row["parent"] in kept and (row["share"] or 0) >= LEAST_SHARE / 10:
+            kept.add(row["node"])
+            rows.append(OperatorNode(**row))
+    return rows
