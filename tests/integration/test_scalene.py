@@ -66,7 +66,7 @@ def test_lines_have_their_shares_of_the_time(run: RunDirectory) -> None:
 
 def test_lines_have_their_memory(run: RunDirectory) -> None:
     lines = run.read("python_line_costs").filter(function="Known.forward")
-    kept, copied = lines.sort("allocated_bytes").rows(named=True)
+    kept, copied = lines.sort("allocated_bytes")[-2:].rows(named=True)
     assert kept["growth_bytes"] == pytest.approx(KEPT_BYTES, abs=2 << 20), "a sample is a MiB"
     assert kept["peak_bytes"] == pytest.approx(KEPT_BYTES, abs=2 << 20)
     assert kept["allocated_bytes"] == pytest.approx(5 * KEPT_BYTES, abs=5 << 20), "in each of five iterations"
@@ -151,7 +151,9 @@ def test_where_it_is_not_installed_it_says_how_to(monkeypatch: pytest.MonkeyPatc
 def test_an_interrupted_one_leaves_nothing_behind(tmp_path: Path) -> None:
     require_module("scalene")
     before = left_over()
-    process = start_hwprof("collect", *OPTIONS[:-1], "--scalene", cwd=tmp_path, environment=TESTS_MODELS)
+    slow = ("--model", "tests.support.models.lines:slow", "--input-shape", "1,8", "--iterations", "1", "--warmup", "1")
+    options = (*slow, "--passes", "measure", "--no-instrumented", "--scalene")
+    process = start_hwprof("collect", *options, cwd=tmp_path, environment=TESTS_MODELS)
     deadline_s = time.monotonic() + 120
     while not list(tmp_path.glob("results/*/raw/scalene/scalene/starts.json")):
         assert time.monotonic() < deadline_s and process.poll() is None

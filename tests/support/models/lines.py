@@ -43,5 +43,17 @@ class Known(nn.Module):
             self.values.copy().sort()
 
 
+class Slow(nn.Module):
+    """There is time to interrupt it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        time.sleep(2)
+        return x
+
+
+def slow() -> nn.Module:
+    return nn.Sequential(Slow())
+
+
 def known() -> nn.Module:
     return nn.Sequential(Known())
