@@ -20,6 +20,8 @@ from hwprof.report.text import report
 from hwprof.run.directory import RunDirectory
 
 WIDTH = 120
+HEIGHT = 1700
+"""Of the UI: all pinned tracks at once."""
 DOCS = Path("docs")
 
 
@@ -37,7 +39,7 @@ def _user_interface(run: RunDirectory, target: Path) -> None:
     if chromium is None:
         sys.exit("needs chromium")
     with viewer.TraceServer(run.path / "trace.pftrace", offline=True) as server:
-        shown = ui.look(chromium, server.url(initial_view.parameters(run)), target)
+        shown = ui.look(chromium, server.url(initial_view.parameters(run)), target, height=HEIGHT)
     print(f"{shown.slices} slices, pinned: {', '.join(shown.pinned)}")
 
 

@@ -59,11 +59,11 @@ class Shown:
     """Addresses elsewhere that the page asked for, and that its content policy did not stop."""
 
 
-def look(chromium: str, url: str, picture: Path) -> Shown:
+def look(chromium: str, url: str, picture: Path, height: int = 1000) -> Shown:
     """Opens ``url`` in the browser ``chromium``, waits until the UI has settled, and writes a screenshot."""
     with sync_playwright() as playwright, tempfile.TemporaryDirectory() as profile:
         context = playwright.chromium.launch_persistent_context(
-            profile, executable_path=chromium, args=_FLAGS, viewport={"width": 1600, "height": 1000}
+            profile, executable_path=chromium, args=_FLAGS, viewport={"width": 1600, "height": height}
         )
         try:
             return _look(context, url, picture)
