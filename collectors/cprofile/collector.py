@@ -5,24 +5,21 @@ cProfile makes each call of a function slower, small ones most; it follows the t
 
 from __future__ import annotations
 
-import cProfile
+import marshal
 import platform
 import pstats
 import re
-import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from types import CodeType
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
+from collectors.cprofile.calls import python_calls
+from collectors.cprofile.stage_profiles import StageProfiles, active_profiler
 from collectors.shared.python_origins import framework_paths, profiler_paths
 from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext, Tool
 from hwprof.errors import HwprofError
 from hwprof.run.details import CallsDetail
-
-if TYPE_CHECKING:
-    import polars as pl
 
 ITERATIONS: Final = 3
 
@@ -30,8 +27,11 @@ WHOLE: Final = "all-stages"
 SUFFIX: Final = ".prof"
 """As snakeviz and others look for."""
 
-BUILTIN: Final = "~"
-"""The file of functions that are no Python, as pstats has it."""
+TAKEN: Final = "Another profiling tool is already active"
+"""What cProfile raises, from Python 3.12 on, where the model's code starts a second one."""
+
+ACTIVE: Final = "another profiler is active on the thread that calls the model"
+SWITCH_OFF: Final = "switch it off: Python has room for one"
 
 
 class CProfileCollector(Collector):
@@ -40,11 +40,9 @@ class CProfileCollector(Collector):
     own_iterations = ITERATIONS
 
     def __init__(self) -> None:
-        self._profiles: dict[str, cProfile.Profile] = {}
-        self._open: list[cProfile.Profile] = []
+        self._profiles = StageProfiles()
         self._raw: Path | None = None
         self._iterations = 0
-        self._displaced = False
 
     def availability(self) -> Availability:
         """It is Python's own."""
@@ -57,84 +55,48 @@ class CProfileCollector(Collector):
     @contextmanager
     def own_iteration(self) -> Iterator[None]:
         """Raises ``HwprofError`` where another profiler follows this thread: there can be one only."""
-        if sys.getprofile() is not None:
-            raise HwprofError("another profiler is active on the thread that calls the model", "switch it off")
+        if active_profiler() is not None:
+            raise HwprofError(ACTIVE, SWITCH_OFF)
         self._iterations += 1
-        yield
-
-    @contextmanager
-    def own_stage(self, name: str) -> Iterator[None]:
-        """The stage around it, if there is one, rests meanwhile."""
-        if self._open:
-            self._open[-1].disable()
-        profile = self._profiles.setdefault(name, cProfile.Profile())
-        self._open.append(profile)
-        profile.enable()
         try:
             yield
-        finally:
-            follows: object = sys.getprofile()
-            self._displaced |= follows is not profile  # the model's code has set its own
-            profile.disable()
-            self._open.pop()
-            if self._open:
-                self._open[-1].enable()
+        except ValueError as error:
+            if TAKEN in str(error):
+                raise HwprofError(ACTIVE, SWITCH_OFF) from error
+            raise
+
+    def own_stage(self, name: str) -> AbstractContextManager[None]:
+        """Its calls are counted."""
+        return self._profiles.stage(name)
 
     def stop(self) -> Collected:
         """All calls, and files for pstats and snakeviz: one a stage, and one of all together."""
         if self._raw is None or not self._iterations:
             return Collected()
-        files = []
-        for stage, profile in self._profiles.items():
-            files.append(_file_of(stage))
-            profile.dump_stats(self._raw / files[-1])
-        if self._profiles:
-            whole = pstats.Stats(*self._profiles.values())
-            whole.dump_stats(self._raw / f"{WHOLE}{SUFFIX}")
+        own = profiler_paths()
         detail = CallsDetail(
             version=platform.python_version(),
             iterations=self._iterations,
-            files=[*files, *([f"{WHOLE}{SUFFIX}"] if files else [])],
-            profiler_paths=profiler_paths(),
+            files=self._write(self._raw),
+            profiler_paths=own,
             framework_paths=framework_paths(),
         )
-        text = "the model's code set a profiler of its own: what it did from then on is not in the calls"
-        notes = [Note(NoteKind.INCOMPLETE, text, "cProfile")] if self._displaced else []
+        text = "another profiler is active, set by the model's code: calls from then on are not counted"
+        notes = [Note(NoteKind.INCOMPLETE, text, "cProfile", SWITCH_OFF)] if self._profiles.displaced else []
         tools = [Tool(name="cProfile", version=detail.version)]
-        return Collected({"python_calls": self._calls()}, notes, detail, tools=tools)
+        return Collected({"python_calls": python_calls(self._profiles.by_stage, own)}, notes, detail, tools=tools)
 
-    def _calls(self) -> pl.DataFrame:
-        """The rows of ``python_calls``, without ``pass``."""
-        import polars as pl
-
-        rows = [
-            (
-                stage,
-                *_place(entry.code),
-                entry.callcount,
-                entry.callcount - entry.reccallcount,
-                round(entry.inlinetime * 1e9),
-                round(entry.totaltime * 1e9),
-            )
-            for stage, profile in self._profiles.items()
-            for entry in profile.getstats()
-        ]
-        columns = ["stage", "function", "file", "line", "calls", "primitive_calls", "self_ns", "cumulative_ns"]
-        text, number = dict.fromkeys(columns[:3], pl.String), dict.fromkeys(columns[4:], pl.Int64)
-        return pl.DataFrame(rows, schema={**text, "line": pl.Int32, **number}, orient="row")
-
-
-def _place(code: CodeType | str) -> tuple[str, str, int]:
-    """Function, file and line."""
-    if isinstance(code, str):
-        return _printable(code), BUILTIN, 0
-    name = getattr(code, "co_qualname", code.co_name)  # from Python 3.11 on
-    return _printable(name), _printable(code.co_filename), code.co_firstlineno
-
-
-def _printable(text: str) -> str:
-    """Names may hold halves of characters, which no table takes."""
-    return text.encode(errors="replace").decode()
+    def _write(self, raw: Path) -> list[str]:
+        """The files' names. Not by the profiles' own methods: these would switch off whoever profiles by now."""
+        files = []
+        for stage, profile in self._profiles.by_stage.items():
+            profile.snapshot_stats()
+            files.append(_file_of(stage))
+            (raw / files[-1]).write_bytes(marshal.dumps(profile.stats))
+        if files:
+            pstats.Stats(*(str(raw / file) for file in files)).dump_stats(raw / f"{WHOLE}{SUFFIX}")
+            files.append(f"{WHOLE}{SUFFIX}")
+        return files
 
 
 def _file_of(stage: str) -> str:

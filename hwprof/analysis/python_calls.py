@@ -39,7 +39,13 @@ class Slower(NamedTuple):
 
 def python_calls(rows: pl.DataFrame, whose: Looks, iterations: int) -> pl.DataFrame:
     """Rows of ``python_calls`` of one pass and so many iterations in ``SCHEMA``, most self time first."""
-    origin = pl.when(pl.col("file") == BUILTIN).then(pl.lit("builtin")).otherwise(whose.origins(rows["file"]))
+    origin = (
+        pl.when(pl.col("by_profiler"))
+        .then(pl.lit("profiler"))
+        .when(pl.col("file") == BUILTIN)
+        .then(pl.lit("builtin"))
+        .otherwise(whose.origins(rows["file"]))
+    )
     sums = [pl.col(name) / max(iterations, 1) for name in ("calls", "primitive_calls", "self_ns", "cumulative_ns")]
     share = pl.col("self_ns") / pl.col("self_ns").sum().over("stage").replace(0, None)
     return (

@@ -11,6 +11,7 @@ from hwprof.analysis import python_functions, python_stacks
 from hwprof.analysis.details import detail_of
 from hwprof.run.details import CallsDetail, LineCostsDetail
 from hwprof.run.manifest import PassRecord
+from hwprof.run.notes import Note
 from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
@@ -26,6 +27,7 @@ class CallsFound(NamedTuple):
     detail: CallsDetail
     rows: pl.DataFrame
     slower: Slower | None
+    notes: list[Note]
 
 
 class PythonAnalysis:
@@ -87,7 +89,7 @@ class PythonAnalysis:
         if self._analysis.main is not None:
             spans, main = self._analysis.of_pass("spans", record), self._analysis.of_pass("spans", self._analysis.main)
             slower = python_calls.slower(spans, record, by.name, main, self._analysis.main)
-        return CallsFound(record, detail, rows, slower)
+        return CallsFound(record, detail, rows, slower, by.notes)
 
     @cached_property
     def line_costs(self) -> tuple[PassRecord, LineCostsDetail, pl.DataFrame] | None:

@@ -135,6 +135,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "function": pl.String,
             "file": pl.String,  # ~: no Python
             "line": pl.Int32,  # where it begins
+            "by_profiler": pl.Boolean,  # what is no Python: hwprof's own code called it; null: not known
             "calls": pl.Int64,
             "primitive_calls": pl.Int64,  # those that no call of the same function led to
             "self_ns": pl.Int64,
@@ -289,6 +290,7 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
         {"out_ns", "in_ns", "out_cpu", "in_cpu", "preempted", "reason", "function", "woken_ns", "waker"}
     ),
     "lifetimes": frozenset({"born_ns", "ended_ns"}),
+    "python_calls": frozenset({"by_profiler"}),
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
         {"index", "parameters", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes"}
@@ -301,6 +303,7 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
 LATER: Final[dict[str, frozenset[str]]] = {
     "layers": frozenset({"own_macs", "convolution"}),
     "switches": frozenset({"woken_ns", "waker"}),
+    "python_calls": frozenset({"by_profiler"}),
 }
 """Columns that runs of older versions lack: null there."""
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ class CProfile(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     iterations: int
     slower: Slower | None
     rows: list[PythonCalls]
+    notes: tuple[str, ...] = ()  # why calls are missing
 
     def listed(self) -> list[PythonCalls]:
         """All but the profiler's."""
@@ -56,11 +58,21 @@ def build(analysis: RunAnalysis) -> CProfile | Unavailable:
     """From the pass in which calls were counted."""
     found = analysis.python.calls
     if found is None:
-        return Unavailable("no iteration was profiled", "hwprof collect --cprofile")
+        return _why_nobody_counted(analysis)
     slower = found.slower
     return CProfile(
         pass_=found.record.name,
         iterations=found.detail.iterations,
         slower=Slower(median=slower.median, least=slower.least, most=slower.most) if slower is not None else None,
         rows=[PythonCalls(**row) for row in found.rows.iter_rows(named=True)],
+        notes=tuple(str(note) for note in found.notes),
     )
+
+
+def _why_nobody_counted(analysis: RunAnalysis) -> Unavailable:
+    """Who should have, and failed; else nobody was asked to."""
+    for record in analysis.run.manifest.passes:
+        for one in record.collectors:
+            if one.role is Role.CALLS and one.unavailable is not None:
+                return Unavailable(f"{one.name} failed: {one.unavailable.reason}", one.unavailable.remedy)
+    return Unavailable("no iteration was profiled", "hwprof collect --cprofile")

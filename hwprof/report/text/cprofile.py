@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from hwprof.report.document.cprofile import CProfile, PythonCalls
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 from hwprof.report.text.python import name_of
+
+BUILTIN: Final = re.compile(r"<(?:built-in (?:method|function) )?(?:builtins\.)?(?P<name>[^ >]+)>")
+METHOD: Final = re.compile(r"<method '(?P<name>[^']+)' of '(?:[^']+\.)?(?P<type>[^'.]+)' objects>")
+"""What cProfile calls functions that are no Python: their kind stands before their name, and is all that a narrow
+column would show."""
 
 
 def show(page: Page) -> None:
@@ -30,7 +37,7 @@ def table(rows: Sequence[PythonCalls], page: Page, title: str) -> None:
     glyphs = page.glyphs
     page.table(
         [
-            Column("function", [row.function for row in rows], right=False, least=24),
+            Column("function", [_name(row) for row in rows], right=False, least=24),
             Column("file", [_place(row) for row in rows], 2, right=False, least=12),
             Column("stage", [row.stage for row in rows], right=False, least=9),
             Column("calls", [_calls(row) for row in rows]),
@@ -50,10 +57,22 @@ def notes(part: CProfile, page: Page) -> list[str]:
         least, most = (figures.times_as_long(ratio, glyphs) for ratio in (slower.least, slower.most))
         cost = f"; they took {figures.times_as_long(slower.median, glyphs)} as long ({least} to {most})"
     of = figures.plural(part.iterations, "iteration")
+    calls = "calls are missing" if part.notes else "calls are exact"
     return [
-        f"cProfile, {of} of its own{cost}: calls are exact, times are longer, small functions' most",
+        *part.notes,
+        f"cProfile, {of} of its own{cost}: {calls}, times are longer, small functions' most",
         "of the thread that calls the model; calls: primitive/all where a function calls itself",
     ]
+
+
+def _name(row: PythonCalls) -> str:
+    """``torch.conv2d``, ``TensorBase.view``."""
+    if row.origin != "builtin":
+        return row.function
+    if found := METHOD.fullmatch(row.function):
+        return f"{found['type']}.{found['name']}"
+    found = BUILTIN.fullmatch(row.function)
+    return found["name"] if found else row.function
 
 
 def _calls(row: PythonCalls) -> str:

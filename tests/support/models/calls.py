@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import cProfile
 import sys
 import time
 from collections.abc import Iterator
@@ -69,12 +70,28 @@ class Profiled(nn.Module):
         return x
 
 
+class CProfiled(nn.Module):
+    """It has a cProfile of its own."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        profile = cProfile.Profile()
+        with profile:
+            called(1)
+        calls = [one.callcount for one in profile.getstats() if one.code is called.__code__]
+        assert calls == [1], "nobody else may take it away"
+        return x
+
+
 class AlwaysProfiled(nn.Module):
     """Its profiler stays."""
 
     def forward(self, x: Tensor) -> Tensor:
-        sys.setprofile(lambda *_: None)
+        assert sys.getprofile() in (None, self.profiler), "nobody else may take it away"
+        sys.setprofile(self.profiler)
         return x
+
+    @staticmethod
+    def profiler(*_: object) -> None: ...
 
 
 def known() -> nn.Module:
@@ -83,6 +100,10 @@ def known() -> nn.Module:
 
 def profiled() -> nn.Module:
     return nn.Sequential(Profiled())
+
+
+def cprofiled() -> nn.Module:
+    return nn.Sequential(CProfiled())
 
 
 def always_profiled() -> nn.Module:
