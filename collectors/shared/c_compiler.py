@@ -6,20 +6,59 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import re
 import shlex
 import shutil
+import sys
 import sysconfig
 import tempfile
 from pathlib import Path
 from typing import Final
 
+from hwprof.collector.contract import Tool
+from hwprof.printable import printable
+
 COMPILERS: Final = ("cc", "gcc", "clang")
 FLAGS: Final = ("-O2", "-shared", "-fPIC")
-COMPILE_TIMEOUT_S: Final = 60
+COMPILE_TIMEOUT_S: Final = 20
+"""A second is usual."""
+
+LOAD_TIMEOUT_S: Final = 10
+LOAD: Final = """
+import ctypes, sys
+try:
+    ctypes.PyDLL(sys.argv[1])
+except OSError as error:
+    sys.exit(str(error))
+"""
+"""Tried in another process: what is no library may end the one that loads it."""
+
+
+INSTALL: Final = "sudo apt-get install -y gcc"
+CHOOSE: Final = f"CC=COMPILER hwprof collect, or {INSTALL}"
+
+CACHE: Final = "XDG_CACHE_HOME=FOLDER hwprof collect"
+
+MADE_BY: Final = re.compile(rb"(?:GCC: |[^\0]*(?=clang version ))([^\0]+)\0")
+"""What a compiler writes into the section .comment of all that it makes."""
 
 
 class NoLibraryError(Exception):
-    """Why there is no library, in a few words."""
+    """Why there is no library, in a few words, and what would bring it."""
+
+    def __init__(self, reason: str, remedy: str | None = None) -> None:
+        super().__init__(reason)
+        self.remedy = remedy
+
+
+def tool(library: Path) -> Tool:
+    """The compiler that made it, as the library itself says."""
+    try:
+        made_by = MADE_BY.search(library.read_bytes())
+    except OSError:
+        made_by = None
+    version = printable(made_by[1].decode(errors="replace")) if made_by else None
+    return Tool(name="C compiler", version=version, path=str(library))
 
 
 def compiled(name: str, source: bytes) -> Path:
@@ -38,9 +77,9 @@ def cached(name: str, source: bytes) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()
     except (OSError, RuntimeError) as error:
-        raise NoLibraryError(f"no cache folder: {error}") from error
+        raise NoLibraryError(f"no cache folder: {error}", CACHE) from error
     if state.st_uid != os.geteuid() or state.st_mode & 0o022:
-        raise NoLibraryError(f"others may write to the cache folder {folder}")
+        raise NoLibraryError(f"others may write to the cache folder {folder}", f"chmod go-w {shlex.quote(str(folder))}")
     built_from = source + " ".join((*FLAGS, str(sysconfig.get_config_var("SOABI")))).encode()
     return folder / f"{name}-{hashlib.sha256(built_from).hexdigest()[:16]}.so"
 
@@ -50,33 +89,36 @@ def compiler() -> list[str]:
     try:
         chosen = shlex.split(os.environ.get("CC", ""))
     except ValueError as error:
-        raise NoLibraryError(f"CC is no command: {error}") from error
+        raise NoLibraryError(f"CC is no command: {error}", CHOOSE) from error
     if chosen:
         return chosen
     for name in COMPILERS:
         if shutil.which(name):
             return [name]
-    raise NoLibraryError("no C compiler")
+    raise NoLibraryError("no C compiler", INSTALL)
 
 
 def _compile(source: bytes, target: Path) -> None:
     """Builds beside the target and renames: of several processes that build at once, each has a whole file."""
-    import subprocess  # rarely needed
+    from hwprof import programs  # rarely needed
 
     command = compiler()
     try:
         handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
     except OSError as error:
-        raise NoLibraryError(f"no cache folder: {error}") from error
+        raise NoLibraryError(f"no cache folder: {error}", CACHE) from error
     os.close(handle)
     try:
         command = [*command, *FLAGS, "-o", name, "-x", "c", "-"]
-        subprocess.run(command, check=True, capture_output=True, timeout=COMPILE_TIMEOUT_S, input=source)
+        ended = programs.run(command, limit_s=COMPILE_TIMEOUT_S, given=source)
+        if ended.status:
+            raise NoLibraryError(f"the C compiler failed: {ended.reason()}", CHOOSE)
+        loaded = programs.run([sys.executable, "-IS", "-c", LOAD, name], limit_s=LOAD_TIMEOUT_S)
+        if loaded.status:
+            raise NoLibraryError(f"what the C compiler wrote does not load: {loaded.reason()}", CHOOSE)
         Path(name).replace(target)
-    except (OSError, subprocess.SubprocessError) as error:
-        message = getattr(error, "stderr", None) or b""
-        first = message.decode(errors="replace").strip().partition("\n")[0]
-        raise NoLibraryError(f"the C compiler failed: {first or error}") from error
+    except (OSError, programs.ProgramError) as error:
+        raise NoLibraryError(f"the C compiler failed: {error}", CHOOSE) from error
     finally:
         with contextlib.suppress(FileNotFoundError):
             Path(name).unlink()

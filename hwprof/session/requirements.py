@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib.util
-import subprocess
 import sys
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
+from hwprof import programs
 from hwprof.printable import one_line
 from hwprof.unavailable import Unavailable
 
@@ -87,16 +87,8 @@ def _operators_of_images() -> list[Requirement]:
 def _why_not_imported(name: str) -> str | None:
     """The last line of what a fresh interpreter says where it cannot import the module; None where it can."""
     try:
-        done = subprocess.run(
-            [sys.executable, "-P", "-c", f"import {name}"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            timeout=IMPORT_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
-        return f"not done after {IMPORT_SECONDS} s"
-    lines = [line for line in done.stderr.splitlines() if line.strip()]
-    return None if done.returncode == 0 else one_line(lines[-1] if lines else f"exit code {done.returncode}")
+        done = programs.run([sys.executable, "-P", "-c", f"import {name}"], limit_s=IMPORT_SECONDS)
+    except programs.ProgramError as error:
+        return str(error)
+    lines = [line for line in done.errors.decode(errors="replace").splitlines() if line.strip()]
+    return None if done.status == 0 else one_line(lines[-1] if lines else done.reason())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 
@@ -29,3 +30,13 @@ def children_of(pid: int) -> list[int]:
         return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
     except OSError:
         return []
+
+
+def gone_soon(pid: int, seconds: float = 3) -> bool:
+    """Whether it is not alive by then: what is killed needs a moment."""
+    deadline_s = time.monotonic() + seconds
+    while alive(pid):
+        if time.monotonic() > deadline_s:
+            return False
+        time.sleep(0.02)
+    return True

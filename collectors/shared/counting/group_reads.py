@@ -61,14 +61,16 @@ def make_group_reads(certain: frozenset[int] = frozenset()) -> GroupReads:
     known to sleep: where nothing may be lost, and to prove that they did sleep."""
     try:
         return NativeGroupReads(library(), certain)
-    except NoLibraryError:
-        return PythonGroupReads()
+    except NoLibraryError as why:
+        return PythonGroupReads(why=why)
 
 
 class PythonGroupReads:
     """``GroupReads`` in Python: about 0.2 µs more a row, and a thread that sleeps is read like any other."""
 
-    def __init__(self, read: Callable[[int, int], bytes] = os.read) -> None:
+    def __init__(self, read: Callable[[int, int], bytes] = os.read, why: NoLibraryError | None = None) -> None:
+        """``why``: there is no faster one."""
+        self.why = why
         self._read = read
         self._marks = bytearray()
         self._rows: list[bytes] = []

@@ -8,9 +8,11 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
+from collectors.shared import c_compiler
 from collectors.shared.c_compiler import NoLibraryError, cached, compiled, compiler
+from hwprof.collector.contract import Tool
 
-__all__ = ["NoLibraryError", "library", "status"]
+__all__ = ["NoLibraryError", "library", "status", "tool"]
 
 NAME: Final = "group_reads"
 
@@ -36,6 +38,11 @@ def library() -> ctypes.PyDLL:
         return _declared(ctypes.PyDLL(str(path)))
     except OSError as error:
         raise NoLibraryError(f"the compiled reader does not load: {error}") from error
+
+
+def tool() -> Tool:
+    """The compiler of ``library``. Raises ``NoLibraryError``."""
+    return c_compiler.tool(cached(NAME, _source()))
 
 
 def _check_interpreter() -> None:

@@ -20,7 +20,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from collectors.shared.counting.group_reads import NOT_READ, GroupReads, make_group_reads
+from collectors.shared.counting.group_reads import NOT_READ, GroupReads, PythonGroupReads, make_group_reads
+from collectors.shared.counting.group_reads_library import NoLibraryError
 from hwprof.collector.contract import CountedSpan
 from hwprof.hardware.perf_event import GROUP_HEADER_WORDS, group_read_bytes
 
@@ -75,6 +76,12 @@ class Readings:
     @cached_property
     def _group_reads(self) -> GroupReads:
         return self._given or make_group_reads(certain=frozenset({FULL}))
+
+    @property
+    def slower(self) -> NoLibraryError | None:
+        """Why edges are read by Python, where compiled code would do."""
+        reads = self._group_reads
+        return reads.why if isinstance(reads, PythonGroupReads) else None
 
     @property
     def edges(self) -> int:

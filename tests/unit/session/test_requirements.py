@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
-import subprocess
 from importlib.machinery import ModuleSpec
 from typing import Any
 
 import pytest
 
+from hwprof import programs
+from hwprof.programs import Ended, ProgramError
 from hwprof.session import requirements
 
 NAME = "torchvision"
@@ -20,15 +21,15 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "version", lambda _: "0.1")
 
 
-def told(monkeypatch: pytest.MonkeyPatch, done: subprocess.CompletedProcess[str] | Exception) -> list[Any]:
+def told(monkeypatch: pytest.MonkeyPatch, done: Ended | Exception) -> list[Any]:
     """What is said of it where the process that imports it ends so."""
 
-    def run(*_: Any, **__: Any) -> subprocess.CompletedProcess[str]:
+    def run(*_: Any, **__: Any) -> Ended:
         if isinstance(done, Exception):
             raise done
         return done
 
-    monkeypatch.setattr(subprocess, "run", run)
+    monkeypatch.setattr(programs, "run", run)
     return [one for one in requirements.check() if one.name == NAME]
 
 
@@ -36,16 +37,13 @@ def told(monkeypatch: pytest.MonkeyPatch, done: subprocess.CompletedProcess[str]
 @pytest.mark.parametrize(
     ("done", "reason"),
     [
-        (
-            subprocess.CompletedProcess([], 1, "", "Traceback:\nRuntimeError: no operator\n"),
-            "RuntimeError: no operator",
-        ),
-        (subprocess.CompletedProcess([], -11, "", ""), "-11"),
-        (subprocess.TimeoutExpired([], requirements.IMPORT_SECONDS), "not done"),
+        (Ended(1, b"", b"Traceback:\nRuntimeError: no operator\n"), "RuntimeError: no operator"),
+        (Ended(-11, b"", b""), "signal 11"),
+        (ProgramError("python did not end within 60 s"), "did not end"),
     ],
 )
 def test_an_installed_package_that_cannot_be_imported_has_a_remedy(
-    done: subprocess.CompletedProcess[str] | Exception, reason: str, monkeypatch: pytest.MonkeyPatch
+    done: Ended | Exception, reason: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (found,) = told(monkeypatch, done)
     assert found.found is None and found.unavailable is not None
@@ -54,7 +52,7 @@ def test_an_installed_package_that_cannot_be_imported_has_a_remedy(
 
 @pytest.mark.usefixtures("installed")
 def test_one_that_can_be_imported_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    (found,) = told(monkeypatch, subprocess.CompletedProcess([], 0, "", ""))
+    (found,) = told(monkeypatch, Ended(0, b"", b""))
     assert (found.found, found.unavailable) == ("0.1", None)
 
 
