@@ -38,7 +38,7 @@ class AllocatorCollector(Collector):
         """Where the allocator tells something."""
         if found() is None:
             return Availability.no("this C library's malloc tells nothing of what it holds")
-        return Availability()
+        return Availability(tools=_tools())
 
     def start(self, context: PassContext) -> None:
         """How long a reading takes, and the first one."""
@@ -82,12 +82,21 @@ class AllocatorCollector(Collector):
                 huge_pages=huge_pages(),
                 settings={name: value for name, value in os.environ.items() if SETTINGS.fullmatch(name)},
             ),
-            tools=[Tool(name=library.name)],
+            tools=list(_tools()),
         )
 
     def _read(self) -> None:
         if self._library is not None:
             self._rows.append((time.monotonic_ns(), self._library.read()))
+
+
+def _tools() -> tuple[Tool, ...]:
+    """The library; glibc says which version it is."""
+    library = found()
+    if library is None:
+        return ()
+    name, _, version = (os.confstr("CS_GNU_LIBC_VERSION") or "").partition(" ")
+    return (Tool(name=library.name, version=version if name == library.name else None),)
 
 
 def huge_pages(file: Path = HUGE_PAGES) -> str | None:

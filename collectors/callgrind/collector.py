@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shutil
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from collectors.callgrind.declaration import LIMIT_S
+from hwprof import programs
 from hwprof.collector.contract import (
     Availability,
     Collected,
@@ -53,6 +54,9 @@ CALL_S: Final = 0.09
 """Roughly, as measured with yolov8n; for the prediction of how long the pass takes. A dump goes through all code that
 was ever executed, so a call of a leaf layer costs two of these however short it is."""
 
+VERSION_S: Final = 4.0
+"""As long as it may take to tell its version: it is asked in every run."""
+
 INSTALL: Final = "sudo apt-get install -y valgrind"
 
 
@@ -83,6 +87,7 @@ class CallgrindCollector(Collector):
         self._step: Callable[[], None] = _nothing
         self._requester: Requester | None = None
         self._context: PassContext | None = None
+        self._command: list[str] = []
 
     def availability(self) -> Availability:
         """Whether there is a valgrind that starts."""
@@ -90,10 +95,16 @@ class CallgrindCollector(Collector):
         if valgrind is None:
             return Availability.no("valgrind is not installed", INSTALL)
         try:
-            version = subprocess.run([valgrind, "--version"], capture_output=True, text=True, timeout=30, check=True)
-        except (OSError, subprocess.SubprocessError) as error:
-            return Availability.no(f"valgrind does not start: {error}", INSTALL)
-        return Availability(detail=ValgrindDetail(version=version.stdout.strip().removeprefix("valgrind-")))
+            said = programs.run([valgrind, "--version"], limit_s=VERSION_S)
+        except programs.ProgramError as error:
+            return Availability.no(str(error), INSTALL)
+        found = re.search(rb"valgrind-(\d[\w.-]*)", said.output)
+        if said.status or found is None:
+            why = said.reason() if said.status else "it does not tell its version"
+            return Availability.no(f"valgrind does not start: {why}", INSTALL)
+        version = found[1].decode()
+        tools = (Tool(name="valgrind", version=version, path=valgrind),)
+        return Availability(detail=ValgrindDetail(version=version), tools=tools)
 
     # The plan
 
@@ -121,6 +132,8 @@ class CallgrindCollector(Collector):
                 startup_s=STARTUP_S,
                 slowdown=SLOWDOWN_CACHE_SIM if simulates else SLOWDOWN,
                 call_s=CALL_S,
+                silence_s=float(options.get("callgrind_limit", LIMIT_S)),
+                limit_option="--callgrind-limit",
             ),
         ]
 
@@ -133,7 +146,9 @@ class CallgrindCollector(Collector):
 
         valgrind = shutil.which("valgrind") or "valgrind"
         simulates = bool(options.get("cache_sim"))
-        return command(valgrind, raw, machine.caches(), cache_sim=simulates, waits=requests.can_request())
+        waits = requests.can_request()
+        self._command = command(valgrind, raw, machine.caches(), cache_sim=simulates, waits=waits)
+        return self._command
 
     def collect_results(self, raw: Path, pid: int) -> Collected:
         """The counts of the spans, and of the functions within them.
@@ -141,7 +156,7 @@ class CallgrindCollector(Collector):
         Raises ``ProfileError`` where the profile contradicts itself, and ``OSError``.
         """
         from collectors.callgrind import profile
-        from collectors.callgrind.command import LOG, PROFILE
+        from collectors.callgrind.command import PROFILE
         from collectors.callgrind.edges import Edges
         from collectors.callgrind.events import metrics
         from collectors.callgrind.tables import Tables
@@ -165,8 +180,14 @@ class CallgrindCollector(Collector):
             events=[event.info() for event in events],
             metrics=metrics(events),
             detail=CallgrindDetail(profile=PROFILE, simulated_caches=_caches(raw / PROFILE)),
-            tools=[Tool(name="valgrind", version=_version(raw / LOG), command=_command(raw / LOG))],
+            tools=[self._tool(raw)],
         )
+
+    def _tool(self, raw: Path) -> Tool:
+        from collectors.callgrind.command import LOG
+
+        path = self._command[0] if self._command else None
+        return Tool(name="valgrind", version=_version(raw / LOG), command=self._command, path=path)
 
     # In the worker
 
@@ -237,22 +258,12 @@ def _nothing() -> None: ...
 
 def _version(log: Path) -> str | None:
     """Of valgrind, from the head of its log: ``Using Valgrind-3.19.0 and LibVEX``."""
-    found = re.search(r"Using Valgrind-(\S+) ", _head(log))
-    return found[1] if found else None
-
-
-def _command(log: Path) -> list[str]:
-    """That it was started for, as it says itself; empty where it does not."""
-    found = re.search(r"^==\d+== Command: (.+)$", _head(log), re.MULTILINE)
-    return found[1].split() if found else []
-
-
-def _head(log: Path) -> str:
     try:
         with log.open(encoding="utf-8", errors="replace") as lines:
-            return lines.read(16384)
+            found = re.search(r"Using Valgrind-(\S+) ", lines.read(16384))
     except OSError:
-        return ""
+        return None
+    return found[1] if found else None
 
 
 def _caches(profile: Path) -> dict[str, str]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from hwprof.collector.declaration import Declaration, Option, OptionType, Place
 from hwprof.run.roles import Role
 
+LIMIT_S = 900
+
 DECLARATION = Declaration(
     name="callgrind",
     summary="instructions by layer and function under valgrind (SSE4.1, one thread), simulated cache misses",
@@ -19,6 +21,15 @@ DECLARATION = Declaration(
             "cache_sim",
             "callgrind also simulates this machine's caches: several times slower.",
             OptionType.FLAG,
+        ),
+        Option(
+            "callgrind_limit",
+            f"How long the pass under callgrind may go without a step (a layer called): then it hangs, and is ended."
+            f" Default: {LIMIT_S}.",
+            OptionType.INTEGER,
+            metavar="SECONDS",
+            default=LIMIT_S,
+            minimum=1,
         ),
     ),
 )

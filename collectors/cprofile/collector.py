@@ -46,7 +46,7 @@ class CProfileCollector(Collector):
 
     def availability(self) -> Availability:
         """It is Python's own."""
-        return Availability()
+        return Availability(tools=(_tool(),))
 
     def start(self, context: PassContext) -> None:
         """Nothing yet."""
@@ -83,8 +83,7 @@ class CProfileCollector(Collector):
         )
         text = "another profiler is active, set by the model's code: calls from then on are not counted"
         notes = [Note(NoteKind.INCOMPLETE, text, "cProfile", SWITCH_OFF)] if self._profiles.displaced else []
-        tools = [Tool(name="cProfile", version=detail.version)]
-        return Collected({"python_calls": python_calls(self._profiles.by_stage, own)}, notes, detail, tools=tools)
+        return Collected({"python_calls": python_calls(self._profiles.by_stage, own)}, notes, detail, tools=[_tool()])
 
     def _write(self, raw: Path) -> list[str]:
         """The files' names. Not by the profiles' own methods: these would switch off whoever profiles by now."""
@@ -97,6 +96,10 @@ class CProfileCollector(Collector):
             pstats.Stats(*(str(raw / file) for file in files)).dump_stats(raw / f"{WHOLE}{SUFFIX}")
             files.append(f"{WHOLE}{SUFFIX}")
         return files
+
+
+def _tool() -> Tool:
+    return Tool(name="cProfile", version=platform.python_version())
 
 
 def _file_of(stage: str) -> str:

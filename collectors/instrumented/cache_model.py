@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 from collectors.instrumented.cache_geometry import Geometry, Level, choose, parse
 from collectors.instrumented.detail import CacheModelDetail
-from hwprof.collector.contract import Note, NoteKind
+from collectors.shared import c_compiler
+from hwprof.collector.contract import Note, NoteKind, Tool
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
 
@@ -89,11 +90,18 @@ class CacheModel:
             f" level for {threads}: least recently used, no prefetching, user code only"
         )
         notes = [Note(NoteKind.METHOD, text, "simulated caches")]
+        if (why := self._simulator.why_frida) is not None:
+            slower = f"compiled by frida, several times slower: {why}"
+            notes.append(Note(NoteKind.OVERHEAD, slower, "simulated caches", why.remedy))
         if untraced := self._untraced:
             share = untraced / max(1, untraced + self._accesses)
             text = f"{untraced} accesses ({share:.2%}) not simulated: instructions do not name their addresses"
             notes.append(Note(NoteKind.INCOMPLETE, text))
         return notes
+
+    def tools(self) -> list[Tool]:
+        """The C compiler, where it made the simulator."""
+        return [] if self._simulator.library is None else [c_compiler.tool(self._simulator.library)]
 
     def detail(self) -> CacheModelDetail:
         """For the manifest."""

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from collectors.instrumented.cache_model import CacheModel, wanted
+from collectors.instrumented.declaration import LIMIT_S
 from collectors.instrumented.detail import FridaDetail
 from collectors.instrumented.engine import FRIDA_VERSION, REMEDY, installed_frida
 from hwprof.collector.contract import Availability, Collected, Collector, CountedSpan, OwnPass, PassContext, Tool
@@ -68,7 +69,7 @@ class InstrumentedCollector(Collector):
             return Availability.no("the Python package frida is not installed", REMEDY)
         if found != FRIDA_VERSION:
             return Availability.no(f"frida {found} is not {FRIDA_VERSION}", REMEDY)
-        return Availability(detail=FridaDetail(frida=found))
+        return Availability(detail=FridaDetail(frida=found), tools=(Tool(name="frida", version=found),))
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
         """One: instrumented code executes the same every time, so one iteration tells everything. Simulated caches are
@@ -86,6 +87,8 @@ class InstrumentedCollector(Collector):
                 startup_s=STARTUP_S,
                 slowdown=SLOWDOWN_CACHE_MODEL if simulates else SLOWDOWN,
                 call_s=CALL_S,
+                silence_s=float(options.get("instrumented_limit", LIMIT_S)),
+                limit_option="--instrumented-limit",
             )
         ]
 
@@ -140,7 +143,9 @@ class InstrumentedCollector(Collector):
         detail = engine_detail(engine, log, trial.check(log))
         detail.reference_ghz, detail.start_s = round(ghz, 5), round(self._start_s, 3)
         detail.edges = engine.memory.control.edges - self._first_edge
+        tools = [Tool(name="frida", version=installed_frida())]
         if self._caches is not None:
+            tools += self._caches.tools()
             self._caches.end(log.edges)
             notes += self._caches.notes()
             detail.cache_model = self._caches.detail()
@@ -152,7 +157,7 @@ class InstrumentedCollector(Collector):
             detail=detail,
             events=infos,
             metrics=definitions([info.name for info in infos]),
-            tools=[Tool(name="frida", version=installed_frida())],
+            tools=tools,
         )
 
     # --- a counter's

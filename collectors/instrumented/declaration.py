@@ -5,6 +5,8 @@ from __future__ import annotations
 from hwprof.collector.declaration import Declaration, Option, OptionType, Place
 from hwprof.run.roles import Role
 
+LIMIT_S = 600
+
 DECLARATION = Declaration(
     name="instrumented",
     summary="exact instructions, FLOPs, loads and stores of instrumented code, per layer and kernel, without a PMU",
@@ -30,6 +32,15 @@ DECLARATION = Declaration(
             " ways; levels left out are this machine's).",
             metavar="LIST",
             asks=True,
+        ),
+        Option(
+            "instrumented_limit",
+            f"How long the instrumented pass may go without a step (a layer called): then it hangs, and is ended."
+            f" Default: {LIMIT_S}.",
+            OptionType.INTEGER,
+            metavar="SECONDS",
+            default=LIMIT_S,
+            minimum=1,
         ),
     ),
 )

@@ -56,7 +56,7 @@ class PapiCollector(CountingCollector[ThreadSets]):
                 raise
             return Availability.no(error.message, error.remedy)
         nothing = None if plan.sets else Unavailable("PAPI can count none of the events here")
-        return Availability(nothing, plan_detail(plan), tuple(plan_notes(plan)))
+        return Availability(nothing, plan_detail(plan), tuple(plan_notes(plan)), tools=(_tool(plan),))
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for events that nobody knows."""
@@ -87,7 +87,7 @@ class PapiCollector(CountingCollector[ThreadSets]):
         detail = plan_detail(plan)
         detail.threads, detail.edges = len(thread_set.all), self._readings.edges
         return Collected(
-            tools=[Tool(name="PAPI", version=detail.version, path=detail.library)],
+            tools=[_tool(plan)],
             tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
             detail=detail,
@@ -194,3 +194,7 @@ def _why_nothing(papi: Papi, papis_reason: str) -> HwprofError:
     level = perf_event.paranoid_level()
     remedy = permission.LOWER_PARANOID if level is not None and level > 2 else library.NEWER
     return HwprofError(f"PAPI {papi.version} ({papi.path}) counts nothing here: {papis_reason}", remedy)
+
+
+def _tool(plan: Plan) -> Tool:
+    return Tool(name="PAPI", version=plan.papi.version, path=plan.papi.path)

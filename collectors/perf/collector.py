@@ -11,12 +11,13 @@ from collectors.perf.plan import Plan, make_plan
 from collectors.perf.threads import ThreadGroups, make_thread_set
 from collectors.perf.totals import Account
 from collectors.shared.child_processes import Children
+from collectors.shared.counting import group_reads_library
 from collectors.shared.counting.collector import CountingCollector, Layout
 from collectors.shared.counting.notes import refused_threads
 from collectors.shared.counting.tables import threads_table
 from collectors.shared.counting.threads import ThreadSet
-from collectors.shared.event_opening import NotAllowedError
-from hwprof.collector.contract import Availability, Collected, PassContext
+from collectors.shared.event_opening import KERNEL, NotAllowedError
+from hwprof.collector.contract import Availability, Collected, Note, NoteKind, PassContext
 from hwprof.errors import HwprofError
 from hwprof.hardware import permission
 from hwprof.hardware.countable import Selection
@@ -49,11 +50,11 @@ class PerfCollector(CountingCollector[ThreadGroups]):
             plan = self._plan()
         except NotAllowedError as error:
             why = permission.why_not_allowed(error)
-            return Availability(why)
+            return Availability(why, tools=(KERNEL,))
         detail = plan_detail(plan)
         lacks = None if detail.hardware else "hardware events"
         nothing = None if plan.sets else Unavailable("none of the events can be counted here")
-        return Availability(nothing, detail, tuple(plan_notes(plan)), lacks)
+        return Availability(nothing, detail, tuple(plan_notes(plan)), lacks, (KERNEL,))
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``UsageError`` for events that nobody knows."""
@@ -93,12 +94,20 @@ class PerfCollector(CountingCollector[ThreadGroups]):
         detail = plan_detail(plan)
         detail.threads, detail.edges = len(thread_set.all), self._readings.edges
         detail.process_cpu_ns, detail.counted_cpu_ns = cpu_ns, account.counted_ns
+        tools, slower = [KERNEL], self._readings.slower
+        if slower is None:
+            tools.append(group_reads_library.tool())
+        else:
+            detail.edge_reader = f"python ({slower})"
+            text = f"counters are read by Python, not by compiled code, which costs more: {slower}"
+            self._notes.append(Note(NoteKind.OVERHEAD, text, remedy=slower.remedy))
         return Collected(
             tables={"threads": threads_table(thread_set.all, context)},
             notes=self._notes,
             detail=detail,
             events=[event.info() for event in plan.events()],
             metrics=list(selection.metrics),
+            tools=tools,
         )
 
     # --- a counter's

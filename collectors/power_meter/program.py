@@ -24,6 +24,8 @@ MOST_LINES: Final = 1_000_000
 """Of a pass; what comes then is not kept."""
 
 CHUNK: Final = 65536
+MOST_CHUNKS: Final = 1000
+"""That are read when it is gone; a pipe holds fewer."""
 
 
 def words(command: str) -> list[str]:
@@ -92,9 +94,12 @@ class Program:
     def _hear(self) -> None:
         assert self._process is not None and self._process.stdout is not None
         descriptor, begun = self._process.stdout.fileno(), b""
-        while True:
-            ready = select.select([descriptor], [], [], 0.05)[0]
-            if not ready:
+        says = select.poll()  # select() knows no descriptor beyond 1023
+        says.register(descriptor, select.POLLIN)
+        left = MOST_CHUNKS
+        while left:
+            left -= self._ended.is_set()  # somebody else may have the stream, and go on
+            if not says.poll(50):
                 if self._ended.is_set():
                     return
                 continue

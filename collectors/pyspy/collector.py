@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import platform
 import re
-import subprocess
 import time
 from collections.abc import Sequence
 from functools import cache
@@ -18,6 +17,7 @@ from collectors.pyspy.marks import Marks
 from collectors.pyspy.stacks import Frame, read
 from collectors.pyspy.watcher import PROGRAM, Watcher, found
 from collectors.shared.python_origins import framework_paths, profiler_paths
+from hwprof import programs
 from hwprof.collector import clocks
 from hwprof.collector.contract import Availability, Collected, Collector, PassContext, Tool
 from hwprof.errors import HwprofError
@@ -35,7 +35,7 @@ NOBODY: Final = "3"
 
 TASKS: Final = "/proc/self/task"
 
-VERSION_S: Final = 10.0
+VERSION_S: Final = 4.0
 
 
 class PySpyDetail(PythonStacksDetail, kw_only=True, tag="python_stacks"):
@@ -60,13 +60,15 @@ class PySpyCollector(Collector):
         """Where py-spy is installed, and may look at processes."""
         if platform.system() != "Linux":
             return Availability.no(f"py-spy is told who may watch on Linux, not on {platform.system()}")
-        if found() is None:
+        program = found()
+        if program is None:
             return Availability.no(f"{PROGRAM} is not installed", f"pip install {PROGRAM}")
+        tools = (Tool(name=PROGRAM, version=version(program), path=program),)
         if _text(YAMA) == NOBODY:
             return Availability.no(
                 f"no process may look at another one here ({YAMA} is {NOBODY})", "an administrator can lower it"
             )
-        return Availability()
+        return Availability(tools=tools)
 
     def start(self, context: PassContext) -> None:
         """py-spy begins, and meets the first marks. Raises ``HwprofError``."""
@@ -128,7 +130,7 @@ class PySpyCollector(Collector):
             file=RAW_FILE,
         )
         table = _table(frames, clock, context, self._alive)
-        tool = Tool(name=PROGRAM, version=detail.version, command=detail.command)
+        tool = Tool(name=PROGRAM, version=detail.version, command=detail.command, path=watcher.command[0])
         return Collected({"python_frames": table}, told, detail, clocks=[clock], tools=[tool])
 
 
@@ -188,10 +190,10 @@ def _mean_threads(
 def version(program: str) -> str:
     """Of the program, ``0.4.3``; ``unknown`` where it does not say."""
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, timeout=VERSION_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
+        said = programs.run([program, "--version"], limit_s=VERSION_S)
+    except programs.ProgramError:
         return "unknown"
-    number = re.search(rb"\d+(?:\.\d+)+", said.stdout)
+    number = re.search(rb"\d+(?:\.\d+)+", said.output)
     return number[0].decode() if number else "unknown"
 
 

@@ -128,7 +128,9 @@ class Watcher:
         """Waits for what it says; false: it says no more. Raises ``TimeoutError``."""
         assert self._process is not None and self._process.stdout is not None
         left_s = deadline - time.monotonic()
-        if left_s <= 0 or not select.select([self._process.stdout], [], [], left_s)[0]:
+        says = select.poll()  # select() knows no descriptor beyond 1023, and counters may have as many
+        says.register(self._process.stdout, select.POLLIN)
+        if left_s <= 0 or not says.poll(left_s * 1e3):
             raise TimeoutError
         said = os.read(self._process.stdout.fileno(), TAIL_BYTES)
         self._said = (self._said + said)[-2 * TAIL_BYTES :]  # so that no word is cut where it is looked for

@@ -14,7 +14,7 @@ from collectors.sampler.recorder import Recorder
 from collectors.sampler.sample_cost import sample_cost_ns
 from collectors.shared.child_processes import Children, Work
 from collectors.shared.counting.threads import RefusedError
-from collectors.shared.event_opening import NotAllowedError
+from collectors.shared.event_opening import KERNEL, NotAllowedError
 from collectors.shared.symbols.jit import keep_perf_map
 from hwprof.collector.contract import Availability, Collected, Collector, Note, PassContext, Unavailable
 from hwprof.errors import HwprofError
@@ -49,7 +49,7 @@ class SamplerCollector(Collector):
         except HwprofError as error:
             return Availability.no(error.message, error.remedy)
         self._plan = plan
-        return Availability(detail=plan.detail(), notes=tuple(plan.notes))
+        return Availability(detail=plan.detail(), notes=tuple(plan.notes), tools=(KERNEL,))
 
     def check_options(self, options: dict[str, Any]) -> None:
         """Raises ``HwprofError`` for a frequency that the kernel refuses."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import gzip
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Sequence
@@ -19,6 +18,7 @@ import msgspec
 from collectors.scalene import launching
 from collectors.scalene.declaration import LIMIT_S, PASS
 from collectors.shared.python_origins import framework_paths, profiler_paths
+from hwprof import programs
 from hwprof.collector import clocks
 from hwprof.collector.contract import (
     Availability,
@@ -72,7 +72,7 @@ class ScaleneCollector(Collector):
             return Availability.no("Scalene is started for Linux here")
         if launching.package() is None:
             return Availability.no("scalene is not installed", "pip install scalene")
-        return Availability()
+        return Availability(tools=(_tool(),))
 
     def own_passes(self, options: dict[str, Any]) -> Sequence[OwnPass]:
         """One, of a few iterations."""
@@ -83,6 +83,7 @@ class ScaleneCollector(Collector):
                 warmup=WARMUP,
                 environment=launching.environment(),
                 limit_s=float(options.get("scalene_limit", LIMIT_S)),
+                limit_option="--scalene-limit",
             )
         ]
 
@@ -140,7 +141,7 @@ class ScaleneCollector(Collector):
             html=_write_html(raw, profile_file.shortened(written)),
         )
         tables = {"python_line_costs": _lines(profile), "series": _footprint(profile, clock)}
-        tool = Tool(name="scalene", version=detail.version, command=detail.command)
+        tool = msgspec.structs.replace(_tool(), command=detail.command)
         return Collected(tables, notes, detail, clocks=[clock], tools=[tool])
 
     def clean_up(self, raw: Path, pid: int) -> None:
@@ -207,9 +208,9 @@ def _write_html(raw: Path, shortened: bytes) -> str | None:
     """Scalene's own page, in one file; its name, or None where it was not made."""
     file = raw / "shortened.json"
     command = [sys.executable, "-P", "-m", "scalene", "view", "--standalone", str(file)]
-    with suppress(OSError, subprocess.SubprocessError):
+    with suppress(OSError, programs.ProgramError):
         file.write_bytes(shortened)
-        subprocess.run(command, cwd=raw, stdin=subprocess.DEVNULL, capture_output=True, timeout=HTML_S, check=True)
+        programs.run(command, limit_s=HTML_S, folder=raw)
     with suppress(OSError):
         file.unlink()
     return HTML if (raw / HTML).is_file() else None
@@ -218,6 +219,10 @@ def _write_html(raw: Path, shortened: bytes) -> str | None:
 def _pack(raw: Path, written: bytes) -> None:
     (raw / launching.PACKED).write_bytes(gzip.compress(written, 1, mtime=0))
     (raw / launching.PROFILE).unlink()
+
+
+def _tool() -> Tool:
+    return Tool(name="scalene", version=_version(), path=str(launching.package()))
 
 
 def _version() -> str:

@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import errno
 import os
+import platform
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
+from hwprof.collector.contract import Tool
 from hwprof.hardware import perf_event
 from hwprof.hardware.countable import Countable
+
+KERNEL: Final = Tool(name="perf_event_open", version=platform.release())
+"""What counts and samples: the kernel."""
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ readings of the monotonic clock, give the conversion and its error.
 from __future__ import annotations
 
 import importlib.util
-import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -50,7 +50,7 @@ class TorchProfilerCollector(Collector):
         """Where torch is installed."""
         if importlib.util.find_spec("torch") is None:
             return Availability.no("torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
-        return Availability()
+        return Availability(tools=(_tool(),))
 
     def start(self, context: PassContext) -> None:
         """Begins to record, with the first marks."""
@@ -77,8 +77,7 @@ class TorchProfilerCollector(Collector):
         allocations, allocated = _allocations(document, clock)
         detail = OperatorsDetail(operators=operators.height, allocations=allocations.height, file=RAW_FILE)
         tables = {"spans": operators, "allocations": allocations, "series": allocated}
-        tool = Tool(name="torch.profiler", version=str(sys.modules["torch"].__version__))
-        return Collected(tables, detail=detail, clocks=[clock], tools=[tool])
+        return Collected(tables, detail=detail, clocks=[clock], tools=[_tool()])
 
     def _mark(self) -> None:
         import torch
@@ -87,6 +86,16 @@ class TorchProfilerCollector(Collector):
             begin = time.monotonic_ns()
             with torch.profiler.record_function(MARK):
                 self._brackets.append((begin, time.monotonic_ns()))
+
+
+def _tool() -> Tool:
+    """Of torch's version, which need not be loaded for it."""
+    found = importlib.util.find_spec("torch")
+    path = str(Path(found.origin).parent) if found is not None and found.origin else None
+    try:
+        return Tool(name="torch.profiler", version=metadata.version("torch"), path=path)
+    except metadata.PackageNotFoundError:
+        return Tool(name="torch.profiler", path=path)
 
 
 def _marks(document: ProfileFile, brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:

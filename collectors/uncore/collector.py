@@ -6,6 +6,7 @@ import errno
 from pathlib import Path
 from typing import Final
 
+from collectors.shared.event_opening import KERNEL
 from collectors.shared.periodic_sampling import PeriodicCollector
 from collectors.uncore.controllers import Group, Plan, dram_events, make_plan, open_group
 from collectors.uncore.traffic import Reading, TrafficLog
@@ -56,6 +57,7 @@ class UncoreCollector(PeriodicCollector[TrafficLog]):
         return Availability(
             detail=DramDetail(pmus=sorted({group.pmu for group in plan.groups}), series=list(plan.series)),
             notes=tuple(Note.not_available(name, why) for name, why in plan.missing.items()),
+            tools=(KERNEL,),
         )
 
     def _open(self, context: PassContext) -> TrafficLog:

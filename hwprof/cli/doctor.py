@@ -54,6 +54,7 @@ def _of_collector(found: Surveyed) -> Finding:
         remedy=availability.unavailable.remedy if availability.unavailable else None,
         notes=list(availability.notes),
         detail=as_json(availability.detail),
+        tools=list(availability.tools),
     )
 
 

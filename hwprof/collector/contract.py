@@ -48,6 +48,7 @@ class Availability:
     detail: Detail | None = None
     notes: tuple[Note, ...] = ()
     lacks: str | None = None  # what it cannot count on this machine and a fallback could
+    tools: tuple[Tool, ...] = ()  # programs and libraries that it would have at work, with their versions
 
     @classmethod
     def no(cls, reason: str, remedy: str | None = None) -> Availability:
@@ -96,7 +97,7 @@ class Collected:
     events: list[EventInfo] = field(default_factory=list)
     metrics: list[MetricDefinition] = field(default_factory=list)
     clocks: list[ClockRecord] = field(default_factory=list)
-    tools: list[Tool] = field(default_factory=list)
+    tools: list[Tool] = field(default_factory=list)  # none: those of its ``Availability``
 
 
 @dataclass(frozen=True)
@@ -126,6 +127,8 @@ class OwnPass:
     startup_s: float = 0.0  # what it takes until the first iteration, more than the companion; roughly
     slowdown: float = 1.0  # how much longer an iteration takes than in the companion; roughly
     limit_s: float | None = None  # it is ended when it takes longer
+    silence_s: float | None = None  # or when not a step of it is done in that time
+    limit_option: str | None = None  # the option that allows it longer
     call_s: float = 0.0  # what counting a call of a leaf layer takes on top; roughly
 
 

@@ -140,16 +140,21 @@ def _availability(collector: Collector) -> Availability:
     """What it says, if it is something that a manifest and a diagnosis can hold; raises an error where it is not."""
     import msgspec
 
-    from hwprof.collector.contract import Availability, Note
+    from hwprof.collector.contract import Availability, Note, Tool
     from hwprof.run.details import as_json
 
     said: object = collector.availability()
     if not isinstance(said, Availability):
         raise HwprofError(f"availability() returns {type(said).__name__}, no Availability")
-    plain = {"why": said.unavailable, "notes": list(said.notes), "lacks": said.lacks, "detail": as_json(said.detail)}
-    kinds = {"why": Unavailable | None, "notes": list[Note], "lacks": str | None, "detail": dict[str, Any]}
-    for name, kind in kinds.items():
-        msgspec.json.decode(msgspec.json.encode(plain[name]), type=kind)
+    plain: list[tuple[object, Any]] = [
+        (said.unavailable, Unavailable | None),
+        (list(said.notes), list[Note]),
+        (said.lacks, str | None),
+        (as_json(said.detail), dict[str, Any]),
+        (list(said.tools), list[Tool]),
+    ]
+    for value, kind in plain:
+        msgspec.json.decode(msgspec.json.encode(value), type=kind)
     return said
 
 

@@ -109,8 +109,8 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
 
     name: str
     version: str | None = None  # None: it does not say
-    command: list[str] = []  # as it was started
-    path: str | None = None  # of a library, or of a program that was not started by its name
+    command: list[str] = []  # as it was started; empty: it is no program, or was not started
+    path: str | None = None  # where the program or library lies
 
 
 class CollectorRecord(msgspec.Struct, kw_only=True):

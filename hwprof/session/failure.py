@@ -36,7 +36,13 @@ def failure(planned: CollectorPlan, error: BaseException) -> CollectorRecord:
         reason = _as_text(error.message)
         remedy = _as_text(error.remedy) if error.remedy is not None else None
     return CollectorRecord(
-        name=planned.name, state="failed", reason=reason, remedy=remedy, role=planned.role, options=planned.options
+        name=planned.name,
+        state="failed",
+        reason=reason,
+        remedy=remedy,
+        role=planned.role,
+        options=planned.options,
+        tools=list(planned.tools),
     )
 
 

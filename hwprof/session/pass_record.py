@@ -10,7 +10,8 @@ import polars as pl
 
 from hwprof.errors import FullDiskError, HwprofError, described, is_full_disk, remedy_of_writing
 from hwprof.run.directory import RunDirectory
-from hwprof.run.manifest import PassRecord
+from hwprof.run.manifest import CollectorRecord, PassRecord
+from hwprof.session.failure import failure
 from hwprof.session.plan import PassPlan
 
 PLANNED: Final = ("environment", "threads", "instruction_set", "times_from")
@@ -38,6 +39,7 @@ def recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
         _end(run, record, "interrupted", record.reason or str(interrupt) or "interrupted by the user")
         raise
     except PassError as error:
+        record.collectors += _lost(plan, record, error)
         _end(run, record, "failed", str(error))
         raise
     except (OSError, pl.exceptions.PolarsError) as error:
@@ -47,6 +49,13 @@ def recorded(run: RunDirectory, plan: PassPlan) -> Iterator[PassRecord]:
         _end(run, record, "failed", described(error))
         raise
     _complete(run, record)
+
+
+def _lost(plan: PassPlan, record: PassRecord, error: PassError) -> list[CollectorRecord]:
+    """The collectors whose data went with the pass: what they were given, and which tools they had, is known."""
+    known = {one.name for one in record.collectors}
+    planned = (*plan.in_process, *plan.external, *plan.launcher)
+    return [failure(one, error) for one in planned if one.name not in known]
 
 
 def _complete(run: RunDirectory, record: PassRecord) -> None:

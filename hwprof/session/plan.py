@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import msgspec
 
-from hwprof.run.manifest import CollectorRecord, IterationRecord
+from hwprof.run.manifest import CollectorRecord, IterationRecord, Tool
 from hwprof.run.notes import Note, NoteKind
 from hwprof.run.passes import MEASURE, TRACE
 from hwprof.run.roles import Role
@@ -34,6 +34,7 @@ class CollectorPlan(msgspec.Struct, frozen=True):
     name: str
     options: dict[str, Any] = {}
     role: Role = Role.OTHER
+    tools: tuple[Tool, ...] = ()  # that it says to have here: known also where it fails
 
 
 class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
@@ -54,6 +55,8 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     times_from: str | None = None  # the pass whose times belong to this one's counts
     outputs: int = 0  # of so many first iterations what comes out is kept, as checksums
     limit_s: float | None = None  # it is ended when it takes longer
+    silence_s: float | None = None  # or when not a step of it is done in that time
+    limit_option: str | None = None  # the option that allows it longer
     timed: bool = True  # somebody asks for its iterations' times
     slow: bool = False  # progress is told by layer; when interrupted, the layers done are kept
     startup_s: float = 0.0  # roughly, beside that of the pass ``times_from``

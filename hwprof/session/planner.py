@@ -210,7 +210,8 @@ def _plan(
 
 
 def _planned(found: Surveyed, given: Mapping[str, Any]) -> CollectorPlan:
-    return CollectorPlan(found.name, {**found.declaration.defaults(), **given}, found.declaration.role)
+    options = {**found.declaration.defaults(), **given}
+    return CollectorPlan(found.name, options, found.declaration.role, found.availability.tools)
 
 
 def _with_holder(planned: CollectorPlan, holder: str) -> CollectorPlan:
@@ -248,6 +249,8 @@ def _own_plan(
         slow=own.slow,
         startup_s=own.startup_s,
         limit_s=own.limit_s,
+        silence_s=own.silence_s,
+        limit_option=own.limit_option,
         slowdown=own.slowdown,
         call_s=own.call_s,
     )

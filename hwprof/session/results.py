@@ -102,7 +102,7 @@ class PassResults:
                 options=planned.options,
                 notes=said.notes,
                 detail=said.detail,
-                tools=said.tools,
+                tools=said.tools or list(planned.tools),
             )
         )
 

@@ -162,18 +162,20 @@ class Pass:
             self.end()  # before its turn: another one may do better
         worker, launching = self._start()
         self._external = external = ExternalCollectors(self.plan, self._folder, worker.pid)
-        limit = TimeLimit(self.plan.limit_s, worker.pid)
+        option = self.plan.limit_option
+        remedy = f"more time: {option} SECONDS" if option is not None else None
+        limit = TimeLimit(self.plan.limit_s, self.plan.silence_s, worker.pid, remedy)
         try:
             worker.go_on()
             with limit:
-                self._listen(worker)
+                self._listen(worker, limit)
                 worker.wait_for_end()
             status = worker.wait()
         finally:
             worker.end()
             collected = external.stop()
-        if limit.passed:
-            raise PassError(limit.reason, None, 1, foreseen=True)
+        if limit.reason is not None:
+            raise PassError(limit.reason, limit.remedy, 1, foreseen=True)
         if self._finished is None:
             raise KeyboardInterrupt if self._halting else self._died(worker, status)
         if self.plan.launcher:
@@ -204,12 +206,13 @@ class Pass:
             raise KeyboardInterrupt
         return record
 
-    def _listen(self, worker: WorkerProcess) -> None:
+    def _listen(self, worker: WorkerProcess, limit: TimeLimit) -> None:
         """Hears the worker to its last word. The first Ctrl-C tells that of a slow pass to come to one, with the layers
         done so far; the second one ends it."""
         while True:
             try:
                 while self._finished is None and (message := worker.inbox.next()) is not None:
+                    limit.heard()
                     self._hear(message)
                 return
             except KeyboardInterrupt as interrupt:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import msgspec
 
 from hwprof import __version__
-from hwprof.run.manifest import Machine
+from hwprof.run.manifest import Machine, Tool
 from hwprof.run.notes import Note
 
 SCHEMA_VERSION: Final = 2
@@ -26,6 +26,7 @@ class Finding(msgspec.Struct, kw_only=True):
     remedy: str | None = None
     notes: list[Note] = []
     detail: dict[str, Any] = {}
+    tools: list[Tool] = []  # programs and libraries that a collector would have at work
 
 
 class Diagnosis(msgspec.Struct, kw_only=True):

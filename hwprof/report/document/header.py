@@ -209,7 +209,7 @@ def not_measured(
                 lost.setdefault(", ".join(names), [*first, *titles] or names)
                 named.setdefault(", ".join(names), first)
                 found.setdefault((", ".join(names), collector.state, why.reason, why.remedy), []).append(record.name)
-            if collector.unavailable is not None:
+            if collector.unavailable is not None and not _lost_with(record, collector):
                 key = (collector.name, collector.state, collector.unavailable.reason, collector.unavailable.remedy)
                 found.setdefault(key, []).append(record.name)
     return [
@@ -224,6 +224,11 @@ def not_measured(
         )
         for (what, state, reason, remedy), names in found.items()
     ]
+
+
+def _lost_with(record: PassRecord, collector: CollectorRecord) -> bool:
+    """Whether the pass's own reason tells why."""
+    return record.status == "failed" and bool(collector.reason) and str(collector.reason) in str(record.reason)
 
 
 def notes(analysis: RunAnalysis) -> list[str]:

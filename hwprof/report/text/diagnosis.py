@@ -9,6 +9,7 @@ from rich.text import Text
 
 from hwprof.report.document.diagnosis import Diagnosis, Finding
 from hwprof.report.text.console import make_console
+from hwprof.run.manifest import Tool
 from hwprof.unavailable import explain
 
 
@@ -34,6 +35,12 @@ def _show_finding(console: Console, finding: Finding) -> None:
     what = finding.what_for + (f" ({finding.version})" if finding.version else "")
     grid.add_row(mark, Text(finding.name, "bold"), what)
     reason = [f"not available: {explain(finding.reason, finding.remedy)}"] if finding.reason else []
-    for text in (*reason, *map(str, finding.notes)):
+    for text in (*map(_tool, finding.tools), *reason, *map(str, finding.notes)):
         grid.add_row("", "", Text(text))
     console.print(Padding(grid, (0, 0, 0, 1)))
+
+
+def _tool(tool: Tool) -> str:
+    """``py-spy 0.4.3: /usr/bin/py-spy``."""
+    named = f"{tool.name} {tool.version or '(version not known)'}"
+    return f"{named}: {tool.path}" if tool.path else named
