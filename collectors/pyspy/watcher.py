@@ -36,6 +36,9 @@ END_S: Final = 20.0
 SAID: Final = re.compile(rb"Samples: (\d{1,18}) Errors: (\d{1,18})")
 """In the lines that it ends with."""
 
+LOOK_EVERY_MS: Final = 50
+"""Whether it is gone, while it says nothing."""
+
 TAIL_BYTES: Final = 4096
 """Of what it says, that are kept: it may say the same for ever."""
 
@@ -127,10 +130,14 @@ class Watcher:
     def _hears(self, deadline: float) -> bool:
         """Waits for what it says; false: it says no more. Raises ``TimeoutError``."""
         assert self._process is not None and self._process.stdout is not None
-        left_s = deadline - time.monotonic()
         says = select.poll()  # select() knows no descriptor beyond 1023, and counters may have as many
         says.register(self._process.stdout, select.POLLIN)
-        if left_s <= 0 or not says.poll(left_s * 1e3):
+        while not says.poll(LOOK_EVERY_MS):
+            if self._process.poll() is not None:
+                return False  # though a child of its own may hold its output
+            if time.monotonic() > deadline:
+                raise TimeoutError
+        if time.monotonic() > deadline:
             raise TimeoutError
         said = os.read(self._process.stdout.fileno(), TAIL_BYTES)
         self._said = (self._said + said)[-2 * TAIL_BYTES :]  # so that no word is cut where it is looked for

@@ -108,3 +108,8 @@ def cprofiled() -> nn.Module:
 
 def always_profiled() -> nn.Module:
     return nn.Sequential(AlwaysProfiled())
+
+
+def quick() -> nn.Module:
+    """Of no particular calls."""
+    return nn.Sequential(nn.Linear(8, 8), nn.ReLU())

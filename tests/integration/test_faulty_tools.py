@@ -1,0 +1,270 @@
+"""Tools that are missing, fail, hang, lie or are killed cost their own data: the run is whole, and says so."""
+
+from __future__ import annotations
+
+import os
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import CollectorRecord, PassRecord
+from tests.support import faulty_tools
+from tests.support.command import hwprof
+from tests.support.faulty_tools import COMPILER, FRIDA, GARBAGE, METER, PY_SPY, VALGRIND
+from tests.support.processes import gone_soon
+from tests.support.requirements import require_tool
+
+MODEL = ("--model", "tests.support.models.calls:quick", "--input-shape", "1,8", "--iterations", "3", "--threads", "1")
+BARE = (*MODEL, "--passes", "measure", "--no-instrumented")
+
+
+class Found(NamedTuple):
+    """What a run beside a faulty tool left."""
+
+    run: RunDirectory
+    status: int
+    report: str
+    seconds: float
+
+    def passes(self) -> dict[str, PassRecord]:
+        return {one.name: one for one in self.run.manifest.passes}
+
+    def collector(self, name: str) -> CollectorRecord:
+        (found,) = [one for record in self.run.manifest.passes for one in record.collectors if one.name == name]
+        return found
+
+    def lines(self, text: str) -> list[str]:
+        """Of the report's paragraphs, those with the text."""
+        joined = self.report.replace("\n    ", " ").replace("\n      ", " ")
+        return [line for line in joined.splitlines() if text in line]
+
+
+def collected(tmp_path: Path, *options: str, **environment: str) -> Found:
+    """The run, which must be readable and clean whatever happened."""
+    tools = tmp_path / "tools"
+    given = {**faulty_tools.environment(tools), **environment}
+    began_s = time.monotonic()
+    done = hwprof("collect", *options, cwd=tmp_path, columns=400, environment=given, timeout_s=180)
+    seconds = time.monotonic() - began_s
+    run = RunDirectory.latest(tmp_path / "results")
+    report = hwprof("report", str(run.path), cwd=tmp_path, columns=400, environment=given)
+    assert report.returncode == 0, report.stderr
+    for text in (done.stdout, done.stderr, report.stdout):
+        assert "Traceback" not in text
+        assert not [one for one in text if not one.isprintable() and one != "\n"], "it would move the cursor"
+    assert all(gone_soon(pid) for pid in faulty_tools.pids(tools)), "a child is left"
+    measured = run.manifest.passes[0]
+    assert (measured.name, measured.status) == ("measure", "completed")
+    assert run.of_pass("spans", "measure").height and run.of_pass("counts", "measure").height
+    return Found(run, done.returncode, report.stdout, seconds)
+
+
+# --- py-spy
+
+
+PY_SPYS: dict[str, tuple[str, str]] = {
+    "fails at the start": ("complain(3)", "evil"),
+    "hangs at the start": ("hang()", "did not begin within 20 s"),
+    "talks for ever": ("talk()", "did not begin within 20 s"),
+    "is killed at the start": ("die()", "exit status -9"),
+    "is killed": ("record(); time.sleep(0.2); die()", "py-spy failed"),
+    "is stopped": ("record(); time.sleep(0.2); stop()", "did not end within 20 s"),
+    "fails at the end": ("until_told(); complain(4)", "evil"),
+    "leaves nothing": ("until_told()", "trace.json"),
+    "leaves garbage": (f"until_told(); {GARBAGE}", "py-spy"),
+}
+
+
+@pytest.mark.parametrize("fault", PY_SPYS)
+def test_py_spy(fault: str, tmp_path: Path) -> None:
+    script, told = PY_SPYS[fault]
+    faulty_tools.write(tmp_path / "tools", "py-spy", PY_SPY + script)
+    found = collected(tmp_path, *MODEL, "--passes", "measure,trace", "--no-instrumented")
+    assert found.status == 0 and found.seconds < 60
+    record = found.collector("pyspy")
+    assert record.state == "failed" and told in (record.reason or "")
+    (tool,) = record.tools
+    assert (tool.name, tool.version, tool.path) == ("py-spy", "9.9.9", str(tmp_path / "tools" / "py-spy"))
+    assert len(found.lines("pyspy")) == 1
+    trace = found.passes()["trace"]
+    assert trace.status == "completed" and found.run.of_pass("samples", "trace").height
+    assert {one.state for one in trace.collectors if one.name in ("sampler", "torch_profiler", "memory")} == {"ran"}
+
+
+def test_py_spy_whose_version_hangs_costs_seconds(tmp_path: Path) -> None:
+    script = 'hang() if "--version" in ARGUMENTS else complain(3)'
+    faulty_tools.write(tmp_path / "tools", "py-spy", script)
+    found = collected(tmp_path, *MODEL, "--passes", "measure,trace", "--no-instrumented")
+    assert found.seconds < 40 and found.collector("pyspy").tools[0].version == "unknown"
+
+
+# --- valgrind
+
+
+VALGRINDS: dict[str, tuple[str, str]] = {
+    "fails at the start": ("complain(3)", "exit code 3"),
+    "hangs": ("hang()", "not a step in 6 s"),
+    "is stopped": ("stop()", "not a step in 6 s"),
+    "talks for ever": ("talk()", "not a step in 6 s"),
+    "is killed": ("die()", "SIGKILL"),
+}
+
+
+def under_valgrind(tmp_path: Path, script: str, limit_s: int) -> tuple[Found, CollectorRecord]:
+    faulty_tools.write(tmp_path / "tools", "valgrind", VALGRIND + script)
+    found = collected(tmp_path, *BARE[:-1], "--counters", "perf,callgrind", "--callgrind-limit", str(limit_s))
+    record, its_pass = found.collector("callgrind"), found.passes()["callgrind"]
+    assert [(tool.name, tool.version) for tool in record.tools] == [("valgrind", "9.9.9")]
+    assert found.status == (its_pass.status == "failed")
+    assert found.passes()["measure-sse41"].status == "completed"
+    return found, record
+
+
+@pytest.mark.parametrize("fault", VALGRINDS)
+def test_valgrind(fault: str, tmp_path: Path) -> None:
+    script, told = VALGRINDS[fault]
+    found, record = under_valgrind(tmp_path, script, 6)
+    assert found.seconds < 60
+    assert record.state == "failed" and told in (record.reason or ""), record
+    assert len(found.lines(told)) == 1
+
+
+LATE: dict[str, tuple[str, str]] = {
+    "hangs": ("work(); hang()", "not a step in 40 s"),
+    "fails": ("work(); os.unlink(OPTIONS['--callgrind-out-file']); complain(4)", "callgrind.out"),
+    "leaves garbage": (f"work(); {GARBAGE}", "callgrind's output is not understood"),
+}
+
+
+@pytest.mark.parametrize("fault", LATE)
+def test_valgrind_at_its_end(fault: str, tmp_path: Path) -> None:
+    """The real one has done its work by then."""
+    require_tool("valgrind")
+    script, told = LATE[fault]
+    found, record = under_valgrind(tmp_path, script, 40)
+    assert record.state == "failed" and told in (record.reason or ""), record
+    assert len(found.lines(told)) == 1
+
+
+@pytest.mark.parametrize("script", ["complain(3)", "hang()", "stop()", "talk()", "die()", "print('v' + SAID)"])
+def test_a_valgrind_that_does_not_tell_its_version_is_not_here(script: str, tmp_path: Path) -> None:
+    faulty_tools.write(tmp_path / "tools", "valgrind", script)
+    environment = faulty_tools.environment(tmp_path / "tools")
+    began_s = time.monotonic()
+    done = hwprof("doctor", columns=400, environment=environment)
+    assert done.returncode == 0 and time.monotonic() - began_s < 30
+    assert all(one.isprintable() or one == "\n" for one in done.stdout)
+    found = done.stdout[done.stdout.index(" callgrind ") :].splitlines()[1]
+    assert "not available: " in found and "Try: sudo apt-get install -y valgrind" in found
+    assert all(gone_soon(pid) for pid in faulty_tools.pids(tmp_path / "tools"))
+
+
+# --- the C compiler
+
+
+COMPILERS: dict[str, tuple[str, str]] = {
+    "fails": ("complain(1)", "evil"),
+    "hangs": ("hang()", "did not end within 20 s"),
+    "talks for ever": ("talk()", "did not end within 20 s"),
+    "is stopped": ("stop()", "did not end within 20 s"),
+    "is killed": ("die()", "ended by signal 9"),
+    "leaves nothing": ("", "does not load"),
+    "leaves garbage": (GARBAGE, "does not load"),
+    "leaves a library that ends its user": ('write(b"\\x7fELF\\x02\\x01\\x01" + bytes(4000))', "does not load"),
+}
+
+
+@pytest.mark.parametrize("fault", COMPILERS)
+def test_the_c_compiler(fault: str, tmp_path: Path) -> None:
+    script, told = COMPILERS[fault]
+    compiler = faulty_tools.write(tmp_path / "tools", "cc", COMPILER + script)
+    found = collected(tmp_path, *BARE, CC=str(compiler))
+    assert found.status == 0 and found.seconds < 60
+    record = found.collector("perf")
+    assert record.state == "ran" and "python (" in record.detail["edge_reader"]
+    (note,) = [note for note in record.notes if "read by Python" in note.text]
+    assert told in note.text and note.remedy is not None
+    assert len(found.lines("read by Python")) == 1
+    assert [tool.name for tool in record.tools] == ["perf_event_open"]
+    assert not list((tmp_path / "tools" / "cache").rglob("*.so")), "the next compiler may do better"
+
+
+def test_the_c_compiler_that_works_is_named(tmp_path: Path) -> None:
+    found = collected(tmp_path, *BARE)
+    assert [tool.name for tool in found.collector("perf").tools] == ["perf_event_open", "C compiler"]
+    assert found.collector("perf").tools[1].version and not found.lines("read by Python")
+
+
+# --- a power meter
+
+
+METERS: dict[str, tuple[str, str, str]] = {
+    "fails at the start": ("complain(3)", "failed", "0 readings"),
+    "says nothing": ("hang()", "failed", "0 readings"),
+    "talks for ever": ("talk()", "failed", "0 readings"),
+    "is killed": ("watts(5); die()", "ran", "ended before the pass, status -9"),
+    "is stopped": ("watts(5); stop()", "ran", ""),
+    "does not end": ("signal.signal(signal.SIGTERM, signal.SIG_IGN); child(); watts(100_000)", "ran", ""),
+    "prints garbage": ("watts(5); print(SAID, flush=True); watts(100_000)", "ran", "1 lines are no readings"),
+}
+
+
+@pytest.mark.parametrize("fault", METERS)
+def test_a_power_meter(fault: str, tmp_path: Path) -> None:
+    script, state, told = METERS[fault]
+    meter = faulty_tools.write(tmp_path / "tools", "meter", METER + script)
+    found = collected(tmp_path, *BARE, "--power-command", str(meter))
+    assert found.status == 0 and found.seconds < 60
+    record = found.collector("power_meter")
+    assert record.state == state
+    assert told in " ".join([record.reason or "", *map(str, record.notes)])
+    if state == "ran":
+        assert [(tool.name, tool.command) for tool in record.tools] == [("power meter", [str(meter)])]
+        assert found.run.of_pass("series", "measure").filter(name="energy/meter").height
+
+
+# --- frida
+
+
+FRIDAS: dict[str, tuple[str, str]] = {
+    "fails": ("raise RuntimeError('\\x1b[31mevil')", "evil"),
+    "hangs": ("time.sleep(300)", "not a step in 6 s"),
+    "stops the process": ("os.kill(os.getpid(), signal.SIGSTOP)", "not a step in 6 s"),
+    "kills the process": ("os.kill(os.getpid(), signal.SIGKILL)", "SIGKILL"),
+    "ends the process": ("os._exit(7)", "exit code 7"),
+}
+
+
+@pytest.mark.parametrize("fault", FRIDAS)
+def test_frida(fault: str, tmp_path: Path) -> None:
+    script, told = FRIDAS[fault]
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "frida.py").write_text(FRIDA.format(fault=script))
+    found = collected(tmp_path, *BARE[:-1], "--counters", "perf,instrumented", "--instrumented-limit", "6")
+    assert found.status == 1 and found.seconds < 60
+    assert found.passes()["instrumented"].status == "failed"
+    record = found.collector("instrumented")
+    assert record.state == "failed" and told in (record.reason or "")
+    assert [tool.name for tool in record.tools] == ["frida"]
+    assert len(found.lines(told)) == 1
+
+
+def test_tools_that_are_missing_are_told_with_what_brings_them(tmp_path: Path) -> None:
+    """A PATH with nothing on it but an empty folder: no py-spy, no valgrind, no compiler."""
+    empty: dict[str, Any] = {"PATH": str(tmp_path / "tools")}
+    options = (*MODEL, "--passes", "measure,trace", "--no-instrumented")
+    found = collected(tmp_path, *options, **empty)
+    assert found.status == 0
+    record = found.collector("pyspy")
+    assert (record.state, record.remedy, record.tools) == ("unavailable", "pip install py-spy", [])
+    assert len(found.lines("no C compiler")) == len(found.lines("read by Python")) == 1
+    done = hwprof(
+        "collect", *BARE[:-1], "--counters", "callgrind", cwd=tmp_path,
+        environment={**faulty_tools.environment(tmp_path / "tools"), **empty},
+    )  # fmt: skip
+    assert done.returncode == 1 and "apt-get install -y valgrind" in done.stderr
+    assert os.listdir(tmp_path / "results")  # noqa: PTH208
