@@ -1,7 +1,7 @@
 """Programs that are run to their end: for a bounded time, with bounded output, and no child outlives them.
 
-``subprocess.run`` waits for ever, whatever its time limit, where a child of the program has its output open; and what
-the program prints meanwhile has no bound.
+``subprocess.run`` keeps all that a program prints, however much, leaves its children running, and takes one that has
+ended for one that hangs where a child has its output open.
 """
 
 from __future__ import annotations

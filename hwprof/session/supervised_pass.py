@@ -24,6 +24,7 @@ from hwprof.session import interruption
 from hwprof.session.external import ExternalCollectors
 from hwprof.session.failure import alone
 from hwprof.session.fork_server import ForkServer
+from hwprof.session.held_worker import HeldWorker
 from hwprof.session.launcher import Launching
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.outputs import compare, uninstrumented
@@ -167,7 +168,7 @@ class Pass:
         limit = TimeLimit(self.plan.limit_s, self.plan.silence_s, worker.pid, remedy)
         try:
             worker.go_on()
-            with limit:
+            with limit, HeldWorker(worker.pid):
                 self._listen(worker, limit)
                 worker.wait_for_end()
             status = worker.wait()

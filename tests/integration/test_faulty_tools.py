@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -12,9 +14,9 @@ import pytest
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import CollectorRecord, PassRecord
 from tests.support import faulty_tools
-from tests.support.command import hwprof
+from tests.support.command import TESTS_MODELS, hwprof, start_hwprof
 from tests.support.faulty_tools import COMPILER, FRIDA, GARBAGE, METER, PY_SPY, VALGRIND
-from tests.support.processes import gone_soon
+from tests.support.processes import gone_soon, stat_of
 from tests.support.requirements import require_tool
 
 MODEL = ("--model", "tests.support.models.calls:quick", "--input-shape", "1,8", "--iterations", "3", "--threads", "1")
@@ -99,6 +101,42 @@ def test_py_spy_whose_version_hangs_costs_seconds(tmp_path: Path) -> None:
     faulty_tools.write(tmp_path / "tools", "py-spy", script)
     found = collected(tmp_path, *MODEL, "--passes", "measure,trace", "--no-instrumented")
     assert found.seconds < 40 and found.collector("pyspy").tools[0].version == "unknown"
+
+
+def the_one_that_watches(folder: Path) -> tuple[int, int] | None:
+    """py-spy's process that writes below the folder, and whom it watches."""
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            command = (process / "cmdline").read_text().split("\0")
+            if "--pid" in command and any(word.startswith(str(folder)) for word in command):
+                return int(process.name), int(command[command.index("--pid") + 1])
+    return None
+
+
+def test_py_spy_that_is_stopped_while_it_holds_the_process(tmp_path: Path) -> None:
+    """With --pyspy-blocking each look stops the process; this one would last for ever."""
+    require_tool("py-spy")
+    options = ("--pyspy-blocking", "--pyspy-rate", "1000", "--passes", "trace", "--no-instrumented")
+    model = ("--model", "tests.support.models.calls:known", "--input-shape", "1,8", "--iterations", "200")
+    process = start_hwprof("collect", *model, *options, cwd=tmp_path, environment=TESTS_MODELS)
+    deadline_s = time.monotonic() + 60
+    while (found := the_one_that_watches(tmp_path)) is None:
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.01)
+    tool, worker = found
+    while stat_of(worker)[:1] != ["t"] or stat_of(tool)[:1] != ["T"]:
+        assert time.monotonic() < deadline_s and process.poll() is None
+        os.kill(tool, signal.SIGCONT)
+        time.sleep(0.003)
+        os.kill(tool, signal.SIGSTOP)
+        time.sleep(0.02)
+    process.communicate(timeout=120)
+    run = RunDirectory.latest(tmp_path / "results")
+    (trace,) = run.manifest.passes
+    assert process.returncode == 0 and trace.status == "completed"
+    pyspy = next(one for one in trace.collectors if one.name == "pyspy")
+    assert (pyspy.state, pyspy.reason) == ("failed", "py-spy failed: exit status -9")
+    assert run.of_pass("samples", "trace").height and gone_soon(tool) and gone_soon(worker)
 
 
 # --- valgrind
