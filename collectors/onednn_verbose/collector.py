@@ -96,7 +96,7 @@ class OnednnVerboseCollector(Collector):
                 machine_flags=_vector_flags(),
                 restricted_to=_restricted_to(),
             ),
-            tools=[Tool(name="oneDNN", version=report.version)],
+            tools=[Tool(name="oneDNN", version=report.version, clock=clock.name)],
         )
 
     def _mark(self) -> None:

@@ -115,7 +115,11 @@ class PowerMeterCollector(Collector):
             source=self._source,
             readings=len(energy.times_ns),
         )
-        tools = [Tool(name="power meter", command=program.command)] if program is not None else []
+        tools = (
+            [Tool(name="power meter", command=program.command, clock=clock.name if timed else None)]
+            if program is not None
+            else []
+        )
         return Collected({"series": _series(energy)}, notes, detail, clocks=[clock] if timed else [], tools=tools)
 
 

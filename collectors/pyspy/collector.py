@@ -130,7 +130,9 @@ class PySpyCollector(Collector):
             file=RAW_FILE,
         )
         table = _table(frames, clock, context, self._alive)
-        tool = Tool(name=PROGRAM, version=detail.version, command=detail.command, path=watcher.command[0])
+        tool = Tool(
+            name=PROGRAM, version=detail.version, command=detail.command, path=watcher.command[0], clock=clock.name
+        )
         return Collected({"python_frames": table}, told, detail, clocks=[clock], tools=[tool])
 
 

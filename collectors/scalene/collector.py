@@ -141,7 +141,7 @@ class ScaleneCollector(Collector):
             html=_write_html(raw, profile_file.shortened(written)),
         )
         tables = {"python_line_costs": _lines(profile), "series": _footprint(profile, clock)}
-        tool = msgspec.structs.replace(_tool(), command=detail.command)
+        tool = msgspec.structs.replace(_tool(), command=detail.command, clock=clock.name)
         return Collected(tables, notes, detail, clocks=[clock], tools=[tool])
 
     def clean_up(self, raw: Path, pid: int) -> None:

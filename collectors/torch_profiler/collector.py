@@ -12,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import msgspec
+
 from collectors.torch_profiler import profile_file
 from collectors.torch_profiler.profile_file import ProfileFile, shapes
 from hwprof.collector import clocks
@@ -77,7 +79,8 @@ class TorchProfilerCollector(Collector):
         allocations, allocated = _allocations(document, clock)
         detail = OperatorsDetail(operators=operators.height, allocations=allocations.height, file=RAW_FILE)
         tables = {"spans": operators, "allocations": allocations, "series": allocated}
-        return Collected(tables, detail=detail, clocks=[clock], tools=[_tool()])
+        tool = msgspec.structs.replace(_tool(), clock=clock.name)
+        return Collected(tables, detail=detail, clocks=[clock], tools=[tool])
 
     def _mark(self) -> None:
         import torch

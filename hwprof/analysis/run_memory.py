@@ -40,7 +40,7 @@ class MemoryAnalysis:
         record = next((record for name, record in self._analysis.records.items() if watched.get(name)), None)
         if record is None or self._analysis.figures is None:
             return None
-        timed = select(record.iterations).timed
+        timed = select(record.iterations, disturbed_too=True).timed  # what others take is time, not memory
         spans, events = self._analysis.of_pass("spans", record), self._analysis.of_pass("allocations", record)
         found = allocations.layer_allocations(events, spans, self._analysis.modules, timed)
         process, allocator = detail_of(MemoryDetail, self._analysis.main), detail_of(AllocatorDetail, record)

@@ -111,6 +111,7 @@ class Tool(msgspec.Struct, frozen=True, kw_only=True):
     version: str | None = None  # None: it does not say
     command: list[str] = []  # as it was started; empty: it is no program, or was not started
     path: str | None = None  # where the program or library lies
+    clock: str | None = None  # the pass's ``ClockRecord`` that its times were converted by; None: it has no clock
 
 
 class CollectorRecord(msgspec.Struct, kw_only=True):

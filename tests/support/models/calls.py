@@ -98,6 +98,10 @@ def known() -> nn.Module:
     return nn.Sequential(Known())
 
 
+def convolved() -> nn.Module:
+    return nn.Sequential(nn.Conv2d(3, 16, 3), Known())
+
+
 def profiled() -> nn.Module:
     return nn.Sequential(Profiled())
 
