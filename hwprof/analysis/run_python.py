@@ -102,5 +102,5 @@ class PythonAnalysis:
             if rows.get(name) and detail is not None:
                 whose = python_stacks.Looks(profiler=detail.profiler_paths, framework=detail.framework_paths)
                 table = self._analysis.of_pass("python_line_costs", record)
-                return record, detail, line_costs.line_costs(table, whose)
+                return record, detail, line_costs.line_costs(table, whose, self._analysis.run.read("module_code"))
         return None

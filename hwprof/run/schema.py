@@ -257,6 +257,16 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "bytes": pl.Int64,  # leaves only
         }
     ),
+    # Where the code of a module's class lies, as far as it is not the framework's. One row a function.
+    "module_code": pl.Schema(
+        {
+            "path": pl.String,
+            "function": pl.String,  # with the class that has it: Conv.forward
+            "file": pl.String,
+            "first_line": pl.Int32,
+            "last_line": pl.Int32,  # with the functions inside of it
+        }
+    ),
     # What the framework allocated and freed, in the order of time.
     "allocations": pl.Schema(
         {

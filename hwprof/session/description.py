@@ -9,13 +9,14 @@ import polars as pl
 from hwprof.errors import described
 from hwprof.interrupts import Interrupt
 from hwprof.workload.layer_tables import layer_tables, tables_without_call
+from hwprof.workload.module_code import module_code
 from hwprof.workload.protocol import Workload
 
 
 def describe(workload: Workload) -> tuple[dict[str, pl.DataFrame], list[str]]:
-    """The tables ``layers`` and ``layer_calls``, and notes on what they lack. Whatever the model's code does in that
-    call (it may count its calls, or know only the mode that it was measured in) costs MACs, bytes and shapes, and
-    nothing that was measured."""
+    """The tables ``layers``, ``layer_calls`` and ``module_code``, and notes on what they lack. Whatever the model's
+    code does in that call (it may count its calls, or know only the mode that it was measured in) costs MACs, bytes and
+    shapes, and nothing that was measured."""
     notes = []
     try:
         layers, calls = layer_tables(workload)
@@ -25,4 +26,4 @@ def describe(workload: Workload) -> tuple[dict[str, pl.DataFrame], list[str]]:
         traceback.print_exc()
         notes.append(f"MACs, bytes and shapes not available: one more call of the model fails: {described(error)}")
         layers, calls = tables_without_call(workload)
-    return {"layers": layers, "layer_calls": calls}, notes
+    return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes

@@ -17,4 +17,7 @@ HEADERS: Final = {
 def files(document: Document) -> dict[str, Table]:
     """A row a line."""
     part = document.part(Lines)
-    return {} if part is None else {"python_line_costs.csv": columns_of(part.rows, fields_of(LineCost), HEADERS)}
+    if part is None:
+        return {}
+    table = columns_of(part.rows, fields_of(LineCost), HEADERS)
+    return {"python_line_costs.csv": Table({**table.columns, "modules": [" ".join(row.modules) for row in part.rows]})}

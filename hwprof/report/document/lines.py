@@ -19,7 +19,7 @@ class LineCost(msgspec.Struct, kw_only=True, frozen=True):
     file: str
     line: int
     function: str | None
-    class_name: str | None  # of the function: a module's type
+    modules: list[str]  # whose class has the line in one of its functions, in order of the model
     origin: Literal["pipeline", "framework", "profiler"]
     share: float  # in Python, native code and the kernel
     share_low: float | None  # its 95% interval, by the samples

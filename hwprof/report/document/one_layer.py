@@ -115,17 +115,18 @@ def one_layer(document: Document, path: str) -> OneLayer:
             for one in (instrumented.passes if instrumented else [])
         },
         primitives=[row for row in primitives.by_layer if row.layer in paths] if primitives else [],
-        lines=_lines(document, {itself.type if itself is not None else None, *(one.type for one in leaves)}),
+        lines=_lines(document, path),
         memory=[row for row in memory.rows if row.path in paths] if memory else [],
         module_memory=[row for row in memory.modules if row.path == path] if memory else [],
         energy=[row for row in energy.layers if row.path in paths] if (energy := document.part(Energy)) else [],
     )
 
 
-def _lines(document: Document, types: set[str | None]) -> list[LineCost]:
-    """Lines of the functions of these classes."""
+def _lines(document: Document, path: str) -> list[LineCost]:
+    """Of the class of that module, and of those below it."""
     part = document.part(Lines)
-    return [row for row in part.of_pipeline() if row.class_name in types - {None}] if part else []
+    rows = part.of_pipeline() if part else []
+    return [row for row in rows if any(one == path or _is_below(one, path) for one in row.modules)]
 
 
 def _meant(owners: Sequence[str], path: str) -> str:
