@@ -31,20 +31,26 @@ WORTH_NAMING: Final = 0.02
 """Of all new pages."""
 
 
+MATTERS: Final = 0.01
+"""Of what is allocated: fewer new pages are no reason to stand above others."""
+
+
 def layer_memory(
     allocated: pl.DataFrame, faults: pl.DataFrame, layers: pl.DataFrame, page_bytes: int | None
 ) -> pl.DataFrame:
     """``allocated`` in ``allocations.SCHEMA``; ``faults``: ``layer`` and ``faults`` of an iteration; ``page_bytes``:
-    None: not known. ``ROWS``, most new pages first, then most allocated."""
+    None: not known. ``ROWS``, most new pages first, as far as they matter beside what all allocate, then most
+    allocated."""
     types = layers.filter("leaf").unique("path", keep="first").select("type", layer="path")
     new = pl.col("faults") * pl.lit(page_bytes, pl.Int64)
     fresh = pl.when(pl.col("allocated_bytes") >= (page_bytes or 1)).then((new / pl.col("allocated_bytes")).clip(0, 1))
+    matters = pl.col("new_bytes") >= MATTERS * pl.col("allocated_bytes").max()
     return (
         allocated.join(types, on="layer", how="left")
         .join(faults.unique("layer", keep="first"), on="layer", how="left")
         .with_columns(new_bytes=new, fresh=fresh)
         .sort(
-            pl.col("layer") == WHOLE, "new_bytes", "allocated_bytes", "layer",
+            pl.col("layer") == WHOLE, pl.when(matters).then("new_bytes"), "allocated_bytes", "layer",
             descending=[True, True, True, False], nulls_last=True,
         )
         .select(ROWS.names())

@@ -22,10 +22,11 @@ SCHEMA: Final = pl.Schema(
         "depth": pl.Int32(),
         "kind": pl.String(),  # module or operator
         "name": pl.String(),  # a module's class, or an operator
-        "calls": pl.Float64(),  # these four: in one iteration
+        "calls": pl.Float64(),  # these five: in one iteration
         "time_ns": pl.Float64(),  # with all below it
         "self_ns": pl.Float64(),  # without
-        "allocated_bytes": pl.Float64(),  # by itself; null: nobody watched
+        "allocated_bytes": pl.Float64(),  # with all below it; null: nobody watched
+        "self_allocated_bytes": pl.Float64(),
         "shapes": pl.Int32(),  # how many combinations of input shapes; 0: they have none
         "usual_shapes": pl.String(),  # those that most calls have
         "share": pl.Float64(),  # time, of all at the top
@@ -38,7 +39,7 @@ class _Node:
 
     def __init__(self, parent: int | None, depth: int, kind: str, name: str) -> None:
         self.parent, self.depth, self.kind, self.name = parent, depth, kind, name
-        self.calls = self.time_ns = self.self_ns = self.allocated_bytes = 0
+        self.calls = self.time_ns = self.self_ns = self.allocated_bytes = self.self_allocated_bytes = 0
         self.shapes: Counter[str] = Counter()
 
 
@@ -77,9 +78,13 @@ def operator_tree(
         node.calls += 1
         node.time_ns += length_ns
         node.self_ns += int(own_ns)
-        node.allocated_bytes += int(size)
+        node.self_allocated_bytes += int(size)
         if shapes:
             node.shapes[shapes] += 1
+    for node in reversed(nodes):  # those below before those around them
+        node.allocated_bytes += node.self_allocated_bytes
+        if node.parent is not None:
+            nodes[node.parent].allocated_bytes += node.allocated_bytes
     return _table(nodes, max(len(iterations), 1), watched=allocations.height > 0)
 
 
@@ -118,6 +123,7 @@ def _table(nodes: list[_Node], iterations: int, *, watched: bool) -> pl.DataFram
                 len(rows), places[node.parent], node.depth, node.kind, node.name, node.calls / iterations,
                 node.time_ns / iterations, node.self_ns / iterations,
                 node.allocated_bytes / iterations if watched else None,
+                node.self_allocated_bytes / iterations if watched else None,
                 len(node.shapes), usual[0][0] if usual else None, node.time_ns / whole_ns if whole_ns else None,
             )
         )  # fmt: skip

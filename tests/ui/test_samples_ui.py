@@ -57,6 +57,7 @@ def test_the_flame_graph_is_open(shown: Shown) -> None:
 def test_kernels_are_pinned_below_the_layers_of_their_pass(shown: Shown) -> None:
     pinned = ["iterations", "stages", "layers", "operators of python 4200", "kernels", "kernels of omp-1 4201"]
     assert shown.pinned[:6] == [f"{title} (trace)" for title in pinned]
+    assert {"power/package-0 (trace)", "memory/rss (trace)"} <= set(shown.pinned[6:-1])
     assert shown.pinned[-1] == "Python functions (trace)", "what is tall stands last"
     assert all(name.endswith(" (trace)") for name in shown.pinned)
 

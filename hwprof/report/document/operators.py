@@ -51,7 +51,8 @@ class OperatorNode(msgspec.Struct, kw_only=True, frozen=True):
     calls: float
     time_ns: float  # with all below it
     self_ns: float
-    allocated_bytes: float | None  # by itself; null: nobody watched
+    allocated_bytes: float | None  # with all below it; null: nobody watched
+    self_allocated_bytes: float | None
     shapes: int  # how many combinations of input shapes
     usual_shapes: str | None  # those that most calls have
     share: float | None  # time, of all at the top

@@ -30,7 +30,13 @@ def show(found: HotOperators, page: Page) -> None:
         "Modules by class, their operators, and what these call",
     )
     left_out = f"not listed: {found.left_out} with less than {LEAST_SHARE:.1%}" if found.left_out else ""
-    page.notes(["of one iteration of the trace pass, all calls with the same names above them together", left_out])
+    page.notes(
+        [
+            "of one iteration of the trace pass, all calls with the same names above them together",
+            "time, share and allocated: with all below",
+            left_out,
+        ]
+    )
 
 
 def _shapes(row: OperatorNode) -> str:

@@ -49,14 +49,15 @@ def test_calls_with_the_same_names_above_them_are_one_node() -> None:
     net, conv, conv2d, mkldnn, _ = rows
     assert (net["calls"], net["time_ns"], net["self_ns"]) == (1, 75, (100 - 30 - 30 - 10 + 50) / 2)
     assert (conv["calls"], conv["time_ns"], conv["self_ns"]) == (1, 30, 2)
-    assert (conv2d["time_ns"], conv2d["self_ns"], conv2d["allocated_bytes"]) == (28, 18, 250)
-    assert (mkldnn["allocated_bytes"], net["allocated_bytes"]) == (500, 3.5)
+    assert (conv2d["time_ns"], conv2d["self_ns"], conv2d["self_allocated_bytes"]) == (28, 18, 250)
+    assert (mkldnn["allocated_bytes"], conv2d["allocated_bytes"], conv["allocated_bytes"]) == (500, 750, 750)
+    assert (net["allocated_bytes"], net["self_allocated_bytes"]) == (753.5, 3.5)
     assert (conv2d["kind"], conv2d["shapes"], conv2d["usual_shapes"]) == ("operator", 1, "1x3")
     assert net["share"] == 1 and conv["share"] == pytest.approx(60 / 150)
 
 
 def test_where_nobody_watched_memory_it_is_not_known() -> None:
-    assert {row["allocated_bytes"] for row in told(CALLS)} == {None}
+    assert {row[name] for row in told(CALLS) for name in ("allocated_bytes", "self_allocated_bytes")} == {None}
     assert told([]) == []
 
 
