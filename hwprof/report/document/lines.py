@@ -75,4 +75,6 @@ def _why_none(analysis: RunAnalysis) -> Unavailable:
         for one in record.collectors:
             if one.role is Role.LINES and one.unavailable is not None:
                 return Unavailable(f"{one.name}: {one.unavailable.reason}", one.unavailable.remedy)
+            if one.role is Role.LINES:
+                return Unavailable(f"{one.name} met no line of a file that it can read", "more --iterations")
     return Unavailable("no pass looked at lines", "hwprof collect --scalene")
