@@ -104,6 +104,8 @@ class SamplerCollector(Collector):
         """An iteration is done: the rings are emptied."""
         if self._recorder is not None:
             self._recorder.drain()
+        if self._children is not None:
+            self._children.worked()  # while py-spy is there, whose end this process may hear of too late
 
     def work_ends(self) -> None:
         """Samples no more."""

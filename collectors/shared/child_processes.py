@@ -45,33 +45,45 @@ class Children:
 
     def __init__(self, pid: int | str = "self") -> None:
         self._pid = pid
-        self._before = _living(self._pid)
+        self._before, self._tools = _living(self._pid)
         self._reaped_ns = _stat(self._pid, _REAPED)[1]
+        self._last = Work()
 
     def worked(self) -> Work:
-        """That of all of them; none where the process itself has ended and was waited for."""
-        living = _living(self._pid)
+        """That of all of them, by now; none where the process itself has ended and was waited for. Where a collector's
+        program has ended, what it did is in the sum of those that have, and nobody tells how much: then it is what was
+        found at the call before."""
+        reaped_ns = _stat(self._pid, _REAPED)[1]  # before the look at who lives: one that lives then is not in it
+        living, tools = _living(self._pid)
+        if not self._tools - tools:
+            self._last = self._sum(living, reaped_ns)
+        return self._last
+
+    def _sum(self, living: dict[int, tuple[str, int]], reaped_ns: int) -> Work:
         nothing = ("", 0)
         worked_ns = {pid: cpu_ns - self._before.get(pid, nothing)[1] for pid, (_, cpu_ns) in living.items()}
         earlier_ns = sum(cpu_ns for pid, (_, cpu_ns) in self._before.items() if pid not in living)
-        ended_ns = max(0, _stat(self._pid, _REAPED)[1] - self._reaped_ns - earlier_ns)
+        ended_ns = max(0, reaped_ns - self._reaped_ns - earlier_ns)
         names = tuple(f"{name} (pid {pid})" for pid, (name, _) in living.items() if worked_ns[pid] > 0)
         return Work(max(0, sum(worked_ns.values())) + ended_ns, names, ended_ns)
 
 
-def _living(parent: int | str) -> dict[int, tuple[str, int]]:
-    """Each child's and further descendant's name and processor time, by pid. Empty on kernels that do not tell
-    (CONFIG_PROC_CHILDREN)."""
+def _living(parent: int | str) -> tuple[dict[int, tuple[str, int]], set[int]]:
+    """Each child's and further descendant's name and processor time, by pid, and the pids of collectors' programs.
+    Empty on kernels that do not tell (CONFIG_PROC_CHILDREN)."""
     found: dict[int, tuple[str, int]] = {}
+    tools: set[int] = set()
     parents = [str(parent)]
     while parents:
         for task in Path(f"/proc/{parents.pop()}/task").glob("*/children"):
             for pid in _text(task).split():
                 name, cpu_ns = _stat(pid, _WORKED)
-                if name and name not in OF_COLLECTORS:
+                if name in OF_COLLECTORS:
+                    tools.add(int(pid))
+                elif name:
                     found[int(pid)] = (name, cpu_ns)
                     parents.append(pid)
-    return found
+    return found, tools
 
 
 def _stat(pid: int | str, words: slice) -> tuple[str, int]:

@@ -253,7 +253,7 @@ def test_descriptors_go_to_the_threads_that_work_most(monkeypatch: pytest.Monkey
 def test_the_work_of_child_processes_is_noted(monkeypatch: pytest.MonkeyPatch) -> None:
     _, collector = counting(monkeypatch, selection(["cycles"], [("cycles",)], CLOCK), [MAIN])
     times = iter([{}, {77: ("python3", 3_000_000_000)}])
-    monkeypatch.setattr(child_processes, "_living", lambda pid: next(times))
+    monkeypatch.setattr(child_processes, "_living", lambda pid: (next(times), set()))
     monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", 5))
     collector.start(context())
     (note,) = [note for note in texts(collector.stop().notes) if "child" in note]
@@ -264,9 +264,20 @@ def test_children_that_ended_are_known_by_what_they_left(monkeypatch: pytest.Mon
     """Living at the beginning with 1 s, waited for at the end with 4 s in all: 3 s of work in between."""
     living = iter([{77: ("python3", 1_000_000_000)}, {}])
     reaped = iter([2_000_000_000, 6_000_000_000])
-    monkeypatch.setattr(child_processes, "_living", lambda pid: next(living))
+    monkeypatch.setattr(child_processes, "_living", lambda pid: (next(living), set()))
     monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", next(reaped)))
     assert child_processes.Children().worked() == child_processes.Work(3_000_000_000, (), 3_000_000_000)
+
+
+def test_what_a_collectors_program_did_is_nobodys_though_it_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then it is in the sum of those that have ended: what was known before counts."""
+    living = iter([({}, {9}), ({77: ("sh", 3_000_000_000)}, {9}), ({}, set())])
+    reaped = iter([0, 0, 8_000_000_000])
+    monkeypatch.setattr(child_processes, "_living", lambda pid: next(living))
+    monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", next(reaped)))
+    children = child_processes.Children()
+    expected = child_processes.Work(3_000_000_000, ("sh (pid 77)",), 0)
+    assert [children.worked(), children.worked()] == [expected, expected]
 
 
 def test_only_children_that_worked_meanwhile_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -274,7 +285,7 @@ def test_only_children_that_worked_meanwhile_are_named(monkeypatch: pytest.Monke
     idle, working = ("sh", 4_000_000_000), ("python3", 500_000_000)
     living = iter([{76: idle, 78: ("zombie", 10)}, {76: idle, 77: working, 78: ("zombie", 10)}])
     reaped = iter([2_000_000_000, 2_250_000_000])
-    monkeypatch.setattr(child_processes, "_living", lambda pid: next(living))
+    monkeypatch.setattr(child_processes, "_living", lambda pid: (next(living), set()))
     monkeypatch.setattr(child_processes, "_stat", lambda pid, words: ("python3", next(reaped)))
     work = child_processes.Children().worked()
     assert work == child_processes.Work(750_000_000, ("python3 (pid 77)",), 250_000_000)
