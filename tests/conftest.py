@@ -59,6 +59,20 @@ class _ByWhatTheyShare(LoadScopeScheduling):  # type: ignore[misc]  # xdist has 
         return "pmu" if "/pmu/" in file else file
 
 
+SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+@pytest.fixture(autouse=True)
+def signals() -> Iterator[None]:
+    """A test leaves them as they were: programs that later ones start would not hear a Ctrl-C that is ignored here."""
+    before = {number: signal.getsignal(number) for number in SIGNALS}
+    yield
+    changed = [number.name for number, handler in before.items() if signal.getsignal(number) is not handler]
+    for number, handler in before.items():
+        signal.signal(number, handler)
+    assert not changed
+
+
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
     return _ByWhatTheyShare(config, log)
 
