@@ -201,7 +201,6 @@ def a_faulty_valgrind(fault: str, tmp_path: Path) -> None:
 
 
 LATE: dict[str, tuple[str, str]] = {
-    "hangs": ("work(); hang()", "not a step in 40 s"),
     "fails": ("work(); os.unlink(OPTIONS['--callgrind-out-file']); complain(4)", "callgrind.out"),
     "leaves garbage": (f"work(); {GARBAGE}", "callgrind's output is not understood"),
 }
