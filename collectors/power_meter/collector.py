@@ -115,12 +115,13 @@ class PowerMeterCollector(Collector):
             source=self._source,
             readings=len(energy.times_ns),
         )
-        tools = (
-            [Tool(name="power meter", command=program.command, clock=clock.name if timed else None)]
-            if program is not None
-            else []
-        )
-        return Collected({"series": _series(energy)}, notes, detail, clocks=[clock] if timed else [], tools=tools)
+        known = [clock] if timed else []
+        tools = [] if program is None else [_tool(program, known)]
+        return Collected({"series": _series(energy)}, notes, detail, clocks=known, tools=tools)
+
+
+def _tool(program: Program, known: Sequence[ClockRecord]) -> Tool:
+    return Tool(name="power meter", command=program.command, clock=known[0].name if known else None)
 
 
 def _now() -> tuple[int, int, int]:

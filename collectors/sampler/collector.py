@@ -105,7 +105,7 @@ class SamplerCollector(Collector):
         if self._recorder is not None:
             self._recorder.drain()
         if self._children is not None:
-            self._children.worked()  # while py-spy is there, whose end this process may hear of too late
+            self._children.look()
 
     def work_ends(self) -> None:
         """Samples no more."""

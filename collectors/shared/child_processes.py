@@ -49,6 +49,11 @@ class Children:
         self._reaped_ns = _stat(self._pid, _REAPED)[1]
         self._last = Work()
 
+    def look(self) -> None:
+        """While a collector's program is there: what is known now is what counts when it has ended."""
+        if self._tools:
+            self.worked()
+
     def worked(self) -> Work:
         """That of all of them, by now; none where the process itself has ended and was waited for. Where a collector's
         program has ended, what it did is in the sum of those that have, and nobody tells how much: then it is what was

@@ -40,7 +40,8 @@ def module_code(modules: Mapping[str, torch.nn.Module]) -> pl.DataFrame:
             kind = type(module)
             if kind not in by_class:
                 by_class[kind] = list(_functions(kind))
-            rows += [(path, *function) for function in (*by_class[kind], *_own_forward(module))]
+            own = _where(vars(module).get(FORWARD))  # what an instance has in the place of its class's
+            rows += [(path, *function) for function in (*by_class[kind], *own)]
     if not rows:
         return empty("module_code")
     names = ["path", *Function._fields]
@@ -56,11 +57,6 @@ def _functions(kind: type) -> Iterator[Function]:
                 yield from _where(value)
 
 
-def _own_forward(module: torch.nn.Module) -> Iterator[Function]:
-    """What an instance has in the place of its class's."""
-    yield from _where(vars(module).get(FORWARD))
-
-
 def _where(value: object) -> Iterator[Function]:
     """Behind decorators; nothing where it is no function in Python, or torch's."""
     for _ in range(WRAPPED):
@@ -72,8 +68,12 @@ def _where(value: object) -> Iterator[Function]:
             break
     if isinstance(value, types.FunctionType) and not value.__code__.co_filename.startswith(FRAMEWORK):
         code = value.__code__
-        file = code.co_filename.encode(errors="replace").decode()
-        yield Function(getattr(code, "co_qualname", code.co_name), file, code.co_firstlineno, _last_line(code))
+        yield Function(_as_text(code.co_qualname), _as_text(code.co_filename), code.co_firstlineno, _last_line(code))
+
+
+def _as_text(text: str) -> str:
+    """Names may hold halves of characters, which no table takes."""
+    return text.encode(errors="replace").decode()
 
 
 def _last_line(code: types.CodeType) -> int:

@@ -112,7 +112,7 @@ def a_faulty_py_spy(fault: str, tmp_path: Path) -> None:
     script, told = PY_SPYS[fault]
     faulty_tools.write(tmp_path / "tools", "py-spy", PY_SPY + script)
     found = collected(tmp_path, *MODEL, "--passes", "measure,trace", "--no-instrumented")
-    assert found.status == 0 and found.seconds < 90
+    assert found.status == 0 and found.seconds < 60
     record = found.collector("pyspy")
     assert record.state == "failed" and told in (record.reason or "")
     (tool,) = record.tools
@@ -195,12 +195,13 @@ def test_valgrind(tmp_path: Path) -> None:
 def a_faulty_valgrind(fault: str, tmp_path: Path) -> None:
     script, told = VALGRINDS[fault]
     found, record = under_valgrind(tmp_path, script, 6)
-    assert found.seconds < 90
+    assert found.seconds < 60
     assert record.state == "failed" and told in (record.reason or ""), record
     assert len(found.lines(told)) == 1
 
 
 LATE: dict[str, tuple[str, str]] = {
+    "hangs": ("work(); hang()", "not a step in 40 s"),
     "fails": ("work(); os.unlink(OPTIONS['--callgrind-out-file']); complain(4)", "callgrind.out"),
     "leaves garbage": (f"work(); {GARBAGE}", "callgrind's output is not understood"),
 }
@@ -229,7 +230,7 @@ def a_valgrind_without_a_version(script: str, tmp_path: Path) -> None:
     environment = faulty_tools.environment(tmp_path / "tools")
     began_s = time.monotonic()
     done = hwprof("doctor", columns=400, environment=environment)
-    assert done.returncode == 0 and time.monotonic() - began_s < 60
+    assert done.returncode == 0 and time.monotonic() - began_s < 30
     assert all(one.isprintable() or one == "\n" for one in done.stdout)
     found = done.stdout[done.stdout.index(" callgrind ") :].splitlines()[1]
     assert "not available: " in found and "Try: sudo apt-get install -y valgrind" in found
@@ -264,7 +265,7 @@ def a_faulty_compiler(fault: str, tmp_path: Path) -> None:
     script, told = COMPILERS[fault]
     compiler = faulty_tools.write(tmp_path / "tools", "cc", COMPILER + script)
     found = collected(tmp_path, *BARE, CC=str(compiler))
-    assert found.status == 0 and found.seconds < 90
+    assert found.status == 0 and found.seconds < 60
     record = found.collector("perf")
     assert record.state == "ran" and "python (" in record.detail["edge_reader"]
     (note,) = [note for note in record.notes if "read by Python" in note.text]
@@ -318,7 +319,7 @@ def a_faulty_power_meter(fault: str, tmp_path: Path) -> None:
     script, state, told = METERS[fault]
     meter = faulty_tools.write(tmp_path / "tools", "meter", METER + script)
     found = collected(tmp_path, *BARE, "--power-command", str(meter))
-    assert found.status == 0 and found.seconds < 90
+    assert found.status == 0 and found.seconds < 60
     record = found.collector("power_meter")
     assert record.state == state
     assert told in " ".join([record.reason or "", *map(str, record.notes)])
@@ -349,7 +350,7 @@ def a_faulty_frida(fault: str, tmp_path: Path) -> None:
     tools.mkdir()
     (tools / "frida.py").write_text(FRIDA.format(fault=script))
     found = collected(tmp_path, *BARE[:-1], "--counters", "perf,instrumented", "--instrumented-limit", "6")
-    assert found.status == 1 and found.seconds < 90
+    assert found.status == 1 and found.seconds < 60
     assert found.passes()["instrumented"].status == "failed"
     record = found.collector("instrumented")
     assert record.state == "failed" and told in (record.reason or "")

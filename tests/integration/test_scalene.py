@@ -139,7 +139,8 @@ def test_one_that_goes_wrong_leaves_the_run_whole(fault: str, tmp_path: Path) ->
     measured, scalene = run.manifest.passes
     assert measured.status == "completed" and "Traceback" not in done.stderr
     (collector,) = scalene.collectors
-    assert collector.state == "failed" and collector.reason
+    told = {reason.partition(". Try:")[0] for reason in (scalene.reason, collector.reason) if reason}
+    assert collector.state == "failed" and len(told) == 1, told
     assert "scalene" in done.stdout.lower() and run.read("python_line_costs").is_empty()
     assert hwprof("report", str(run.path)).returncode == 0
     assert left_over() == before

@@ -93,6 +93,6 @@ def test_a_decorator_that_names_itself_and_code_of_no_text_end() -> None:
 
     itself.__wrapped__ = itself  # type: ignore[attr-defined]
     Odd.forward = itself
-    other = types.FunctionType((lambda: None).__code__.replace(co_filename="\udc80"), {})
+    other = types.FunctionType((lambda: None).__code__.replace(co_filename="\udc80", co_qualname="a.\udc80"), {})
     Odd.other = other  # type: ignore[attr-defined]
-    assert [function.rpartition(".")[2] for _, function in places(Odd())] == ["itself", "<lambda>"]
+    assert [function.rpartition(".")[2] for _, function in places(Odd())] == ["itself", "?"]
