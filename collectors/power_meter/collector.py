@@ -112,6 +112,7 @@ class PowerMeterCollector(Collector):
             period_ms=_period_ms(energy),
             refresh_ms={ZONE: 0.0},  # each reading is of its own time
             late_ms={ZONE: clock.error_ns / 1e6 if timed else _period_ms(energy) / 2},
+            of_power=[ZONE],
             source=self._source,
             readings=len(energy.times_ns),
         )

@@ -6,12 +6,12 @@ given beside.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.energy_windows import FIGURES, REFRESH_NS, Meter
+from hwprof.analysis.energy_windows import FIGURES, REFRESH_NS, Meter, above_idle
 from hwprof.analysis.owners import INFERENCE
 
 ENERGY_PREFIX: Final = "energy/"
@@ -33,16 +33,23 @@ EFFICIENCY_SCHEMA: Final = pl.Schema({"images_per_joule": pl.Float64, "gflop_per
 
 
 def meters_of(
-    series: pl.DataFrame, refresh_ns: Mapping[str, float], late_ns: Mapping[str, float] | None = None
+    series: pl.DataFrame,
+    refresh_ns: Mapping[str, float],
+    late_ns: Mapping[str, float] | None = None,
+    of_power: Container[str] = (),
 ) -> list[Meter]:
     """The energy meters among rows of ``series``, by zone; ``refresh_ns``: of zones, where somebody has looked;
-    ``late_ns``: by how much the times of their readings may be off, where that is known to be more than nothing."""
+    ``late_ns``: by how much the times of their readings may be off, where that is known to be more than nothing;
+    ``of_power``: zones whose readings were watts at moments."""
     chosen = pl.col("name").str.starts_with(ENERGY_PREFIX) & (pl.col("unit") == "J")
     readings = series.filter(chosen).drop_nulls("value").sort("time_ns")
     found = readings.partition_by("name", as_dict=True, maintain_order=True)
     named = ((str(name).removeprefix(ENERGY_PREFIX), rows) for (name,), rows in found.items())
     late = late_ns or {}
-    meters = (Meter.of(zone, rows, refresh_ns.get(zone, REFRESH_NS), late.get(zone, 0.0)) for zone, rows in named)
+    meters = (
+        Meter.of(zone, rows, refresh_ns.get(zone, REFRESH_NS), late.get(zone, 0.0), of_power=zone in of_power)
+        for zone, rows in named
+    )
     return [meter for meter in meters if meter is not None]
 
 
@@ -105,13 +112,12 @@ def with_efficiency(energies: pl.DataFrame, images: int | None, macs: int | None
 
 def _zone(meter: Meter, windows: pl.DataFrame, idle: float | None) -> pl.DataFrame:
     around = meter.watts(windows.filter(stage=WHOLE_PIPELINE))
-    idle_power = pl.lit(idle, pl.Float64)
     return (
         meter.energies(windows, ["stage"], (pl.col("watts") - pl.lit(around, pl.Float64)).abs())
         .with_columns(
             zone=pl.lit(meter.zone),
-            idle_watts=idle_power,
-            joules_above_idle=pl.col("joules") - idle_power * pl.col("seconds"),
+            idle_watts=pl.lit(idle, pl.Float64),
+            joules_above_idle=above_idle(idle),
         )
         .select(SCHEMA.names())
         .cast(SCHEMA)

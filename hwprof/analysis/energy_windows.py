@@ -1,15 +1,17 @@
 """The energy of windows of time, from a cumulative meter that is refreshed, and read, now and then: with its error.
 
 A reading is as old as the meter's last refresh: half an interval R on average, by which its time is put back. An edge
-between two readings, T apart, is interpolated. What that leaves:
+between two readings, T apart (those around this edge, and never less than the median: a meter may pause), is
+interpolated. What that leaves:
 
-- by chance, at each edge, up to (R² + T²)/12 · P² in variance (a uniform distribution over R, and over T); over n
-  windows 2n times that;
+- by chance, at each edge, up to (R² + T²)/12 · P² in variance (a uniform distribution over R, and over T), summed over
+  the edges;
 - one-sidedly, where the power steps at an edge by D: interpolation gives each side a part of the other's. On average
   over where the edge lies that is D · T/6 of energy, and D · R/8 for the refresh, at both edges of each window; and
   D · L where the times of the readings may be off by L.
 
-The error is half of the 95% interval: sqrt(1.96² · 2n · P² · (R² + T²)/12 + (2n · D · (R/8 + T/6 + L))²).
+The error is half of the 95% interval: sqrt(1.96² · P² · Σ(R² + T²)/12 + (D · Σ(R/8 + T/6 + L))²), over all edges.
+``power_readings`` has what changes where a meter's readings are of power, not of energy (``of_power``).
 """
 
 from __future__ import annotations
@@ -18,11 +20,17 @@ from typing import Final, NamedTuple
 
 import polars as pl
 
+from hwprof.analysis import power_readings
 from hwprof.analysis.intervals import NORMAL_95
 from hwprof.analysis.readings import covered
 
 REFRESH_NS: Final = 1_000_000
 """How often energy meters refresh (RAPL: about every millisecond), where nobody has looked."""
+
+GAPS: Final = ("begin_gap_ns", "end_gap_ns")
+"""Of ``readings.covered``."""
+
+ROUNDING: Final = 1e-9
 
 FIGURES: Final[dict[str, pl.DataType]] = {
     "windows": pl.Int64(),
@@ -41,36 +49,49 @@ class Meter(NamedTuple):
     zone: str
     readings: pl.DataFrame  # ``time_ns``, put back by the mean age of a reading, and ``value``: joules
     refresh_ns: float
-    period_ns: float  # between two readings
+    period_ns: float  # between two readings, the median
     late_ns: float = 0.0  # by how much their times may be off
+    of_power: bool = False  # the readings were watts at moments
 
     @classmethod
     def of(
-        cls, zone: str, readings: pl.DataFrame, refresh_ns: float = REFRESH_NS, late_ns: float = 0.0
+        cls,
+        zone: str,
+        readings: pl.DataFrame,
+        refresh_ns: float = REFRESH_NS,
+        late_ns: float = 0.0,
+        *,
+        of_power: bool = False,
     ) -> Meter | None:
         """From rows of ``series``, by time. None: fewer than two readings."""
         if readings.height < 2:
             return None
         put_back = readings.with_columns(pl.col("time_ns") - round(refresh_ns / 2))
         period_ns = readings.select(pl.col("time_ns").diff().median()).item()
-        return cls(zone, put_back, refresh_ns, float(period_ns), late_ns)
+        return cls(zone, put_back, refresh_ns, float(period_ns), late_ns, of_power)
 
     def energies(self, windows: pl.DataFrame, keys: list[str], step_watts: pl.Expr | None = None) -> pl.DataFrame:
         """Of the ``windows`` (``iteration``, ``begin_ns``, ``end_ns`` and ``keys``) that the readings cover, by
         ``keys``, in the order of the first of each: ``FIGURES``. ``step_watts``: by how much the power changes
         at their edges, of ``watts``; without it the error has no one-sided part."""
-        sums = covered(self.readings, windows).group_by(keys, maintain_order=True)
+        begin_s, end_s = (pl.max_horizontal(edge, pl.lit(self.period_ns)) / 1e9 for edge in GAPS)
+        inside = covered(self.readings, windows)
+        between, edges_j = power_readings.errors(self.readings, inside, self.late_ns) if self.of_power else (0.0, 0.0)
+        sums = inside.with_columns(between=between, edges_j=edges_j).group_by(keys, maintain_order=True)
         found = sums.agg(
             pl.len().alias("windows"),
-            pl.col("seconds").sum(),
+            pl.col("seconds", "between", "edges_j").sum(),
             joules=pl.col("amount").sum(),
             joules_per_iteration=pl.col("amount").sum() / pl.col("iteration").n_unique(),
+            gaps_s=(begin_s + end_s).sum(),
+            gaps_s2=(begin_s**2 + end_s**2).sum(),
         )
         watts = pl.when(pl.col("seconds") > 0).then(pl.col("joules") / pl.col("seconds"))
-        edges, refresh_s, period_s = 2 * pl.col("windows"), self.refresh_ns / 1e9, self.period_ns / 1e9
-        by_chance = NORMAL_95**2 * edges * watts**2 * (refresh_s**2 + period_s**2) / 12
+        edges, refresh_s = 2 * pl.col("windows"), self.refresh_ns / 1e9
+        at_edges = watts**2 * (edges * refresh_s**2 + pl.col("gaps_s2")) / 12
+        by_chance = NORMAL_95**2 * (at_edges + pl.col("between"))
         step = step_watts.fill_null(0) if step_watts is not None else pl.lit(0.0)
-        one_sided = edges * step * (refresh_s / 8 + period_s / 6 + self.late_ns / 1e9)
+        one_sided = step * (edges * (refresh_s / 8 + self.late_ns / 1e9) + pl.col("gaps_s") / 6) + pl.col("edges_j")
         error = (by_chance + one_sided**2).sqrt()
         return (
             found.with_columns(watts=watts)
@@ -85,3 +106,9 @@ class Meter(NamedTuple):
         used = covered(self.readings, windows)
         seconds = float(used["seconds"].sum())
         return float(used["amount"].sum()) / seconds if seconds else None
+
+
+def above_idle(idle_watts: float | None) -> pl.Expr:
+    """Of ``FIGURES``: the joules less those of as many idle seconds; what arithmetic in doubles leaves of none is 0."""
+    more = pl.col("joules") - pl.lit(idle_watts, pl.Float64) * pl.col("seconds")
+    return pl.when(more.abs() > ROUNDING * pl.col("joules").abs()).then(more).when(more.is_not_null()).then(0.0)

@@ -12,7 +12,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import overlaps, owning_spans, whole_spans, within
-from hwprof.analysis.energy_windows import FIGURES, Meter
+from hwprof.analysis.energy_windows import FIGURES, Meter, above_idle
 from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.unavailable import Unavailable
 
@@ -74,7 +74,7 @@ def _of(
         .join(macs, on="layer", how="left")
         .with_columns(
             zone=pl.lit(meter.zone),
-            joules_above_idle=joules - pl.lit(idle_watts, pl.Float64) * pl.col("seconds"),
+            joules_above_idle=above_idle(idle_watts),
             share=joules / pl.lit(whole_joules, pl.Float64),
             gflop_per_joule=pl.when(pl.col("macs") > 0).then(
                 2e-9 * pl.col("macs") / pl.col("joules_per_iteration").replace(0, None)

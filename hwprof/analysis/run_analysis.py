@@ -224,13 +224,18 @@ class RunAnalysis:
     @cached_property
     def sampled(self) -> SampledPass | None:
         """The completed pass with the most samples in timed iterations; None where there are none."""
+        return max(self.sampled_passes.values(), key=lambda one: one.inside.height, default=None)
+
+    @cached_property
+    def sampled_passes(self) -> dict[str, SampledPass]:
+        """The completed passes with samples in timed iterations, by name."""
         taken = self.samples_taken
         if not taken:
-            return None
+            return {}
         from hwprof.analysis.sampled_pass import sampled_pass
 
-        found = [
-            sampled_pass(
+        found = {
+            record.name: sampled_pass(
                 record,
                 *(self.of_pass(table, record) for table in ("samples", "spans", "kernels", "switches", "threads")),
                 lifetimes=self.of_pass("lifetimes", record),
@@ -240,9 +245,8 @@ class RunAnalysis:
             )
             for record in self.records.values()
             if record.name in taken
-        ]
-        best = max(found, key=lambda one: one.inside.height, default=None)
-        return best if best is not None and best.inside.height else None
+        }
+        return {name: one for name, one in found.items() if one.inside.height}
 
     @cached_property
     def kernel_cpi(self) -> KernelCpi | None:

@@ -28,12 +28,14 @@ class EnergyAnalysis:
         """Those of the main pass."""
         refresh_ns: dict[str, float] = {}
         late_ns: dict[str, float] = {}
+        of_power: set[str] = set()
         for collector in self._analysis.main.collectors if self._analysis.main is not None else []:
             detail = collector.detail_as(EnergyDetail)
             if detail is not None:
                 refresh_ns |= {zone: ms * 1e6 for zone, ms in detail.refresh_ms.items()}
                 late_ns |= {zone: ms * 1e6 for zone, ms in detail.late_ms.items()}
-        return energy.meters_of(self._analysis.series(energy.ENERGY_PREFIX), refresh_ns, late_ns)
+                of_power |= set(detail.of_power)
+        return energy.meters_of(self._analysis.series(energy.ENERGY_PREFIX), refresh_ns, late_ns, of_power)
 
     @cached_property
     def layers(self) -> pl.DataFrame | Unavailable:

@@ -58,8 +58,8 @@ class PythonAnalysis:
         record = self.looked_at
         if record is None:
             return Unavailable("nobody looked at Python's stacks")
-        sampled = self._analysis.sampled
-        if sampled is None or sampled.record.name != record.name:
+        sampled = self._analysis.sampled_passes.get(record.name)
+        if sampled is None:
             return Unavailable(f"no samples were taken in the pass {record.name}", f"--sample-passes {record.name}")
         from hwprof.analysis import python_lines, sampled_stacks
 

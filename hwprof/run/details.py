@@ -85,6 +85,7 @@ class EnergyDetail(Detail, kw_only=True, tag="energy"):
     refresh_ms: dict[str, float] = {}  # of a zone, how long a value stays, where it was seen to change
     reading_us: float | None = None  # processor time that reading all zones once takes
     late_ms: dict[str, float] = {}  # of a zone, by how much the times of its readings may be off
+    of_power: list[str] = []  # zones whose readings were watts at moments, and are summed up here
 
 
 class MemoryDetail(Detail, kw_only=True, tag="memory"):

@@ -53,7 +53,7 @@ def notes(part: Lines, page: Page) -> list[str]:
     """Where the figures are from."""
     samples = figures.plural(part.samples, "sample")
     return [
-        f"{part.tool}: {samples} in {part.elapsed_s:.1f} s; share: of the pass's CPU time,"
+        f"{part.tool}: {samples} in {part.elapsed_s:.1f} s; share: of that time, waiting too,"
         f" {page.glyphs.plus_minus} half the 95% interval; what a line calls in torch is the line's",
         f"not listed: fewer than {FEW_SAMPLES} samples",
     ]

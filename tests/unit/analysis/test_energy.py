@@ -48,6 +48,20 @@ def test_joules_by_interpolation_with_error_and_idle_baseline() -> None:
     assert found["stage"].to_list() == ["iteration", "inference"]
 
 
+def test_an_idle_power_that_is_the_power_leaves_nothing() -> None:
+    """Sums of doubles leave 1e-16, of either sign."""
+    table = spans(
+        [
+            (0, None, -1, "region", "idle", 15 * MS, 95 * MS),
+            (1, None, 0, "stage", "inference", 101 * MS, 195 * MS),
+        ]
+    )
+    steady = series([(at * MS, 0.041 * at) for at in range(0, 301, 7)])
+    found = energy_table(table, steady, (0,))
+    assert found["joules"].item() == pytest.approx(0.041 * 94)
+    assert found["joules_above_idle"].item() == 0.0
+
+
 def test_a_window_that_the_readings_do_not_cover_is_left_out() -> None:
     table = spans(
         [(0, None, 0, "stage", "inference", 100 * MS, 150 * MS), (1, None, 1, "stage", "inference", 290 * MS, 301 * MS)]

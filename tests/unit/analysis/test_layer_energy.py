@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from bisect import bisect_right
 from collections import defaultdict
+from collections.abc import Callable
 from itertools import accumulate
 
 import polars as pl
 import pytest
 
+from collectors.power_meter.energy import joules
 from hwprof.analysis import layer_energy
 from hwprof.analysis.energy import idle_watts, meters_of
 from hwprof.analysis.energy_windows import Meter
@@ -87,6 +89,22 @@ class Machine:
             at += period_us * chance.uniform(0.8, 1.2)
         return series(points)
 
+    def moments(self, period_us: int, pause_us: int, chance: random.Random) -> list[float]:
+        """When a meter of the user's is read that now and then has a pause."""
+        found, at = [], float(chance.randrange(period_us))
+        while at < self.end_us:
+            found.append(at)
+            at += period_us * chance.uniform(0.8, 1.2) + (chance.uniform(0, pause_us) if chance.random() < 0.02 else 0)
+        return found
+
+    def power(self, at_us: float) -> float:
+        return self.watts[bisect_right(self.edges_us, at_us) - 1]
+
+    def mean_power(self, moments: list[float]) -> Callable[[float], float]:
+        """Since the moment before."""
+        before = dict(zip(moments[1:], moments, strict=False))
+        return lambda at: (self.joules(at) - self.joules(before.get(at, 0.0))) / (at - before.get(at, 0.0)) * 1e6
+
 
 @pytest.mark.parametrize("period_us", [1_000, 4_000])
 def test_errors_hold_as_often_as_they_say(period_us: int) -> None:
@@ -107,6 +125,57 @@ def test_errors_hold_as_often_as_they_say(period_us: int) -> None:
             assert row["joules_error"] <= TOO_VAGUE * row["joules"]
     assert told >= asked / 2
     assert held / told >= 0.95 - 3 * (0.95 * 0.05 / told) ** 0.5
+
+
+@pytest.mark.parametrize("pause_us", [0, 40_000])
+@pytest.mark.parametrize("period_us", [1_000, 4_000])
+@pytest.mark.parametrize("reads", ["joules", "watts", "mean watts"])
+def test_errors_hold_of_a_meter_with_pauses_and_of_one_that_reads_watts(
+    reads: str, period_us: int, pause_us: int
+) -> None:
+    """A pause is a long interval for the edges that lie in it; watts at moments tell nothing of those between, and a
+    mean since the last reading is late."""
+    chance, held, told = random.Random(period_us + pause_us), 0, 0
+    for _ in range(15):
+        lengths = [round(1000 * 40 ** chance.random()) for _ in NAMES]
+        machine = Machine([chance.uniform(20, 90) for _ in NAMES], lengths, 12, chance)
+        moments = machine.moments(period_us, pause_us, chance)
+        if reads == "joules":
+            readings = series([(round(at * US), machine.joules(at)) for at in moments])
+        else:
+            watts = machine.power if reads == "watts" else machine.mean_power(moments)
+            energy = joules([(round(at * US), watts(at)) for at in moments])
+            readings = series(list(zip(energy.times_ns, energy.joules, strict=True)))
+        meters = meters_of(readings, {"package-0": 1e-9}, of_power=[] if reads == "joules" else ["package-0"])
+        truth = machine.truth()
+        for row in layer_energies(meters, machine.rows, 12).filter(pl.col("layer") != "net (own)").to_dicts():
+            told += 1
+            held += abs(row["joules"] - truth[row["layer"]]) <= row["joules_error"]
+    assert told >= 3
+    assert held / told >= 0.95 - 3 * (0.95 * 0.05 / told) ** 0.5
+
+
+def test_of_two_steps_up_the_error_holds_too() -> None:
+    """A layer between one of less and one of more power gains at both of its edges."""
+    chance = random.Random(5)
+    machine = Machine([40.0, 20.0, 60.0] * 2, [20_000] * 6, 20, chance)
+    for period_us in (1_000, 2_000):
+        energy = joules([(round(at * US), machine.power(at)) for at in machine.moments(period_us, 0, chance)])
+        readings = series(list(zip(energy.times_ns, energy.joules, strict=True)))
+        truth = machine.truth()
+        meters = meters_of(readings, {"package-0": 1e-9}, of_power=["package-0"])
+        found = layer_energies(meters, machine.rows, 20)
+        assert set(NAMES) <= set(found["layer"])
+        for row in found.filter(pl.col("layer") != "net (own)").to_dicts():
+            assert abs(row["joules"] - truth[row["layer"]]) <= row["joules_error"]
+
+
+def test_steady_watts_have_no_more_error_than_steady_joules() -> None:
+    machine = Machine([50.0] * 6, [20_000] * 6, 10, random.Random(4))
+    steady = series([(at * MS, 0.05 * at) for at in range(machine.end_us // 1000)])
+    of_power = layer_energies(meters_of(steady, {}, of_power=["package-0"]), machine.rows, 10, idle=False)
+    of_energy = layer_energies(meters_of(steady, {}), machine.rows, 10, idle=False)
+    assert of_power["joules_error"].to_list() == pytest.approx(of_energy["joules_error"].to_list(), rel=1e-6)
 
 
 def test_the_idle_power_is_taken_off_and_shares_are_of_the_inference() -> None:

@@ -20,7 +20,7 @@ from hwprof.report.text import hot_python as text_of_hot_python
 from hwprof.report.text import python
 from hwprof.report.text.page import Page
 from hwprof.run.details import PythonStacksDetail, as_json
-from hwprof.run.directory import write_table
+from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import CollectorRecord
 from hwprof.run.roles import Role
 from tests.support import synthetic_samples
@@ -31,6 +31,10 @@ MAIN = 4200
 
 
 def looked_at(root: Path, rate_hz: float | None = 100_000.0, *, sampled: bool = False) -> Document:
+    return builder.build(looked_at_run(root, rate_hz, sampled=sampled))
+
+
+def looked_at_run(root: Path, rate_hz: float | None = 100_000.0, *, sampled: bool = False) -> RunDirectory:
     """In every inference of the trace pass the model's thread is in ``forward``, and for half of it in ``attend``."""
     run = build(root)
     if sampled:
@@ -54,7 +58,7 @@ def looked_at(root: Path, rate_hz: float | None = 100_000.0, *, sampled: bool = 
         run.manifest.passes[1].collectors.append(CollectorRecord(name="pyspy", state="ran", detail=detail))
         run.save_manifest()
     write_table(run.path / "python_frames.parquet", "python_frames", table)
-    return builder.build(run)
+    return run
 
 
 def printed(found: Document, width: int = 100) -> list[str]:
@@ -122,6 +126,24 @@ def test_lines_have_the_kernels_of_the_samples_that_fell_into_them(tmp_path: Pat
         assert sum(kernel.samples for kernel in line.kernels) == line.samples
         assert sum(kernel.share_of_line or 0 for kernel in line.kernels) == pytest.approx(1)
     assert "gomp_barrier_wait" not in {kernel.kernel for line in found.lines for kernel in line.kernels}
+
+
+def test_lines_are_of_the_pass_that_was_looked_at_also_where_another_has_more_samples(tmp_path: Path) -> None:
+    """As with ``--sample-passes measure,trace --pyspy-blocking``: the slower pass has fewer iterations."""
+    run = looked_at_run(tmp_path, sampled=True)
+    samples = run.read("samples")
+    measured = run.read("spans").filter(path="inference", **{"pass": "measure"})
+    begin_ns, end_ns = measured["begin_ns"][2], measured["end_ns"][2]  # a timed one
+    moments = pl.Series(range(begin_ns, end_ns, (end_ns - begin_ns) // (2 * samples.height)))
+    others = samples.head(1).select(pl.all().repeat_by(moments.len()).explode())
+    others = others.with_columns(time_ns=moments, **{"pass": pl.lit("measure")})
+    write_table(run.path / "samples.parquet", "samples", pl.concat([samples, others]))
+    kernels = run.read("kernels")
+    of_both = pl.concat([kernels, kernels.with_columns(pl.lit("measure").alias("pass"))])
+    write_table(run.path / "kernels.parquet", "kernels", of_both)
+    found = part(builder.build(RunDirectory.open(run.path)), Python)
+    assert found.missing_lines is None and ("Net.forward", 10) in [(row.function, row.line) for row in found.lines]
+    assert sum(row.samples for row in found.lines) <= samples.height
 
 
 @pytest.mark.parametrize("width", [80, 120])
