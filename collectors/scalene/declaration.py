@@ -21,7 +21,7 @@ DECLARATION = Declaration(
     options=(
         Option(
             "scalene",
-            "A pass under Scalene: time, memory growth and copying by line of Python. It takes about as long as the"
+            "A pass under Scalene: time, memory and copying by line of Python. It takes about as long as the"
             " measure pass.",
             OptionType.FLAG,
             asks=True,

@@ -30,7 +30,6 @@ class LineCost:
     core_utilization: float
     samples: int
     allocated_bytes: int
-    growth_bytes: int
     peak_bytes: int
     python_allocated_share: float
     copy_bytes_per_s: float
@@ -90,11 +89,11 @@ def _is_active(line: Mapping[str, Any]) -> bool:
 def _cost(file: str, line: Mapping[str, Any]) -> LineCost | None:
     number, times = line.get("lineno"), line.get("cpu_samples_list")
     names = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent", "n_core_utilization")
-    memory = ("n_malloc_mb", "n_growth_mb", "n_peak_mb", "n_python_fraction", "n_copy_mb_s")
+    memory = ("n_malloc_mb", "n_peak_mb", "n_python_fraction", "n_copy_mb_s")
     values = [_number(line.get(name)) for name in (*names, *memory)]
     if not (is_text(file) and type(number) is int and 0 < number <= LARGEST_LINE) or None in values:
         return None
-    python, native, system, cores, allocated, growth, peak, of_python, copied = (value or 0.0 for value in values)
+    python, native, system, cores, allocated, peak, of_python, copied = (value or 0.0 for value in values)
     return LineCost(
         file=file,
         line=number,
@@ -104,7 +103,6 @@ def _cost(file: str, line: Mapping[str, Any]) -> LineCost | None:
         core_utilization=cores,
         samples=len(times) if isinstance(times, list) else 0,
         allocated_bytes=round(allocated * MB),
-        growth_bytes=round(growth * MB),
         peak_bytes=round(peak * MB),
         python_allocated_share=of_python,
         copy_bytes_per_s=copied * MB,

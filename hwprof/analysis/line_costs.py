@@ -25,7 +25,6 @@ SCHEMA: Final = pl.Schema(
         "core_utilization": pl.Float64(),
         "samples": pl.Int64(),
         "allocated_bytes": pl.Int64(),
-        "growth_bytes": pl.Int64(),
         "peak_bytes": pl.Int64(),
         "python_allocated_share": pl.Float64(),
         "copy_bytes_per_s": pl.Float64(),

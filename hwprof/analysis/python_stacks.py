@@ -89,6 +89,20 @@ def looks_of(record: PassRecord) -> Looks:
     return Looks(found.rate_hz, max(errors, default=0), found.profiler_paths, found.framework_paths)
 
 
+def while_alive(frames: pl.DataFrame, lifetimes: pl.DataFrame) -> pl.DataFrame:
+    """The rows of ``python_frames`` up to the end of their threads, by rows of ``lifetimes`` of the same pass: who looks
+    at stacks does not hear of it, and holds the last one that it met. Threads without a row are as they were."""
+    born = pl.col("born_ns").fill_null(0)
+    lives = lifetimes.select("tid", begin_ns=born, ended_ns="ended_ns").unique().sort("begin_ns")
+    if lives.is_empty():
+        return frames
+    found = (
+        frames.with_row_index("row").sort("begin_ns").join_asof(lives, on="begin_ns", by="tid", check_sortedness=False)
+    )
+    until = pl.min_horizontal("end_ns", "ended_ns")
+    return found.with_columns(end_ns=until).filter(until >= pl.col("begin_ns")).sort("row").select(frames.columns)
+
+
 def of_pipeline(frames: pl.DataFrame, looks: Looks) -> pl.DataFrame:
     """The rows of ``python_frames`` without those of the profiler's functions that no other function calls: what runs
     the pipeline from outside, and what the profiler does beside it."""

@@ -42,6 +42,11 @@ class PythonAnalysis:
         looks = self._analysis.run.count_by_pass("python_frames")
         return next((record for name, record in self._analysis.records.items() if looks.get(name)), None)
 
+    def _frames(self, record: PassRecord) -> pl.DataFrame:
+        """Of ``python_frames``."""
+        frames, lives = (self._analysis.of_pass(table, record) for table in ("python_frames", "lifetimes"))
+        return python_stacks.while_alive(frames, lives)
+
     @cached_property
     def functions(self) -> pl.DataFrame | None:
         """The functions of the pass ``looked_at``, as ``python_functions.functions`` makes them."""
@@ -49,7 +54,7 @@ class PythonAnalysis:
         if record is None:
             return None
         looks = python_stacks.looks_of(record)
-        calls = python_functions.calls(self._analysis.of_pass("python_frames", record), looks)
+        calls = python_functions.calls(self._frames(record), looks)
         return python_functions.functions(calls, self._analysis.of_pass("spans", record), record, looks)
 
     @cached_property
@@ -64,7 +69,7 @@ class PythonAnalysis:
         from hwprof.analysis import python_lines, sampled_stacks
 
         looks = python_stacks.looks_of(record)
-        python = python_stacks.python_stacks(self._analysis.of_pass("python_frames", record), looks)
+        python = python_stacks.python_stacks(self._frames(record), looks)
         stacks = sampled_stacks.SampledStacks(
             python, looks, record, sampled.spans, self._analysis.modules, sampled.switches
         )

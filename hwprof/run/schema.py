@@ -155,7 +155,6 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "core_utilization": pl.Float64,  # 1: all processors
             "samples": pl.Int64,  # of the processor
             "allocated_bytes": pl.Int64,
-            "growth_bytes": pl.Int64,
             "peak_bytes": pl.Int64,
             "python_allocated_share": pl.Float64,  # of what it allocated: Python's objects
             "copy_bytes_per_s": pl.Float64,

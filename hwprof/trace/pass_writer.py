@@ -8,7 +8,7 @@ from typing import Final
 import numpy as np
 import polars as pl
 
-from hwprof.analysis.python_stacks import looks_of, of_pipeline
+from hwprof.analysis.python_stacks import looks_of, of_pipeline, while_alive
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import refuse_repeated
@@ -58,7 +58,10 @@ class PassWriter:
         origins = self._slice_metrics.origins
         self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins)
         self._primitives = run.of_pass("primitives", record.name)
-        self._python_frames = of_pipeline(run.of_pass("python_frames", record.name), looks_of(record))
+        self._python_frames = of_pipeline(
+            while_alive(run.of_pass("python_frames", record.name), run.of_pass("lifetimes", record.name)),
+            looks_of(record),
+        )
         workload = run.manifest.workload
         name = workload.name if workload else run.manifest.name
         self._tracks = Tracks(record, pid, name, threads, writer)

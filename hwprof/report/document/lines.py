@@ -30,7 +30,6 @@ class LineCost(msgspec.Struct, kw_only=True, frozen=True):
     core_utilization: float  # 1: all processors
     samples: int
     allocated_bytes: int
-    growth_bytes: int
     peak_bytes: int
     python_allocated_share: float  # Python's objects, of what it allocated
     copy_bytes_per_s: float

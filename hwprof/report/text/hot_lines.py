@@ -25,11 +25,10 @@ def show(found: HotLines, page: Page) -> None:
                 Column("line", [lines.place(row) for row in rows], right=False, least=16),
                 Column("function", [row.function or "" for row in rows], 1, right=False, least=16),
                 Column("allocated", [figures.amount(row.allocated_bytes, glyphs) for row in rows]),
-                Column("growth", [figures.amount(row.growth_bytes, glyphs) for row in rows]),
                 Column("peak", [figures.amount(row.peak_bytes, glyphs) for row in rows]),
                 Column("Python's", [figures.percent(row.python_allocated_share, glyphs) for row in rows], 1),
                 Column("copied/s", [figures.amount(row.copy_bytes_per_s, glyphs) for row in rows], 2),
             ],
             "Python lines of the pipeline by memory",
         )
-        page.notes(["bytes, by samples of 1 MiB each; growth: allocated less freed; Python's: objects of Python's own"])
+        page.notes(["bytes, by samples of 1 MiB each; peak: the most at a time; Python's: objects of Python's own"])

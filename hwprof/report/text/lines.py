@@ -41,7 +41,7 @@ def of_time(rows: Sequence[LineCost], page: Page, title: str) -> None:
             Column("native", [figures.percent(row.native_share, glyphs) for row in rows]),
             Column("system", [figures.percent(row.system_share, glyphs) for row in rows], 2),
             Column("cores", [figures.percent(row.core_utilization, glyphs) for row in rows], 2),
-            Column("growth", [figures.amount(row.growth_bytes, glyphs) for row in rows], 3),
+            Column("allocated", [figures.amount(row.allocated_bytes, glyphs) for row in rows], 3),
             Column("copied/s", [figures.amount(row.copy_bytes_per_s, glyphs) for row in rows], 3),
             Column("samples", [f"{row.samples:,}" for row in rows], 4),
         ],

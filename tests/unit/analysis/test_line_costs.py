@@ -15,7 +15,7 @@ def lines(*rows: tuple[str, int, float]) -> pl.DataFrame:
     """File, line and share in native code."""
     table = pl.DataFrame(rows, schema=["file", "line", "native_share"], orient="row")
     others = {name: pl.lit(0) for name in ("python_share", "system_share", "core_utilization", "allocated_bytes")}
-    zero = ("growth_bytes", "peak_bytes", "python_allocated_share", "copy_bytes_per_s")
+    zero = ("peak_bytes", "python_allocated_share", "copy_bytes_per_s")
     given = {"pass": pl.lit("scalene"), "samples": pl.lit(50), **others, **{name: pl.lit(0) for name in zero}}
     return conform("python_line_costs", table.with_columns(**given))
 

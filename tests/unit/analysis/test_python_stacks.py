@@ -14,6 +14,7 @@ from hwprof.analysis.python_stacks import (
     PythonStacks,
     of_pipeline,
     python_stacks,
+    while_alive,
 )
 from tests.support.looks import EVERY_NS, Frame, Row, frames, of_looks
 
@@ -51,6 +52,31 @@ def test_at_every_time_each_thread_has_the_stack_that_was_met_last(
     parents = found.stacks.drop_nulls("parent")
     assert (parents["parent"] < parents["stack"]).all(), "callers come first"
     assert found.stacks.n_unique(["parent", "function", "file", "line"]) == found.stacks.height
+
+
+def test_a_thread_that_ended_is_on_no_function_also_where_its_number_comes_again() -> None:
+    """Who looks sees the last stack of an ended thread until another one is there."""
+    rows: list[Row] = [
+        (1, 0, "main", 1, 0, 400),
+        (7, 0, "f", 3, 10, 90),
+        (7, 1, "g", 5, 10, 90),
+        (7, 0, "h", 6, 100, 400),
+    ]
+    rows += [(7, 0, "late", 9, 60, 70), (8, 0, "k", 2, 5, 80)]
+    lives = pl.DataFrame(
+        {"tid": [1, 7, 7], "born_ns": [None, 5, 95], "ended_ns": [None, 50, 300]},
+        schema={"tid": pl.Int32, "born_ns": pl.Int64, "ended_ns": pl.Int64},
+    )
+    found = while_alive(frames(rows), lives)
+    assert sorted(found.select("tid", "function", "begin_ns", "end_ns").rows()) == [
+        (1, "main", 0, 400),
+        (7, "f", 10, 50),
+        (7, "g", 10, 50),
+        (7, "h", 100, 300),
+        (8, "k", 5, 80),
+    ]
+    assert found.columns == frames(rows).columns
+    assert while_alive(frames(rows), lives.clear()).equals(frames(rows))
 
 
 def test_between_a_function_s_calls_its_caller_is_on_top() -> None:

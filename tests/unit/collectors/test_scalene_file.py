@@ -38,7 +38,7 @@ def test_a_line_has_its_shares_and_bytes() -> None:
     (line,) = found.lines
     assert (line.file, line.line, line.samples, line.core_utilization) == ("net.py", 7, 2, 0.5)
     assert (line.python_share, line.native_share, line.system_share) == (0.1, 0.3, 0.01)
-    assert (line.allocated_bytes, line.growth_bytes, line.copy_bytes_per_s) == (3 * MB, 2 * MB, MB)
+    assert (line.allocated_bytes, line.peak_bytes, line.copy_bytes_per_s) == (3 * MB, MB * 5 // 2, MB)
     assert found.footprint == [(5, MB), (7, MB // 2)]
     assert (found.elapsed_s, found.refused) == (2.0, 0)
 
