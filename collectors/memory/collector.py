@@ -143,9 +143,13 @@ class MemoryCollector(PeriodicCollector[MemoryLog]):
     _reads_at_end = False
     _peak_bytes: int | None = None
 
+    _work_end_ns: int | None = None
+
     def work_ends(self) -> None:
-        """The worker still is: at the end of the pass it may be gone."""
+        """The worker still is: at the end of the pass it may be gone. What it takes from now on is for hwprof's own
+        tables."""
         self._peak_bytes = self._log.peak_rss_bytes() if self._log is not None else None
+        self._work_end_ns = time.monotonic_ns()
 
     def availability(self) -> Availability:
         """Whether there is a Linux /proc."""
@@ -160,9 +164,12 @@ class MemoryCollector(PeriodicCollector[MemoryLog]):
 
     def _collected(self, log: MemoryLog) -> Collected:
         notes = [Note.not_available(PSS, Unavailable(log.pss_refused))] if log.pss_refused else []
-        peak_bytes = log.peak_rss_bytes() or self._peak_bytes
+        peak_bytes = self._peak_bytes or log.peak_rss_bytes()
+        series = log.series()
+        if self._work_end_ns is not None:
+            series = series.filter(pl.col("time_ns") <= self._work_end_ns)
         detail = MemoryDetail(period_ms=self._period_s * 1e3, peak_rss_bytes=peak_bytes, page_bytes=_PAGE_BYTES)
-        return Collected(tables={"series": log.series()}, notes=notes, detail=detail)
+        return Collected(tables={"series": series}, notes=notes, detail=detail)
 
     def _close(self, log: MemoryLog) -> None:
         log.close()

@@ -26,7 +26,7 @@ from hwprof.analysis.attribution import leaf_spans
 from hwprof.analysis.layer_operators import called_operators
 from hwprof.analysis.python_lines import lines_of
 from hwprof.analysis.python_stacks import Looks, PythonStacks
-from hwprof.analysis.states import BARRIER
+from hwprof.analysis.states import BARRIER, STOPPED
 from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.run.manifest import PassRecord
 
@@ -36,8 +36,12 @@ AGREE: Final = 0.9
 """So many of the looks at calls of one kind must have met one stack, that it is taken for the stack of all of them. The
 rest may be looks whose time is off by more than its error."""
 
-SAME_CODE: Final = ("GIL", BARRIER)
-"""What a thread waits for where it is in Python's code: it goes on there, and its team waits within one call."""
+SAME_CODE: Final = ("GIL", BARRIER, STOPPED)
+"""What a thread waits for where it is in Python's code, or in none: it goes on there, and its team waits within one
+call. Who looks may stop it for that."""
+
+CERTAIN: Final = 3
+"""Mean distances between looks, within which there was one: 95%, where they come at random."""
 
 _CALLS: Final = pl.Schema({"begin_ns": pl.Int64, "end_ns": pl.Int64, "kind": pl.Int64, "nth": pl.Int64})
 _KINDS: Final = ("layer", "operator")
@@ -133,8 +137,8 @@ class _Thread:
         kinds = cuts.select(pl.col("kind", "nth").gather(pl.Series(rows).replace(NONE, None)))
         at_ns, error_ns = times["begin_ns"].to_numpy(), looks.error_ns
         first, last = (np.searchsorted(timeline.edges, at_ns + by, side="right") for by in (-error_ns, error_ns))
-        tells = first == last
-        stretches, met = first[tells], times["stack"].cast(pl.Int64).to_numpy()[tells]
+        tells = (first == last) | _goes_on(timeline.edges, last, times, looks)
+        stretches, met = last[tells], times["stack"].cast(pl.Int64).to_numpy()[tells]
         starts = np.concatenate(([np.iinfo(np.int64).min], timeline.edges))
         return cls(
             edges=timeline.edges,
@@ -181,6 +185,17 @@ class _Thread:
         agreed = self.usual[here]
         found = np.where(agreed == NONE, found, agreed)
         return np.where(called | (not working_for_it), found, NONE)
+
+
+def _goes_on(edges: Numbers, stretches: Numbers, times: pl.DataFrame, looks: Looks) -> NDArray[np.bool_]:
+    """Whether rows of ``python_stacks.TIMES`` lie in the ``stretches`` for so long that looks there met the stack again:
+    a row has the first look of several in a row alone."""
+    far = np.iinfo(np.int64).max // 2
+    starts, ends = np.concatenate(([-far], edges))[stretches], np.concatenate((edges, [far]))[stretches]
+    since = np.maximum(times["begin_ns"].to_numpy() + looks.error_ns, starts)
+    until = np.minimum(times["end_ns"].to_numpy() - looks.error_ns, ends)
+    found: NDArray[np.bool_] = (looks.lag_ns > 0) & (until - since >= CERTAIN * looks.lag_ns)
+    return found
 
 
 def _lines(stacks: pl.DataFrame) -> pl.DataFrame:

@@ -16,6 +16,9 @@ BARRIER: Final = "barrier"
 BLOCKED: Final = "blocked"
 """Off its processor of its own accord, nobody knows what for."""
 
+STOPPED: Final = "stopped"
+"""By a debugger, or one who looks at its stack: it goes on where it was."""
+
 ABSENT: Final = "absent"
 """Before a thread's creation, or after its end."""
 

@@ -101,6 +101,17 @@ def test_between_operators_time_tells_as_far_as_the_next_operator() -> None:
     assert told(asked, calls, table, looks=late) == [None, 4, 4, 5, 5, 5, None]
 
 
+def test_a_stack_that_goes_on_tells_also_where_its_first_look_may_lie_before_the_edge() -> None:
+    """Looks at 20 and 60 may be off by 5; where the stack stays for 3 distances of looks, others met it there."""
+    calls = [("mm", 10, 18), ("mm", 100, 110)]
+    table = met([(20, 4), (60, 5)])
+    asked = [(45, MAIN), (80, MAIN)]
+    near = Looks(1e8, error_ns=5)  # 10 ns apart
+    assert told(asked, calls, table, looks=near) == [4, 5]
+    rare = Looks(5e7, error_ns=5)
+    assert told(asked, calls, table, looks=rare) == [5, 5], "of 20 to 60 no second look is sure"
+
+
 def test_what_a_thread_does_after_a_sleep_is_not_what_it_slept_in() -> None:
     table = pl.concat([met([(10, 1), (40, 2)]), met([(10, 8), (40, 9)], HELPER)])
     for tid, first, second in ((MAIN, 1, 2), (HELPER, 8, 9)):
@@ -110,6 +121,7 @@ def test_what_a_thread_does_after_a_sleep_is_not_what_it_slept_in() -> None:
         assert told(asked, [], table, away=[(tid, 30, 50, False, "GIL")]) == [first, second]
         assert told(asked, [], table, away=[(tid, 30, 50, True, None)]) == [first, second]
         assert told(asked, [], table, away=[(tid, 30, 50, False, "barrier")]) == [first, second]
+        assert told(asked, [], table, away=[(tid, 30, 50, False, "stopped")]) == [first, second], "by who looks"
 
 
 def test_a_sleep_within_an_operator_changes_nothing() -> None:
