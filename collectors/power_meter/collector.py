@@ -15,7 +15,7 @@ from typing import Any, Final
 import polars as pl
 
 from collectors.power_meter.energy import Energy, joules
-from collectors.power_meter.lines import Read, read
+from collectors.power_meter.lines import Read, Reader, read
 from collectors.power_meter.program import Program, words
 from hwprof.collector import clocks
 from hwprof.collector.contract import (
@@ -30,7 +30,7 @@ from hwprof.collector.contract import (
 )
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.details import EnergyDetail
-from hwprof.run.regular_files import read_regular
+from hwprof.run.regular_files import is_regular, may_exist, read_regular
 
 ZONE: Final = "meter"
 CLOCK: Final = "power meter"
@@ -38,7 +38,9 @@ CLOCK: Final = "power meter"
 LARGEST_BYTES: Final = 256 << 20
 """Of a file of watts: some years of a reading a second."""
 
-FORM: Final = "a line a reading: watts, or time and watts"
+FORM: Final = "a line a reading: watts, or time and watts; of more columns a header names the power"
+
+FLUSH: Final = "a program that writes each line at once: python -u, stdbuf -oL"
 
 
 class PowerMeterDetail(EnergyDetail, kw_only=True, tag="power-meter"):
@@ -69,8 +71,9 @@ class PowerMeterCollector(Collector):
             raise UsageError("either --power-command or --power-file", "--power-command 'program arguments'")
         if command is not None:
             words(command)
-        elif not Path(file or "").is_file():
-            raise UsageError(f"--power-file {file!r}: there is no such file", "begin to write it before hwprof collect")
+        elif not is_regular(Path(file or "")):
+            what = "it is no regular file" if may_exist(Path(file or "")) else "there is no such file"
+            raise UsageError(f"--power-file {file!r}: {what}", "begin to write it before hwprof collect")
 
     def start(self, context: PassContext) -> None:
         """Begins to hear the program. Raises ``HwprofError``."""
@@ -134,14 +137,14 @@ def _now() -> tuple[int, int, int]:
 
 def _of_lines(lines: Sequence[tuple[int, str]], clock: ClockRecord) -> tuple[Read, list[tuple[int, float]]]:
     """Readings, with their times on CLOCK_MONOTONIC: their own, else when they came."""
-    whole, times_ns = Read(), []
+    reader, readings, times_ns = Reader(), [], []
     for came_ns, line in lines:
-        found = read([line])
-        whole.refused += not found.readings and bool(whole.readings) and bool(line.strip())
-        for unix_ns, watts in found.readings:
-            whole.readings.append((unix_ns, watts))
+        found = reader.reading(line)
+        if found is not None:
+            unix_ns, watts = found
+            readings.append(found)
             times_ns.append((came_ns if unix_ns is None else clocks.to_monotonic(clock, unix_ns), watts))
-    return whole, times_ns
+    return Read(readings, reader.refused), times_ns
 
 
 def _of_file(file: Path, clock: ClockRecord) -> tuple[Read, list[tuple[int, float]]]:
@@ -167,10 +170,11 @@ def _of_program(program: Program) -> list[Note]:
 
 def _of_readings(found: Read, energy: Energy) -> list[Note]:
     texts = {
-        f"{found.refused} lines are no readings": found.refused,
-        f"{energy.backwards} readings left out: their time goes back": energy.backwards,
+        f"{found.refused} lines are no readings": (found.refused, FORM),
+        f"{energy.backwards} readings left out: their time goes back": (energy.backwards, FORM),
+        f"{energy.at_once} readings left out: they came at the same time as another one": (energy.at_once, FLUSH),
     }
-    return [Note(NoteKind.INCOMPLETE, text, ZONE, FORM) for text, number in texts.items() if number]
+    return [Note(NoteKind.INCOMPLETE, text, ZONE, remedy) for text, (number, remedy) in texts.items() if number]
 
 
 def _period_ms(energy: Energy) -> float:

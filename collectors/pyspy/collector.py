@@ -6,7 +6,7 @@ import os
 import platform
 import re
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -50,7 +50,9 @@ class PySpyDetail(PythonStacksDetail, kw_only=True, tag="python_stacks"):
 class PySpyCollector(Collector):
     """py-spy looks from outside, by default without stopping the process: a stack that changes then may be torn."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        """``clock_ns``: as that of ``Marks``."""
+        self._clock_ns = clock_ns
         self._watcher: Watcher | None = None
         self._marks = Marks(RATE)
         self._context: PassContext | None = None
@@ -94,7 +96,7 @@ class PySpyCollector(Collector):
 
     def iteration_edge(self) -> None:
         """Which threads there are: py-spy says nothing of those that end."""
-        self._alive.append((time.monotonic_ns(), threads_alive()))
+        self._alive.append((self._clock_ns(), threads_alive()))
 
     def stop(self) -> Collected:
         """py-spy ends; its frames on CLOCK_MONOTONIC, without those of marks. Raises ``HwprofError``."""

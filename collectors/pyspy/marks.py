@@ -37,8 +37,8 @@ MOST_DRIFT: Final = 1e-3
 """Relative; clocks of one machine differ by some 1e-4 at most. A fit that needs more was given wrong marks."""
 
 
-def _mark(until_ns: int) -> None:
-    while time.monotonic_ns() < until_ns:
+def _mark(until_ns: int, clock_ns: Callable[[], int]) -> None:
+    while clock_ns() < until_ns:
         pass
 
 
@@ -48,8 +48,10 @@ FILE: Final = _mark.__code__.co_filename
 class Marks:
     """The marks of a pass; ``times_ns`` by name: CLOCK_MONOTONIC before and after each."""
 
-    def __init__(self, rate_hz: int) -> None:
+    def __init__(self, rate_hz: int, clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
+        """``clock_ns``: bound before the model's code runs, which may put another one into ``time`` for its tests."""
         self.rate_hz = rate_hz
+        self._clock_ns = clock_ns
         self._prefix = f"{NAME}_{secrets.token_hex(TOKEN_BYTES)}_"
         self._length_ns = 1_000_000_000 // (rate_hz * PER_LOOK)
         self.times_ns: dict[str, tuple[int, int]] = {}
@@ -59,9 +61,9 @@ class Marks:
         for _ in range(LOOKS * PER_LOOK):
             name = f"{self._prefix}{len(self.times_ns)}"
             function = _called(name)
-            begin_ns = time.monotonic_ns()
-            function(begin_ns + self._length_ns)
-            self.times_ns[name] = (begin_ns, time.monotonic_ns())
+            begin_ns = self._clock_ns()
+            function(begin_ns + self._length_ns, self._clock_ns)
+            self.times_ns[name] = (begin_ns, self._clock_ns())
 
     def has(self, frame: Frame) -> bool:
         """Whether it is one of these marks."""
@@ -101,7 +103,7 @@ class Marks:
         return [mark for mark in marks if least - (mark[2] - mark[0]) <= 1e9 / self.rate_hz]
 
 
-def _called(name: str) -> Callable[[int], None]:
+def _called(name: str) -> Callable[[int, Callable[[], int]], None]:
     """``_mark`` under another name."""
     code = _mark.__code__.replace(co_name=name, co_qualname=name)
     return FunctionType(code, _mark.__globals__, name)

@@ -17,6 +17,7 @@ import msgspec
 
 from hwprof.errors import HwprofError
 from hwprof.printable import is_text
+from hwprof.run.regular_files import read_regular
 
 THREAD: Final = re.compile(r"thread \((\d+)\)")
 """The outermost frame of each stack (``--threads``): the kernel's number of the thread, and its name."""
@@ -24,6 +25,9 @@ THREAD: Final = re.compile(r"thread \((\d+)\)")
 LEVELS: Final = 1000
 """Of a stack, that are kept: as many as Python itself allows by default. Whoever makes figures or a trace of stacks
 keeps the whole of each, so that endless recursion would take memory by the square of its depth."""
+
+LARGEST_BYTES: Final = 512 << 20
+"""Of its file."""
 
 LARGEST: Final = 2**31 - 1
 """Of lines and threads, as the tables keep them."""
@@ -77,7 +81,7 @@ class Stacks:
 def read(file: Path) -> Stacks:
     """All frames. What is wrong with one costs this one. Raises ``HwprofError`` for a file that is not whole."""
     try:
-        events = _events(file.read_bytes())
+        events = _events(read_regular(file, LARGEST_BYTES))
     except (ValueError, RecursionError, OSError) as error:
         raise HwprofError(f"py-spy's file cannot be read: {error}") from error
     return _stacks(events)

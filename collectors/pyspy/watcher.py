@@ -11,7 +11,8 @@ import signal
 import subprocess
 import sysconfig
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -59,7 +60,11 @@ def found() -> str | None:
 class Watcher:
     """py-spy from ``begin`` to ``end``."""
 
-    def __init__(self, program: str, options: Sequence[str], file: Path) -> None:
+    def __init__(
+        self, program: str, options: Sequence[str], file: Path, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        """``clock``: bound before the model's code runs, which may put another one into ``time``."""
+        self._clock = clock
         self.command = [program, "record", "--pid", str(os.getpid()), *options, "--output", str(file)]
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
@@ -68,9 +73,7 @@ class Watcher:
         """Returns when it looks at this process. Raises ``HwprofError``."""
         _may_watch(ANYBODY)
         try:
-            self._process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-            )
+            self._process = _spawned(self.command)
             _may_watch(self._process.pid)
             self._wait_for(BEGINS, BEGIN_S)
             self._said = self._said.partition(BEGINS)[2]
@@ -89,11 +92,11 @@ class Watcher:
         if process is None:
             return None
         process.send_signal(signal.SIGINT)
-        deadline = time.monotonic() + END_S
+        deadline = self._clock() + END_S
         try:
             while self._hears(deadline):
                 pass
-            process.wait(max(0.0, deadline - time.monotonic()))
+            process.wait(max(0.0, deadline - self._clock()))
         except (TimeoutError, subprocess.TimeoutExpired):
             raise HwprofError(f"py-spy did not end within {END_S:g} s") from None
         finally:
@@ -119,7 +122,7 @@ class Watcher:
     def _wait_for(self, text: bytes, seconds: float) -> None:
         process = self._process
         assert process is not None
-        deadline = time.monotonic() + seconds
+        deadline = self._clock() + seconds
         try:
             while text not in self._said:
                 if not self._hears(deadline):
@@ -135,13 +138,25 @@ class Watcher:
         while not says.poll(LOOK_EVERY_MS):
             if self._process.poll() is not None:
                 return False  # though a child of its own may hold its output
-            if time.monotonic() > deadline:
+            if self._clock() > deadline:
                 raise TimeoutError
-        if time.monotonic() > deadline:
+        if self._clock() > deadline:
             raise TimeoutError
         said = os.read(self._process.stdout.fileno(), TAIL_BYTES)
         self._said = (self._said + said)[-2 * TAIL_BYTES :]  # so that no word is cut where it is looked for
         return bool(said)
+
+
+def _spawned(command: Sequence[str]) -> subprocess.Popen[bytes]:
+    """The process. It inherits the signals that whoever starts it has blocked, the model's code for instance, and would
+    never hear that it shall end: so a thread starts it that blocks none."""
+
+    def spawn() -> subprocess.Popen[bytes]:
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+    with ThreadPoolExecutor(1, "hwprof-pyspy") as thread:
+        return thread.submit(spawn).result()
 
 
 def _may_watch(pid: int) -> None:

@@ -90,8 +90,8 @@ def looks_of(record: PassRecord) -> Looks:
 
 
 def while_alive(frames: pl.DataFrame, lifetimes: pl.DataFrame) -> pl.DataFrame:
-    """The rows of ``python_frames`` up to the end of their threads, by rows of ``lifetimes`` of the same pass: who looks
-    at stacks does not hear of it, and holds the last one that it met. Threads without a row are as they were."""
+    """The rows of ``python_frames`` up to the end of their threads, by rows of ``lifetimes`` of the same pass: who
+    looks at stacks does not hear of it, and holds the last one that it met. Threads without a row are as they were."""
     born = pl.col("born_ns").fill_null(0)
     lives = lifetimes.select("tid", begin_ns=born, ended_ns="ended_ns").unique().sort("begin_ns")
     if lives.is_empty():

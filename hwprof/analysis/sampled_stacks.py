@@ -188,8 +188,8 @@ class _Thread:
 
 
 def _goes_on(edges: Numbers, stretches: Numbers, times: pl.DataFrame, looks: Looks) -> NDArray[np.bool_]:
-    """Whether rows of ``python_stacks.TIMES`` lie in the ``stretches`` for so long that looks there met the stack again:
-    a row has the first look of several in a row alone."""
+    """Whether rows of ``python_stacks.TIMES`` lie in the ``stretches`` for so long that looks there met the stack
+    again: a row has the first look of several in a row alone."""
     far = np.iinfo(np.int64).max // 2
     starts, ends = np.concatenate(([-far], edges))[stretches], np.concatenate((edges, [far]))[stretches]
     since = np.maximum(times["begin_ns"].to_numpy() + looks.error_ns, starts)

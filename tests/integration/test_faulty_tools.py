@@ -96,6 +96,8 @@ PY_SPYS: dict[str, tuple[str, str]] = {
     "fails at the end": ("until_told(); complain(4)", "evil"),
     "leaves nothing": ("until_told()", "trace.json"),
     "leaves garbage": (f"until_told(); {GARBAGE}", "py-spy"),
+    "leaves a pipe": ("until_told(); os.mkfifo(ARGUMENTS[ARGUMENTS.index('--output') + 1])", "no regular file"),
+    "leaves too much": ("until_told(); write(b''); os.truncate(ARGUMENTS[-1], 1 << 34)", "more than the"),
 }
 
 
@@ -121,6 +123,16 @@ def a_faulty_py_spy(fault: str, tmp_path: Path) -> None:
     trace = found.passes()["trace"]
     assert trace.status == "completed" and found.run.of_pass("samples", "trace").height
     assert {one.state for one in trace.collectors if one.name in ("sampler", "torch_profiler", "memory")} == {"ran"}
+
+
+@pytest.mark.parametrize("model", ["masked", "frozen"])
+def test_py_spy_of_a_model_that_blocks_signals_or_stops_the_clock(model: str, tmp_path: Path) -> None:
+    """As ``signal.pthread_sigmask`` does, and a library for tests that freezes time."""
+    require_tool("py-spy")
+    options = ("--model", f"tests.support.models.hostile_clock:{model}", "--input-shape", "1,8", "--threads", "1")
+    found = collected(tmp_path, *options, "--iterations", "3", "--passes", "measure,trace", "--no-instrumented")
+    assert found.status == 0 and found.seconds < 60
+    assert found.collector("pyspy").state == "ran", found.collector("pyspy").reason
 
 
 def test_py_spy_whose_version_hangs_costs_seconds(tmp_path: Path) -> None:
