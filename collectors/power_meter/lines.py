@@ -68,9 +68,11 @@ def read(lines: Iterable[str]) -> Read:
 
 def parse(line: str, from_last: int | None = None) -> tuple[int | None, float] | None:
     """``36.5``, ``36.5 W``, ``36500 mW``, ``1790000000.25,36.5``, ``2026-11-25T08:00:00.25Z;36.5``,
-    ``2026-11-25 08:00:00.25 36.5``; ``from_last``: where the power stands among several columns behind the time,
-    counted from the last one (1). A time without a zone is the machine's own. None: it is no reading; also where there are more
-    columns and nobody says which one is the power."""
+    ``2026-11-25 08:00:00.25 36.5``. A time without a zone is the machine's own.
+
+    ``from_last``: where the power stands among several columns behind the time, counted from the last one (1). None: it
+    is no reading; also where there are more columns and nobody says which one is the power.
+    """
     fields = _fields(line)
     for first in (2, 1):  # a date and a time are two fields
         time_ns = _time_ns(" ".join(fields[:first])) if len(fields) > first else None

@@ -71,9 +71,13 @@ class Marks:
 
     def clock(self, frames: Iterable[Frame]) -> ClockRecord:
         """The conversion of py-spy's clock. Raises ``HwprofError`` where the marks do not tell it."""
+        frames = list(frames)
         met = self.met(frames)
         if not met:
             raise HwprofError("py-spy met none of the marks that tell its clock", "a higher --pyspy-rate")
+        last = set(list(self.times_ns)[-LOOKS * PER_LOOK :])
+        if not any(frame.function in last for frame in frames):
+            raise HwprofError("py-spy met no mark at the end of the pass: it had ended, or stood still")
         clock = clocks.fit(CLOCK, met)
         if clock.error_ns > 1e9 / self.rate_hz:
             raise HwprofError(

@@ -91,6 +91,9 @@ class Watcher:
         process = self._process
         if process is None:
             return None
+        if process.poll() is not None:
+            self.kill()
+            raise HwprofError(f"py-spy ended before the pass did, status {process.returncode}")
         process.send_signal(signal.SIGINT)
         deadline = self._clock() + END_S
         try:

@@ -127,7 +127,7 @@ class ScaleneCollector(Collector):
         profile = profile_file.read(written)
         _pack(raw, written)
         clock = clocks.fit(FOOTPRINT, [(0, starts["before_ns"], starts["after_ns"])])
-        notes = []
+        notes = [Note(NoteKind.SCOPE, "Scalene misses frees: memory/rss is what the process had", "memory/scalene")]
         if profile.refused:
             notes.append(Note(NoteKind.INCOMPLETE, f"{profile.refused} lines left out: they are none", "Scalene"))
         detail = LineCostsDetail(

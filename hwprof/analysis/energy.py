@@ -11,11 +11,14 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.energy_windows import FIGURES, REFRESH_NS, Meter, above_idle
+from hwprof.analysis.energy_windows import ABOVE_IDLE, FIGURES, REFRESH_NS, Meter, above_idle
 from hwprof.analysis.owners import INFERENCE
 
 ENERGY_PREFIX: Final = "energy/"
 IDLE: Final = "idle"
+LEAST_INTERVALS: Final = 5
+"""Of a meter's readings, in which a machine rests."""
+
 WHOLE_PIPELINE: Final = "iteration"
 """As a stage: all of them, and what is between them."""
 
@@ -25,7 +28,8 @@ SCHEMA: Final = pl.Schema(
         "stage": pl.String(),
         **FIGURES,
         "idle_watts": pl.Float64(),
-        "joules_above_idle": pl.Float64(),
+        "idle_error": pl.Float64(),
+        **ABOVE_IDLE,
     }
 )
 
@@ -53,10 +57,14 @@ def meters_of(
     return [meter for meter in meters if meter is not None]
 
 
-def idle_watts(meters: Sequence[Meter], spans: pl.DataFrame) -> dict[str, float | None]:
-    """Of each zone, while the run rested before its first iteration; None where it did not."""
+def idle_watts(meters: Sequence[Meter], spans: pl.DataFrame) -> dict[str, tuple[float, float] | None]:
+    """Of each zone (W, with its error), while the run rested before its first iteration; None where it did not, or
+    where the meter was read too seldom: what was before is in the first of its intervals, what comes in the last."""
     idle = spans.filter((pl.col("kind") == "region") & (pl.col("path") == IDLE)).select("begin_ns", "end_ns")
-    return {meter.zone: meter.watts(idle) for meter in meters}
+    lasted_ns = int((idle["end_ns"] - idle["begin_ns"]).sum())
+    return {
+        meter.zone: meter.watts(idle) if lasted_ns >= LEAST_INTERVALS * meter.period_ns else None for meter in meters
+    }
 
 
 def energy_table(meters: Sequence[Meter], spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
@@ -110,14 +118,19 @@ def with_efficiency(energies: pl.DataFrame, images: int | None, macs: int | None
     ).cast(EFFICIENCY_SCHEMA)
 
 
-def _zone(meter: Meter, windows: pl.DataFrame, idle: float | None) -> pl.DataFrame:
-    around = meter.watts(windows.filter(stage=WHOLE_PIPELINE))
+def _zone(meter: Meter, windows: pl.DataFrame, idle: tuple[float, float] | None) -> pl.DataFrame:
+    """The power at the edges of a stage steps to that of others, or to that of what is between two iterations: nobody
+    knows how little that is, but the idle power."""
+    around, outside = meter.watts(windows.filter(stage=WHOLE_PIPELINE)), idle or (0.0, 0.0)
+    others = [pl.lit(one[0], pl.Float64) for one in (around, outside) if one is not None]
+    step = pl.max_horizontal(*((pl.col("watts") - power).abs() for power in others))
     return (
-        meter.energies(windows, ["stage"], (pl.col("watts") - pl.lit(around, pl.Float64)).abs())
+        meter.energies(windows, ["stage"], step)
         .with_columns(
             zone=pl.lit(meter.zone),
-            idle_watts=pl.lit(idle, pl.Float64),
-            joules_above_idle=above_idle(idle),
+            idle_watts=pl.lit(idle[0] if idle else None, pl.Float64),
+            idle_error=pl.lit(idle[1] if idle else None, pl.Float64),
+            **above_idle(idle),
         )
         .select(SCHEMA.names())
         .cast(SCHEMA)

@@ -43,6 +43,9 @@ FIGURES: Final[dict[str, pl.DataType]] = {
 }
 
 
+ABOVE_IDLE: Final[dict[str, pl.DataType]] = {"joules_above_idle": pl.Float64(), "above_idle_error": pl.Float64()}
+
+
 class Meter(NamedTuple):
     """One energy counter over time."""
 
@@ -101,14 +104,21 @@ class Meter(NamedTuple):
             .cast(pl.Schema({**dict.fromkeys(keys, pl.String()), **FIGURES}))
         )
 
-    def watts(self, windows: pl.DataFrame) -> float | None:
-        """The mean power in all of them; None where none is covered."""
-        used = covered(self.readings, windows)
-        seconds = float(used["seconds"].sum())
-        return float(used["amount"].sum()) / seconds if seconds else None
+    def watts(self, windows: pl.DataFrame) -> tuple[float, float] | None:
+        """The mean power in all of them, and its error, which has no one-sided part where it is the same around them;
+        None where none is covered."""
+        found = self.energies(windows.with_columns(all=pl.lit(""), iteration=pl.lit(0)), ["all"])
+        row = next(found.select("watts", "watts_error").iter_rows(), None)
+        return None if row is None or row[0] is None else row
 
 
-def above_idle(idle_watts: float | None) -> pl.Expr:
-    """Of ``FIGURES``: the joules less those of as many idle seconds; what arithmetic in doubles leaves of none is 0."""
-    more = pl.col("joules") - pl.lit(idle_watts, pl.Float64) * pl.col("seconds")
-    return pl.when(more.abs() > ROUNDING * pl.col("joules").abs()).then(more).when(more.is_not_null()).then(0.0)
+def above_idle(idle: tuple[float, float] | None) -> dict[str, pl.Expr]:
+    """Of ``FIGURES``: the joules less those of as many seconds at the ``idle`` power (W, with its error), and the error
+    of both; what arithmetic in doubles leaves of none is 0. The columns of ``ABOVE_IDLE``."""
+    watts, error = (pl.lit(value, pl.Float64) for value in (idle or (None, None)))
+    more = pl.col("joules") - watts * pl.col("seconds")
+    is_more = more.abs() > ROUNDING * pl.col("joules").abs()
+    return {
+        "joules_above_idle": pl.when(is_more).then(more).when(~is_more).then(0.0),
+        "above_idle_error": (pl.col("joules_error") ** 2 + (error * pl.col("seconds")) ** 2).sqrt(),
+    }

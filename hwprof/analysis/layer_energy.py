@@ -12,7 +12,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.analysis.attribution import overlaps, owning_spans, whole_spans, within
-from hwprof.analysis.energy_windows import FIGURES, Meter, above_idle
+from hwprof.analysis.energy_windows import ABOVE_IDLE, FIGURES, Meter, above_idle
 from hwprof.analysis.timeline import NONE, Timeline
 from hwprof.unavailable import Unavailable
 
@@ -24,7 +24,7 @@ SCHEMA: Final = pl.Schema(
         "zone": pl.String(),
         "layer": pl.String(),  # an owner of ``attribution``
         **FIGURES,
-        "joules_above_idle": pl.Float64(),
+        **ABOVE_IDLE,
         "share": pl.Float64(),  # of the energy of the whole that layers are parts of
         "gflop_per_joule": pl.Float64(),  # analytic, 2 a MAC; null: none, or not known
     }
@@ -36,7 +36,7 @@ def layer_energies(
     spans: pl.DataFrame,
     layers: pl.DataFrame,
     iterations: tuple[int, ...],
-    idle_watts: dict[str, float | None],
+    idle: dict[str, tuple[float, float] | None],
 ) -> pl.DataFrame | Unavailable:
     """A row a zone and owner that is known well enough, most joules first, in ``SCHEMA``. ``spans``: the pass's.
     Unavailable where modules of several threads ran at a time: the machine's energy cannot be told apart then."""
@@ -49,7 +49,7 @@ def layer_energies(
         return pl.DataFrame(schema=SCHEMA)
     windows = _windows(owned)
     macs = layers.filter("leaf").select(pl.col("macs"), layer="path")
-    found = [_of(meter, windows, wholes, idle_watts.get(meter.zone), macs) for meter in meters]
+    found = [_of(meter, windows, wholes, idle.get(meter.zone), macs) for meter in meters]
     return pl.concat([pl.DataFrame(schema=SCHEMA), *found])
 
 
@@ -63,7 +63,11 @@ def _windows(owned: pl.DataFrame) -> pl.DataFrame:
 
 
 def _of(
-    meter: Meter, windows: pl.DataFrame, wholes: pl.DataFrame, idle_watts: float | None, macs: pl.DataFrame
+    meter: Meter,
+    windows: pl.DataFrame,
+    wholes: pl.DataFrame,
+    idle: tuple[float, float] | None,
+    macs: pl.DataFrame,
 ) -> pl.DataFrame:
     found = meter.energies(windows, ["layer"], _step(meter.energies(windows, ["layer"])))
     whole = meter.energies(wholes.with_columns(all=pl.lit("")), ["all"])
@@ -74,7 +78,7 @@ def _of(
         .join(macs, on="layer", how="left")
         .with_columns(
             zone=pl.lit(meter.zone),
-            joules_above_idle=above_idle(idle_watts),
+            **above_idle(idle),
             share=joules / pl.lit(whole_joules, pl.Float64),
             gflop_per_joule=pl.when(pl.col("macs") > 0).then(
                 2e-9 * pl.col("macs") / pl.col("joules_per_iteration").replace(0, None)

@@ -36,6 +36,10 @@ AGREE: Final = 0.9
 """So many of the looks at calls of one kind must have met one stack, that it is taken for the stack of all of them. The
 rest may be looks whose time is off by more than its error."""
 
+LEAST_LOOKS: Final = (1, 3)
+"""At calls of a kind, and at the n-th call of one in several iterations: fewer agree by chance where the order of calls
+differs from iteration to iteration."""
+
 SAME_CODE: Final = ("GIL", BARRIER, STOPPED)
 """What a thread waits for where it is in Python's code, or in none: it goes on there, and its team waits within one
 call. Who looks may stop it for that."""
@@ -228,8 +232,8 @@ def _usual(kinds: pl.DataFrame, stretches: Numbers, met: Numbers) -> Numbers:
     told = kinds.select(stack=pl.lit(None, pl.Int64))
     for keys in (["kind"], ["kind", "nth"]):
         counts = looked.group_by(*keys, "stack").len().sort("len", descending=True)
-        share = pl.col("len").first() / pl.col("len").sum()
-        agreed = counts.group_by(keys).agg(stack=pl.when(share >= AGREE).then(pl.col("stack").first()))
+        share, enough = pl.col("len").first() / pl.col("len").sum(), pl.col("len").sum() >= LEAST_LOOKS[len(keys) - 1]
+        agreed = counts.group_by(keys).agg(stack=pl.when((share >= AGREE) & enough).then(pl.col("stack").first()))
         found = kinds.join(agreed, on=keys, how="left", maintain_order="left")
         told = told.select(pl.coalesce("stack", found["stack"]))
     return told["stack"].fill_null(NONE).to_numpy()

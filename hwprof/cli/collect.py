@@ -82,7 +82,7 @@ def _counters_help() -> str:
 @click.option(
     "--full",
     is_flag=True,
-    help="Everything that works here: the cache model, and line by line Scalene and cProfile too. Takes minutes.",
+    help="All that works here together: the cache model, and line by line Scalene and cProfile too. Takes minutes.",
 )
 @click.option("--collectors", metavar="LIST", help="Only these collectors. Default: all that work here.")
 @collector_options.switches

@@ -93,6 +93,7 @@ PY_SPYS: dict[str, tuple[str, str]] = {
     "is killed at the start": ("die()", "exit status -9"),
     "is killed": ("record(); time.sleep(0.2); die()", "py-spy failed"),
     "is stopped": ("record(); time.sleep(0.2); stop()", "did not end within 20 s"),
+    "ends too early": ("record(); time.sleep(0.2); write(b'[]')", "ended before the pass did"),
     "fails at the end": ("until_told(); complain(4)", "evil"),
     "leaves nothing": ("until_told()", "trace.json"),
     "leaves garbage": (f"until_told(); {GARBAGE}", "py-spy"),

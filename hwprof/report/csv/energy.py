@@ -15,6 +15,8 @@ HEADERS: Final = {
     "watts": "power_watts",
     "watts_error": "power_error_watts",
     "idle_watts": "idle_power_watts",
+    "idle_error": "idle_power_error_watts",
+    "above_idle_error": "energy_above_idle_error_joules",
     "joules": "energy_joules",
     "joules_error": "energy_error_joules",
     "joules_above_idle": "energy_above_idle_joules",

@@ -25,7 +25,9 @@ class StageEnergy(msgspec.Struct, kw_only=True, frozen=True):
     watts: float | None
     watts_error: float | None
     idle_watts: float | None
+    idle_error: float | None  # W
     joules_above_idle: float | None
+    above_idle_error: float | None  # J
     joules_per_iteration: float
     images_per_joule: float | None = None  # of the inference, and of the pipeline; the relative error is the joules'
     gflop_per_joule: float | None = None  # of the inference: analytic, two a MAC
@@ -44,6 +46,7 @@ class LayerEnergy(msgspec.Struct, kw_only=True, frozen=True):
     watts: float
     watts_error: float
     joules_above_idle: float | None
+    above_idle_error: float | None  # J
     share: float | None  # of the whole's energy
     gflop_per_joule: float | None = None  # analytic, two a MAC
 
@@ -108,4 +111,6 @@ def _why_none(analysis: RunAnalysis) -> Unavailable:
         for one in record.collectors:
             if one.role is Role.ENERGY and one.unavailable is not None:
                 return Unavailable(f"{one.name}: {one.unavailable.reason}", one.unavailable.remedy)
+            if one.role is Role.ENERGY and one.detail is not None:
+                return Unavailable(f"{one.name}: its readings cover no iteration", "a meter that reads until the end")
     return Unavailable("no energy meter was read")

@@ -45,7 +45,8 @@ class Memory(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     """By layer, most new pages first. ``pass``: in which torch was watched; faults are of that which times are from."""
 
     pass_: str
-    peak_rss_bytes: int | None  # of the process, in the pass that times are from
+    peak_rss_bytes: int | None  # of the process until the last iteration's end, in the pass that times are from
+    peak_pass: str | None
     allocator: str | None
     huge_pages: str | None  # when the kernel gives them: always, madvise, never
     settings: dict[str, str]  # the allocator's, of the environment
@@ -66,7 +67,7 @@ def build(analysis: RunAnalysis) -> Memory | Unavailable:
 
     found = analysis.memory.found
     if found is None:
-        return Unavailable("nobody watched torch's allocations", "hwprof collect --passes measure,trace")
+        return _of_the_process(analysis)
     rows: list[LayerMemory] = []
     modules: list[ModuleMemory] = []
     anew: list[str] = []
@@ -78,6 +79,7 @@ def build(analysis: RunAnalysis) -> Memory | Unavailable:
     allocator = found.allocator
     return Memory(
         pass_=found.record.name,
+        peak_pass=analysis.main.name if analysis.main is not None else None,
         peak_rss_bytes=found.process.peak_rss_bytes if found.process is not None else None,
         allocator=allocator.allocator if allocator is not None else None,
         huge_pages=allocator.huge_pages if allocator is not None else None,
@@ -87,4 +89,37 @@ def build(analysis: RunAnalysis) -> Memory | Unavailable:
         modules=modules,
         anew=anew,
         missing_layers=found.tables if isinstance(found.tables, Unavailable) else None,
+    )
+
+
+def _of_the_process(analysis: RunAnalysis) -> Memory | Unavailable:
+    """Where no layer has any: what the process had, and why that is all."""
+    from hwprof.analysis.details import detail_of
+    from hwprof.run.details import AllocatorDetail, MemoryDetail
+    from hwprof.run.roles import Role
+
+    main = analysis.main
+    process, allocator = detail_of(MemoryDetail, main), detail_of(AllocatorDetail, main)
+    watched = any(
+        one.role is Role.OPERATORS and one.state == "ran"
+        for record in analysis.records.values()
+        for one in record.collectors
+    )
+    why = Unavailable("nobody watched torch's allocations", "hwprof collect --passes measure,trace")
+    if watched:
+        why = Unavailable("torch allocated nothing in the timed iterations")
+    if main is None or process is None:
+        return why
+    return Memory(
+        pass_=main.name,
+        peak_rss_bytes=process.peak_rss_bytes,
+        peak_pass=main.name,
+        allocator=allocator.allocator if allocator is not None else None,
+        huge_pages=allocator.huge_pages if allocator is not None else None,
+        settings=allocator.settings if allocator is not None else {},
+        whole=None,
+        rows=[],
+        modules=[],
+        anew=[],
+        missing_layers=why,
     )

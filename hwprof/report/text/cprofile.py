@@ -56,6 +56,8 @@ def notes(part: CProfile, page: Page) -> list[str]:
     if slower is not None:
         least, most = (figures.times_as_long(ratio, glyphs) for ratio in (slower.least, slower.most))
         cost = f"; they took {figures.times_as_long(slower.median, glyphs)} as long ({least} to {most})"
+        if slower.median < 1:
+            cost = "; how much longer they took is not known: others disturbed the iterations that times are from"
     of = figures.plural(part.iterations, "iteration")
     calls = "calls are missing" if part.notes else "calls are exact"
     return [

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from hwprof.report.document.energy import Energy
+from hwprof.report.document.energy import Energy, LayerEnergy, StageEnergy
 from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 from hwprof.unavailable import Unavailable
+
+METER: Final = "meter"
+"""The zone of a power meter of the user's (``collectors.power_meter``)."""
 
 
 def show(page: Page) -> None:
@@ -28,6 +32,8 @@ def show_stages(part: Energy, page: Page) -> None:
     glyphs = page.glyphs
     vague = [row.joules_error is None or row.joules_error >= row.joules for row in rows]
 
+    above_idle = [with_error(row.joules_above_idle, row.above_idle_error, glyphs) for row in rows]
+
     def known(texts: Sequence[str]) -> list[str]:
         return [glyphs.dash if hidden else text for text, hidden in zip(texts, vague, strict=True)]
 
@@ -40,10 +46,14 @@ def show_stages(part: Energy, page: Page) -> None:
             Column("J/iteration", known([figures.three_digits(row.joules_per_iteration) for row in rows]), 1),
             Column("images/J", known([optional(row.images_per_joule, glyphs) for row in rows]), 1),
             Column("GFLOP/J", known([optional(row.gflop_per_joule, glyphs) for row in rows]), 2),
-            Column("J above idle", known([optional(row.joules_above_idle, glyphs) for row in rows]), 2),
-            Column("idle W", [optional(row.idle_watts, glyphs) for row in rows], 3),
+            Column(
+                "J above idle",
+                known(above_idle),
+                2,
+            ),
+            Column("idle W", [with_error(row.idle_watts, row.idle_error, glyphs) for row in rows], 3),
         ],
-        "Energy of the whole machine",
+        f"Energy of {measured(rows)}",
     )
     notes = [f"{glyphs.plus_minus} half the 95% interval, by the meter's refresh and the distance of two readings"]
     if any(vague):
@@ -51,6 +61,11 @@ def show_stages(part: Energy, page: Page) -> None:
     if all(row.idle_watts is None for row in rows):
         notes.append("idle power included: no idle baseline was measured")
     page.notes(notes)
+
+
+def measured(rows: Sequence[StageEnergy] | Sequence[LayerEnergy]) -> str:
+    """What the meters of these rows measure."""
+    return "what the power meter measures" if all(row.zone == METER for row in rows) else "the whole machine"
 
 
 def optional(value: float | None, glyphs: Glyphs) -> str:

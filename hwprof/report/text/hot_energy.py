@@ -18,7 +18,7 @@ def show(found: HotEnergy, page: Page) -> None:
     part = found.energy
     page.console.print(Text(f"run {found.run}"))
     energy.show_stages(part, page)
-    of_layers(part.layers, page, f"Layers: energy of the whole machine, share of the {found.whole}'s")
+    of_layers(part.layers, page, f"Layers: energy of {energy.measured(part.layers)}, share of the {found.whole}'s")
     if part.missing_layers is not None:
         page.notes([f"no energy by layer: {part.missing_layers.reason}"])
     elif part.too_short:
@@ -31,6 +31,7 @@ def of_layers(rows: Sequence[LayerEnergy], page: Page, title: str) -> None:
     if not rows:
         return
     glyphs = page.glyphs
+    above_idle = [energy.with_error(row.joules_above_idle, row.above_idle_error, glyphs) for row in rows]
     page.table(
         [
             Column("layer", [row.path for row in rows], right=False, least=12),
@@ -39,9 +40,13 @@ def of_layers(rows: Sequence[LayerEnergy], page: Page, title: str) -> None:
             Column("share", [figures.percent(row.share, glyphs) for row in rows]),
             Column("J", [energy.with_error(row.joules, row.joules_error, glyphs) for row in rows]),
             Column("W", [energy.with_error(row.watts, row.watts_error, glyphs) for row in rows]),
-            Column("J above idle", [energy.optional(row.joules_above_idle, glyphs) for row in rows], 2),
+            Column(
+                "J above idle",
+                above_idle,
+                2,
+            ),
             Column("GFLOP/J", [energy.optional(row.gflop_per_joule, glyphs) for row in rows], 1),
-            Column("calls", [f"{row.windows:,}" for row in rows], 3),
+            Column("windows", [f"{row.windows:,}" for row in rows], 3),
         ],
         title,
     )

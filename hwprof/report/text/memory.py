@@ -34,7 +34,7 @@ def of_whole(part: Memory, page: Page) -> str:
         allocated, peak = of_bytes(whole.allocated_bytes, page), of_bytes(whole.peak_bytes, page)
         texts.append(f"torch allocates {allocated} an iteration, at most {peak} at a time")
     if part.peak_rss_bytes is not None:
-        texts.append(f"peak RSS {of_bytes(part.peak_rss_bytes, page)}")
+        texts.append(f"peak RSS {of_bytes(part.peak_rss_bytes, page)} (pass {part.peak_pass})")
     if part.allocator is not None:
         texts.append(f"malloc: {part.allocator}")
     return "; ".join(texts)
@@ -51,6 +51,11 @@ def fresh(part: Memory, page: Page) -> list[str]:
     return [f"{told}. Try: {KEEP}" if part.allocator == "glibc" and part.anew else told]
 
 
+def _bytes(amount: str) -> str:
+    """With the unit: ``412 MB``, ``64 B``."""
+    return f"{amount}B" if amount[-1:].isalpha() else f"{amount} B"
+
+
 def of_bytes(value: float | None, page: Page) -> str:
     """``412 MB``"""
-    return page.glyphs.dash if value is None else f"{figures.amount(value, page.glyphs)}B"
+    return page.glyphs.dash if value is None else _bytes(figures.amount(value, page.glyphs))

@@ -14,6 +14,7 @@ from hwprof.report.document.kernels import SampledLayer, Sampling
 from hwprof.report.document.one_layer import OneLayer
 from hwprof.report.text import (
     columns,
+    energy,
     figures,
     hot_energy,
     hot_kernels,
@@ -49,7 +50,7 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     if found.lines:
         lines.of_time(found.lines, page, "Python lines of its classes, all instances together")
     hot_memory.of_layers([*found.module_memory, *found.memory], page, "Memory that torch allocates in an iteration")
-    hot_energy.of_layers(found.energy, page, "Energy of the whole machine meanwhile")
+    hot_energy.of_layers(found.energy, page, f"Energy of {energy.measured(found.energy)} meanwhile")
     if full_names:
         kernel_cells.full_names(found.kernels, page)
 

@@ -12,6 +12,8 @@ from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
+WORTH_SAYING: Final = 0.05
+
 NO_LINE: Final = "(not known)"
 """No look told the line, or all of the stack is the framework's own."""
 
@@ -27,7 +29,7 @@ def show(page: Page) -> None:
     title = f"Python functions by self time, pass {part.pass_}"
     if not rows:
         page.title(title)
-        page.notes([f"none was met {part.few_looks} times. Try: --iterations, or a higher --pyspy-rate"])
+        page.notes([f"none was met {part.few_looks} times. Try: a higher --pyspy-rate"])
     else:
         page.table(function_columns(rows, page), f"{title} ({len(rows)} of {len(known)})")
         page.notes(notes_on_functions(part, "self", page.glyphs))
@@ -35,9 +37,10 @@ def show(page: Page) -> None:
 
 
 def looked_at_often(part: Python, *, inclusive: bool = False) -> list[PythonFunction]:
-    """Those functions whose self (or inclusive) time is not left to chance, as far as one knows."""
+    """Those functions, not the profiler's, whose self (or inclusive) time is not left to chance."""
     looks = _looks(part.functions, inclusive=inclusive)
-    return [row for row, met in zip(part.functions, looks, strict=True) if met is None or met >= part.few_looks]
+    often = [row for row, met in zip(part.functions, looks, strict=True) if met is None or met >= part.few_looks]
+    return [row for row in often if row.origin != "profiler"]
 
 
 def _looks(rows: Sequence[PythonFunction], *, inclusive: bool) -> list[float | None]:
@@ -89,6 +92,9 @@ def notes_on_lines(part: Python) -> list[str]:
     if part.rate_hz:
         apart = figures.milliseconds(1e9 / part.rate_hz)
         notes.append(f"looks are {apart} ms apart: lines in turn that take less may have one another's kernels")
+    unknown = next((row.share for row in part.lines if row.file is None), None)
+    if unknown is not None and unknown >= WORTH_SAYING:
+        notes.append(f"{NO_LINE}: {unknown:.0%} of the CPU time may be any line's, beyond what their intervals say")
     return [*notes, f"not listed: fewer than {part.few_samples} samples"]
 
 

@@ -1,4 +1,4 @@
-"""Models whose code does to the process what libraries for tests and servers do: blocked signals, a clock that stands."""
+"""Models whose code does to the process what servers and tests do: blocked signals, a clock that stands."""
 
 from __future__ import annotations
 

@@ -43,8 +43,12 @@ def test_joules_by_interpolation_with_error_and_idle_baseline() -> None:
     assert inference["idle_watts"] == pytest.approx(10.0)
     assert inference["joules_above_idle"] == pytest.approx(2.0)
     assert inference["joules_per_iteration"] == pytest.approx(1.5)
-    assert inference["joules_error"] == pytest.approx(by_chance(30.0, 2, 0.010)), "no step of power at the edges"
-    assert inference["watts_error"] == pytest.approx(by_chance(30.0, 2, 0.010) / 0.1)
+    from_idle = 2 * 2 * (30 - 10) * 0.010 / 6  # none to the rest of the iteration; but what is around it may be idle
+    error = (by_chance(30.0, 2, 0.010) ** 2 + from_idle**2) ** 0.5
+    assert inference["joules_error"] == pytest.approx(error)
+    assert inference["watts_error"] == pytest.approx(error / 0.1)
+    assert inference["idle_error"] == pytest.approx(by_chance(10.0, 1, 0.010) / 0.08)
+    assert inference["above_idle_error"] == pytest.approx((error**2 + (inference["idle_error"] * 0.1) ** 2) ** 0.5)
     assert found["stage"].to_list() == ["iteration", "inference"]
 
 
@@ -85,20 +89,23 @@ def test_fast_readings_are_no_better_than_the_meter() -> None:
     fast = series([(at * MS // 10, 0.001 * at) for at in range(2001)])
     table = spans([(0, None, 0, "stage", "inference", 0, 100 * MS)])
     found = energy.energy_table(meters_of(fast, {}), table, (0,))
-    assert found["joules_error"].to_list() == pytest.approx([by_chance(10.0, 1, (0.001**2 + 0.0001**2) ** 0.5)])
+    chance = by_chance(10.0, 1, (0.001**2 + 0.0001**2) ** 0.5)
+    from_nothing = 2 * 10.0 * (0.001 / 8 + 0.0001 / 6)  # nobody knows the power between two iterations
+    assert found["joules_error"].to_list() == pytest.approx([(chance**2 + from_nothing**2) ** 0.5])
 
 
 def test_where_the_power_steps_interpolation_takes_a_part_of_it() -> None:
-    """10 W, and 30 W for 100 of 200 ms, by readings of 10 ms; the iteration's mean is 20 W."""
+    """10 W, and 30 W for 100 of 200 ms, by readings of 10 ms; the iteration's mean is 20 W, the idle power 10 W."""
     table = spans(
         [
             (0, None, 0, "iteration", "iteration 0", 10 * MS, 190 * MS),
             (1, 0, 0, "stage", "inference", 100 * MS, 190 * MS),
+            (2, None, -1, "region", "idle", 15 * MS, 95 * MS),
         ]
     )
     found = energy_table(table, METER, (0,)).row(by_predicate=pl.col("stage") == "inference", named=True)
     assert found["joules"] == pytest.approx(2.7)
-    step = 30 - 20
+    step = 30 - 10
     one_sided = 2 * step * 0.010 / 6
     assert found["joules_error"] == pytest.approx((by_chance(30.0, 1, 0.010) ** 2 + one_sided**2) ** 0.5)
 

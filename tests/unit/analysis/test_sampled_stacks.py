@@ -75,7 +75,10 @@ def test_calls_of_an_operator_have_the_line_that_looks_at_it_met_however_short_t
 def test_where_looks_do_not_agree_calls_have_their_own_or_that_of_the_same_call_in_other_iterations() -> None:
     calls = [("mm", 10, 20), ("mm", 30, 40), ("mm", 510, 520), ("mm", 530, 540), ("mm", 550, 560)]
     asked = [(begin + 1, MAIN) for _, begin, _ in calls]
-    assert told(asked, calls, met([(15, 1), (35, 2)])) == [1, 2, 1, 2, None]
+    assert told(asked, calls, met([(15, 1), (35, 2)])) == [1, 2, None, None, None], "one look is no agreement"
+    more = [("mm", at, at + 10) for begin in (1010, 1510) for at in (begin, begin + 20)]
+    looks = [(15, 1), (35, 2), (1015, 1), (1035, 2), (1515, 1), (1535, 3)]
+    assert told(asked, calls + more, met(looks))[2:4] == [1, None]
 
 
 def test_a_look_at_a_call_s_edge_tells_nothing() -> None:

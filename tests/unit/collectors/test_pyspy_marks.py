@@ -64,6 +64,17 @@ def test_stamps_of_a_minute_are_converted_within_the_error_that_is_told(
         assert abs(clocks.to_monotonic(clock, machine.stamp_ns(at_ns)) - at_ns) <= clock.error_ns
 
 
+def test_who_met_no_mark_at_the_end_had_ended_before() -> None:
+    """Somebody interrupts py-spy in the middle: its file is whole, and ends there."""
+    machine = Machine()
+    machine.make(BEGAN_NS)
+    half = len(machine.frames)
+    machine.make(BEGAN_NS + 3_000 * MS)
+    assert machine.marks.clock(machine.frames).drift == pytest.approx(0, abs=1e-3)
+    with pytest.raises(HwprofError, match="no mark at the end of the pass"):
+        machine.marks.clock(machine.frames[:half])
+
+
 def test_marks_in_which_others_had_the_processor_are_left_out() -> None:
     machine = Machine(interrupted=0.2)
     machine.make(BEGAN_NS)
