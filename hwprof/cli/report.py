@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 import msgspec
@@ -23,6 +23,11 @@ if TYPE_CHECKING:
     from hwprof.run.directory import RunDirectory
 
 
+ROWS: Final = 15
+ALL: Final = 1_000_000
+"""Rows of a table."""
+
+
 def _page_options(command: Callable[..., None]) -> Callable[..., None]:
     for page in reversed(PAGES):
         command = click.option(f"--{page.name}", is_flag=True, help=page.help)(command)
@@ -31,7 +36,7 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("report")
 @takes_run
-@click.option("--top", type=click.IntRange(1, 1_000_000), default=15, show_default=True, help="Rows of each table.")
+@click.option("--top", type=click.IntRange(1, ALL), help="Rows of each table. Default: 15; of a page as JSON all.")
 @click.option(
     "--sort",
     default="time",
@@ -69,7 +74,7 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
 def report_command(
     run: Path | None,
     root: Path,
-    top: int,
+    top: int | None,
     sort: str,
     metrics: str | None,
     form: str,
@@ -113,7 +118,8 @@ def report_command(
         return
     found = open_run(run, root)
     chosen = [item.strip().lower() for item in metrics.split(",") if item.strip()] if metrics is not None else None
-    show(found, form=form, top=top, sort=sort, metrics=chosen, width=width, part=part)
+    rows = top or (ALL if form == "json" and part.page is not None else ROWS)
+    show(found, form=form, top=rows, sort=sort, metrics=chosen, width=width, part=part)
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,7 @@ def show(
     run: RunDirectory,
     *,
     form: str = "text",
-    top: int = 15,
+    top: int = ROWS,
     sort: str = "time",
     metrics: Sequence[str] | None = None,
     width: int | None = None,

@@ -155,3 +155,19 @@ def test_a_full_disk_is_one_line(tmp_path: Path, size: str) -> None:
     assert "no space left" in done.stderr.lower()
     assert "--output" in done.stderr
     assert report.returncode in (0, 2), report.stderr  # 2: no run is left
+
+
+def test_a_model_whose_source_is_gone_after_a_pass_was_no_bad_usage(tmp_path: Path) -> None:
+    (tmp_path / "gone.py").write_text(
+        "import os\nfrom torch import nn\n"
+        "class Gone(nn.Module):\n"
+        "    def forward(self, x):\n"
+        "        if os.path.exists(__file__):\n"
+        "            os.remove(__file__)\n"
+        "        return x + 1\n"
+    )
+    asked = ("--model", "gone:Gone", "--input-shape", "1,8", "--iterations", "3", "--passes", "measure,trace")
+    done = hwprof("collect", *asked, "--no-instrumented", cwd=tmp_path)
+    assert done.returncode == 1, done.stderr
+    assert "there is no Python module gone" in messages(done.stderr)[-1]
+    assert [one.status for one in RunDirectory.latest(tmp_path / "results").manifest.passes][:1] == ["completed"]
