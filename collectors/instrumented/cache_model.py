@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from collectors.instrumented.cache_geometry import Geometry, Level, choose, parse
 from collectors.instrumented.detail import CacheModelDetail
-from collectors.shared import c_compiler
+from hwprof import c_compiler
 from hwprof.collector.contract import Note, NoteKind, Tool
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine

@@ -10,7 +10,7 @@ from typing import Final
 
 from collectors.instrumented.engine import Engine, function_address
 from collectors.instrumented.source import simulator_source
-from collectors.shared.c_compiler import NoLibraryError, compiled
+from hwprof.c_compiler import NoLibraryError, compiled
 from hwprof.errors import first_line
 
 FUNCTION: Final = "cache_consume"

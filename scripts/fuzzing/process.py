@@ -28,7 +28,7 @@ import numpy as np
 from collectors.instrumented.engine import Engine, processor_flags
 from collectors.instrumented.facts import Fact
 from collectors.instrumented.log import Log
-from collectors.shared.c_compiler import compiled
+from hwprof.c_compiler import compiled
 from scripts.fuzzing.sequences import Batch, batch
 from scripts.fuzzing.writing import FLAGS_AT, Facts
 

@@ -8,8 +8,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Final
 
-from collectors.shared import c_compiler
-from collectors.shared.c_compiler import NoLibraryError, cached, compiled, compiler
+from hwprof import c_compiler
+from hwprof.c_compiler import NoLibraryError, cached, compiled, compiler
 from hwprof.collector.contract import Tool
 
 __all__ = ["NoLibraryError", "library", "status", "tool"]

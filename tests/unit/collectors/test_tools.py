@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from collectors.callgrind.collector import _version
-from collectors.shared import c_compiler
+from hwprof import c_compiler
 from hwprof.collector.contract import Collected, Tool
 from hwprof.errors import HwprofError
 from hwprof.report.document.header import not_measured

@@ -15,8 +15,8 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
-from hwprof.collector.contract import Tool
 from hwprof.printable import printable
+from hwprof.run.manifest import Tool
 
 COMPILERS: Final = ("cc", "gcc", "clang")
 FLAGS: Final = ("-O2", "-shared", "-fPIC")

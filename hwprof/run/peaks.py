@@ -1,0 +1,66 @@
+"""What a machine can do at most, as it was measured: part of a run's manifest, and kept for each machine."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+Unit = Literal["GFLOP/s", "GOP/s", "GB/s", "ns", "GHz"]
+
+DRAM: Final = "DRAM"
+"""The level below all caches."""
+
+
+class Peak(msgspec.Struct, kw_only=True, frozen=True):
+    """The best of several repetitions, by so many threads, each on a core of its own."""
+
+    what: str  # fp32, bf16, int8; gemm-fp32, gemm-bf16; read, triad, triad-nt; latency; clock
+    level: str | None = None  # L1, L2, L3, DRAM: where what is read and written lies
+    threads: int
+    value: float
+    unit: Unit
+    worst: float  # of the repetitions
+    repetitions: int
+    how: str  # 512-bit, torch 2.13.0, numpy 2.4.6
+    bytes: int | None = None  # of a thread's data
+    cores: float | None = None  # over that of one thread: how far it scales
+
+
+class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):
+    """What this machine may well have, and nobody could measure."""
+
+    what: str
+    reason: str
+    remedy: str | None = None
+
+
+class Theoretical(msgspec.Struct, kw_only=True, frozen=True):
+    """By data sheet: operations a cycle times the measured clock."""
+
+    what: str
+    threads: int
+    value: float
+    unit: Unit
+    source: str
+
+
+class Peaks(msgspec.Struct, kw_only=True):
+    """All of one machine."""
+
+    created: str  # ISO 8601, UTC
+    machine: str  # what these peaks hold for: a digest of processor, caches, kernel's limits
+    processor: str
+    threads: list[int]
+    peaks: list[Peak]
+    missing: list[NotMeasured] = []
+    theoretical: list[Theoretical] = []
+    others_share: float | None = None  # of all processors' time that others took meanwhile; None: not known
+    seconds: float = 0.0
+    built_by: str | None = None  # the C compiler; None: none
+
+    def find(self, what: str, threads: int | None = None, level: str | None = None) -> Peak | None:
+        """The peak, by the most threads where none is named; None: not measured."""
+        found = [one for one in self.peaks if (one.what, one.level) == (what, level)]
+        found = [one for one in found if threads in (None, one.threads)]
+        return max(found, key=lambda one: one.threads, default=None)
