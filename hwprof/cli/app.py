@@ -16,7 +16,7 @@ from hwprof.cli import streams
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, of_system
 from hwprof.printable import as_written, is_text, one_line, printable
 
-COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "explain", "doctor")
+COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "peaks", "explain", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
 
 INTERRUPTED: Final = 130
@@ -84,6 +84,7 @@ def app() -> None:
       hwprof report                          the latest run's report again
       hwprof open                            its trace in ui.perfetto.dev
       hwprof events cache                    what its counters count, and what that tells
+      hwprof peaks                           what this machine can do at most
       hwprof explain cpi                     what a word of the report means
       hwprof doctor                          what this machine can measure
     """

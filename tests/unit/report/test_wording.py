@@ -33,7 +33,7 @@ PRIVATE = re.compile(
 
 MADE_OF_OTHERS = {
     "?_title(metric, paired=paired)", "?header", "?marked", "?metric.title", "?title",
-    "?{name.replace('-', ' ').removeprefix('dram ')}",
+    "?_threads(threads)", "?{name.replace('-', ' ').removeprefix('dram ')}",
 }  # fmt: skip
 """Titles that are variables: of metrics, of kernels (CPI, CPI~; "kernel, its layers") and of series of DRAM traffic;
 the snapshots have these columns."""

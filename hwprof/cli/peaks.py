@@ -1,0 +1,42 @@
+"""``hwprof peaks``: what this machine can do at most."""
+
+from __future__ import annotations
+
+import click
+
+from hwprof.cli.streams import print_json
+
+
+@click.command("peaks")
+@click.option("--threads", type=click.IntRange(1, 4096), help="Beside one thread. Default: one a core.")
+@click.option("--again", is_flag=True, help="Measure, also where they are known from an earlier time.")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+def peaks_command(threads: int | None, again: bool, form: str) -> None:
+    """Measure what this machine can do at most: arithmetic, bandwidth and latency of caches and DRAM.
+
+    Takes some eight seconds. The result is kept for this machine, where others left it alone meanwhile.
+
+    \b
+    Examples:
+      hwprof peaks
+      hwprof peaks --threads 8 --again
+      hwprof peaks --format json | jq '.peaks[] | select(.what == "triad")'
+    """
+    import msgspec
+
+    from hwprof.cli.progress import Bars
+    from hwprof.hardware import machine
+    from hwprof.session import peaks
+
+    of = machine.describe()
+    numbers = peaks.usual_threads(of) if threads is None else sorted({1, threads})
+    found = None if again else peaks.kept(of, numbers)
+    if found is None:
+        with Bars() as bars:
+            found = peaks.measure(of, numbers, lambda what: bars.phase("peaks", what, None))
+    if form == "json":
+        print_json(msgspec.json.format(msgspec.json.encode(found), indent=1).decode())
+    else:
+        from hwprof.report.text.peaks import show
+
+        show(found)

@@ -1,0 +1,137 @@
+"""``hwprof peaks`` on the terminal: arithmetic, bandwidth by level, latency."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from hwprof.report.text import figures
+from hwprof.report.text.console import make_console
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.grid import Column, fit, table
+from hwprof.run.peaks import DRAM, Peak, Peaks
+from hwprof.unavailable import explain
+
+NAMES: Final = {
+    "fp32": "FP32",
+    "bf16": "BF16",
+    "int8": "INT8",
+    "gemm-fp32": "GEMM FP32",
+    "gemm-bf16": "GEMM BF16",
+    "read": "read",
+    "triad": "triad",
+    "triad-nt": "triad, non-temporal",
+}
+
+NOISY: Final = 0.05
+"""Of all processors' time that others took: above, peaks are too low."""
+
+
+def show(found: Peaks, console: Console | None = None) -> None:
+    """Prints all of them; what could not be measured with its reason."""
+    console = console or make_console()
+    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    compiler = f"C compiler {found.built_by}" if found.built_by else "no C compiler"
+    facts = f", measured {found.created} in {found.seconds:.1f} s, {compiler}"
+    console.print(Text.assemble((found.processor, "bold"), facts))
+    if found.others_share is not None and found.others_share > NOISY:
+        warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low, and not kept"
+        console.print(Text(f"{warning}. Try: hwprof peaks on a quiet machine", "bold"))
+    levels = list(dict.fromkeys(one.level for one in found.peaks if one.level is not None))
+    levels.sort(key=lambda level: (level == DRAM, level))
+    _table(console, glyphs, "Arithmetic", _arithmetic(found, glyphs))
+    _table(console, glyphs, "Bandwidth, GB/s", _bandwidth(found, levels, glyphs))
+    _table(console, glyphs, _latency_title(found), _latency(found, levels, glyphs))
+    console.print()
+    notes = [
+        "threads: each on a core of its own, as far as there are cores; the best of several repetitions",
+        "triad: a = b + s c, 24 bytes an element as STREAM counts them; NT: stores past the caches",
+        "working set: of one thread; 1, 2: threads; GEMM: square products by torch; data sheet: x the measured clock",
+    ]
+    for note in notes:
+        console.print(Padding(Text(note, overflow="fold"), (0, 0, 0, 2)))
+    for one in found.missing:
+        text = f"{NAMES.get(one.what, one.what)} not available: {explain(one.reason, one.remedy)}"
+        console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2)))
+
+
+def _arithmetic(found: Peaks, glyphs: Glyphs) -> list[Column]:
+    kinds = [name for name in NAMES if any(one.what == name and one.level is None for one in found.peaks)]
+    columns = [Column("", [_with_unit(kind, found) for kind in kinds], right=False)]
+    for threads in found.threads:
+        cells = [_value(found.find(kind, threads), glyphs) for kind in kinds]
+        columns.append(Column(_threads(threads), cells))
+    most = found.threads[-1]
+    columns.append(Column("scale", [_scale(found.find(kind, most), glyphs) for kind in kinds], 1))
+    sheet = {one.what: one for one in found.theoretical if one.threads == most}
+    of_sheet = [figures.three_digits(sheet[kind].value) if kind in sheet else glyphs.dash for kind in kinds]
+    columns.append(Column("data sheet", of_sheet, 1))
+    how = [one.how if (one := found.find(kind)) is not None else "" for kind in kinds]
+    columns.append(Column("measured by", how, 2, right=False, least=10))
+    return columns
+
+
+def _bandwidth(found: Peaks, levels: Sequence[str], glyphs: Glyphs) -> list[Column]:
+    columns = [Column("", list(levels), right=False)]
+    for threads in found.threads:
+        read, triad, past_caches = (
+            [_value(found.find(what, threads, level), glyphs) for level in levels]
+            for what in ("read", "triad", "triad-nt")
+        )
+        columns += [
+            Column(f"read {threads}", read),
+            Column(f"triad {threads}", triad),
+            Column(f"triad NT {threads}", past_caches),
+        ]
+    sizes = [one.bytes if (one := found.find("triad", 1, level)) is not None else None for level in levels]
+    columns.append(
+        Column("working set", [f"{figures.amount(size, glyphs)}B" if size else glyphs.dash for size in sizes], 1)
+    )
+    return [column for column in columns if set(column.cells) != {glyphs.dash}]
+
+
+def _latency(found: Peaks, levels: Sequence[str], glyphs: Glyphs) -> list[Column]:
+    known = [(level, one) for level in levels if (one := found.find("latency", 1, level)) is not None]
+    clock = found.find("clock")
+    columns = [
+        Column("", [level for level, _ in known], right=False),
+        Column("load ns", [figures.three_digits(one.value) for _, one in known]),
+    ]
+    if clock is not None:
+        columns.append(Column("load cycles", [f"{one.value * clock.value:.0f}" for _, one in known]))
+    columns.append(Column("working set", [f"{figures.amount(one.bytes, glyphs)}B" for _, one in known], 1))
+    return columns
+
+
+def _latency_title(found: Peaks) -> str:
+    clock = found.find("clock")
+    return "Latency of a load" + ("" if clock is None else f", at {clock.value:.2f} GHz")
+
+
+def _table(console: Console, glyphs: Glyphs, title: str, columns: list[Column]) -> None:
+    if not columns[0].cells:
+        return
+    console.print()
+    console.print(Text(title, "bold"))
+    console.print(table(fit(columns, console.width), glyphs))
+
+
+def _threads(threads: int) -> str:
+    return "1 thread" if threads == 1 else f"{threads} threads"
+
+
+def _value(peak: Peak | None, glyphs: Glyphs) -> str:
+    return glyphs.dash if peak is None else figures.three_digits(peak.value)
+
+
+def _with_unit(kind: str, found: Peaks) -> str:
+    peak = found.find(kind)
+    return NAMES[kind] if peak is None else f"{NAMES[kind]} {peak.unit}"
+
+
+def _scale(peak: Peak | None, glyphs: Glyphs) -> str:
+    return glyphs.dash if peak is None or peak.cores is None else f"{glyphs.times}{peak.cores:.2f}"

@@ -1,0 +1,135 @@
+"""Measures this machine's peaks, and keeps them for each machine and way of using it."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import resource
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from hwprof import programs
+from hwprof.errors import HwprofError
+from hwprof.hardware.peaks import team
+from hwprof.hardware.peaks.data_sheet import theoretical
+from hwprof.hardware.peaks.suite import Suite
+from hwprof.run.atomic import atomic
+from hwprof.run.manifest import Machine
+from hwprof.run.peaks import NotMeasured, Peak, Peaks
+from hwprof.run.regular_files import read_regular
+from hwprof.session.quiet import QUIET_SHARE, Ticks, read_ticks
+
+VERSION: Final = 1
+"""Of what is measured, and how."""
+
+GEMM_LIMIT_S: Final = 60
+LARGEST_BYTES: Final = 1 << 20
+
+OF_TORCH: Final = "gemm-"
+
+
+def usual_threads(machine: Machine) -> list[int]:
+    """One, and one a core that this process may use, as far as its control group lets them run at a time."""
+    most = team.cores() if machine.cpu_limit is None else min(team.cores(), int(machine.cpu_limit))
+    return sorted({1, max(1, most)})
+
+
+def kept(machine: Machine, threads: Sequence[int]) -> Peaks | None:
+    """Those of an earlier time; None where there are none with so many threads, or none that can be read."""
+    try:
+        found = msgspec.json.decode(read_regular(_file(machine), LARGEST_BYTES), type=Peaks)
+    except (OSError, RuntimeError, msgspec.MsgspecError):
+        return None
+    known = found.machine == digest(machine) and set(threads) <= set(found.threads)
+    return found if known else None
+
+
+def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:
+    """Some four seconds for two numbers of threads. They are kept where others left the machine alone meanwhile; a
+    cache folder that cannot be written to costs only that."""
+    began_s, before, own_s = time.monotonic(), read_ticks(), _own_s()
+    suite = Suite(machine, report)
+    suite.carry_out(threads)
+    report("matrix products by torch")
+    products, why_none = _products(threads)
+    clock = next((one.value for one in suite.peaks if one.what == "clock"), None)
+    found = Peaks(
+        created=datetime.now(UTC).isoformat(timespec="seconds"),
+        machine=digest(machine),
+        processor=machine.processor,
+        threads=sorted(set(threads)),
+        peaks=[*suite.peaks, *products],
+        missing=[*suite.missing, *([why_none] if why_none is not None else [])],
+        theoretical=theoretical(machine, threads, clock),
+        others_share=_others_share(before, read_ticks(), _own_s() - own_s),
+        seconds=time.monotonic() - began_s,
+        built_by=suite.built_by,
+    )
+    if found.others_share is None or found.others_share <= QUIET_SHARE:
+        _keep(found, machine)
+    return found
+
+
+def digest(machine: Machine) -> str:
+    """What the peaks depend on: another machine's, or those of other processors of it, are others."""
+    of = (
+        VERSION,
+        machine.hostname,
+        machine.architecture,
+        machine.processor,
+        machine.family,
+        machine.model,
+        machine.stepping,
+        [msgspec.structs.astuple(one) for one in machine.caches],
+        machine.cpu_limit,
+        sorted(os.sched_getaffinity(0)),
+        machine.memory_bytes,
+    )
+    return hashlib.sha256(repr(of).encode()).hexdigest()[:16]
+
+
+def _products(threads: Sequence[int]) -> tuple[list[Peak], NotMeasured | None]:
+    """In a process of its own: this one has no torch."""
+    numbers = [str(number) for number in sorted(set(threads)) if len(team.processors(number)) == number]
+    try:
+        ended = programs.run([sys.executable, "-P", "-m", "hwprof.workload.gemm", *numbers], limit_s=GEMM_LIMIT_S)
+        if ended.status == 0:
+            return msgspec.json.decode(ended.output, type=list[Peak]), None
+        reason = ended.errors.decode(errors="replace").strip().rpartition("\n")[2] or ended.reason()
+    except (programs.ProgramError, msgspec.MsgspecError) as error:
+        reason = str(error)
+    return [], NotMeasured(what=f"{OF_TORCH}fp32", reason=f"torch: {reason}", remedy="pip install 'hwprof[torch]'")
+
+
+def _others_share(before: Ticks | None, after: Ticks | None, own_s: float) -> float | None:
+    if before is None or after is None or after.all <= before.all:
+        return None
+    tick_s = 1 / os.sysconf("SC_CLK_TCK")
+    return max(0.0, ((after.busy - before.busy) * tick_s - own_s) / ((after.all - before.all) * tick_s))
+
+
+def _own_s() -> float:
+    """Processor time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
+
+
+def _file(machine: Machine) -> Path:
+    """Raises ``RuntimeError`` where there is no home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hwprof" / f"peaks-{digest(machine)}.json"
+
+
+def _keep(found: Peaks, machine: Machine) -> None:
+    try:
+        file = _file(machine)
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with atomic(file) as part:
+            part.write_bytes(msgspec.json.encode(found))
+    except (OSError, RuntimeError, HwprofError):
+        return
