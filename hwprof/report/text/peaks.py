@@ -22,7 +22,7 @@ NAMES: Final = {
     "int8": "INT8",
     "gemm-fp32": "GEMM FP32",
     "gemm-bf16": "GEMM BF16",
-    "read": "read",
+    "read": "reads",
     "triad": "triad",
     "triad-nt": "triad, non-temporal",
 }
@@ -83,7 +83,7 @@ def _bandwidth(found: Peaks, levels: Sequence[str], glyphs: Glyphs) -> list[Colu
             for what in ("read", "triad", "triad-nt")
         )
         columns += [
-            Column(f"read {threads}", read),
+            Column(f"reads {threads}", read),
             Column(f"triad {threads}", triad),
             Column(f"triad NT {threads}", past_caches),
         ]
