@@ -36,6 +36,7 @@ if TYPE_CHECKING:  # these need numpy, which a run without samples does not
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_cycles import SampledCycles
     from hwprof.analysis.sampled_pass import SampledPass
+    from hwprof.analysis.thread_times import ThreadTimes
 
 
 class RunAnalysis:
@@ -247,6 +248,15 @@ class RunAnalysis:
             if record.name in taken
         }
         return {name: one for name, one in found.items() if one.inside.height}
+
+    @cached_property
+    def thread_times(self) -> ThreadTimes | None:
+        """What threads did in the pass ``sampled``; None where its calling thread was not."""
+        if self.sampled is None:
+            return None
+        from hwprof.analysis.thread_times import thread_times
+
+        return thread_times(self.sampled)
 
     @cached_property
     def kernel_cpi(self) -> KernelCpi | None:

@@ -75,6 +75,7 @@ SECTIONS: Final = (
     Section("cpu_time", ("document",)),
     Section("stages"),
     Section("layers"),
+    Section("time_budget"),
     Section("topdown", ("text",)),  # of the layers' metrics
     Section("flops", ("text",)),
     Section("layer_types"),

@@ -23,6 +23,7 @@ from hwprof.report.document.lines import LineCost, Lines
 from hwprof.report.document.memory import LayerMemory, Memory, ModuleMemory
 from hwprof.report.document.primitives import Primitive, Primitives
 from hwprof.report.document.threads import Threads, ThreadsLayer
+from hwprof.report.document.time_budget import Budget, TimeBudget
 
 NEAR: Final = 3
 """How many layers are named in the place of one that there is not."""
@@ -60,6 +61,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     lines: list[LineCost] = []  # of its class's functions, whichever of its instances ran them
     memory: list[LayerMemory] = []
     module_memory: list[ModuleMemory] = []  # of the path itself, with all that is in it
+    budgets: list[Budget] = []  # where the time goes: of the path itself, and of its layers
 
     @property
     def leaf(self) -> Layer | None:
@@ -107,6 +109,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         sampled=found,
         threads=busy,
         others_share=kernel_sums.others_share([msgspec.structs.asdict(thread) for thread in busy]),
+        budgets=_budgets(document.part(TimeBudget), path, paths),
         critical_paths=[layer for layer in threads.layers if layer.path in paths] if threads else [],
         kernels=_kernels(path, found, by_layer, kernels) if kernels else [],
         by_layer=by_layer if list(paths) != [path] else [],
@@ -199,3 +202,11 @@ def _prefixes(path: str) -> list[str]:
     """The path and those of all modules around it, the outermost first."""
     parts = path.split(".")
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
+
+
+def _budgets(known: TimeBudget | None, path: str, layers: Sequence[str] | dict[str, None]) -> list[Budget]:
+    """Of the path itself first; its layers in order of execution."""
+    if known is None:
+        return []
+    by_path = {one.path: one for one in (*known.blocks, *known.layers)}
+    return [by_path[one] for one in dict.fromkeys((path, *layers)) if one in by_path]

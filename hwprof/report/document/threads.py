@@ -116,10 +116,10 @@ def build(analysis: RunAnalysis) -> Threads | Unavailable:
     """From the pass that the samples are of."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    from hwprof.analysis import parallelism, thread_times
+    from hwprof.analysis import parallelism
     from hwprof.analysis.samples import FEW_SAMPLES
 
-    found = thread_times.thread_times(analysis.sampled)
+    found = analysis.thread_times
     if found is None:
         return Unavailable("the thread that calls the model was not sampled")
     threads = [ThreadTimes(**row) for row in found.by_thread]

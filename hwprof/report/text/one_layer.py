@@ -26,6 +26,7 @@ from hwprof.report.text import (
     lines,
     operators,
     primitives,
+    time_budget,
 )
 from hwprof.report.text.footnotes import of_columns, unavailable
 from hwprof.report.text.grid import Column
@@ -40,6 +41,9 @@ def show(found: OneLayer, page: Page, *, full_names: bool = False) -> None:
     layer_facts.show(found, page)
     if found.leaf is None:
         _layers(found, page)
+    if found.budgets:
+        time_budget.of_budgets(found.budgets, page, f"Where the time goes: {time_budget.in_words(found.budgets[0])}")
+        page.notes([time_budget.letters(found.budgets)])
     if found.sampling is not None:
         _kernels(found, found.sampling, page)
     else:

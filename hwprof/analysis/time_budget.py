@@ -1,0 +1,202 @@
+"""Where a layer's time goes: shares of its elapsed time, and of the time of all threads that share its work.
+
+Elapsed time is that of the thread that calls the model: what it did meanwhile, by its samples on a processor and by its
+switches off it (``thread_states``: they add up to the elapsed time). Every sample has one part, by the code that it met
+(``time_budget.toml``); every time off a processor one, by what the thread waited for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from typing import Final
+
+import msgspec
+import polars as pl
+
+from hwprof.analysis import waiting
+from hwprof.analysis.implementations import is_reorder
+from hwprof.analysis.samples import FEW_SAMPLES
+from hwprof.analysis.states import ABSENT, BARRIER, PREEMPTED, STOPPED, UNKNOWN, UNSAMPLED
+from hwprof.analysis.statistics import wilson
+from hwprof.analysis.thread_states import closed
+from hwprof.analysis.thread_times import ThreadTimes
+from hwprof.data_files import read_toml
+
+COMPUTE: Final = "compute"
+LAYOUT: Final = "layout"
+WAITING: Final = "waiting"
+BLOCKED: Final = "blocked"
+OTHER: Final = "other"
+PARTS: Final = (COMPUTE, LAYOUT, "page_faults", "allocation", WAITING, "dispatch", BLOCKED, PREEMPTED, OTHER)
+"""In the order in which they are told.
+
+- compute: the kernels that do the layer's own work
+- layout: kernels that change layouts or copy for another operator
+- page_faults: the kernel clears new pages and maps them
+- allocation: malloc, free, and giving pages back
+- waiting: for the team: barriers, spinning
+- dispatch: Python and the framework between kernels, also for the interpreter's lock
+- blocked: asleep, or waiting for a lock, a file, a process
+- preempted: others had the processor
+- other: profilers, interrupts, and what nobody knows
+"""
+
+SCHEMA: Final = pl.Schema(
+    {
+        "layer": pl.String,  # an owner of ``attribution``; null: the whole inference
+        "part": pl.String,
+        "ns": pl.Float64,  # of the elapsed time of an iteration, on average
+        "share": pl.Float64,  # of the elapsed time; those of a layer add up to 1
+        "share_low": pl.Float64,  # its 95% interval, by the calling thread's samples
+        "share_high": pl.Float64,
+        "samples": pl.Int64,  # of the calling thread, in this part
+        "of_samples": pl.Int64,  # in all of them
+        "threads_ns": pl.Float64,  # of the time of all threads that share the work
+        "threads_share": pl.Float64,
+    }
+)
+
+OFF_CPU: Final = {
+    BARRIER: WAITING,
+    PREEMPTED: PREEMPTED,
+    "GIL": "dispatch",
+    "page fault": "page_faults",
+    "memory map": "allocation",
+    STOPPED: OTHER,
+    UNSAMPLED: OTHER,
+    UNKNOWN: OTHER,
+}
+"""By what a thread was off its processor for; anything else is ``BLOCKED``."""
+
+CAUSES: Final = {"GIL": "dispatch", "sleep": BLOCKED}
+"""Of code that waits on a processor, by what for; anything else is ``WAITING``."""
+
+
+class _Functions(msgspec.Struct, forbid_unknown_fields=True):
+    part: str
+    domains: tuple[str, ...]
+    names: tuple[str, ...]
+
+
+class _Copies(msgspec.Struct, forbid_unknown_fields=True):
+    names: tuple[str, ...]
+    own_work: frozenset[str]
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    default: dict[str, str]
+    function: tuple[_Functions, ...]
+    copies: _Copies
+
+
+@cache
+def _data() -> _File:
+    return read_toml(__name__, "time_budget.toml", _File)
+
+
+@cache
+def part_of(domain: str | None, name: str | None, operator: str | None) -> str:
+    """Of code in a domain (of ``kernels``), with a function's name and the framework's operator that it ran in."""
+    known = _data()
+    if domain is None or domain not in known.default:
+        cause = waiting.cause(domain, name)
+        return CAUSES.get(cause, WAITING) if cause is not None else OTHER
+    cause = waiting.cause(domain, name)
+    if cause is not None:
+        return CAUSES.get(cause, WAITING)
+    if is_reorder(name):
+        return LAYOUT
+    if name is None:
+        return COMPUTE if domain == "jit" else OTHER
+    if _fits(name, known.copies.names):
+        if operator is None:
+            return "dispatch"
+        return COMPUTE if operator in known.copies.own_work else LAYOUT
+    for one in known.function:
+        if domain in one.domains and _fits(name, one.names):
+            return one.part
+    return known.default[domain]
+
+
+def time_budget(times: ThreadTimes) -> pl.DataFrame:
+    """One row a layer and part of which it has any, in ``SCHEMA``; the whole first, layers by time, parts by ``PARTS``.
+    Layers with fewer than ``FEW_SAMPLES`` samples of the calling thread are left out, unless it was hardly there."""
+    placed = _with_parts(times)
+    rows = closed(placed, times.elapsed, ["layer"]).with_columns(part=_part())
+    sharing = [one["tid"] for one in times.those_that_share]
+    own = _sums(rows.filter(tid=times.calling_tid), times.iterations)
+    of_threads = rows.filter(pl.col("tid").is_in([times.calling_tid, *sharing]) & (pl.col("part") != ABSENT))
+    threads = _sums(of_threads, times.iterations).select("layer", "part", threads_ns="ns", threads_share="share")
+    both = own.join(threads, on=["layer", "part"], how="full", coalesce=True, nulls_equal=True)
+    totals = both.group_by("layer").agg(of_samples=pl.col("samples").sum(), layer_ns=pl.col("ns").sum())
+    found = both.join(totals, on="layer", nulls_equal=True).with_columns(
+        pl.col("ns", "share", "threads_ns", "threads_share").fill_null(0.0), pl.col("samples").fill_null(0)
+    )
+    low, high = wilson(pl.col("share").clip(0, 1), pl.col("of_samples").cast(pl.Float64).clip(1))
+    off_ns = pl.col("ns").filter(pl.col("samples") == 0).sum().over("layer")
+    enough = (pl.col("of_samples") >= FEW_SAMPLES) | (off_ns >= 0.9 * pl.col("layer_ns")) | pl.col("layer").is_null()
+    order = pl.col("part").replace_strict({part: place for place, part in enumerate(PARTS)}, return_dtype=pl.Int64)
+    return (
+        found.filter(enough & (pl.col("layer_ns") > 0))
+        .with_columns(share_low=low, share_high=high)
+        .sort(pl.col("layer").is_not_null(), -pl.col("layer_ns"), "layer", order)
+        .select(SCHEMA.names())
+        .cast(SCHEMA)
+    )
+
+
+def in_modules(budget: pl.DataFrame, modules: Sequence[str]) -> pl.DataFrame:
+    """Of inner modules (paths) the sums of all rows that lie in them, in ``SCHEMA``; shares have no intervals."""
+    rows = budget.drop_nulls("layer")
+    found = []
+    for path in modules:
+        inside = rows.filter((pl.col("layer") == f"{path} (own)") | pl.col("layer").str.starts_with(f"{path}."))
+        if inside.is_empty():
+            continue
+        sums = inside.group_by("part", maintain_order=True).agg(pl.col("ns", "threads_ns", "samples").sum())
+        found.append(
+            sums.with_columns(
+                layer=pl.lit(path),
+                share=pl.col("ns") / pl.col("ns").sum(),
+                threads_share=pl.col("threads_ns") / pl.col("threads_ns").sum(),
+                share_low=pl.lit(None, pl.Float64),
+                share_high=pl.lit(None, pl.Float64),
+                of_samples=pl.col("samples").sum(),
+            )
+            .select(SCHEMA.names())
+            .cast(SCHEMA)
+        )
+    return pl.concat([pl.DataFrame(schema=SCHEMA), *found])
+
+
+def _with_parts(times: ThreadTimes) -> pl.DataFrame:
+    """The moments, with ``code_part`` of those that are samples."""
+    inside = times.taken.inside.with_columns(pl.col("operator").cast(pl.String))
+    keys = inside.select("code", "name", "operator").unique()
+    parts = [part_of(*key) for key in keys.iter_rows()]
+    known = keys.with_columns(code_part=pl.Series(parts, dtype=pl.String))
+    sampled = inside.join(known, on=["code", "name", "operator"], how="left", nulls_equal=True)
+    each = sampled.select("tid", "time_ns", "code_part").unique(["tid", "time_ns"], keep="first")
+    joined = times.moments.join(each, on=["tid", "time_ns"], how="left", maintain_order="left")
+    return joined.with_columns(code_part=pl.when("sampled").then("code_part"))
+
+
+def _part() -> pl.Expr:
+    """Of rows of ``closed``."""
+    off = pl.col("state").replace_strict({**OFF_CPU, ABSENT: ABSENT}, default=BLOCKED, return_dtype=pl.String)
+    return pl.coalesce("code_part", off)
+
+
+def _sums(rows: pl.DataFrame, iterations: int) -> pl.DataFrame:
+    """Of the whole (``layer`` is null) and of each layer: ``part``, ``ns`` of an iteration, ``share``, ``samples``."""
+    both = pl.concat([rows.with_columns(layer=pl.lit(None, pl.String)), rows], how="vertical")
+    sums = both.filter(pl.col("part") != ABSENT).group_by("layer", "part").agg(pl.col("ns", "samples").sum())
+    whole_ns = pl.col("ns").sum().over("layer")
+    return sums.filter(pl.col("ns") > 0).with_columns(
+        share=pl.when(whole_ns > 0).then(pl.col("ns") / whole_ns), ns=pl.col("ns") / iterations
+    )
+
+
+def _fits(name: str, known: Sequence[str]) -> bool:
+    return any(one[1:] in name if one.startswith("*") else name.startswith(one) for one in known)

@@ -1,0 +1,80 @@
+"""Where the time of the model, of each layer and of each block goes: parts that add up to it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+import msgspec
+import polars as pl
+
+from hwprof.report.document.kernels import no_samples
+from hwprof.report.document.part import Part
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+
+class BudgetPart(msgspec.Struct, kw_only=True, frozen=True):
+    """One part of a time: ``compute``, ``layout``, ``page_faults``, ``allocation``, ``waiting``, ``dispatch``,
+    ``blocked``, ``preempted`` or ``other``."""
+
+    part: str
+    ns: float  # of the elapsed time of an iteration, on average: what the calling thread did
+    share: float  # of it; those of a row add up to 1
+    share_low: float | None  # its 95% interval, by the calling thread's samples; null: of a block
+    share_high: float | None
+    samples: int
+    threads_ns: float  # of the time of all threads that share the work
+    threads_share: float
+
+
+class Budget(msgspec.Struct, kw_only=True, frozen=True):
+    """Of the inference, of a layer, or of a block with all that is in it."""
+
+    path: str | None  # null: the inference
+    elapsed_ns: float  # of an iteration of the pass that was sampled
+    samples: int  # of the calling thread
+    parts: list[BudgetPart]
+
+    def share(self, part: str) -> float:
+        """Of the elapsed time; 0 where there is none."""
+        return next((one.share for one in self.parts if one.part == part), 0.0)
+
+
+class TimeBudget(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
+    """By the samples and switches of a pass; longest first."""
+
+    pass_: str
+    whole: Budget
+    layers: list[Budget]  # that enough samples tell of
+    blocks: list[Budget]
+
+
+PART: Final = TimeBudget
+
+
+def build(analysis: RunAnalysis) -> TimeBudget | Unavailable:
+    """From the pass that the samples are of."""
+    if analysis.sampled is None:
+        return no_samples(analysis)
+    from hwprof.analysis.time_budget import in_modules, time_budget
+
+    times = analysis.thread_times
+    if times is None:
+        return Unavailable("the thread that calls the model was not sampled")
+    table = time_budget(times)
+    inner = analysis.modules.filter(~pl.col("leaf"))["path"].unique(maintain_order=True).to_list()
+    whole, *layers = _budgets(table)
+    blocks = sorted(_budgets(in_modules(table, inner)), key=lambda one: (-one.elapsed_ns, one.path or ""))
+    return TimeBudget(pass_=times.taken.record.name, whole=whole, layers=layers, blocks=blocks)
+
+
+def _budgets(table: pl.DataFrame) -> Iterator[Budget]:
+    """Of ``time_budget.SCHEMA``, in its order."""
+    for (path,), rows in table.group_by(["layer"], maintain_order=True):
+        parts = [BudgetPart(**row) for row in rows.drop("layer", "of_samples").iter_rows(named=True)]
+        elapsed_ns = sum(part.ns for part in parts)
+        yield Budget(path=path, elapsed_ns=elapsed_ns, samples=rows["of_samples"][0], parts=parts)

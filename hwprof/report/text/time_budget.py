@@ -1,0 +1,100 @@
+"""The section on where the time goes: the whole in one line, and a bar a layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from hwprof.report.document.time_budget import Budget, TimeBudget
+from hwprof.report.text import figures
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+LETTERS: Final = {
+    "compute": "c",
+    "layout": "l",
+    "page_faults": "p",
+    "allocation": "a",
+    "waiting": "w",
+    "dispatch": "d",
+    "blocked": "b",
+    "preempted": "x",
+    "other": "o",
+}
+"""Of each part, in the bar."""
+
+BAR: Final = 20
+"""Characters: one is 5%."""
+
+WORTH_SAYING: Final = 0.005
+
+
+def show(page: Page) -> None:
+    """The whole, and the layers that the report is about as far as samples tell of them."""
+    part = page.part(TimeBudget)
+    if part is None:
+        return
+    known = {one.path: one for one in part.layers}
+    rows = [known[layer.path] for layer in page.hottest() if layer.path in known]
+    of_budgets([part.whole, *rows], page, f"Where the time goes, pass {part.pass_}: {in_words(part.whole)}")
+    if rows or part.whole.parts:
+        page.notes(notes(part))
+
+
+def of_budgets(rows: Sequence[Budget], page: Page, title: str) -> None:
+    """A row a layer; the inference's has no path."""
+    glyphs = page.glyphs
+
+    def shares(part: str) -> list[str]:
+        return [figures.percent(one.share(part), glyphs) if one.share(part) else "" for one in rows]
+
+    page.table(
+        [
+            Column(
+                "layer", [one.path or page.document.whole for one in rows], right=False, least=PATH, among=page.paths
+            ),
+            Column("ms", [figures.milliseconds(one.elapsed_ns) for one in rows]),
+            Column("budget", [bar(one) for one in rows], right=False),
+            Column("compute", shares("compute"), 1),
+            Column("layout", shares("layout"), 1),
+            Column("faults", shares("page_faults"), 2),
+            Column("waiting", shares("waiting"), 1),
+            Column("dispatch", shares("dispatch"), 1),
+            Column("allocation", shares("allocation"), 3),
+            Column("blocked", shares("blocked"), 4),
+            Column("preempted", shares("preempted"), 3),
+            Column("samples", [f"{one.samples:,}" for one in rows], 5),
+        ],
+        title,
+    )
+
+
+def notes(part: TimeBudget) -> list[str]:
+    """What the letters are, as far as there are any."""
+    return [
+        letters([part.whole, *part.layers]),
+        "of the elapsed time, by what the calling thread did (hwprof explain budget); all threads: JSON, CSV",
+    ]
+
+
+def letters(budgets: Sequence[Budget]) -> str:
+    """What those stand for that are in the bars."""
+    found = {one.part for budget in budgets for one in budget.parts}
+    known = [f"{letter} {name.replace('_', ' ')}" for name, letter in LETTERS.items() if name in found]
+    return f"budget: 5% a letter: {', '.join(known)}"
+
+
+def in_words(budget: Budget) -> str:
+    """``compute 58%, layout 17%, waiting 11%``: all parts from half a per cent on, largest first."""
+    parts = sorted(budget.parts, key=lambda one: -one.share)
+    return ", ".join(f"{one.part.replace('_', ' ')} {one.share:.0%}" for one in parts if one.share >= WORTH_SAYING)
+
+
+def bar(budget: Budget) -> str:
+    """``ccccccccccccllllppww``: as many letters of each part as it has of the time."""
+    text, reached = "", 0.0
+    shares = {one.part: one.share for one in budget.parts}
+    for part, letter in LETTERS.items():
+        reached += shares.get(part, 0.0)
+        text += letter * (min(round(BAR * reached), BAR) - len(text))
+    return text
