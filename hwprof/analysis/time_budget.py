@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 import polars as pl
 
 from hwprof.analysis import waiting
 from hwprof.analysis.implementations import is_reorder
+from hwprof.analysis.owners import ROOT, own
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BARRIER, PREEMPTED, STOPPED, UNKNOWN, UNSAMPLED
 from hwprof.analysis.statistics import wilson
@@ -146,12 +147,25 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
     )
 
 
-def in_modules(budget: pl.DataFrame, modules: Sequence[str]) -> pl.DataFrame:
-    """Of inner modules (paths) the sums of all rows that lie in them, in ``SCHEMA``; shares have no intervals."""
+def nested(budget: pl.DataFrame) -> list[dict[str, Any]]:
+    """Of ``SCHEMA``, in its order: ``path``, ``elapsed_ns``, ``samples`` and ``parts`` of each layer."""
+    found = []
+    for (path,), rows in budget.group_by(["layer"], maintain_order=True):
+        parts = rows.drop("layer", "of_samples").to_dicts()
+        row = {"path": path, "elapsed_ns": rows["ns"].sum(), "samples": rows["of_samples"][0], "parts": parts}
+        found.append(row)
+    return found
+
+
+def in_modules(budget: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
+    """Of inner modules the sums of all rows that lie in them, in ``SCHEMA``; shares have no intervals. ``layers``: the
+    run's."""
     rows = budget.drop_nulls("layer")
     found = []
-    for path in modules:
-        inside = rows.filter((pl.col("layer") == f"{path} (own)") | pl.col("layer").str.starts_with(f"{path}."))
+    for path in layers.filter(~pl.col("leaf"))["path"].unique(maintain_order=True):
+        inside = rows.filter(
+            (pl.col("layer") == own(path)) | pl.col("layer").str.starts_with(f"{path}." if path != ROOT else "")
+        )
         if inside.is_empty():
             continue
         sums = inside.group_by("part", maintain_order=True).agg(pl.col("ns", "threads_ns", "samples").sum())

@@ -24,6 +24,6 @@ def assert_snapshot(name: str, text: str) -> None:
 def section(lines: list[str], title: str) -> list[str]:
     """The lines of a section's table and notes."""
     start = next(number for number, line in enumerate(lines) if line.startswith(title))
-    titles = ("Stages", "Hot", "Top-down", "FLOPs:", "Time per", "Top operators", "Energy", "DRAM traffic")
+    titles = ("Stages", "Hot", "Top-down", "FLOPs:", "Time per", "Top operators", "Energy", "DRAM traffic", "Where")
     others = [number for number, line in enumerate(lines) if number > start and line.startswith(titles)]
     return lines[start + 1 : min(others, default=len(lines))]

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
-import polars as pl
 
 from hwprof.report.document.kernels import no_samples
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
@@ -60,21 +57,16 @@ def build(analysis: RunAnalysis) -> TimeBudget | Unavailable:
     """From the pass that the samples are of."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    from hwprof.analysis.time_budget import in_modules, time_budget
+    from hwprof.analysis.time_budget import in_modules, nested, time_budget
 
     times = analysis.thread_times
     if times is None:
         return Unavailable("the thread that calls the model was not sampled")
     table = time_budget(times)
-    inner = analysis.modules.filter(~pl.col("leaf"))["path"].unique(maintain_order=True).to_list()
-    whole, *layers = _budgets(table)
-    blocks = sorted(_budgets(in_modules(table, inner)), key=lambda one: (-one.elapsed_ns, one.path or ""))
+    whole, *layers = map(_budget, nested(table))
+    blocks = sorted(map(_budget, nested(in_modules(table, analysis.modules))), key=lambda one: -one.elapsed_ns)
     return TimeBudget(pass_=times.taken.record.name, whole=whole, layers=layers, blocks=blocks)
 
 
-def _budgets(table: pl.DataFrame) -> Iterator[Budget]:
-    """Of ``time_budget.SCHEMA``, in its order."""
-    for (path,), rows in table.group_by(["layer"], maintain_order=True):
-        parts = [BudgetPart(**row) for row in rows.drop("layer", "of_samples").iter_rows(named=True)]
-        elapsed_ns = sum(part.ns for part in parts)
-        yield Budget(path=path, elapsed_ns=elapsed_ns, samples=rows["of_samples"][0], parts=parts)
+def _budget(row: dict[str, Any]) -> Budget:
+    return Budget(**{**row, "parts": [BudgetPart(**part) for part in row["parts"]]})

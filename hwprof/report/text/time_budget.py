@@ -45,8 +45,10 @@ def of_budgets(rows: Sequence[Budget], page: Page, title: str) -> None:
     """A row a layer; the inference's has no path."""
     glyphs = page.glyphs
 
-    def shares(part: str) -> list[str]:
-        return [figures.percent(one.share(part), glyphs) if one.share(part) else "" for one in rows]
+    def shares(header: str, part: str, priority: int) -> list[Column]:
+        """None where no row has any."""
+        cells = [figures.percent(one.share(part), glyphs) if one.share(part) else "" for one in rows]
+        return [Column(header, cells, priority)] if any(cells) else []
 
     page.table(
         [
@@ -55,14 +57,14 @@ def of_budgets(rows: Sequence[Budget], page: Page, title: str) -> None:
             ),
             Column("ms", [figures.milliseconds(one.elapsed_ns) for one in rows]),
             Column("budget", [bar(one) for one in rows], right=False),
-            Column("compute", shares("compute"), 1),
-            Column("layout", shares("layout"), 1),
-            Column("faults", shares("page_faults"), 2),
-            Column("waiting", shares("waiting"), 1),
-            Column("dispatch", shares("dispatch"), 1),
-            Column("allocation", shares("allocation"), 3),
-            Column("blocked", shares("blocked"), 4),
-            Column("preempted", shares("preempted"), 3),
+            *shares("compute", "compute", 1),
+            *shares("layout", "layout", 1),
+            *shares("faults", "page_faults", 2),
+            *shares("waiting", "waiting", 1),
+            *shares("dispatch", "dispatch", 1),
+            *shares("allocation", "allocation", 3),
+            *shares("blocked", "blocked", 4),
+            *shares("preempted", "preempted", 3),
             Column("samples", [f"{one.samples:,}" for one in rows], 5),
         ],
         title,

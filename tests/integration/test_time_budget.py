@@ -1,0 +1,74 @@
+"""Where the time of layers goes whose work is known."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from tests.support.command import hwprof
+from tests.support.models.budgets import MOST
+from tests.support.requirements import require_module
+
+MODEL = ("--model", "tests.support.models.budgets:factory", "--iterations", "12", "--passes", "measure,trace")
+
+
+@pytest.fixture(scope="module", params=["1", "2"])
+def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    require_module("torch")
+    folder = tmp_path_factory.mktemp("budget")
+    done = hwprof("collect", *MODEL, "--threads", request.param, "--no-instrumented", "--no-pyspy", cwd=folder)
+    assert done.returncode == 0, done.stderr
+    run = RunDirectory.latest(folder / "results").path
+    said = hwprof("report", str(run), "--format", "json", cwd=folder)
+    return json.loads(said.stdout)["time_budget"], run
+
+
+def shares(budget: dict[str, Any]) -> dict[str, float]:
+    """Of the time that others left the calling thread."""
+    found = {one["part"]: one["share"] for one in budget["parts"]}
+    there = 1 - found.pop("preempted", 0.0)
+    return {part: share / there for part, share in found.items()}
+
+
+@pytest.mark.alone
+def test_each_layer_spends_its_time_on_what_it_does(found: tuple[dict[str, Any], Path]) -> None:
+    budget, _ = found
+    layers = {one["path"]: one for one in budget["layers"]}
+    for path, part in MOST.items():
+        of = shares(layers[path])
+        assert max(of, key=lambda one: of[one]) == part, (path, of)
+        assert of[part] >= (0.75 if path in ("python", "sleeping") else 0.5), (path, of)
+
+
+@pytest.mark.alone
+def test_every_budget_adds_up(found: tuple[dict[str, Any], Path]) -> None:
+    budget, run = found
+    for one in (budget["whole"], *budget["layers"], *budget["blocks"]):
+        assert sum(part["share"] for part in one["parts"]) == pytest.approx(1, abs=1e-9)
+        assert sum(part["threads_share"] for part in one["parts"]) == pytest.approx(1, abs=1e-9)
+        assert sum(part["ns"] for part in one["parts"]) == pytest.approx(one["elapsed_ns"])
+        for part in one["parts"]:
+            assert part["share_low"] is None or part["share_low"] <= part["share"] <= part["share_high"]
+    assert sum(one["elapsed_ns"] for one in budget["layers"]) <= 1.0001 * budget["whole"]["elapsed_ns"]
+    with (run / "time_budget.csv").open(encoding="utf-8") as file:
+        rows = list(csv.DictReader(file))
+    whole = [float(row["share_ratio"]) for row in rows if row["what"] == "inference"]
+    assert sum(whole) == pytest.approx(1)
+
+
+@pytest.mark.alone
+def test_the_report_and_the_page_of_a_layer_say_it(found: tuple[dict[str, Any], Path]) -> None:
+    _, run = found
+    for width in (80, 120):
+        lines = hwprof("report", str(run), "--width", str(width), cwd=run.parent).stdout.splitlines()
+        at = next(number for number, line in enumerate(lines) if line.startswith("Where the time goes, pass trace: "))
+        table = lines[at : at + 20]
+        assert any(line.startswith("python") and "dddddddd" in line for line in table), table
+        assert any(line.startswith("sleeping") and "bbbbbbbb" in line for line in table), table
+    page = hwprof("report", str(run), "--layer", "sleeping", cwd=run.parent).stdout
+    assert "Where the time goes: blocked" in page

@@ -1,0 +1,120 @@
+"""Where time goes: code by its part, and parts that add up."""
+
+from __future__ import annotations
+
+import polars as pl
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.states import BARRIER, BLOCKED, BUSY, PREEMPTED, WAITING
+from hwprof.analysis.thread_times import ThreadTimes
+from hwprof.analysis.time_budget import PARTS, SCHEMA, in_modules, nested, part_of, time_budget
+from tests.support.made_up_passes import times_of
+from tests.support.made_up_threads import MAIN, MS, WORKER, Stretch
+from tests.support.small_tables import layers
+
+
+@pytest.mark.parametrize(
+    ("domain", "name", "operator", "part"),
+    [
+        ("jit", "jit_avx512_common_conv_fwd_kernel_vmm_t", "aten::mkldnn_convolution", "compute"),
+        ("jit", None, None, "compute"),
+        ("jit", "jit_uni_reorder_kernel_f32", "aten::mkldnn_convolution", "layout"),
+        ("torch", "mkl_blas_def_sgemm_kernel_0_zen", "aten::mm", "compute"),
+        ("torch", "at::native::silu_kernel", "aten::silu", "compute"),
+        ("torch", "at::native::cpu_max_pool (parallel)", "aten::max_pool2d_with_indices", "compute"),
+        ("torch", "at::native::AVX2::direct_copy_kernel", "aten::copy_", "layout"),
+        ("torch", "at::native::AVX2::direct_copy_kernel", "aten::cat", "compute"),
+        ("torch", "at::native::unfolded2d_copy", "aten::_slow_conv2d_forward", "layout"),
+        ("torch", "at::_ops::conv2d::call", None, "dispatch"),
+        ("torch", "c10::KernelFunction::call", "aten::add", "dispatch"),
+        ("torch", "std::_Hashtable::find", "aten::view", "dispatch"),
+        ("torch", "torch::profiler::impl::ThreadLocalSubqueue::begin_op", None, "other"),
+        ("torch", None, None, "other"),
+        ("python", "_PyEval_EvalFrameDefault", None, "dispatch"),
+        ("python", "take_gil", None, "dispatch"),
+        ("system", "_int_malloc", "aten::empty", "allocation"),
+        ("system", "__memcpy_avx512_unaligned_erms", "aten::_slow_conv2d_forward", "layout"),
+        ("system", "__memcpy_avx512_unaligned_erms", "aten::cat", "compute"),
+        ("system", "__memcpy_avx512_unaligned_erms", None, "dispatch"),
+        ("system", "__tls_get_addr", "aten::silu", "dispatch"),
+        ("system", "futex_wait", None, "waiting"),
+        ("kernel", "clear_page_erms", "aten::cat", "page_faults"),
+        ("kernel", "unmap_page_range", "aten::cat", "allocation"),
+        ("kernel", "finish_task_switch.isra.0", None, "waiting"),
+        ("kernel", "handle_softirqs", None, "other"),
+        ("openmp", "gomp_barrier_wait_end", None, "waiting"),
+        ("openmp", None, None, "waiting"),
+        ("other", "my_kernel", None, "compute"),
+        (None, None, None, "other"),
+    ],
+)
+def test_code_has_one_part(domain: str | None, name: str | None, operator: str | None, part: str) -> None:
+    assert part_of(domain, name, operator) == part
+
+
+@given(
+    st.none() | st.sampled_from(["jit", "torch", "openmp", "python", "system", "kernel", "other", "new"]),
+    st.none() | st.text(max_size=30),
+    st.none() | st.text(max_size=12),
+)
+def test_any_code_has_one_of_the_parts(domain: str | None, name: str | None, operator: str | None) -> None:
+    assert part_of(domain, name, operator) in PARTS
+
+
+def times(threads: dict[int, list[Stretch]]) -> ThreadTimes:
+    """One layer for 100 ms, in each of two iterations; busy code is torch's, in no kernel: dispatch."""
+    return times_of(threads, [(0, 100 * MS), (100 * MS, 200 * MS)])
+
+
+def shares(found: pl.DataFrame, column: str = "share") -> dict[str, float]:
+    return dict(found.filter(layer="a").select("part", column).iter_rows())
+
+
+def test_what_the_calling_thread_did_adds_up_to_the_elapsed_time() -> None:
+    mine = [(50 * MS, BUSY), (20 * MS, WAITING), (10 * MS, BARRIER), (15 * MS, PREEMPTED), (5 * MS, "I/O")] * 2
+    found = time_budget(times({MAIN: mine, WORKER: [(200 * MS, BUSY)]}))
+    assert found.schema == SCHEMA
+    own = shares(found)
+    assert own["dispatch"] == pytest.approx(0.5, abs=0.02)
+    assert own["waiting"] == pytest.approx(0.3, abs=0.02) and own["preempted"] == pytest.approx(0.15)
+    assert own[BLOCKED] == pytest.approx(0.05)
+    assert sum(own.values()) == pytest.approx(1)
+    assert sum(shares(found, "ns").values()) == pytest.approx(100 * MS)
+    threads = shares(found, "threads_share")
+    assert threads["dispatch"] == pytest.approx(0.75, abs=0.02) and sum(threads.values()) == pytest.approx(1)
+
+
+def test_the_interpreters_lock_new_pages_and_stops_have_their_parts() -> None:
+    mine = [(40 * MS, BUSY), (30 * MS, "GIL"), (20 * MS, "page fault"), (10 * MS, "stopped")] * 2
+    own = shares(time_budget(times({MAIN: mine})))
+    assert own["dispatch"] == pytest.approx(0.4 + 0.3) and own["page_faults"] == pytest.approx(0.2)
+    assert own["other"] == pytest.approx(0.1)
+
+
+def test_the_whole_comes_first_and_a_layer_of_few_samples_is_left_out() -> None:
+    found = time_budget(times({MAIN: [(4 * MS, BUSY), (96 * MS, WAITING)] * 2}))
+    assert [one["path"] for one in nested(found)] == [None, "a"]
+    few = time_budget(times_of({MAIN: [(8 * MS, BUSY)]}, [(0, 4 * MS), (4 * MS, 8 * MS)]))
+    assert [one["path"] for one in nested(few)] == [None]
+
+
+def test_blocks_are_the_sums_of_what_is_in_them() -> None:
+    rows = [
+        ("net.b.0", "compute", 60.0, 90.0),
+        ("net.b.0", "layout", 20.0, 20.0),
+        ("net.b (own)", "dispatch", 20.0, 20.0),
+    ]
+    rows += [("net.bc", "compute", 100.0, 100.0)]
+    budget = pl.DataFrame(rows, schema=["layer", "part", "ns", "threads_ns"], orient="row").with_columns(
+        **{name: pl.lit(0.0) for name in ("share", "share_low", "share_high", "threads_share")},
+        samples=pl.lit(10),
+        of_samples=pl.lit(20),
+    )
+    known = layers([("net", "Net", False), ("net.b", "B", False), ("net.b.0", "C", True), ("net.bc", "C", True)])
+    found = {one["path"]: one for one in nested(in_modules(budget.select(SCHEMA.names()).cast(SCHEMA), known))}
+    assert set(found) == {"net", "net.b"}
+    assert found["net.b"]["elapsed_ns"] == 100 and found["net"]["elapsed_ns"] == 200
+    parts = {one["part"]: one["share"] for one in found["net.b"]["parts"]}
+    assert parts == pytest.approx({"compute": 0.6, "layout": 0.2, "dispatch": 0.2})
