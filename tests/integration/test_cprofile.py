@@ -103,7 +103,8 @@ def test_nobody_else_s_figures_are_of_these_iterations(run: RunDirectory) -> Non
     alone = [one for one in record.iterations if one.alone_for == "cprofile"]
     assert len(alone) == ITERATIONS and all(one.warmup for one in alone)
     page = hwprof("report", "--cprofile", str(run.path))
-    assert page.returncode == 0 and f"1/{DEEP}" in page.stdout and "as long" in page.stdout
+    assert page.returncode == 0 and f"1/{DEEP}" in page.stdout
+    assert "as long" in page.stdout or "how much longer they took is not known" in page.stdout
     calls = pl.read_csv(run.path / "python_calls.csv").filter(function="called")
     assert calls["calls"].to_list() == [CALLED] and calls["origin"].to_list() == ["pipeline"]
 

@@ -91,7 +91,7 @@ PY_SPYS: dict[str, tuple[str, str]] = {
     "hangs at the start": ("hang()", "did not begin within 20 s"),
     "talks for ever": ("talk()", "did not begin within 20 s"),
     "is killed at the start": ("die()", "exit status -9"),
-    "is killed": ("record(); time.sleep(0.2); die()", "py-spy failed"),
+    "is killed": ("record(); time.sleep(0.2); die()", "ended before the pass did, status -9"),
     "is stopped": ("record(); time.sleep(0.2); stop()", "did not end within 20 s"),
     "ends too early": ("record(); time.sleep(0.2); write(b'[]')", "ended before the pass did"),
     "fails at the end": ("until_told(); complain(4)", "evil"),
