@@ -5,7 +5,7 @@
 Every round measures each in turn, at one thread and at one a core, in an order of its own. Figures are medians over the
 rounds of hwprof's figure divided by the other's of the same round, with the quartiles. STREAM stores through the
 caches, as hwprof's ``triad`` does; its threads are bound to cores. As its rules allow, it is tuned: the best of builds
-with ``gcc -O3 -fopenmp`` with and without ``-march=native``, and with no offset and one of 1088 bytes between its arrays.
+with ``gcc -O3 -fopenmp`` with and without ``-march=native``, with no offset and with one of 1088 bytes between arrays.
 """
 
 from __future__ import annotations
