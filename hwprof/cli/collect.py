@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
     from hwprof.report.files import FilesBeside
     from hwprof.run.directory import RunDirectory
+    from hwprof.run.peaks import Peaks
     from hwprof.session.counters import Counting
     from hwprof.session.fork_server import ForkServer
     from hwprof.session.plan import PassPlan
@@ -78,6 +79,14 @@ def _counters_help() -> str:
     metavar="[SECONDS]",
     help=f"Before each timed pass, wait until other programs let the processors alone; at most {WAIT_S} s, or SECONDS.",
 )
+@click.option(
+    "--peaks/--no-peaks",
+    "with_peaks",
+    default=True,
+    show_default=True,
+    envvar="HWPROF_PEAKS",
+    help="Measure this machine's peaks first, where they are not known yet (8 s); see hwprof peaks.",
+)
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option(
     "--full",
@@ -123,6 +132,7 @@ def collect_command(
     iterations: int,
     warmup: int,
     wait_quiet_s: float | None,
+    with_peaks: bool,
     passes: str,
     collectors: str | None,
     full: bool,
@@ -157,6 +167,7 @@ def collect_command(
         theirs.add_full(off)
     spec = workload_spec(**options)
     check_model(spec)
+    peaks = _peaks(spec) if with_peaks else None  # before anything else runs here
     server = _fork_server(spec.model)
     chosen = _names(collectors, "--collectors") if collectors is not None else None
     plans = _plan(
@@ -171,9 +182,24 @@ def collect_command(
         passes_of=theirs.passes_of,
         wait_quiet_s=wait_quiet_s or 0.0,
     )
-    failure = _collect(output, spec, plans, server, products.Shown(form, top, width))
+    failure = _collect(output, spec, plans, server, products.Shown(form, top, width), peaks)
     if failure is not None:
         raise failure
+
+
+def _peaks(spec: WorkloadSpec) -> Peaks:
+    """Those of an earlier time, with as many threads as the workload has, or new ones."""
+    from hwprof.cli.progress import Bars
+    from hwprof.hardware import machine
+    from hwprof.session import peaks
+
+    of = machine.describe()
+    threads = sorted({1, spec.threads}) if spec.threads is not None else peaks.usual_threads(of)
+    found = peaks.kept(of, threads)
+    if found is not None:
+        return found
+    with Bars() as bars:
+        return peaks.measure(of, threads, lambda what: bars.phase("peaks", what, None))
 
 
 def _fork_server(model: str) -> ForkServer:
@@ -203,7 +229,12 @@ def _plan(
 
 
 def _collect(
-    output: Path, spec: WorkloadSpec, plans: Sequence[PassPlan], server: ForkServer, shown: products.Shown
+    output: Path,
+    spec: WorkloadSpec,
+    plans: Sequence[PassPlan],
+    server: ForkServer,
+    shown: products.Shown,
+    peaks: Peaks | None,
 ) -> BaseException | None:
     """Measures, writes and shows. A failure is returned where there is something to show all the same, else raised."""
     from hwprof.cli.progress import Bars
@@ -211,7 +242,7 @@ def _collect(
     from hwprof.session.interruption import signals_interrupt
 
     with signals_interrupt():
-        run = _create(output.absolute(), spec)  # wherever a model's code goes
+        run = _create(output.absolute(), spec, peaks)  # wherever a model's code goes
         try:
             with Bars() as bars, FilesBeside(run) as files:
                 failure = _measure(run, spec, plans, bars, server, files)
@@ -229,7 +260,7 @@ def _collect(
     return failure
 
 
-def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
+def _create(output: Path, spec: WorkloadSpec, peaks: Peaks | None) -> RunDirectory:
     """The run's directory with its first manifest."""
     import re
     from datetime import datetime
@@ -249,6 +280,7 @@ def _create(output: Path, spec: WorkloadSpec) -> RunDirectory:
         command=["hwprof", *sys.argv[1:]],
         machine=machine.describe(),
         clock=clocks.snapshot(),
+        peaks=peaks,
     )
     return RunDirectory.create(output, manifest)
 

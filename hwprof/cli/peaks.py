@@ -14,7 +14,7 @@ from hwprof.cli.streams import print_json
 def peaks_command(threads: int | None, again: bool, form: str) -> None:
     """Measure what this machine can do at most: arithmetic, bandwidth and latency of caches and DRAM.
 
-    Takes some eight seconds. The result is kept for this machine, where others left it alone meanwhile.
+    Takes some eight seconds. The result is kept for this machine; hwprof collect measures it before its first run.
 
     \b
     Examples:
@@ -30,7 +30,7 @@ def peaks_command(threads: int | None, again: bool, form: str) -> None:
 
     of = machine.describe()
     numbers = peaks.usual_threads(of) if threads is None else sorted({1, threads})
-    found = None if again else peaks.kept(of, numbers)
+    found = None if again else peaks.kept(of, numbers, too_low=False)
     if found is None:
         with Bars() as bars:
             found = peaks.measure(of, numbers, lambda what: bars.phase("peaks", what, None))

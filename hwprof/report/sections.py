@@ -76,6 +76,7 @@ SECTIONS: Final = (
     Section("stages"),
     Section("layers"),
     Section("time_budget"),
+    Section("roofline"),
     Section("topdown", ("text",)),  # of the layers' metrics
     Section("flops", ("text",)),
     Section("layer_types"),

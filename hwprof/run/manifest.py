@@ -9,6 +9,7 @@ import msgspec
 from hwprof.run import details, upgrade
 from hwprof.run.details import DetailT
 from hwprof.run.notes import Note
+from hwprof.run.peaks import Peaks
 from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
@@ -252,6 +253,7 @@ class Manifest(msgspec.Struct, kw_only=True):
     clock: ClockSnapshot
     workload: WorkloadRecord | None = None  # known once the first worker has built it
     passes: list[PassRecord] = []
+    peaks: Peaks | None = None  # what the machine can do at most; null: nobody measured it
 
 
 MANIFEST_FILE: Final = "run.json"

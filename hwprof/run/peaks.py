@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final, Literal
 
 import msgspec
@@ -25,6 +26,26 @@ class Peak(msgspec.Struct, kw_only=True, frozen=True):
     how: str  # 512-bit, torch 2.13.0, numpy 2.4.6
     bytes: int | None = None  # of a thread's data
     cores: float | None = None  # over that of one thread: how far it scales
+
+
+def better(one: Peak, other: Peak) -> Peak:
+    """Of two measurements of the same, at different times: who shares a machine (virtual ones do) has it for himself at
+    one time and not at another."""
+    best = one if (one.value >= other.value) != (one.unit == "ns") else other
+    worst = min(one.worst, other.worst) if one.unit != "ns" else max(one.worst, other.worst)
+    number = one.repetitions + other.repetitions
+    return msgspec.structs.replace(best, worst=worst, repetitions=number)
+
+
+def scaled(peaks: Sequence[Peak]) -> list[Peak]:
+    """Each with how far it is above one thread's."""
+    alone = {(one.what, one.level): one.value for one in peaks if one.threads == 1}
+    return [
+        msgspec.structs.replace(one, cores=one.value / alone[one.what, one.level])
+        if one.threads > 1 and alone.get((one.what, one.level))
+        else one
+        for one in peaks
+    ]
 
 
 class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):

@@ -21,12 +21,15 @@ from hwprof.hardware.peaks.data_sheet import theoretical
 from hwprof.hardware.peaks.suite import Suite
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
-from hwprof.run.peaks import NotMeasured, Peak, Peaks
+from hwprof.run.peaks import NotMeasured, Peak, Peaks, scaled
 from hwprof.run.regular_files import read_regular
 from hwprof.session.quiet import QUIET_SHARE, Ticks, read_ticks
 
 VERSION: Final = 1
 """Of what is measured, and how."""
+
+TOO_LOW_S: Final = 3600
+"""For so long a busy machine is not measured again."""
 
 GEMM_LIMIT_S: Final = 60
 LARGEST_BYTES: Final = 1 << 20
@@ -40,19 +43,20 @@ def usual_threads(machine: Machine) -> list[int]:
     return sorted({1, max(1, most)})
 
 
-def kept(machine: Machine, threads: Sequence[int]) -> Peaks | None:
-    """Those of an earlier time; None where there are none with so many threads, or none that can be read."""
+def kept(machine: Machine, threads: Sequence[int], *, too_low: bool = True) -> Peaks | None:
+    """Those of an earlier time; None where there are none with so many threads, or none that can be read. Those that
+    were measured while others used the machine are too low: good for ``TOO_LOW_S``, or (not ``too_low``) not at all."""
     try:
         found = msgspec.json.decode(read_regular(_file(machine), LARGEST_BYTES), type=Peaks)
     except (OSError, RuntimeError, msgspec.MsgspecError):
         return None
     known = found.machine == digest(machine) and set(threads) <= set(found.threads)
-    return found if known else None
+    quiet = found.others_share is None or found.others_share <= QUIET_SHARE
+    return found if known and (quiet or (too_low and _age_s(found) <= TOO_LOW_S)) else None
 
 
 def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:
-    """Some four seconds for two numbers of threads. They are kept where others left the machine alone meanwhile; a
-    cache folder that cannot be written to costs only that."""
+    """Some eight seconds for two numbers of threads. A cache folder that cannot be written to costs only that."""
     began_s, before, own_s = time.monotonic(), read_ticks(), _own_s()
     suite = Suite(machine, report)
     suite.carry_out(threads)
@@ -64,15 +68,14 @@ def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], No
         machine=digest(machine),
         processor=machine.processor,
         threads=sorted(set(threads)),
-        peaks=[*suite.peaks, *products],
+        peaks=scaled([*suite.peaks, *products]),
         missing=[*suite.missing, *([why_none] if why_none is not None else [])],
         theoretical=theoretical(machine, threads, clock),
         others_share=_others_share(before, read_ticks(), _own_s() - own_s),
         seconds=time.monotonic() - began_s,
         built_by=suite.built_by,
     )
-    if found.others_share is None or found.others_share <= QUIET_SHARE:
-        _keep(found, machine)
+    _keep(found, machine)
     return found
 
 
@@ -112,6 +115,15 @@ def _others_share(before: Ticks | None, after: Ticks | None, own_s: float) -> fl
         return None
     tick_s = 1 / os.sysconf("SC_CLK_TCK")
     return max(0.0, ((after.busy - before.busy) * tick_s - own_s) / ((after.all - before.all) * tick_s))
+
+
+def _age_s(found: Peaks) -> float:
+    """Since they were measured; far where nobody can tell."""
+    try:
+        age_s = (datetime.now(UTC) - datetime.fromisoformat(found.created)).total_seconds()
+    except (ValueError, TypeError):
+        return float("inf")
+    return age_s if age_s >= 0 else float("inf")
 
 
 def _own_s() -> float:

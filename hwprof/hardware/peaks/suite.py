@@ -13,7 +13,7 @@ from hwprof.hardware.peaks.kernels import CHAINS, TRIAD_BYTES, Kernels
 from hwprof.hardware.peaks.memory import LINE_BYTES, Memory
 from hwprof.hardware.peaks.working_sets import WorkingSet, chased, dram_bytes, working_sets
 from hwprof.run.manifest import Machine
-from hwprof.run.peaks import DRAM, NotMeasured, Peak, Unit
+from hwprof.run.peaks import DRAM, NotMeasured, Peak, Unit, better
 
 EACH_S: Final = 0.012
 REPETITIONS: Final = 5
@@ -52,6 +52,9 @@ class Suite:
             self._bandwidth(kernels, cpus)
         self._clock(kernels)
         self._latency(kernels)
+        for number in sorted(set(threads)):  # once more, some seconds later
+            if len(cpus := team.processors(number)) == number:
+                self._arithmetic(kernels, cpus)
 
     def _arithmetic(self, kernels: Kernels, cpus: Sequence[int]) -> None:
         known = kernels.arithmetic()
@@ -60,7 +63,7 @@ class Suite:
         for one, times in zip(known, _timed(cpus, lambda _: loops), strict=True):
             unit: Unit = "GOP/s" if one.unit == "GOP/s" else "GFLOP/s"
             self._add(one.what, None, cpus, [one.operations * len(cpus) / s / 1e9 for s in times], unit, one.how)
-        if len(cpus) == 1:
+        if len(cpus) == 1 and not any(one.what in ("bf16", "int8") for one in self.missing):
             lacking = {"bf16", "int8"} - {one.what for one in known}
             reason = "this processor has no instructions for it that hwprof has a loop of"
             self.missing += [NotMeasured(what=what, reason=reason) for what in sorted(lacking)]
@@ -133,21 +136,23 @@ class Suite:
         size: int | None = None,
     ) -> None:  # fmt: skip
         best, worst = (min, max) if unit == "ns" else (max, min)
-        alone = next((one for one in self.peaks if (one.what, one.level, one.threads) == (what, level, 1)), None)
-        self.peaks.append(
-            Peak(
-                what=what,
-                level=level,
-                threads=len(cpus),
-                value=best(values),
-                unit=unit,
-                worst=worst(values),
-                repetitions=len(values),
-                how=how,
-                bytes=size,
-                cores=best(values) / alone.value if alone is not None else None,
-            )
+        found = Peak(
+            what=what,
+            level=level,
+            threads=len(cpus),
+            value=best(values),
+            unit=unit,
+            worst=worst(values),
+            repetitions=len(values),
+            how=how,
+            bytes=size,
         )
+        key = (what, level, len(cpus))
+        known = next((at for at, one in enumerate(self.peaks) if (one.what, one.level, one.threads) == key), None)
+        if known is None:
+            self.peaks.append(found)
+        else:
+            self.peaks[known] = better(self.peaks[known], found)
 
 
 def _timed(cpus: Sequence[int], make: Callable[[int], Sequence[team.Loop]]) -> list[list[float]]:

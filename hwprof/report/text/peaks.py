@@ -39,7 +39,7 @@ def show(found: Peaks, console: Console | None = None) -> None:
     facts = f", measured {found.created} in {found.seconds:.1f} s, {compiler}"
     console.print(Text.assemble((found.processor, "bold"), facts))
     if found.others_share is not None and found.others_share > NOISY:
-        warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low, and not kept"
+        warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low"
         console.print(Text(f"{warning}. Try: hwprof peaks on a quiet machine", "bold"))
     levels = list(dict.fromkeys(one.level for one in found.peaks if one.level is not None))
     levels.sort(key=lambda level: (level == DRAM, level))

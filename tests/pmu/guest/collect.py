@@ -11,7 +11,7 @@ from pathlib import Path
 
 COMMAND = (sys.executable, "-m", "tests.pmu.guest.command", "collect")
 OPTIONS = (
-    *("--model", "tests.pmu.guest.model:small", "--input-shape", "1,3,32,32", "--passes", "measure"),
+    *("--model", "tests.pmu.guest.model:small", "--input-shape", "1,3,32,32", "--passes", "measure", "--no-peaks"),
     *("--iterations", "8", "--warmup", "8"),
 )
 

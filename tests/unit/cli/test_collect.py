@@ -15,7 +15,7 @@ from tests.support.synthetic_run import build
 
 @pytest.mark.parametrize("model", ["mine:" + "x" * 300, "mine:" + "ä" * 300])
 def test_a_long_name_of_a_model_makes_a_folder_that_file_systems_take(model: str, tmp_path: Path) -> None:
-    run = collect._create(tmp_path, WorkloadSpec(model=model))
+    run = collect._create(tmp_path, WorkloadSpec(model=model), None)
     assert run.path.is_dir() and run.path.name == run.manifest.name
     assert "mine-" in run.path.name
 

@@ -1,0 +1,177 @@
+"""The roofline: how near a layer comes to what this machine can do at most, and what bounds it.
+
+A roof is a rate: of FP32 operations, or of bytes at a level of the memory hierarchy. A layer that does F operations and
+moves B bytes at a level in a time t uses F / t of the one and B / t of the other; what it could attain at most is where
+the first of these reaches its roof (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009; with a roof a level:
+Ilic, Pratas, Sousa: Cache-aware Roofline Model, 2014).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from hwprof.run.peaks import DRAM, Peaks
+
+if TYPE_CHECKING:
+    import polars as pl
+
+COMPUTE: Final = "compute"
+WAITING: Final = "waiting"
+OVERHEAD: Final = "overhead"
+FRONT_END: Final = "front end"
+BAD_SPECULATION: Final = "bad speculation"
+NOT_KNOWN: Final = "not known"
+
+LEVELS: Final = ("L1", "L2", "L3", DRAM)
+
+NEAR: Final = 0.6
+"""Of a roof: from here on it bounds."""
+
+VERY_NEAR: Final = 0.75
+
+WAITS: Final = 0.4
+"""Of the elapsed time: a layer whose thread waits for so long is bounded by that."""
+
+OVER: Final = 0.5
+"""Of the elapsed time, in what is no work of the layer's own."""
+
+STALLED: Final = 0.35
+"""Of the pipeline's slots (top-down)."""
+
+OVERHEADS: Final = ("layout", "page_faults", "allocation", "dispatch", "blocked")
+
+MOST: Final = 1.15
+"""Of a roof, that a figure of two passes may seem to reach: more is chance."""
+
+HIGH, MEDIUM, LOW = "high", "medium", "low"
+
+
+class Roofs(NamedTuple):
+    """Of so many threads: GFLOP/s, and GB/s of each level."""
+
+    threads: int
+    gflops: float
+    gbytes: dict[str, float]
+    gemm_gflops: float | None
+
+
+class Traffic(NamedTuple):
+    """Bytes a second at a level, and where the figure is from."""
+
+    gbytes: float
+    source: str  # measured, simulated, instrumented, modelled
+
+
+class Point(NamedTuple):
+    """A layer under its roofs."""
+
+    gflops: float | None
+    roof: str | None  # the nearest one: "FP32", "DRAM", …
+    share_of_roof: float | None  # how near: attained over attainable
+    attainable_gflops: float | None  # with the traffic that it has; None: without operations
+    source: str | None  # of the bytes that the nearest roof is about
+
+
+class Bound(NamedTuple):
+    """What a layer's time is bounded by."""
+
+    name: str
+    evidence: str
+    confidence: str
+
+
+def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
+    """Those of so many threads; None where they were not measured. A level's is the best of reading and triads."""
+    flops = peaks.find("fp32", threads) if peaks is not None else None
+    if peaks is None or flops is None:
+        return None
+    found = {}
+    for level in LEVELS:
+        known = [peaks.find(what, threads, level) for what in ("read", "triad", "triad-nt")]
+        best = max((one.value for one in known if one is not None), default=None)
+        if best is not None:
+            found[level] = best
+    gemm = peaks.find("gemm-fp32", threads)
+    return Roofs(threads, flops.value, found, gemm.value if gemm is not None else None)
+
+
+def traffic_of(row: Mapping[str, Any], gflops: float | None) -> dict[str, Traffic]:
+    """By level, from a layer's metrics, the best that the run has: measured, else simulated, else (DRAM) what must move
+    at least. ``gflops``: its rate, which bytes an operation are made of."""
+    found: dict[str, Traffic] = {}
+    if row.get("requested_gbytes") is not None:
+        found["L1"] = Traffic(row["requested_gbytes"], "instrumented")
+    for level, metric in (("L2", "l2_intensity"), ("L3", "llc_intensity")):
+        if gflops and row.get(metric):
+            found[level] = Traffic(gflops / row[metric], "simulated")
+    simulated = gflops / row["memory_intensity"] if gflops and row.get("memory_intensity") else None
+    for value, source in (
+        (row.get("uncore_dram_gbytes"), "measured"),
+        (simulated if simulated is not None else row.get("dram_gbytes"), "simulated"),
+        (row.get("gbytes"), "modelled"),
+    ):
+        if value is not None:
+            found[DRAM] = Traffic(value, source)
+            break
+    return found
+
+
+def with_metrics(rows: pl.DataFrame, metrics: pl.DataFrame) -> dict[str, dict[str, Any]]:
+    """Of each owner its row with its metrics (``LayerTables``)."""
+    return {row["owner"]: row for row in rows.join(metrics, on="owner", how="left").iter_rows(named=True)}
+
+
+def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) -> Point:
+    """``gflops``: of the layer, None where it has no operations that anybody counts; ``traffic`` by level."""
+    used: dict[str, tuple[float, str | None]] = {}
+    if gflops:
+        used["FP32"] = (gflops / roofs.gflops, None)
+    for level, one in traffic.items():
+        if level in roofs.gbytes:
+            used[level] = (one.gbytes / roofs.gbytes[level], one.source)
+    if not used:
+        return Point(gflops, None, None, None, None)
+    roof = max(used, key=lambda name: used[name][0])
+    share, source = used[roof]
+    attainable = gflops / share if gflops and share > 0 else None
+    return Point(gflops, roof, share, attainable, source)
+
+
+def bound(found: Point, budget: Mapping[str, float] | None, topdown: Mapping[str, float] | None = None) -> Bound:
+    """``budget``: shares of the elapsed time by part, None: not known; ``topdown``: shares of slots (``frontend``,
+    ``bad_speculation``), where they were counted."""
+    parts = budget or {}
+    waits, over = parts.get("waiting", 0.0), sum(parts.get(part, 0.0) for part in OVERHEADS)
+    if waits >= WAITS:
+        return Bound(WAITING, f"waiting for the team: {waits:.0%} of the time", HIGH if waits >= OVER else MEDIUM)
+    if over >= OVER:
+        most = max(OVERHEADS, key=lambda part: parts.get(part, 0.0))
+        text = f"{over:.0%} of the time in no kernel of its own, most in {most.replace('_', ' ')}"
+        return Bound(OVERHEAD, text, HIGH if over >= VERY_NEAR else MEDIUM)
+    share, roof = found.share_of_roof, found.roof
+    if share is not None and roof is not None:
+        name = COMPUTE if roof == "FP32" else f"{roof} bandwidth"
+        if share >= NEAR:
+            return Bound(name, _evidence(found), _confidence(found))
+        works = parts.get("compute", 1.0)
+        if works >= 1 - OVER and NEAR <= share / works <= MOST:
+            text = f"{_evidence(found)}; {share / works:.0%} while its own kernels run, {works:.0%} of the time"
+            return Bound(name, text, MEDIUM)
+    for slots, name in (("frontend", FRONT_END), ("bad_speculation", BAD_SPECULATION)):
+        if (topdown or {}).get(slots, 0.0) >= STALLED:
+            return Bound(name, f"{(topdown or {})[slots]:.0%} of the pipeline's slots", MEDIUM)
+    return Bound(NOT_KNOWN, _evidence(found) if roof is not None else "neither operations nor bytes are known", LOW)
+
+
+def _evidence(found: Point) -> str:
+    """``71% of the FP32 roof``, ``64% of the DRAM roof, bytes modelled``."""
+    text = f"{found.share_of_roof:.0%} of the {found.roof} roof"
+    return text if found.source is None else f"{text}, bytes {found.source}"
+
+
+def _confidence(found: Point) -> str:
+    """Of bytes that are a model's minimum nobody knows that they moved."""
+    if found.source == "modelled":
+        return LOW if (found.share_of_roof or 0.0) > 1 else MEDIUM
+    return HIGH if (found.share_of_roof or 0.0) >= VERY_NEAR else MEDIUM

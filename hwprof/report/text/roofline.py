@@ -1,0 +1,65 @@
+"""The section on the roofline: the model against this machine's peaks, and what bounds each layer."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from hwprof.report.document.roofline import Roofline, UnderRoofs
+from hwprof.report.text import figures
+from hwprof.report.text.grid import Column
+from hwprof.report.text.page import PATH, Page
+
+
+def show(page: Page) -> None:
+    """The layers that the report is about."""
+    part = page.part(Roofline)
+    if part is None:
+        return
+    known = {one.path: one for one in part.rows}
+    rows = [known[layer.path] for layer in page.hottest() if layer.path in known]
+    of_rows([*([part.whole] if part.whole is not None else []), *rows], page, f"Roofline: {in_words(part, page)}")
+    page.notes(notes(part))
+
+
+def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
+    """A row a layer; the inference's has no path."""
+    glyphs = page.glyphs
+    page.table(
+        [
+            Column(
+                "layer", [one.path or page.document.whole for one in rows], right=False, least=PATH, among=page.paths
+            ),
+            Column("GFLOP/s", [_rate(one, page) for one in rows]),
+            Column("roof", [one.roof or glyphs.dash for one in rows], right=False),
+            Column("of roof", [figures.percent(one.share_of_roof, glyphs) for one in rows]),
+            Column("bound", [one.bound for one in rows], right=False),
+            Column("confidence", [one.confidence for one in rows], 2, right=False),
+            Column("evidence", [one.evidence for one in rows], 1, right=False, least=16),
+        ],
+        title,
+    )
+
+
+def in_words(part: Roofline, page: Page) -> str:
+    """``3.2 images/s, 223 GFLOP/s, 61% of the GEMM peak``."""
+    words = []
+    if part.images_per_s is not None:
+        words.append(f"{figures.three_digits(part.images_per_s)} images/s")
+    if part.share_of_gemm is not None and part.gemm_gflops is not None:
+        words.append(f"{figures.three_digits(part.share_of_gemm * part.gemm_gflops)} GFLOP/s")
+        words.append(f"{part.share_of_gemm:.0%} of this machine's GEMM peak")
+    return ", ".join(words) or f"{page.document.whole} against this machine's peaks"
+
+
+def notes(part: Roofline) -> list[str]:
+    """The roofs."""
+    levels = ", ".join(f"{level} {figures.three_digits(value)}" for level, value in part.level_gbytes.items())
+    return [
+        f"roofs, {figures.plural(part.threads, 'thread')}: FP32 {figures.three_digits(part.fp32_gflops)} GFLOP/s; GB/s:"
+        f" {levels} (hwprof peaks)",
+        "of roof: the nearest roof's share; bytes modelled: inputs, outputs and weights once (hwprof explain roofline)",
+    ]
+
+
+def _rate(one: UnderRoofs, page: Page) -> str:
+    return page.glyphs.dash if one.gflops is None else figures.three_digits(one.gflops)

@@ -1,0 +1,83 @@
+"""Roofs, points below them, and what bounds."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.roofline import LEVELS, Point, Roofs, Traffic, bound, point, roofs_of
+from tests.support.machine_peaks import FOUND
+
+ROOFS = Roofs(2, 200.0, {"L1": 400.0, "L2": 200.0, "L3": 150.0, "DRAM": 40.0}, 180.0)
+
+
+def test_roofs_are_of_so_many_threads_and_the_best_that_was_measured() -> None:
+    roofs = roofs_of(FOUND, 2)
+    assert roofs is not None and (roofs.gflops, roofs.gemm_gflops) == (232.0, 200.0)
+    assert roofs.gbytes == {"L1": 400.0, "L2": 400.0, "DRAM": 400.0}
+    assert roofs_of(FOUND, 3) is None and roofs_of(None, 1) is None
+
+
+def test_the_nearest_roof_and_what_is_attainable_below_it() -> None:
+    """100 GFLOP/s with 30 GB/s of 40: 75% of the DRAM roof, so 133 GFLOP/s could be attained."""
+    found = point(100.0, {"DRAM": Traffic(30.0, "measured"), "L2": Traffic(60.0, "simulated")}, ROOFS)
+    assert found[:3] == (100.0, "DRAM", 0.75) and found.source == "measured"
+    assert found.attainable_gflops == pytest.approx(100 / 0.75)
+    assert point(150.0, {"DRAM": Traffic(20.0, "modelled")}, ROOFS).roof == "FP32"
+    assert point(None, {"DRAM": Traffic(30.0, "modelled")}, ROOFS) == Point(None, "DRAM", 0.75, None, "modelled")
+    assert point(None, {}, ROOFS) == Point(None, None, None, None, None)
+
+
+@given(
+    st.none() | st.floats(0, 1e4),
+    st.dictionaries(st.sampled_from([*LEVELS, "L9"]), st.floats(0, 1e4)),
+)
+def test_attained_over_attainable_is_the_share(gflops: float | None, gbytes: dict[str, float]) -> None:
+    found = point(gflops, {level: Traffic(value, "measured") for level, value in gbytes.items()}, ROOFS)
+    if found.attainable_gflops is not None:
+        assert gflops is not None and gflops / found.attainable_gflops == pytest.approx(found.share_of_roof)
+    if found.share_of_roof is not None:
+        assert all(
+            value / ROOFS.gbytes[level] <= found.share_of_roof for level, value in gbytes.items() if level != "L9"
+        )
+
+
+AT = {
+    "compute": point(170.0, {"DRAM": Traffic(5.0, "modelled")}, ROOFS),
+    "DRAM bandwidth": point(3.0, {"DRAM": Traffic(33.0, "measured")}, ROOFS),
+    "not known": point(20.0, {"DRAM": Traffic(5.0, "modelled")}, ROOFS),
+}
+
+
+@pytest.mark.parametrize("name", AT)
+def test_what_is_near_a_roof_is_bounded_by_it(name: str) -> None:
+    found = bound(AT[name], {"compute": 0.95, "waiting": 0.05})
+    assert found.name == name
+    assert found.confidence == ("low" if name == "not known" else "high")
+
+
+def test_time_that_is_no_work_of_its_own_comes_first() -> None:
+    waits = bound(AT["not known"], {"compute": 0.4, "waiting": 0.55})
+    assert (waits.name, waits.confidence) == ("waiting", "high") and "55%" in waits.evidence
+    over = bound(AT["not known"], {"compute": 0.3, "page_faults": 0.4, "dispatch": 0.2})
+    assert over.name == "overhead" and "most in page faults" in over.evidence
+    assert bound(AT["compute"], None).name == "compute", "nobody sampled"
+
+
+def test_a_kernel_near_its_roof_half_of_the_time() -> None:
+    half = point(100.0, {}, ROOFS)
+    found = bound(half, {"compute": 0.55, "layout": 0.3})
+    assert (found.name, found.confidence) == ("compute", "medium") and "91% while its own kernels run" in found.evidence
+    assert bound(half, {"compute": 1.0}).name == "not known"
+
+
+def test_slots_tell_where_no_roof_does() -> None:
+    assert bound(AT["not known"], None, {"frontend": 0.5}).name == "front end"
+    assert bound(AT["not known"], None, {"bad_speculation": 0.4, "frontend": 0.1}).name == "bad speculation"
+    assert bound(Point(None, None, None, None, None), None).evidence == "neither operations nor bytes are known"
+
+
+def test_of_a_models_minimum_nobody_knows_that_it_moved() -> None:
+    assert bound(point(3.0, {"DRAM": Traffic(33.0, "modelled")}, ROOFS), None).confidence == "medium"
+    assert bound(point(3.0, {"DRAM": Traffic(70.0, "modelled")}, ROOFS), None).confidence == "low", "it was in a cache"
