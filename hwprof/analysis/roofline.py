@@ -23,6 +23,9 @@ FRONT_END: Final = "front end"
 BAD_SPECULATION: Final = "bad speculation"
 NOT_KNOWN: Final = "not known"
 
+MODELLED: Final = "modelled"
+"""Bytes: what inputs, outputs and weights are; a layer may find them in a cache, or only pass them on."""
+
 LEVELS: Final = ("L1", "L2", "L3", DRAM)
 
 NEAR: Final = 0.6
@@ -109,7 +112,7 @@ def traffic_of(row: Mapping[str, Any], gflops: float | None) -> dict[str, Traffi
     for value, source in (
         (row.get("uncore_dram_gbytes"), "measured"),
         (simulated if simulated is not None else row.get("dram_gbytes"), "simulated"),
-        (row.get("gbytes"), "modelled"),
+        (row.get("gbytes"), MODELLED),
     ):
         if value is not None:
             found[DRAM] = Traffic(value, source)
@@ -128,8 +131,9 @@ def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) ->
     if gflops:
         used["FP32"] = (gflops / roofs.gflops, None)
     for level, one in traffic.items():
-        if level in roofs.gbytes:
-            used[level] = (one.gbytes / roofs.gbytes[level], one.source)
+        share = one.gbytes / roofs.gbytes[level] if level in roofs.gbytes else None
+        if share is not None and (one.source != MODELLED or share <= MOST):  # else it did not move from there at all
+            used[level] = (share, one.source)
     if not used:
         return Point(gflops, None, None, None, None)
     roof = max(used, key=lambda name: used[name][0])
@@ -172,6 +176,6 @@ def _evidence(found: Point) -> str:
 
 def _confidence(found: Point) -> str:
     """Of bytes that are a model's minimum nobody knows that they moved."""
-    if found.source == "modelled":
-        return LOW if (found.share_of_roof or 0.0) > 1 else MEDIUM
+    if found.source == MODELLED:
+        return MEDIUM
     return HIGH if (found.share_of_roof or 0.0) >= VERY_NEAR else MEDIUM

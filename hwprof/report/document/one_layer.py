@@ -22,6 +22,7 @@ from hwprof.report.document.layers import Layer, Layers, Module
 from hwprof.report.document.lines import LineCost, Lines
 from hwprof.report.document.memory import LayerMemory, Memory, ModuleMemory
 from hwprof.report.document.primitives import Primitive, Primitives
+from hwprof.report.document.roofline import Roofline, UnderRoofs
 from hwprof.report.document.threads import Threads, ThreadsLayer
 from hwprof.report.document.time_budget import Budget, TimeBudget
 
@@ -61,6 +62,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     lines: list[LineCost] = []  # of its class's functions, whichever of its instances ran them
     memory: list[LayerMemory] = []
     module_memory: list[ModuleMemory] = []  # of the path itself, with all that is in it
+    roofline: UnderRoofs | None = None  # of a leaf layer, or of a module's own code
     budgets: list[Budget] = []  # where the time goes: of the path itself, and of its layers
 
     @property
@@ -109,6 +111,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         sampled=found,
         threads=busy,
         others_share=kernel_sums.others_share([msgspec.structs.asdict(thread) for thread in busy]),
+        roofline=_under_roofs(document.part(Roofline), path),
         budgets=_budgets(document.part(TimeBudget), path, paths),
         critical_paths=[layer for layer in threads.layers if layer.path in paths] if threads else [],
         kernels=_kernels(path, found, by_layer, kernels) if kernels else [],
@@ -202,6 +205,10 @@ def _prefixes(path: str) -> list[str]:
     """The path and those of all modules around it, the outermost first."""
     parts = path.split(".")
     return [".".join(parts[: number + 1]) for number in range(len(parts))]
+
+
+def _under_roofs(known: Roofline | None, path: str) -> UnderRoofs | None:
+    return next((one for one in known.rows if one.path in (path, own(path))), None) if known is not None else None
 
 
 def _budgets(known: TimeBudget | None, path: str, layers: Sequence[str] | dict[str, None]) -> list[Budget]:

@@ -26,7 +26,7 @@ def show(found: OneLayer, page: Page) -> None:
     grid.add_column(overflow="fold")
     separator = page.glyphs.separator
     facts = _of_one(found.leaf, page) if found.leaf is not None else _of_module(found, page)
-    for name, words in [("run", [found.run]), *facts]:
+    for name, words in [("run", [found.run]), *facts, ("bound", _bound(found))]:
         if words:
             grid.add_row(Text(name, style="bold"), Text(separator.join(words)))
     page.console.print(grid)
@@ -62,6 +62,12 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
         ("FLOPs", [layer.flops.reason] if layer.flops is not None and layer.flops.reason else []),
         ("counts", _no_counts(layer)),
     ]
+
+
+def _bound(found: OneLayer) -> list[str]:
+    """``compute (confidence: high)``, ``83% of the FP32 roof``."""
+    under = found.roofline
+    return [] if under is None else [f"{under.bound} (confidence: {under.confidence})", under.evidence]
 
 
 def _no_counts(layer: Layer) -> list[str]:
