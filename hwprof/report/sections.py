@@ -73,6 +73,7 @@ SECTIONS: Final = (
     Section("noise", ("document",)),  # the text's header shows it, and the next two
     Section("overhead", ("document",)),
     Section("cpu_time", ("document",)),
+    Section("findings"),
     Section("stages"),
     Section("layers"),
     Section("time_budget"),

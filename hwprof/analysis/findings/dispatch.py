@@ -1,0 +1,27 @@
+"""Time between kernels: Python and the framework, where operators are small."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.15
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where it takes a share worth naming."""
+    share = facts.part("dispatch")
+    if share.low < LEAST:
+        return None
+    layers = facts.most_in("dispatch")
+    return Finding(
+        rule="dispatch",
+        title="operators are too small for what calling them costs",
+        evidence=f"{percent(share)} of the time{named(layers)}",
+        meaning="Python and the framework take longer to call a kernel than it runs (profilers add to it)",
+        remedy="torch.inference_mode(), torch.compile(model), or a larger batch",
+        gain_low=0.0,
+        gain_high=share.high,
+        layers=layers,
+    )

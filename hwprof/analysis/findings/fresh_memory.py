@@ -1,0 +1,31 @@
+"""Memory that is given back at each call, and got anew: the kernel clears its pages each time."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.02
+
+KEEP: Final = "MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 before the command"
+"""glibc then keeps what is freed."""
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where new pages take a share worth naming, and it is known whose they are."""
+    share = facts.part("page_faults")
+    if share.low < LEAST or not facts.anew:
+        return None
+    faults = f"; {facts.faults:,.0f} page faults an inference" if facts.faults is not None else ""
+    layers = list(facts.anew[:3])
+    return Finding(
+        rule="fresh_memory",
+        title="large blocks are returned to the system at each call",
+        evidence=f"{percent(share)} of the time in page faults{named(layers)}{faults}",
+        meaning="each block that is freed goes back to the kernel, which clears new pages at the next call",
+        remedy=KEEP if facts.malloc in (None, "glibc") else f"an allocator that keeps more than {facts.malloc}",
+        gain_low=0.0,
+        gain_high=min(1.0, share.high + facts.part("allocation").high),
+        layers=layers,
+    )

@@ -1,0 +1,27 @@
+"""Layouts that are changed around convolutions: oneDNN computes in blocks, the model passes NCHW."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.03
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where they take a share worth naming, of a model that convolves and has no channels-last weights."""
+    share = facts.part("layout")
+    if share.low < LEAST or not facts.convolutions or facts.channels_last:
+        return None
+    layers = facts.most_in("layout")
+    return Finding(
+        rule="layout_changes",
+        title=f"layout changes around {facts.convolutions} convolutions",
+        evidence=f"{percent(share)} of the time{named(layers)}",
+        meaning="each convolution copies its input into the order that its kernel reads, and often its output back",
+        remedy="model = model.to(memory_format=torch.channels_last), inputs too",
+        gain_low=0.0,
+        gain_high=share.high,
+        layers=layers,
+    )

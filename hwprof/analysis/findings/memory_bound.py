@@ -1,0 +1,31 @@
+"""Layers that memory's bandwidth bounds."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named
+
+LEAST: Final = 0.05
+"""Of the inference's time, all of these layers together."""
+
+BANDWIDTH: Final = " bandwidth"
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where they take a share worth naming."""
+    layers = [one for one in facts.layers if one.bound is not None and one.bound.endswith(BANDWIDTH)]
+    share = sum(one.of_whole for one in layers)
+    if share < LEAST:
+        return None
+    ordered = [one.path for one in sorted(layers, key=lambda one: -one.of_whole)]
+    return Finding(
+        rule="memory_bound",
+        title=f"{len(layers)} layers are bound by memory's bandwidth",
+        evidence=f"{share:.1%} of the time{named(ordered[:3])}",
+        meaning="they wait for bytes, not for arithmetic: fewer bytes help, more threads do not",
+        remedy="torch.compile(model) fuses them with their neighbours; bfloat16 halves the bytes",
+        gain_low=0.0,
+        gain_high=share / 2,
+        layers=ordered,
+    )

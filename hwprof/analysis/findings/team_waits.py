@@ -1,0 +1,34 @@
+"""The calling thread waits for its team: imbalance, or layers too small for so many threads."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.1
+
+MUCH: Final = 0.35
+"""Fewer threads may be faster then."""
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where waiting takes a share worth naming, of a workload with several threads."""
+    share = facts.part("waiting")
+    if share.low < LEAST or facts.threads < 2:
+        return None
+    layers = facts.most_in("waiting")
+    too_many = facts.threads > facts.processors
+    remedy = "a larger batch, or torch.compile(model): more work for each operator"
+    if too_many or share.low >= MUCH:
+        remedy = f"--threads {facts.processors if too_many else max(1, facts.threads // 2)}, and compare"
+    return Finding(
+        rule="team_waits",
+        title="more threads than processors" if too_many else "the calling thread waits for its team",
+        evidence=f"{percent(share)} of the time{named(layers)}; {facts.threads} threads, {facts.processors} processors",
+        meaning="threads wait for one another at the end of each operator: uneven parts, or too little work for each",
+        remedy=remedy,
+        gain_low=0.0,
+        gain_high=share.high,
+        layers=layers,
+    )
