@@ -53,7 +53,7 @@ def test_it_holds_what_was_asked_of_it(preloaded: str | None) -> None:
     assert said["settings"]["MALLOC_ARENA_MAX"] == "2"
     _, before, during, after = said["values"]["allocator/in-use"]
     asked = 64 * MIB + 10_000_000
-    assert asked <= during - before <= 1.1 * asked, "rounded up by less than a tenth"
+    assert 0.99 * asked <= during - before <= 1.1 * asked, "rounded up by less than a tenth; others free meanwhile"
     assert abs(after - before) < MIB
     assert all(value >= 0 for values in said["values"].values() for value in values)
     if preloaded is None:
