@@ -70,5 +70,10 @@ def test_the_report_and_the_page_of_a_layer_say_it(found: tuple[dict[str, Any], 
         table = lines[at : at + 20]
         assert any(line.startswith("python") and "dddddddd" in line for line in table), table
         assert any(line.startswith("sleeping") and "bbbbbbbb" in line for line in table), table
+        assert any(line.startswith("What to change first") for line in lines[:at])
+    said = json.loads(hwprof("report", str(run), "--format", "json", cwd=run.parent).stdout)["findings"]["rows"]
+    dispatch = next(one for one in said if one["rule"] == "dispatch")
+    assert set(dispatch["layers"][:2]) == {"python", "tiny"} and 0 <= dispatch["gain_low"] < dispatch["gain_high"] <= 1
+    assert not {"layout_changes", "scalar_pooling"} & {one["rule"] for one in said}, "it convolves nothing"
     page = hwprof("report", str(run), "--layer", "sleeping", cwd=run.parent).stdout
     assert "Where the time goes: blocked" in page
