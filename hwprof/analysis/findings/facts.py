@@ -77,6 +77,7 @@ class Finding(NamedTuple):
     gain_low: float  # of the inference's time, that could be won: an interval, no promise
     gain_high: float
     layers: Sequence[str] = ()
+    gain_of: str = "inference"  # or "iteration"
 
 
 def percent(share: Share) -> str:

@@ -34,4 +34,5 @@ def find(facts: Facts) -> Finding | None:
         remedy=REMEDIES[stage],
         gain_low=0.0,
         gain_high=shares[stage],
+        gain_of="iteration",
     )

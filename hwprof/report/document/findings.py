@@ -20,7 +20,7 @@ MOST_KERNELS: Final = 100
 
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
-    """A cause of lost time. The gain is of the inference's time: an interval of what could be won, no promise."""
+    """A cause of lost time. The gain is of the time of ``gain_of``: an interval of what could be won, no promise."""
 
     rule: str
     title: str
@@ -30,6 +30,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     gain_low: float
     gain_high: float
     layers: list[str]
+    gain_of: str  # "inference", "iteration"
 
 
 class Findings(Part, kw_only=True, frozen=True):

@@ -20,7 +20,10 @@ def show(page: Page) -> None:
         return
     page.title("What to change first")
     for number, one in enumerate(part.rows[:MOST], 1):
-        for indent, text in ((0, f"{number} {one.title}: up to {one.gain_high:.0%} of the inference"), *_further(one)):
+        for indent, text in (
+            (0, f"{number} {one.title}: up to {one.gain_high:.0%} of the {one.gain_of}"),
+            *_further(one),
+        ):
             page.console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2 + indent)))
     page.notes(["up to: what the cause takes, at most; no remedy was tried (hwprof explain findings)"])
 
