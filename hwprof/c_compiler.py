@@ -51,6 +51,11 @@ class NoLibraryError(Exception):
         self.remedy = remedy
 
 
+def cache_folder() -> Path:
+    """The user's, of hwprof. Raises ``RuntimeError`` where there is no home."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hwprof"
+
+
 def tool(library: Path) -> Tool:
     """The compiler that made it, as the library itself says."""
     try:
@@ -73,7 +78,7 @@ def cached(name: str, source: bytes) -> Path:
     """Where the library is or belongs: named after the source, the way that it is compiled and the platform. It is code
     that will be run, so a folder that somebody else may write to does not do. Raises ``NoLibraryError``."""
     try:
-        folder = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hwprof"
+        folder = cache_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()
     except (OSError, RuntimeError) as error:

@@ -259,6 +259,15 @@ class RunAnalysis:
         return thread_times(self.sampled)
 
     @cached_property
+    def time_budget(self) -> pl.DataFrame | None:
+        """Where the time of the pass ``sampled`` goes, as ``time_budget.time_budget`` makes it."""
+        if self.thread_times is None:
+            return None
+        from hwprof.analysis.time_budget import time_budget
+
+        return time_budget(self.thread_times)
+
+    @cached_property
     def kernel_cpi(self) -> KernelCpi | None:
         """CPI by samples and instrumented instructions, where nothing counted cycles."""
         if self.sampled is None:

@@ -157,9 +157,18 @@ def caches(root: Path = ROOT) -> tuple[Cache, ...]:
 
 def memory_bytes(root: Path = ROOT) -> int:
     """MemTotal; 0 where /proc/meminfo cannot be read."""
+    return _meminfo(root, "MemTotal")
+
+
+def available_bytes(root: Path = ROOT) -> int:
+    """What programs can get without anything being swapped out (MemAvailable); 0 where the kernel does not say."""
+    return _meminfo(root, "MemAvailable")
+
+
+def _meminfo(root: Path, wanted: str) -> int:
     for line in (_text(root / "proc/meminfo") or "").splitlines():
         name, _, rest = line.partition(":")
-        if name == "MemTotal":
+        if name == wanted:
             return int(rest.split()[0]) * 1024
     return 0
 

@@ -15,10 +15,9 @@ from typing import Final
 import msgspec
 
 from hwprof import programs
-from hwprof.errors import HwprofError
+from hwprof.c_compiler import cache_folder
 from hwprof.hardware.peaks import team
 from hwprof.hardware.peaks.data_sheet import theoretical
-from hwprof.hardware.peaks.suite import Suite
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import NotMeasured, Peak, Peaks, scaled
@@ -47,7 +46,7 @@ def kept(machine: Machine, threads: Sequence[int], *, too_low: bool = True) -> P
     """Those of an earlier time; None where there are none with so many threads, or none that can be read. Those that
     were measured while others used the machine are too low: good for ``TOO_LOW_S``, or (not ``too_low``) not at all."""
     try:
-        found = msgspec.json.decode(read_regular(_file(machine), LARGEST_BYTES), type=Peaks)
+        found = msgspec.json.decode(read_regular(_file(machine, threads), LARGEST_BYTES), type=Peaks)
     except (OSError, RuntimeError, msgspec.MsgspecError):
         return None
     known = found.machine == digest(machine) and set(threads) <= set(found.threads)
@@ -57,6 +56,8 @@ def kept(machine: Machine, threads: Sequence[int], *, too_low: bool = True) -> P
 
 def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:
     """Some eight seconds for two numbers of threads. A cache folder that cannot be written to costs only that."""
+    from hwprof.hardware.peaks.suite import Suite  # with numpy, which known peaks do not need
+
     began_s, before, own_s = time.monotonic(), read_ticks(), _own_s()
     suite = Suite(machine, report)
     suite.carry_out(threads)
@@ -132,16 +133,17 @@ def _own_s() -> float:
     return sum(one.ru_utime + one.ru_stime for one in used)
 
 
-def _file(machine: Machine) -> Path:
-    """Raises ``RuntimeError`` where there is no home."""
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "hwprof" / f"peaks-{digest(machine)}.json"
+def _file(machine: Machine, threads: Sequence[int]) -> Path:
+    """One for each number of threads: who tries several in turn waits for each once. Raises ``RuntimeError`` where
+    there is no home."""
+    return cache_folder() / f"peaks-{digest(machine)}-{max(threads)}.json"
 
 
 def _keep(found: Peaks, machine: Machine) -> None:
     try:
-        file = _file(machine)
+        file = _file(machine, found.threads)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with atomic(file) as part:
             part.write_bytes(msgspec.json.encode(found))
-    except (OSError, RuntimeError, HwprofError):
+    except (OSError, RuntimeError):
         return

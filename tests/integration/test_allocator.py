@@ -16,7 +16,7 @@ from tests.support.requirements import missing
 MIB = 1 << 20
 
 HOLDS = """
-import ctypes, json, sys
+import ctypes, gc, json, sys
 from pathlib import Path
 from collectors.allocator.collector import AllocatorCollector
 from hwprof.collector.contract import PassContext
@@ -24,6 +24,10 @@ libc = ctypes.CDLL(None)
 libc.malloc.restype, libc.malloc.argtypes, libc.free.argtypes = ctypes.c_void_p, [ctypes.c_size_t], [ctypes.c_void_p]
 collector = AllocatorCollector()
 collector.start(PassContext("trace", 1, 1, Path("."), {}))
+gc.collect()
+gc.disable()  # what imports left is not freed meanwhile
+if hasattr(libc, "mallctl"):  # jemalloc counts what its thread cache holds for later as allocated
+    libc.mallctl(b"thread.tcache.flush", None, None, None, ctypes.c_size_t(0))
 collector.iteration_edge()
 held = [libc.malloc(size) for size in (64 << 20, *[1000] * 10_000)]
 ctypes.memset(held[0], 1, 64 << 20)
@@ -53,7 +57,7 @@ def test_it_holds_what_was_asked_of_it(preloaded: str | None) -> None:
     assert said["settings"]["MALLOC_ARENA_MAX"] == "2"
     _, before, during, after = said["values"]["allocator/in-use"]
     asked = 64 * MIB + 10_000_000
-    assert 0.99 * asked <= during - before <= 1.1 * asked, "rounded up by less than a tenth; others free meanwhile"
+    assert asked <= during - before <= 1.1 * asked, "rounded up by less than a tenth"
     assert abs(after - before) < MIB
     assert all(value >= 0 for values in said["values"].values() for value in values)
     if preloaded is None:

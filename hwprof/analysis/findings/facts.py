@@ -54,7 +54,6 @@ class Facts:
     threads: int = 1
     processors: int = 1  # that the workload might use
     convolutions: int = 0  # layers that convolve
-    channels_last: bool = False
 
     def part(self, name: str) -> Share:
         """Of the time budget; nothing where there is none."""

@@ -10,9 +10,9 @@ LEAST: Final = 0.03
 
 
 def find(facts: Facts) -> Finding | None:
-    """Where they take a share worth naming, of a model that convolves and has no channels-last weights."""
+    """Where they take a share worth naming, of a model that convolves."""
     share = facts.part("layout")
-    if share.low < LEAST or not facts.convolutions or facts.channels_last:
+    if share.low < LEAST or not facts.convolutions:
         return None
     layers = facts.most_in("layout")
     return Finding(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -164,10 +163,5 @@ def _threads(cpus: Sequence[int]) -> str:
 
 
 def _free_bytes() -> int:
-    """What the system can give without swapping anything out; 0 where it does not say."""
-    with open("/proc/meminfo", encoding="ascii") as file:  # noqa: PTH123
-        for line in file:
-            name, _, rest = line.partition(":")
-            if name == "MemAvailable":
-                return max(0, int(rest.split()[0]) * 1024 - LEAST_RESERVED)
-    return os.sysconf("SC_AVPHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    """That may be taken: 0 where the system does not say how much it has."""
+    return max(0, machine.available_bytes() - LEAST_RESERVED)

@@ -46,7 +46,7 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
     """From the pass that the samples are of, and the main pass."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    if analysis.thread_times is None or analysis.figures is None:
+    if analysis.time_budget is None or analysis.figures is None:
         return Unavailable("the thread that calls the model was not sampled")
     from hwprof.analysis.findings.rules import find_all
 
@@ -57,10 +57,10 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
 def _facts(analysis: RunAnalysis) -> Facts:
     from hwprof.analysis.findings.facts import Facts, Layer
     from hwprof.analysis.run_findings import convolutions, memory_facts, stage_shares
-    from hwprof.analysis.time_budget import nested, time_budget
+    from hwprof.analysis.time_budget import nested
 
-    assert analysis.thread_times is not None
-    whole, *layers = nested(time_budget(analysis.thread_times))
+    assert analysis.time_budget is not None
+    whole, *layers = nested(analysis.time_budget)
     under = roofline(analysis)
     bounds = {one.path: one.bound for one in under.rows} if isinstance(under, Roofline) else {}
     workload = analysis.run.manifest.workload

@@ -110,9 +110,9 @@ def _under(owner: str, row: dict[str, Any], roofs: Roofs, budget: dict[str, floa
 
 def _budgets(analysis: RunAnalysis) -> dict[str, dict[str, float]]:
     from hwprof.analysis.owners import WHOLE
-    from hwprof.analysis.time_budget import nested, time_budget
+    from hwprof.analysis.time_budget import nested
 
-    if analysis.thread_times is None:
+    if analysis.time_budget is None:
         return {}
-    rows = nested(time_budget(analysis.thread_times))
+    rows = nested(analysis.time_budget)
     return {one["path"] or WHOLE: {part["part"]: part["share"] for part in one["parts"]} for one in rows}

@@ -57,15 +57,14 @@ def build(analysis: RunAnalysis) -> TimeBudget | Unavailable:
     """From the pass that the samples are of."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    from hwprof.analysis.time_budget import in_modules, nested, time_budget
+    from hwprof.analysis.time_budget import in_modules, nested
 
-    times = analysis.thread_times
-    if times is None:
+    table = analysis.time_budget
+    if table is None:
         return Unavailable("the thread that calls the model was not sampled")
-    table = time_budget(times)
     whole, *layers = map(_budget, nested(table))
     blocks = sorted(map(_budget, nested(in_modules(table, analysis.modules))), key=lambda one: -one.elapsed_ns)
-    return TimeBudget(pass_=times.taken.record.name, whole=whole, layers=layers, blocks=blocks)
+    return TimeBudget(pass_=analysis.sampled.record.name, whole=whole, layers=layers, blocks=blocks)
 
 
 def _budget(row: dict[str, Any]) -> Budget:

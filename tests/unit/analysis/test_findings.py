@@ -66,7 +66,6 @@ def test_there_is_a_case_for_every_rule() -> None:
     ("rule", "without"),
     [
         ("layout_changes", {"convolutions": 0}),
-        ("layout_changes", {"channels_last": True}),
         ("fresh_memory", {"anew": ()}),
         ("default_blas", {"vendor": "GenuineIntel"}),
         ("team_waits", {"threads": 1}),
