@@ -94,3 +94,21 @@ def test_neither_torch_nor_a_collector_is_imported(tmp_path: Path) -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0
     assert done.stderr == "[]\n"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "rows"),
+    [
+        (["--memory", "--format", "json"], 1_000_000),
+        (["--memory", "--format", "json", "--top", "3"], 3),
+        (["--memory"], 15),
+        (["--format", "json"], 15),
+    ],
+)
+def test_a_page_as_json_has_every_row_unless_fewer_are_asked_for(
+    arguments: list[str], rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr("hwprof.cli.report.show", lambda *_, top, **__: asked.append(top))
+    assert app.run(["report", str(build(tmp_path).path), *arguments]) == 0
+    assert asked == [rows]
