@@ -74,6 +74,7 @@ class Point(NamedTuple):
     share_of_roof: float | None  # how near: attained over attainable
     attainable_gflops: float | None  # with the traffic that it has; None: without operations
     source: str | None  # of the bytes that the nearest roof is about
+    share_of_gemm: float | None = None  # of what this machine's library does in a large product
 
 
 class Bound(NamedTuple):
@@ -128,6 +129,7 @@ def with_metrics(rows: pl.DataFrame, metrics: pl.DataFrame) -> dict[str, dict[st
 def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) -> Point:
     """``gflops``: of the layer, None where it has no operations that anybody counts; ``traffic`` by level."""
     used: dict[str, tuple[float, str | None]] = {}
+    gemm = gflops / roofs.gemm_gflops if gflops and roofs.gemm_gflops else None
     if gflops:
         used["FP32"] = (gflops / roofs.gflops, None)
     for level, one in traffic.items():
@@ -139,7 +141,7 @@ def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) ->
     roof = max(used, key=lambda name: used[name][0])
     share, source = used[roof]
     attainable = gflops / share if gflops and share > 0 else None
-    return Point(gflops, roof, share, attainable, source)
+    return Point(gflops, roof, share, attainable, source, gemm)
 
 
 def bound(found: Point, budget: Mapping[str, float] | None, topdown: Mapping[str, float] | None = None) -> Bound:
@@ -162,6 +164,9 @@ def bound(found: Point, budget: Mapping[str, float] | None, topdown: Mapping[str
         if works >= 1 - OVER and NEAR <= share / works <= MOST:
             text = f"{_evidence(found)}; {share / works:.0%} while its own kernels run, {works:.0%} of the time"
             return Bound(name, text, MEDIUM)
+        gemm = found.share_of_gemm or 0.0
+        if gemm >= NEAR:  # the library's kernels may be far from the roof, and a layer can do no better with them
+            return Bound(COMPUTE, f"{gemm:.0%} of the GEMM peak, {_evidence(found)}", MEDIUM)
     for slots, name in (("frontend", FRONT_END), ("bad_speculation", BAD_SPECULATION)):
         if (topdown or {}).get(slots, 0.0) >= STALLED:
             return Bound(name, f"{(topdown or {})[slots]:.0%} of the pipeline's slots", MEDIUM)

@@ -175,7 +175,7 @@ def test_py_spy_that_is_stopped_while_it_holds_the_process(tmp_path: Path) -> No
     (trace,) = run.manifest.passes
     assert process.returncode == 0 and trace.status == "completed"
     pyspy = next(one for one in trace.collectors if one.name == "pyspy")
-    assert (pyspy.state, pyspy.reason) == ("failed", "py-spy failed: exit status -9")
+    assert pyspy.state == "failed" and (pyspy.reason or "").endswith("status -9")  # before the pass ended, or after
     assert run.of_pass("samples", "trace").height and gone_soon(tool) and gone_soon(worker)
 
 

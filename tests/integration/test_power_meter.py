@@ -66,7 +66,7 @@ def test_a_file_s_readings_of_the_pass_count_and_no_others(tmp_path: Path) -> No
         file.write("7\n")  # no time
         file.write(f"{now_s + 1000},1000\n")
     collected = collector.stop()
-    assert collected.tables["series"]["value"].to_list() == pytest.approx([0, 3.5, 8.0], abs=1e-5)
+    assert collected.tables["series"]["value"].to_list() == pytest.approx([0, 3.5, 8.0], abs=1e-3)  # of 40 W: 25 µs
     assert "1 lines are no readings" in texts(collected.notes)[-1]
 
 

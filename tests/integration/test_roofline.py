@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests.support.command import hwprof
+from tests.support.command import TESTS_MODELS, hwprof
 from tests.support.requirements import require_module
 
 MODEL = ("--model", "tests.support.models.bounds:factory", "--threads", "1", "--iterations", "12")
@@ -20,7 +20,8 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Pat
     require_module("torch")
     folder = tmp_path_factory.mktemp("roofline")
     options = ("--passes", "measure,trace", "--no-instrumented", "--no-pyspy", "--peaks")
-    done = hwprof("collect", *MODEL, *options, cwd=folder, environment={"XDG_CACHE_HOME": str(folder / "cache")})
+    environment = {**TESTS_MODELS, "XDG_CACHE_HOME": str(folder / "cache")}
+    done = hwprof("collect", *MODEL, *options, cwd=folder, environment=environment)
     assert done.returncode == 0, done.stderr
     run = RunDirectory.latest(folder / "results").path
     said = hwprof("report", str(run), "--format", "json", cwd=folder)
@@ -53,7 +54,8 @@ def test_the_run_keeps_its_peaks_and_the_page_of_a_layer_says_the_bound(found: t
 def test_without_peaks_there_is_no_section_and_the_remedy(tmp_path: Path) -> None:
     require_module("torch")
     options = ("--model", "tests.support.models.calls:quick", "--input-shape", "1,8", "--iterations", "3")
-    done = hwprof("collect", *options, "--passes", "measure", "--no-instrumented", "--threads", "1", cwd=tmp_path)
+    options += ("--passes", "measure", "--no-instrumented", "--threads", "1")
+    done = hwprof("collect", *options, cwd=tmp_path, environment=TESTS_MODELS)
     assert done.returncode == 0 and "Roofline" not in done.stdout
     said = json.loads(hwprof("report", "--format", "json", cwd=tmp_path).stdout)
     assert said["roofline"] is None and said["absent"]["roofline"]["remedy"] == "hwprof peaks --threads 1"

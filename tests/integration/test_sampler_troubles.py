@@ -123,6 +123,7 @@ def test_child_processes_are_told_and_not_sampled(worker: Worker, start: Start) 
     assert "which is not sampled: they have ended. Try: num_workers=0 (data loaders)" in note
 
 
+@pytest.mark.alone
 def test_threads_too_short_for_a_sample_are_told_with_the_remedy(worker: Worker, start: Start) -> None:
     sampler = start(frequency=50)
     sampler.work_begins()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from hwprof.run.directory import RunDirectory
-from tests.support.command import hwprof
+from tests.support.command import TESTS_MODELS, hwprof
 from tests.support.models.budgets import MOST
 from tests.support.requirements import require_module
 
@@ -21,7 +21,8 @@ MODEL = ("--model", "tests.support.models.budgets:factory", "--iterations", "12"
 def found(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
     require_module("torch")
     folder = tmp_path_factory.mktemp("budget")
-    done = hwprof("collect", *MODEL, "--threads", request.param, "--no-instrumented", "--no-pyspy", cwd=folder)
+    options = ("--threads", request.param, "--no-instrumented", "--no-pyspy")
+    done = hwprof("collect", *MODEL, *options, cwd=folder, environment=TESTS_MODELS)
     assert done.returncode == 0, done.stderr
     run = RunDirectory.latest(folder / "results").path
     said = hwprof("report", str(run), "--format", "json", cwd=folder)

@@ -30,8 +30,8 @@ def test_the_nearest_roof_and_what_is_attainable_below_it() -> None:
 
 
 @given(
-    st.none() | st.floats(0, 1e4),
-    st.dictionaries(st.sampled_from([*LEVELS, "L9"]), st.floats(0, 1e4)),
+    st.none() | st.just(0.0) | st.floats(1e-6, 1e4),
+    st.dictionaries(st.sampled_from([*LEVELS, "L9"]), st.just(0.0) | st.floats(1e-6, 1e4)),
 )
 def test_attained_over_attainable_is_the_share(gflops: float | None, gbytes: dict[str, float]) -> None:
     found = point(gflops, {level: Traffic(value, "measured") for level, value in gbytes.items()}, ROOFS)
@@ -70,6 +70,14 @@ def test_a_kernel_near_its_roof_half_of_the_time() -> None:
     found = bound(half, {"compute": 0.55, "layout": 0.3})
     assert (found.name, found.confidence) == ("compute", "medium") and "91% while its own kernels run" in found.evidence
     assert bound(half, {"compute": 1.0}).name == "not known"
+
+
+def test_at_the_rate_of_the_library_s_products_a_layer_computes() -> None:
+    slow_library = ROOFS._replace(gemm_gflops=80.0)
+    found = bound(point(70.0, {}, slow_library), {"compute": 0.95})
+    assert (found.name, found.confidence) == ("compute", "medium")
+    assert found.evidence == "88% of the GEMM peak, 35% of the FP32 roof"
+    assert bound(point(70.0, {}, ROOFS), {"compute": 0.95}).name == "not known"
 
 
 def test_slots_tell_where_no_roof_does() -> None:
