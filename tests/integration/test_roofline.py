@@ -54,8 +54,8 @@ def test_the_run_keeps_its_peaks_and_the_page_of_a_layer_says_the_bound(found: t
 def test_without_peaks_there_is_no_section_and_the_remedy(tmp_path: Path) -> None:
     require_module("torch")
     options = ("--model", "tests.support.models.calls:quick", "--input-shape", "1,8", "--iterations", "3")
-    options += ("--passes", "measure", "--no-instrumented", "--threads", "1")
-    done = hwprof("collect", *options, cwd=tmp_path, environment=TESTS_MODELS)
+    passes = ("--passes", "measure", "--no-instrumented", "--threads", "1")
+    done = hwprof("collect", *options, *passes, cwd=tmp_path, environment=TESTS_MODELS)
     assert done.returncode == 0 and "Roofline" not in done.stdout
     said = json.loads(hwprof("report", "--format", "json", cwd=tmp_path).stdout)
     assert said["roofline"] is None and said["absent"]["roofline"]["remedy"] == "hwprof peaks --threads 1"
