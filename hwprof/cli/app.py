@@ -16,8 +16,11 @@ from hwprof.cli import streams
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, of_system
 from hwprof.printable import as_written, is_text, one_line, printable
 
-COMMANDS: Final = ("collect", "report", "open", "layers", "models", "events", "peaks", "explain", "doctor")
+COMMANDS: Final = ("collect", "report", "try", "open", "layers", "models", "events", "peaks", "explain", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
+
+MODULES: Final = {"try": "try_remedies"}
+"""Of those that cannot have a module of their name."""
 
 INTERRUPTED: Final = 130
 
@@ -51,7 +54,7 @@ class Commands(click.Group):
         """The command, or None for an unknown name; each command takes --debug as well."""
         if cmd_name not in COMMANDS:
             return None
-        module = importlib.import_module(f"hwprof.cli.{cmd_name}")
+        module = importlib.import_module(f"hwprof.cli.{MODULES.get(cmd_name, cmd_name)}")
         command: click.Command = getattr(module, f"{cmd_name}_command")
         if not any(parameter.name == "debug" for parameter in command.params):
             command.params.append(_debug_option())
@@ -82,6 +85,7 @@ def app() -> None:
     Examples:
       hwprof collect --model yolov7          measure, and print the report
       hwprof report                          the latest run's report again
+      hwprof try                             what the remedies of its findings bring
       hwprof open                            its trace in ui.perfetto.dev
       hwprof events cache                    what its counters count, and what that tells
       hwprof peaks                           what this machine can do at most

@@ -9,10 +9,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 import click
+import msgspec
 
 from hwprof.cli import collector_options, products
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.numbers import RealRange
+from hwprof.cli.try_remedies import LIMIT_S
 from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.roles import Role
@@ -87,6 +89,15 @@ def _counters_help() -> str:
     envvar="HWPROF_PEAKS",
     help="Measure this machine's peaks first, where they are not known yet (8 s); see hwprof peaks.",
 )
+@click.option(
+    "--try",
+    "try_s",
+    type=RealRange(min=0, min_open=True, max=LONGEST_WAIT_S),
+    is_flag=False,
+    flag_value=LIMIT_S,
+    metavar="[SECONDS]",
+    help=f"Then try the remedies of what is found, for {LIMIT_S:.0f} s, or SECONDS; see hwprof try.",
+)
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option(
     "--full",
@@ -133,6 +144,7 @@ def collect_command(
     warmup: int,
     wait_quiet_s: float | None,
     with_peaks: bool,
+    try_s: float | None,
     passes: str,
     collectors: str | None,
     full: bool,
@@ -153,6 +165,7 @@ def collect_command(
       hwprof collect --model yolov8n --source photos/ --imgsz 320 --threads 1
       hwprof collect --model package.module:factory --input-shape 1,3,224,224
       hwprof collect --model yolov7 --weights yolov7.pt --passes measure
+      hwprof collect --model yolov7 --try
       hwprof collect --model yolov7 --events cpi,cache,topdown
       hwprof collect --model yolov8n --events cycles,r20c7:u,cpu/event=0xc7,umask=0x80/u
       hwprof collect --model yolov8n --imgsz 320 --counters callgrind --cache-sim
@@ -182,7 +195,7 @@ def collect_command(
         passes_of=theirs.passes_of,
         wait_quiet_s=wait_quiet_s or 0.0,
     )
-    failure = _collect(output, spec, plans, server, products.Shown(form, top, width), peaks)
+    failure = _collect(output, spec, plans, server, products.Shown(form, top, width), peaks, try_s)
     if failure is not None:
         raise failure
 
@@ -235,6 +248,7 @@ def _collect(
     server: ForkServer,
     shown: products.Shown,
     peaks: Peaks | None,
+    try_s: float | None,
 ) -> BaseException | None:
     """Measures, writes and shows. A failure is returned where there is something to show all the same, else raised."""
     from hwprof.cli.progress import Bars
@@ -247,6 +261,8 @@ def _collect(
             with Bars() as bars, FilesBeside(run) as files:
                 failure = _measure(run, spec, plans, bars, server, files)
                 traced = ""
+                if failure is None and try_s is not None:
+                    failure = _try_remedies(run, bars, try_s)
                 if run.completed_passes():
                     traced, unwritten = products.write(run, bars, files)
                     failure = unwritten or failure
@@ -281,6 +297,8 @@ def _create(output: Path, spec: WorkloadSpec, peaks: Peaks | None) -> RunDirecto
         machine=machine.describe(),
         clock=clocks.snapshot(),
         peaks=peaks,
+        asked=msgspec.to_builtins(spec),
+        folder=str(Path.cwd()),
     )
     return RunDirectory.create(output, manifest)
 
@@ -307,6 +325,20 @@ def _measure(
         if isinstance(error, PassError) and error.foreseen:
             run.remove()
         raise
+    return None
+
+
+def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseException | None:
+    """A failure is returned: what was measured is reported all the same."""
+    from hwprof.cli.try_remedies import carry_out
+    from hwprof.session.interruption import EndedBySignal
+
+    try:
+        carry_out(run, (), bars, limit_s)
+    except (HwprofError, KeyboardInterrupt) as error:
+        if isinstance(error, EndedBySignal):
+            raise
+        return error
     return None
 
 

@@ -11,6 +11,7 @@ from hwprof.run.details import DetailT
 from hwprof.run.notes import Note
 from hwprof.run.peaks import Peaks
 from hwprof.run.roles import Role
+from hwprof.run.trials import Trials
 from hwprof.unavailable import Unavailable
 
 SCHEMA_VERSION: Final = 2
@@ -254,6 +255,9 @@ class Manifest(msgspec.Struct, kw_only=True):
     workload: WorkloadRecord | None = None  # known once the first worker has built it
     passes: list[PassRecord] = []
     peaks: Peaks | None = None  # what the machine can do at most; null: nobody measured it
+    asked: dict[str, Any] = {}  # the ``WorkloadSpec`` as JSON; empty: an older version's run
+    folder: str = ""  # from which: where paths of ``asked`` begin, and a user's model is found
+    trials: Trials | None = None  # remedies that were tried; null: none
 
 
 MANIFEST_FILE: Final = "run.json"

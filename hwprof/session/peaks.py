@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import resource
 import sys
 import time
 from collections.abc import Callable, Sequence
@@ -22,7 +21,7 @@ from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import NotMeasured, Peak, Peaks, scaled
 from hwprof.run.regular_files import read_regular
-from hwprof.session.quiet import QUIET_SHARE, Ticks, read_ticks
+from hwprof.session.quiet import QUIET_SHARE, Others
 
 VERSION: Final = 1
 """Of what is measured, and how."""
@@ -58,7 +57,7 @@ def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], No
     """Some eight seconds for two numbers of threads. A cache folder that cannot be written to costs only that."""
     from hwprof.hardware.peaks.suite import Suite  # with numpy, which known peaks do not need
 
-    began_s, before, own_s = time.monotonic(), read_ticks(), _own_s()
+    began_s, others = time.monotonic(), Others()
     suite = Suite(machine, report)
     suite.carry_out(threads)
     report("matrix products by torch")
@@ -72,7 +71,7 @@ def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], No
         peaks=scaled([*suite.peaks, *products]),
         missing=[*suite.missing, *([why_none] if why_none is not None else [])],
         theoretical=theoretical(machine, threads, clock),
-        others_share=_others_share(before, read_ticks(), _own_s() - own_s),
+        others_share=others.share(),
         seconds=time.monotonic() - began_s,
         built_by=suite.built_by,
     )
@@ -111,13 +110,6 @@ def _products(threads: Sequence[int]) -> tuple[list[Peak], NotMeasured | None]:
     return [], NotMeasured(what=f"{OF_TORCH}fp32", reason=f"torch: {reason}", remedy="pip install 'hwprof[torch]'")
 
 
-def _others_share(before: Ticks | None, after: Ticks | None, own_s: float) -> float | None:
-    if before is None or after is None or after.all <= before.all:
-        return None
-    tick_s = 1 / os.sysconf("SC_CLK_TCK")
-    return max(0.0, ((after.busy - before.busy) * tick_s - own_s) / ((after.all - before.all) * tick_s))
-
-
 def _age_s(found: Peaks) -> float:
     """Since they were measured; far where nobody can tell."""
     try:
@@ -125,12 +117,6 @@ def _age_s(found: Peaks) -> float:
     except (ValueError, TypeError):
         return float("inf")
     return age_s if age_s >= 0 else float("inf")
-
-
-def _own_s() -> float:
-    """Processor time of this process and of its children that have ended."""
-    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
-    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def _file(machine: Machine, threads: Sequence[int]) -> Path:

@@ -1,8 +1,9 @@
-"""Waits until nobody else uses the processors, before a pass measures."""
+"""Whether others use the processors: waits until nobody does, before a pass measures; tells how much they did."""
 
 from __future__ import annotations
 
 import os
+import resource
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -46,6 +47,29 @@ def read_ticks(stat: Path = STAT) -> Ticks | None:
     if name != "cpu" or len(ticks) <= max(IDLE):
         return None
     return Ticks(sum(ticks) - sum(ticks[field] for field in IDLE), sum(ticks))
+
+
+class Others:
+    """What others use of the processors from its making on."""
+
+    def __init__(self) -> None:
+        self._before, self._own_s = read_ticks(), _own_s()
+
+    def share(self) -> float | None:
+        """Of all processors' time; None where the kernel does not tell. Children count as one's own when they have
+        ended."""
+        before, after = self._before, read_ticks()
+        if before is None or after is None or after.all <= before.all:
+            return None
+        tick_s = 1 / os.sysconf("SC_CLK_TCK")
+        own_s = _own_s() - self._own_s
+        return max(0.0, ((after.busy - before.busy) * tick_s - own_s) / ((after.all - before.all) * tick_s))
+
+
+def _own_s() -> float:
+    """Processor time of this process and of its children that have ended."""
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(one.ru_utime + one.ru_stime for one in used)
 
 
 def wait_until_quiet(

@@ -77,6 +77,7 @@ class Finding(NamedTuple):
     gain_high: float
     layers: Sequence[str] = ()
     gain_of: str = "inference"  # or "iteration"
+    remedies: Sequence[str] = ()  # those that hwprof can try (remedies/remedies.toml)
 
 
 def percent(share: Share) -> str:

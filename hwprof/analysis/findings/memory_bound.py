@@ -27,5 +27,6 @@ def find(facts: Facts) -> Finding | None:
         remedy="torch.compile(model) fuses them with their neighbours; bfloat16 halves the bytes",
         gain_low=0.0,
         gain_high=share / 2,
+        remedies=("compile", "bfloat16"),
         layers=ordered,
     )

@@ -19,9 +19,11 @@ def find(facts: Facts) -> Finding | None:
         return None
     layers = facts.most_in("waiting")
     too_many = facts.threads > facts.processors
+    fewer: tuple[str, ...] = ()
     remedy = "a larger batch, or torch.compile(model): more work for each operator"
     if too_many or share.low >= MUCH:
-        remedy = f"--threads {facts.processors if too_many else max(1, facts.threads // 2)}, and compare"
+        number = facts.processors if too_many else max(1, facts.threads // 2)
+        remedy, fewer = f"torch.set_num_threads({number}), and compare", (f"threads={number}",)
     return Finding(
         rule="team_waits",
         title="more threads than processors" if too_many else "the calling thread waits for its team",
@@ -31,4 +33,5 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.0,
         gain_high=share.high,
         layers=layers,
+        remedies=(*fewer, "active_wait", "compile"),
     )

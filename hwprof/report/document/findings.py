@@ -31,6 +31,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     gain_high: float
     layers: list[str]
     gain_of: str  # "inference", "iteration"
+    remedies: list[str] = []  # names, for hwprof try
 
 
 class Findings(Part, kw_only=True, frozen=True):
@@ -51,7 +52,9 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
     from hwprof.analysis.findings.rules import find_all
 
     found = [one._asdict() for one in find_all(_facts(analysis))]
-    return Findings(rows=[Finding(**{**one, "layers": list(one["layers"])}) for one in found])
+    return Findings(
+        rows=[Finding(**{**one, "layers": list(one["layers"]), "remedies": list(one["remedies"])}) for one in found]
+    )
 
 
 def _facts(analysis: RunAnalysis) -> Facts:

@@ -1,0 +1,98 @@
+"""The remedies that there are, and what of them this machine can try."""
+
+from __future__ import annotations
+
+import functools
+import os
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import msgspec
+
+from hwprof.data_files import read_toml
+from hwprof.errors import UsageError
+from hwprof.unavailable import Unavailable
+
+FOLDERS: Final = ("/usr/lib/{machine}-linux-gnu", "/usr/lib64", "/usr/lib", "/usr/local/lib", "/lib64")
+"""Where distributions keep shared libraries."""
+
+NUMBERED: Final = re.compile(r"threads=([1-9]\d{0,3})")
+THREADS: Final = "threads"
+
+
+class Remedy(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """As ``remedies.toml`` has it."""
+
+    title: str
+    group: str
+    change: str | None = None
+    environment: dict[str, str] = {}
+    preload: list[str] = []
+    install: str | None = None
+    exact: bool = True
+    adopt: list[str]
+
+
+class Ready(NamedTuple):
+    """A remedy as this machine would try it."""
+
+    name: str  # "channels_last", "threads=4"
+    title: str
+    group: str
+    change: str | None
+    environment: dict[str, str]
+    threads: int | None  # None: as many as without
+    exact: bool  # whether results differ by the order of sums at most
+    adopt: tuple[str, ...]
+
+
+@functools.cache
+def remedies() -> dict[str, Remedy]:
+    """By name, in the order of the file."""
+    return read_toml(__name__, "remedies.toml", dict[str, Remedy])
+
+
+def names() -> list[str]:
+    """What may be asked for; ``threads=N`` for any number."""
+    return [f"{name}=N" if name == THREADS else name for name in remedies()]
+
+
+def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready | Unavailable:
+    """``find``: where a library lies, None: not installed. Raises ``UsageError`` for a remedy that there is not."""
+    numbered = NUMBERED.fullmatch(name)
+    known = remedies().get(THREADS if numbered else name)
+    if known is None or (name == THREADS):
+        raise UsageError(f"there is no remedy {name}", f"one of {', '.join(names())}")
+    environment, path = dict(known.environment), None
+    if known.preload:
+        path = next((found for one in known.preload if (found := (find or library)(one)) is not None), None)
+        if path is None:
+            return Unavailable(f"{known.preload[0]} is not installed", known.install)
+        environment["LD_PRELOAD"] = str(path)
+    threads = int(numbered[1]) if numbered else None
+    values = {"path": str(path), "threads": str(threads)}
+    title, *adopt = (_filled(text, values) for text in (known.title, *known.adopt))
+    return Ready(name, title, known.group, known.change, environment, threads, known.exact, tuple(adopt))
+
+
+def together(one: Ready, others: Iterable[Ready]) -> bool:
+    """Whether it can be combined with all of them: of each group there is one."""
+    return all(one.group != other.group for other in others)
+
+
+def library(name: str) -> Path | None:
+    """Where a shared library lies; None: not where distributions keep them."""
+    machine = os.uname().machine
+    for folder in FOLDERS:
+        path = Path(folder.format(machine=machine)) / name
+        if path.is_file():
+            return path
+    return None
+
+
+def _filled(text: str, values: dict[str, str]) -> str:
+    for name, value in values.items():
+        text = text.replace(f"{{{name}}}", value)
+    return text

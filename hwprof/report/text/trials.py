@@ -1,0 +1,111 @@
+"""What remedies brought that were tried: the answer of ``hwprof try``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.text import Text
+
+from hwprof.report.text import figures
+from hwprof.report.text.console import make_console
+from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
+from hwprof.report.text.grid import Column, fit, table
+from hwprof.run.trials import Change, Difference, Trial, Trials
+
+NOISY_SHARE: Final = 0.05
+"""Of the processors' time, that others may use before it is worth a word."""
+
+EXACT: Final = 1e-4
+"""Of the largest magnitude: sums in another order."""
+
+
+def show(found: Trials, console: Console | None = None) -> None:
+    """A row for each, those that help first, then what to type for the best."""
+    console = console or make_console()
+    glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
+    tried = [one for one in found.rows if one.inference is not None]
+    if tried:
+        console.print(table(fit(_columns(tried, glyphs), console.width), glyphs))
+    for one in found.rows:
+        if one.inference is None:
+            _say(console, f"not tried: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}")
+    console.print()
+    for text, best in (("to adopt", found.best), ("faster still, and results change", found.best_inexact)):
+        if best is not None:
+            console.print(Text.assemble(f"{text}: ", (" + ".join(best.titles), "bold")))
+            for line in best.adopt:
+                _say(console, line)
+            console.print()
+    if tried and found.best is None:
+        _say(console, "of what was tried, nothing is certain to help", indent=0)
+    for note in _notes(found, glyphs):
+        _say(console, note)
+
+
+def change_text(change: Change, glyphs: Glyphs) -> str:
+    """``-23.4% ±1.1``; the wider side of the interval."""
+    half = max(change.high - change.value, change.value - change.low)
+    return f"{change.value:+.1%} {glyphs.plus_minus}{100 * half:.1f}"
+
+
+def verdict(change: Change) -> str:
+    """What the interval allows to say."""
+    if change.helps:
+        return "faster"
+    return "slower" if change.harms else "no difference"
+
+
+def outputs_text(found: Difference | None, glyphs: Glyphs) -> str:
+    """How far results are from those without."""
+    if found is None or not found.tensors:
+        return glyphs.dash
+    return f"{found.largest:.0e}" if found.largest else "0"
+
+
+def _columns(rows: Sequence[Trial], glyphs: Glyphs) -> list[Column]:
+    times = [one.inference for one in rows if one.inference is not None]
+    whole = [change_text(one.iteration, glyphs) if one.iteration is not None else glyphs.dash for one in rows]
+    inference = [change_text(one, glyphs) for one in times]
+    columns = [
+        Column("remedy", [" + ".join(one.titles) for one in rows], right=False, least=24),
+        Column("inference", inference),
+        Column("", [verdict(one) for one in times], right=False),
+        Column("iteration", whole, 2),
+        Column("peak memory", [_memory(one, glyphs) for one in rows], 1),
+        Column("outputs differ", [outputs_text(one.outputs, glyphs) for one in rows], 1),
+        Column("processes", [str(one.processes) for one in rows], 3),
+    ]
+    return [column for column in columns if column.header != "iteration" or column.cells != inference]
+
+
+def _memory(one: Trial, glyphs: Glyphs) -> str:
+    if one.peak_bytes is None or one.peak_without_bytes is None:
+        return glyphs.dash
+    return f"{one.peak_bytes / one.peak_without_bytes - 1:+.0%}"
+
+
+def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
+    without = f", {figures.milliseconds(found.inference_ns)} ms of inference without" if found.inference_ns else ""
+    notes = [
+        f"change of the time with its 95% interval: fresh processes with and without, in turn{without};"
+        f" {found.seconds:.0f} s in all"
+    ]
+    peaks = [one.peak_without_bytes for one in found.rows if one.peak_without_bytes is not None]
+    if peaks:
+        notes.append(f"peak memory: resident, against {figures.amount(max(peaks), glyphs)}B without")
+    if any(one.outputs is not None and one.outputs.largest > EXACT for one in found.rows):
+        notes.append("outputs differ: the largest difference over the largest value of the same tensor")
+    if any(one.outputs is not None and one.outputs.others for one in found.rows):
+        notes.append("some outputs have other shapes (boxes, say), or cannot be compared")
+    if found.ended is not None:
+        notes.append(f"ended before every interval was narrow: {found.ended}. Try: hwprof try --time SECONDS")
+    if found.others_share is not None and found.others_share > NOISY_SHARE:
+        notes.append(f"others used {found.others_share:.0%} of the processors meanwhile: intervals are wider for it")
+    return notes
+
+
+def _say(console: Console, text: str, indent: int = 2) -> None:
+    console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, indent)))

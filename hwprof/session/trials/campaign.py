@@ -1,0 +1,195 @@
+"""All remedies one by one, until it is sure enough what each of them does; then those together that help."""
+
+from __future__ import annotations
+
+import statistics
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Final
+
+from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, undisturbed
+from hwprof.errors import HwprofError
+from hwprof.remedies.catalogue import Ready, ready, together
+from hwprof.run.trials import Difference, Trial, Trials
+from hwprof.session.progress import Progress
+from hwprof.session.quiet import Others
+from hwprof.session.trials import outputs
+from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, carry_out, outputs_file
+from hwprof.unavailable import Unavailable
+from hwprof.workload.contest import Measured
+from hwprof.workload.spec import WorkloadSpec
+
+ALONE_SHARE: Final = 0.6
+"""Of the time, for remedies one by one; what is left is for several together."""
+
+MOST_TOGETHER: Final = 3
+"""Combinations that are tried."""
+
+
+@dataclass
+class _Record:
+    """Of one contestant, generation by generation."""
+
+    contestant: Contestant
+    inference: list[Pair] = field(default_factory=list)
+    iteration: list[Pair] = field(default_factory=list)
+    inference_ns: list[float] = field(default_factory=list)
+    peaks: list[tuple[int, int]] = field(default_factory=list)  # with, without
+    calls: int = 0
+    outputs: Difference | None = None
+    failure: HwprofError | None = None
+
+    def add(self, measured: Sequence[Measured], without: Sequence[Measured]) -> None:
+        """What one generation has found."""
+        here, there = ([ns for one in turns for ns in one.inference_ns] for turns in (measured, without))
+        self.inference.append(Pair(undisturbed(here), undisturbed(there)))
+        self.inference_ns.append(undisturbed(here))
+        whole = [[ns for one in turns for ns in one.iteration_ns] for turns in (measured, without)]
+        self.iteration.append(Pair(*map(undisturbed, whole)))
+        self.calls += len(here)
+        peaks = [max((one.peak_bytes or 0 for one in turns), default=0) for turns in (measured, without)]
+        if all(peaks):
+            self.peaks.append((peaks[0], peaks[1]))
+
+
+class Campaign:
+    """The remedies of one workload; ``trials`` tells at any time what is known."""
+
+    def __init__(self, spec: WorkloadSpec, folder: Path, progress: Progress, limit_s: float) -> None:
+        """``folder``: for orders and logs; exists."""
+        self._spec = spec
+        self._folder = folder
+        self._progress = progress
+        self._began_s = time.monotonic()
+        self._limit_s = limit_s
+        self._records: dict[Name, _Record] = {}
+        self._without_ns: list[float] = []
+        self._missing: list[Trial] = []
+        self._ended: str | None = None
+        self._others = Others()
+
+    def carry_out(self, names: Sequence[str]) -> Trials:
+        """Tries the remedies of these names. Ctrl-C ends it: what is known by then is kept, where anything is. Raises
+        ``HwprofError`` where the workload itself fails, and ``KeyboardInterrupt``."""
+        offered = self._offered(names)
+        try:
+            with tempfile.TemporaryFile(dir=self._folder) as weights:
+                place = Place(self._spec, self._folder, weights.fileno(), self._report, self._progress.step)
+                singles = [Contestant((one.name,), (one,)) for one in offered]
+                self._compare(place, singles, ALONE_SHARE * self._limit_s)
+                self._compare(place, combinations(self._that_help(singles)), self._limit_s)
+        except KeyboardInterrupt:
+            if not any(len(record.inference) > 1 for record in self._records.values()):
+                raise
+            self._ended = "interrupted"
+        finally:
+            for file in self._folder.glob("*.npz"):
+                file.unlink(missing_ok=True)
+        return self.trials()
+
+    def trials(self) -> Trials:
+        """What helps most first, what could not be tried last."""
+        rows = [self._trial(record) for record in self._records.values()]
+        rows.sort(key=lambda row: row.inference.value if row.inference is not None else float("inf"))
+        return Trials(
+            created=datetime.now().astimezone().isoformat(timespec="seconds"),
+            seconds=time.monotonic() - self._began_s,
+            inference_ns=round(statistics.median(self._without_ns)) if self._without_ns else None,
+            rows=[*rows, *self._missing],
+            others_share=self._others.share(),
+            ended=self._ended,
+        )
+
+    def _offered(self, names: Sequence[str]) -> list[Ready]:
+        found = []
+        for name in dict.fromkeys(names):
+            one = ready(name)
+            if isinstance(one, Unavailable):
+                reason = one.reason if one.remedy is None else f"{one.reason}. Try: {one.remedy}"
+                self._missing.append(Trial(remedies=[name], titles=[name], reason=reason))
+            else:
+                found.append(one)
+        return found
+
+    def _report(self, text: str, total: int | None) -> None:
+        self._progress.phase("try", text, total)
+
+    def _compare(self, place: Place, contestants: Sequence[Contestant], until_s: float) -> None:
+        """Generation after generation, of those of which too little is known yet."""
+        self._records |= {one.name: _Record(one) for one in contestants}
+        left, number, longest_s = list(contestants), 0, 0.0
+        while left:
+            if number >= LEAST_GENERATIONS and self._passed_s() + longest_s > until_s:
+                self._ended = "the time was over"
+                return
+            began_s, todo = self._passed_s(), left
+            while todo:
+                found = carry_out(place, [Contestant(WITHOUT, ()), *todo], number)
+                self._keep(found, number)
+                todo = [one for one in todo if one.name in found.waiting]
+            number, longest_s = number + 1, max(longest_s, self._passed_s() - began_s)
+            left = [one for one in left if self._wants_more(self._records[one.name])]
+
+    def _passed_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+    def _wants_more(self, record: _Record) -> bool:
+        return record.failure is None and not is_enough(change(record.inference), len(record.inference))
+
+    def _keep(self, found: Found, number: int) -> None:
+        without = found.turns[WITHOUT]
+        self._without_ns.append(undisturbed([ns for one in without for ns in one.inference_ns]))
+        for name, error in found.failed.items():
+            self._records[name].failure = error
+        for name, turns in found.turns.items():
+            if name != WITHOUT:
+                self._records[name].add(turns, without)
+                if number == 0:
+                    files = [outputs_file(self._folder, one) for one in (name, WITHOUT)]
+                    self._records[name].outputs = outputs.difference(*files)
+
+    def _that_help(self, contestants: Iterable[Contestant]) -> list[Ready]:
+        """Most first."""
+        gains = []
+        for one in contestants:
+            found = change(self._records[one.name].inference)
+            if found is not None and found.helps:
+                gains.append((found.value, one.remedies[0]))
+        return [remedy for _, remedy in sorted(gains, key=lambda item: item[0])]
+
+    def _trial(self, record: _Record) -> Trial:
+        name = record.contestant.name
+        failure = record.failure
+        found = change(record.inference)
+        return Trial(
+            remedies=list(name),
+            titles=[one.title for one in record.contestant.remedies],
+            adopt=[line for one in record.contestant.remedies for line in one.adopt],
+            inference=found,
+            iteration=change(record.iteration),
+            processes=len(record.inference),
+            calls=record.calls,
+            inference_ns=round(statistics.median(record.inference_ns)) if record.inference_ns else None,
+            peak_bytes=max((one for one, _ in record.peaks), default=None),
+            peak_without_bytes=max((one for _, one in record.peaks), default=None),
+            outputs=record.outputs,
+            exact=all(one.exact for one in record.contestant.remedies),
+            reason=str(failure) if failure is not None else None,
+        )
+
+
+def combinations(helping: Sequence[Ready]) -> list[Contestant]:
+    """The best with the second, with the third, …, as far as they go together; what changes results comes last."""
+    ordered = sorted(helping, key=lambda one: not one.exact)  # stable: most first
+    chain: list[Ready] = []
+    found = []
+    for one in ordered:
+        if together(one, chain):
+            chain.append(one)
+            if len(chain) > 1:
+                found.append(Contestant(tuple(part.name for part in chain), tuple(chain)))
+    return found[-MOST_TOGETHER:]

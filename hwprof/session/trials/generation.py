@@ -1,0 +1,167 @@
+"""One generation: a fresh process of each contestant, of which one at a time is at work."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hwprof.errors import HwprofError
+from hwprof.remedies.catalogue import Ready
+from hwprof.session.trials.contestant_process import ContestantProcess
+from hwprof.workload.contest import Entry, Measured
+from hwprof.workload.spec import WorkloadSpec
+
+ROUNDS: Final = 4
+"""Turns of each."""
+
+START_S: Final = 300.0
+"""To build, to compile, to warm up."""
+
+TURN_S: Final = 600.0
+
+SPARE: Final = 0.6
+"""Of the memory that is available, so much is used: a model may need more at work than when it waits."""
+
+Name = tuple[str, ...]
+"""Of a contestant: its remedies. Of the one without: none."""
+
+WITHOUT: Final[Name] = ()
+
+
+class Contestant(NamedTuple):
+    """The workload with some remedies."""
+
+    name: Name
+    remedies: Sequence[Ready]
+
+    def entry(self, spec: WorkloadSpec, outputs: Path | None) -> Entry:
+        """What its process is to do."""
+        import msgspec
+
+        threads = next((one.threads for one in self.remedies if one.threads is not None), spec.threads)
+        return Entry(
+            workload=msgspec.structs.replace(spec, threads=threads),
+            changes=[one.change for one in self.remedies if one.change is not None],
+            outputs=str(outputs) if outputs is not None else None,
+        )
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Beside the user's."""
+        return {name: value for one in self.remedies for name, value in one.environment.items()}
+
+
+@dataclass
+class Found:
+    """Of one generation, by contestant."""
+
+    turns: dict[Name, list[Measured]] = field(default_factory=dict)
+    failed: dict[Name, HwprofError] = field(default_factory=dict)
+    waiting: list[Name] = field(
+        default_factory=list
+    )  # for another heat: there was no memory for them beside the others
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where it takes place."""
+
+    spec: WorkloadSpec
+    folder: Path
+    weights: int  # a descriptor of a file that all share
+    report: Callable[[str, int | None], None]
+    step: Callable[[], None]
+
+
+def outputs_file(folder: Path, name: Name) -> Path:
+    """Where a contestant's outputs are kept."""
+    return folder / f"{'-'.join(name) or 'without'}.npz"
+
+
+def fit(pid: int) -> int:
+    """How many more processes like this one the memory has room for; at least one: somebody has to be compared."""
+    there = {"MemAvailable": Path("/proc/meminfo"), "VmRSS": Path(f"/proc/{pid}/status")}
+    known = [kilobytes(path, name) for name, path in there.items()]
+    if not all(known):
+        return 1
+    available, resident = (one or 0 for one in known)
+    return max(1, int(available * SPARE // resident))
+
+
+def kilobytes(file: Path, name: str) -> int | None:
+    """Of a line of /proc like ``VmRSS:  1024 kB``; None where there is none."""
+    try:
+        lines = file.read_text().splitlines()
+        return next((int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), None)
+    except (OSError, ValueError, IndexError):
+        return None
+
+
+def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> Found:
+    """The first contestant warms up before the others start: they have its weights then, and it is known how much
+    memory one takes. Raises ``HwprofError`` where that one fails: nothing can be compared then."""
+    found = Found()
+    running: dict[Name, ContestantProcess] = {}
+    try:
+        first, *others = contestants
+        place.report(f"round {number + 1}: starting {len(contestants)} processes", None)
+        _start(place, [first], running, found, keep=number == 0)
+        if first.name in found.failed:
+            raise found.failed[first.name]
+        room = fit(running[first.name].pid)
+        found.waiting = [one.name for one in others[room:]]
+        _start(place, others[:room], running, found, keep=number == 0)
+        place.report(f"round {number + 1}: measuring", ROUNDS * len(running))
+        _take_turns(place, running, found, random.Random(number))
+        if first.name in found.failed:
+            raise found.failed[first.name]
+        for process in running.values():
+            process.end()
+    finally:
+        for process in running.values():
+            process.kill()
+    return found
+
+
+def _start(
+    place: Place, batch: Sequence[Contestant], running: dict[Name, ContestantProcess], found: Found, *, keep: bool
+) -> None:
+    """All of them together, each until it is ready."""
+    started = {}
+    for one in batch:
+        outputs = outputs_file(place.folder, one.name) if keep else None
+        entry = one.entry(place.spec, outputs)
+        name = "-".join(one.name) or "without"
+        try:
+            started[one.name] = ContestantProcess(entry, place.folder, name, one.environment, place.weights)
+        except OSError as error:
+            found.failed[one.name] = HwprofError(f"it does not start: {error.strerror}")
+    running |= started
+    for contestant, process in started.items():
+        try:
+            process.wait_until_ready(START_S)
+        except HwprofError as error:
+            _gone(contestant, running, found, error)
+
+
+def _take_turns(
+    place: Place, running: dict[Name, ContestantProcess], found: Found, chance: random.Random
+) -> Mapping[Name, list[Measured]]:
+    """Each as often as the others, in an order that chance has made: what drifts, drifts for all alike."""
+    for _ in range(ROUNDS):
+        for contestant in chance.sample(list(running), len(running)):
+            try:
+                found.turns.setdefault(contestant, []).append(running[contestant].turn(TURN_S))
+            except HwprofError as error:
+                found.turns.pop(contestant, None)
+                _gone(contestant, running, found, error)
+            place.step()
+    return found.turns
+
+
+def _gone(contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError) -> None:
+    running.pop(contestant).kill()
+    found.failed[contestant] = error
