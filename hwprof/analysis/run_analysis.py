@@ -29,10 +29,12 @@ from hwprof.run.schema import empty
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:  # these need numpy, which a run without samples does not
+    from hwprof.analysis.findings.facts import Finding
     from hwprof.analysis.run_energy import EnergyAnalysis
     from hwprof.analysis.run_memory import MemoryAnalysis
     from hwprof.analysis.run_operators import OperatorsAnalysis
     from hwprof.analysis.run_python import PythonAnalysis
+    from hwprof.analysis.run_roofline import RunRoofline
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_cycles import SampledCycles
     from hwprof.analysis.sampled_pass import SampledPass
@@ -266,6 +268,22 @@ class RunAnalysis:
         from hwprof.analysis.time_budget import time_budget
 
         return time_budget(self.thread_times)
+
+    @cached_property
+    def roofline(self) -> RunRoofline | Unavailable:
+        """How near layers come to this machine's peaks, and what bounds them."""
+        from hwprof.analysis.run_roofline import run_roofline
+
+        return run_roofline(self)
+
+    @cached_property
+    def findings(self) -> list[Finding] | None:
+        """Causes of lost time, as ``run_findings.run_findings`` finds them."""
+        if self.time_budget is None:
+            return None
+        from hwprof.analysis.run_findings import run_findings
+
+        return run_findings(self)
 
     @cached_property
     def kernel_cpi(self) -> KernelCpi | None:

@@ -1,17 +1,68 @@
-"""What rules look at in a run, as far as no other section has it."""
+"""The findings of a run: what rules look at in it, and what they find."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
 from hwprof.analysis import layer_memory
+from hwprof.analysis.findings.facts import Facts, Finding, Kernel, Layer, Share
+from hwprof.analysis.findings.rules import find_all
 from hwprof.analysis.owners import INFERENCE, WHOLE
+from hwprof.analysis.sampled_kernels import kernel_table
+from hwprof.analysis.time_budget import nested
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
+
+MOST_KERNELS: Final = 100
+
+
+def run_findings(analysis: RunAnalysis) -> list[Finding] | None:
+    """What could win most first, from the pass that the samples are of and the main pass; None where the thread that
+    calls the model was not sampled."""
+    if analysis.time_budget is None or analysis.figures is None:
+        return None
+    return find_all(_facts(analysis))
+
+
+def _facts(analysis: RunAnalysis) -> Facts:
+    assert analysis.time_budget is not None
+    whole, *layers = nested(analysis.time_budget)
+    under = analysis.roofline
+    bounds = {one.path: one.bound for one in under.rows} if not isinstance(under, Unavailable) else {}
+    workload = analysis.run.manifest.workload
+    return Facts(
+        parts={part["part"]: _share(part) for part in whole["parts"]},
+        layers=[
+            Layer(
+                one["path"],
+                one["elapsed_ns"] / whole["elapsed_ns"],
+                {part["part"]: part["share"] for part in one["parts"]},
+                bounds.get(one["path"]),
+            )
+            for one in layers
+        ],
+        kernels=_kernels(analysis),
+        stages=stage_shares(analysis),
+        **memory_facts(analysis),
+        vendor=analysis.machine.vendor,
+        threads=workload.threads if workload is not None else 1,
+        processors=analysis.machine.usable_processors,
+        convolutions=convolutions(analysis.modules),
+    )
+
+
+def _share(row: dict[str, Any]) -> Share:
+    return Share(row["share"], row["share_low"] or 0.0, row["share_high"] or row["share"])
+
+
+def _kernels(analysis: RunAnalysis) -> list[Kernel]:
+    assert analysis.sampled is not None
+    rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
+    return [Kernel(row["name"] or "", row["library"] or "", _share(row)) for row in rows if row["share"] is not None]
 
 
 def convolutions(modules: pl.DataFrame) -> int:

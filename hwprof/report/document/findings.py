@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
 from hwprof.report.document.kernels import no_samples
 from hwprof.report.document.part import Part
-from hwprof.report.document.roofline import Roofline
-from hwprof.report.document.roofline import build as roofline
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
-    from hwprof.analysis.findings.facts import Facts, Kernel, Share
+    from hwprof.analysis.findings import facts
     from hwprof.analysis.run_analysis import RunAnalysis
-
-MOST_KERNELS: Final = 100
 
 
 class Finding(msgspec.Struct, kw_only=True, frozen=True):
@@ -47,57 +43,10 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
     """From the pass that the samples are of, and the main pass."""
     if analysis.sampled is None:
         return no_samples(analysis)
-    if analysis.time_budget is None or analysis.figures is None:
+    if analysis.findings is None:
         return Unavailable("the thread that calls the model was not sampled")
-    from hwprof.analysis.findings.rules import find_all
-
-    found = [one._asdict() for one in find_all(_facts(analysis))]
-    return Findings(
-        rows=[Finding(**{**one, "layers": list(one["layers"]), "remedies": list(one["remedies"])}) for one in found]
-    )
+    return Findings(rows=[_finding(one) for one in analysis.findings])
 
 
-def _facts(analysis: RunAnalysis) -> Facts:
-    from hwprof.analysis.findings.facts import Facts, Layer
-    from hwprof.analysis.run_findings import convolutions, memory_facts, stage_shares
-    from hwprof.analysis.time_budget import nested
-
-    assert analysis.time_budget is not None
-    whole, *layers = nested(analysis.time_budget)
-    under = roofline(analysis)
-    bounds = {one.path: one.bound for one in under.rows} if isinstance(under, Roofline) else {}
-    workload = analysis.run.manifest.workload
-    return Facts(
-        parts={part["part"]: _share(part) for part in whole["parts"]},
-        layers=[
-            Layer(
-                one["path"],
-                one["elapsed_ns"] / whole["elapsed_ns"],
-                {part["part"]: part["share"] for part in one["parts"]},
-                bounds.get(one["path"]),
-            )
-            for one in layers
-        ],
-        kernels=_kernels(analysis),
-        stages=stage_shares(analysis),
-        **memory_facts(analysis),
-        vendor=analysis.machine.vendor,
-        threads=workload.threads if workload is not None else 1,
-        processors=analysis.machine.usable_processors,
-        convolutions=convolutions(analysis.modules),
-    )
-
-
-def _share(row: dict[str, Any]) -> Share:
-    from hwprof.analysis.findings.facts import Share
-
-    return Share(row["share"], row["share_low"] or 0.0, row["share_high"] or row["share"])
-
-
-def _kernels(analysis: RunAnalysis) -> list[Kernel]:
-    from hwprof.analysis.findings.facts import Kernel
-    from hwprof.analysis.sampled_kernels import kernel_table
-
-    assert analysis.sampled is not None
-    rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
-    return [Kernel(row["name"] or "", row["library"] or "", _share(row)) for row in rows if row["share"] is not None]
+def _finding(one: facts.Finding) -> Finding:
+    return Finding(**{**one._asdict(), "layers": list(one.layers), "remedies": list(one.remedies)})
