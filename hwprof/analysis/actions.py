@@ -13,8 +13,7 @@ from hwprof.run.trials import Trial, Trials
 
 @dataclass
 class Action:
-    """One remedy and the causes that it is for. ``gain``: of the time of ``gain_of``, that they take: what could be won,
-    no promise."""
+    """One remedy and the causes that it is for. ``gain``: of the time that they take, what could be won, no promise."""
 
     title: str
     remedy: str | None  # its name, where hwprof can try it

@@ -127,7 +127,7 @@ def _counters_help() -> str:
     metavar="DIR",
     help="Where runs are kept, each in a folder of its own.",
 )
-@click.option("--top", type=click.IntRange(1, MOST), default=15, show_default=True, help="Rows of the hottest layers.")
+@click.option("--top", type=click.IntRange(1, MOST), default=8, show_default=True, help="Rows of the hottest layers.")
 @click.option(
     "--format",
     "form",

@@ -56,9 +56,9 @@ def write(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, Hwpro
 
 def show_run(run: RunDirectory, shown: Shown, traced: str) -> None:
     """``traced``: what the trace holds; empty where there is none."""
-    from hwprof.cli.report import show
+    from hwprof.cli.report import Part, show
 
-    show(run, form=shown.form, top=shown.top, width=shown.width)
+    show(run, form=shown.form, top=shown.top, width=shown.width, part=Part(first=shown.form == "text"))
     if shown.form == "text":
         from hwprof.trace.writer import TRACE_FILE
 

@@ -27,6 +27,9 @@ ROWS: Final = 15
 ALL: Final = 1_000_000
 """Rows of a table."""
 
+SCREEN: Final = 8
+"""Of the first screen's."""
+
 
 def _page_options(command: Callable[..., None]) -> Callable[..., None]:
     for page in reversed(PAGES):
@@ -36,7 +39,12 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
 
 @click.command("report")
 @takes_run
-@click.option("--top", type=click.IntRange(1, ALL), help="Rows of each table. Default: 15; of a page as JSON all.")
+@click.option("--all", "everything", is_flag=True, help="All sections: stages, layers, kernels, threads, …")
+@click.option(
+    "--top",
+    type=click.IntRange(1, ALL),
+    help="Rows of each table. Default: 15, of the first screen 8, of a page as JSON all.",
+)
 @click.option(
     "--sort",
     default="time",
@@ -49,7 +57,7 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
     "--metrics",
     metavar="LIST",
     help="Columns of the text: metrics or groups of them (cpi, cache, branch, tlb, flops, vector, topdown, dram, model,"
-    " threads, …) or all, by comma. Default: what fits.",
+    " threads, …) or all, by comma; with --all, which it implies. Default: what fits.",
 )
 @click.option(
     "--format",
@@ -74,6 +82,7 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
 def report_command(
     run: Path | None,
     root: Path,
+    everything: bool,
     top: int | None,
     sort: str,
     metrics: str | None,
@@ -83,7 +92,7 @@ def report_command(
     width: int | None,
     **pages: bool,
 ) -> None:
-    """Show what a run measured: layers, kernels, threads, …
+    """Show what a run measured: on one screen where its time goes and what to do, or all of it, or a part.
 
     RUN is a run's folder, or the name of a run in --root; without it, the latest one there that has figures. Works on
     another machine than the one that measured.
@@ -91,6 +100,8 @@ def report_command(
     \b
     Examples:
       hwprof report
+      hwprof report --all
+      hwprof report --findings
       hwprof report 20261121-142501-yolov7 --top 30 --sort cpi
       hwprof report /elsewhere/20261121-142501-yolov7
       hwprof report --metrics cpi,cache,dram_gbytes
@@ -108,27 +119,30 @@ def report_command(
     """
     asked = [page for page in PAGES if pages[page.name]]
     flags = [f"--{page.name}" for page in asked] + (["--layer"] if layer is not None else [])
+    flags += ["--all"] if everything else []
     if len(flags) > 1:
         raise UsageError(f"{' and '.join(flags)} are reports of their own", "choose one of them")
     if full_names and flags not in (["--kernels"], ["--layer"]):
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
-    part = Part(next(iter(asked), None), layer, full_names)
+    first = not (flags or metrics is not None or form == "json")
+    part = Part(next(iter(asked), None), layer, full_names, first)
     if form == "json-schema":
         _print_schema(part)
         return
     found = open_run(run, root)
     chosen = [item.strip().lower() for item in metrics.split(",") if item.strip()] if metrics is not None else None
-    rows = top or (ALL if form == "json" and part.page is not None else ROWS)
+    rows = top or (SCREEN if first else ALL if form == "json" and part.page is not None else ROWS)
     show(found, form=form, top=rows, sort=sort, metrics=chosen, width=width, part=part)
 
 
 @dataclass(frozen=True)
 class Part:
-    """What of a report is shown: all of it, a page on one subject, or one layer (or module) by its path."""
+    """What of a report is shown: all of it, its first screen, a page on one subject, or one layer (or module)."""
 
     page: ReportPage | None = None
     layer: str | None = None
     full_names: bool = False
+    first: bool = False
 
 
 def show(
@@ -191,7 +205,7 @@ def _text_of(document: Document, chosen: Choice) -> str:
 def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choice) -> str:
     """With colours where standard output has them."""
     from hwprof.report.document.one_layer import OneLayer
-    from hwprof.report.text import choice, one_layer
+    from hwprof.report.text import choice, first_screen, one_layer
     from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
     from hwprof.report.text.report import render
@@ -201,7 +215,9 @@ def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choi
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
     console = make_console(chosen.width)
     with console.capture() as captured:
-        if selected is None:
+        if selected is None and chosen.part.first and first_screen.has_one(built):
+            first_screen.show(Page(built, console, wanted))
+        elif selected is None:
             render(built, console, wanted)
         elif isinstance(selected, OneLayer):
             one_layer.show(selected, Page(built, console, wanted), full_names=chosen.part.full_names)

@@ -77,6 +77,13 @@ def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready 
     return Ready(name, title, known.group, known.change, environment, threads, known.exact, tuple(adopt))
 
 
+def title_of(name: str) -> str:
+    """For a reader; the name itself where there is no such remedy."""
+    numbered = NUMBERED.fullmatch(name)
+    known = remedies().get(THREADS if numbered else name)
+    return name if known is None else _filled(known.title, {"threads": numbered[1] if numbered else "N"})
+
+
 def together(one: Ready, others: Iterable[Ready]) -> bool:
     """Whether it can be combined with all of them: of each group there is one."""
     return all(one.group != other.group for other in others)

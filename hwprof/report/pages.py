@@ -55,6 +55,7 @@ class ReportPage:
 
 
 PAGES: Final = (
+    ReportPage("findings", "Causes of lost time with evidence and remedies, and what hwprof try brought."),
     ReportPage("kernels", "Of each hot layer its kernels, and of each hot kernel its layers."),
     ReportPage("operators", "The tree of modules and operators, with shapes and what they allocate."),
     ReportPage("python", "Of Python's lines the kernels that they led to, and its functions."),

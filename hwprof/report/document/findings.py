@@ -8,9 +8,11 @@ import msgspec
 
 from hwprof.report.document.kernels import no_samples
 from hwprof.report.document.part import Part
+from hwprof.run.trials import Trial, Trials
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
+    from hwprof.analysis import actions as analysed
     from hwprof.analysis.findings import facts
     from hwprof.analysis.run_analysis import RunAnalysis
 
@@ -30,10 +32,29 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     remedies: list[str] = []  # names, for hwprof try
 
 
+class Action(msgspec.Struct, kw_only=True, frozen=True):
+    """What to do: a remedy, and the causes that it is for. The gain is what these take, at most."""
+
+    title: str
+    remedy: str | None  # its name, where ``hwprof try`` can try it
+    causes: list[str]  # titles of findings, largest first
+    rules: list[str]
+    evidence: str  # of the first of them
+    gain_low: float
+    gain_high: float
+    gain_of: str
+    tried: Trial | None  # null: nobody has
+
+
 class Findings(Part, kw_only=True, frozen=True):
     """What could win most first; none where no rule found its cause."""
 
     rows: list[Finding]
+    actions: list[Action] = msgspec.field(
+        default_factory=list
+    )  # what helped most when it was tried first, then what nobody tried
+    together: Trial | None = None  # the best combination, where none of its remedies is better alone
+    trials: Trials | None = None  # all that was tried; null: nothing
 
 
 PART: Final = Findings
@@ -45,8 +66,30 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
         return no_samples(analysis)
     if analysis.findings is None:
         return Unavailable("the thread that calls the model was not sampled")
-    return Findings(rows=[_finding(one) for one in analysis.findings])
+    from hwprof.analysis.actions import actions, together
+
+    trials = analysis.run.manifest.trials
+    return Findings(
+        rows=[_finding(one) for one in analysis.findings],
+        actions=[_action(one) for one in actions(analysis.findings, trials)],
+        together=together(trials),
+        trials=trials,
+    )
 
 
 def _finding(one: facts.Finding) -> Finding:
     return Finding(**{**one._asdict(), "layers": list(one.layers), "remedies": list(one.remedies)})
+
+
+def _action(one: analysed.Action) -> Action:
+    return Action(
+        title=one.title,
+        remedy=one.remedy,
+        causes=[cause.title for cause in one.causes],
+        rules=[cause.rule for cause in one.causes],
+        evidence=one.causes[0].evidence,
+        gain_low=one.gain_low,
+        gain_high=one.gain_high,
+        gain_of=one.causes[0].gain_of,
+        tried=one.tried,
+    )

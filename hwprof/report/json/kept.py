@@ -33,7 +33,7 @@ _HUGE: Final = re.compile(rb"[:,\[]\s*-?\d{20}")
 
 PACKAGE: Final = Path(__file__).parents[2]
 MAKERS: Final = (
-    *("", "analysis", "hardware", "hardware/events", "hardware/names", "run"),
+    *("", "analysis", "analysis/findings", "hardware", "hardware/events", "hardware/names", "remedies", "run"),
     *("report", "report/document", "report/json"),
 )
 """The folders of hwprof whose files the document follows from."""

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.padding import Padding
 from rich.text import Text
 
 from hwprof.report.document.findings import Finding, Findings
+from hwprof.report.text import trials
 from hwprof.report.text.page import Page
 
 MOST: Final = 5
@@ -18,15 +20,29 @@ def show(page: Page) -> None:
     part = page.part(Findings)
     if part is None or not part.rows:
         return
+    of_rows(part.rows[:MOST], part, page)
+    if part.trials is not None:
+        page.title("Remedies that were tried")
+        trials.show(part.trials, page.console)
+
+
+def of_rows(rows: Sequence[Finding], part: Findings, page: Page) -> None:
+    """In the order of what they could win."""
+    if not rows:
+        return
     page.title("What to change first")
-    for number, one in enumerate(part.rows[:MOST], 1):
+    for number, one in enumerate(rows, 1):
         for indent, text in (
-            (0, f"{number} {one.title}: up to {one.gain_high:.0%} of the {one.gain_of}"),
-            *_further(one),
+            (0, f"{number} {one.title}: {_gain(one)}"),
+            (2, f"{one.evidence}: {one.meaning}"),
+            (2, f"Try: {one.remedy}"),
         ):
             page.console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2 + indent)))
-    page.notes(["up to: what the cause takes, at most; no remedy was tried (hwprof explain findings)"])
+    tried = "no remedy was tried: hwprof try" if part.trials is None else "tried: see below"
+    page.notes([f"up to: what the cause takes, at most; {tried} (hwprof explain findings)"])
 
 
-def _further(one: Finding) -> tuple[tuple[int, str], ...]:
-    return (2, f"{one.evidence}: {one.meaning}"), (2, f"Try: {one.remedy}")
+def _gain(one: Finding) -> str:
+    if one.gain_low > 0:
+        return f"{one.gain_low:.0%} to {one.gain_high:.0%} of the {one.gain_of}"
+    return f"up to {one.gain_high:.0%} of the {one.gain_of}"

@@ -87,7 +87,11 @@ def test_evidence_names_the_layers_that_lose_most() -> None:
 
 def test_threads_beyond_the_processors_are_named_as_that() -> None:
     (found,) = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.2), threads=8))
-    assert found.title == "more threads than processors" and found.remedy.startswith("--threads 2")
+    assert (
+        found.title == "more threads than processors"
+        and found.remedy.startswith("torch.set_num_threads(2)")
+        and found.remedies[0] == "threads=2"
+    )
     (found,) = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.2)))
     assert "--threads" not in found.remedy, "half of the threads would take longer"
 

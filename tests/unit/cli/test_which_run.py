@@ -24,13 +24,15 @@ HELP = "RUN is a run's folder, or the name of a run in --root; without it, the l
 def test_every_command_that_takes_a_run_takes_the_same_and_says_so() -> None:
     taking = []
     for name in app.COMMANDS:
-        command: click.Command = getattr(importlib.import_module(f"hwprof.cli.{name}"), f"{name}_command")
+        command: click.Command = getattr(
+            importlib.import_module(f"hwprof.cli.{app.MODULES.get(name, name)}"), f"{name}_command"
+        )
         options = {parameter.name: parameter.opts for parameter in command.params}
         if "run" in options:
             taking.append(name)
             assert options["root"] == ["--root", "-C"]
             assert HELP in " ".join((command.help or "").split())
-    assert taking == ["report", "open"]
+    assert taking == ["report", "try", "open"]
 
 
 def test_a_run_by_path_by_name_and_the_latest(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,6 +17,10 @@ def test_the_latest_run_below_root(tmp_path: Path, capsys: pytest.CaptureFixture
     build(tmp_path)
     assert app.run(["report", "--root", str(tmp_path), "--width", "100", "--top", "2"]) == 0
     text = capsys.readouterr().out
+    assert sum(line.startswith("model.") for line in text.splitlines()) == 2
+    assert max(map(len, text.splitlines())) <= 100
+    assert app.run(["report", "--root", str(tmp_path), "--width", "100", "--top", "2", "--all"]) == 0
+    text = capsys.readouterr().out
     assert "Hottest layers by time (2 of 5)" in text
     assert max(map(len, text.splitlines())) <= 100
 

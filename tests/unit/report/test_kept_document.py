@@ -191,12 +191,12 @@ def _of_zeros(value: object) -> object:
 def test_a_kept_document_that_cannot_be_shown_is_made_anew(tmp_path: Path) -> None:
     run = runs.sampled(tmp_path)
     keep(run)
-    expected = hwprof_here("report", str(run.path))
+    expected = hwprof_here("report", str(run.path), "--all")
     file = run.path / kept.FILE
     found = msgspec.json.decode(file.read_bytes())
     file.write_bytes(msgspec.json.encode(found | {"document": _of_zeros(found["document"])}))
     assert kept.load(run) is not None
-    shown = hwprof_here("report", str(run.path))
+    shown = hwprof_here("report", str(run.path), "--all")
     assert (shown.returncode, shown.stdout, shown.stderr) == (0, expected.stdout, "")
 
 
@@ -208,7 +208,7 @@ def test_a_run_that_cannot_be_written_is_reported_all_the_same(
 
     monkeypatch.setattr(kept, "atomic", read_only)
     assert app.run(["report", str(run.path)]) == 0
-    assert "Hottest layers" in capsys.readouterr().out
+    assert "everything: hwprof report --all" in capsys.readouterr().out
     assert not (run.path / kept.FILE).exists()
 
 
@@ -216,7 +216,7 @@ def test_a_link_to_nowhere_among_the_tables_costs_no_report(run: RunDirectory) -
     keep(run)
     (run.path / "mine.parquet").symlink_to("nowhere")
     done = hwprof_here("report", str(run.path))
-    assert done.returncode == 0 and "Hottest layers" in done.stdout
+    assert done.returncode == 0 and "everything: hwprof report --all" in done.stdout
 
 
 def test_a_run_that_was_moved_names_its_new_place(run: RunDirectory, tmp_path: Path) -> None:
@@ -234,5 +234,5 @@ def test_showing_it_imports_neither_polars_nor_numpy_nor_torch(run: RunDirectory
     done = subprocess.run(
         [sys.executable, "-c", show + heavy, str(run.path)], capture_output=True, text=True, check=True
     )
-    assert "Hottest layers" in done.stdout
+    assert "everything: hwprof report --all" in done.stdout
     assert done.stderr.splitlines()[-1] == "[]"

@@ -1,0 +1,236 @@
+"""The first screen: how fast, where the time goes, what to do, which layers; what is behind it, on request."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.text import Text
+
+from hwprof.report.document.document import Document
+from hwprof.report.document.findings import Action, Findings
+from hwprof.report.document.kernels import Kernels
+from hwprof.report.document.layers import Layer
+from hwprof.report.document.noise import Noise
+from hwprof.report.document.roofline import Roofline
+from hwprof.report.document.stages import Stages
+from hwprof.report.document.threads import Threads
+from hwprof.report.document.time_budget import Budget, TimeBudget
+from hwprof.report.text import figures, noise
+from hwprof.report.text.grid import Column, fit, table
+from hwprof.report.text.page import Page
+from hwprof.report.text.time_budget import LETTERS
+from hwprof.report.text.trials import change_text
+from hwprof.unavailable import explain
+
+ACTIONS: Final = 4
+MARGIN: Final = 7
+"""Characters before a line's text: its name."""
+
+BAR: Final = 10
+"""Characters of a layer's budget."""
+
+GAPS: Final = 4
+"""Names of what could not be measured."""
+
+PATH: Final = 22
+KERNEL: Final = 18
+ACTION: Final = 30
+CPI: Final = "cpi"
+
+
+def show(page: Page) -> None:
+    """Some twenty lines."""
+    document = page.document
+    _say(page, Text(_headline(page), style="bold"))
+    _say(page, Text(_circumstances(page)))
+    for warning in noise.warnings(document, page.glyphs)[:1]:
+        _named(page, "NOISY", warning, whole=True)
+    _where(page)
+    _do(page)
+    rows = page.hottest()
+    if rows:
+        page.console.print()
+        page.console.print(table(fit(_columns(rows, page), page.console.width), page.glyphs))
+    page.console.print()
+    _missing(page)
+    _say(page, Text(f"run {document.run.name}; everything: hwprof report --all; causes: --findings", "dim"))
+
+
+def _headline(page: Page) -> str:
+    """``yolov7 1x3x640x480 · 2 images · 632 ms ±1.1 · 3.2 images/s · 223 GFLOP/s, 61% of the GEMM peak``."""
+    document, workload = page.document, page.document.workload
+    words = []
+    if workload is not None:
+        words.append(f"{workload.name} {figures.some(workload.input_shapes, 1)}".strip())
+        if workload.sources:
+            words.append(figures.plural(len(workload.sources), "image"))
+    if page.whole is not None and page.whole.time is not None:
+        words.append(f"{figures.time_with_spread(page.whole.time, page.glyphs)} ms")
+    roofs = page.part(Roofline)
+    if roofs is not None and roofs.images_per_s is not None:
+        words.append(f"{figures.three_digits(roofs.images_per_s)} images/s")
+    if roofs is not None and roofs.share_of_gemm is not None and roofs.gemm_gflops is not None:
+        rate = figures.three_digits(roofs.share_of_gemm * roofs.gemm_gflops)
+        words.append(f"{rate} GFLOP/s, {roofs.share_of_gemm:.0%} of the GEMM peak")
+    return page.glyphs.separator.join(words) or document.run.name
+
+
+def _circumstances(page: Page) -> str:
+    """``AMD EPYC (KVM, no PMU) · 2 threads, efficiency 80% · 18 iterations, quiet``."""
+    document, machine = page.document, page.document.machine
+    about = [*([machine.hypervisor] if machine.hypervisor else []), *([] if machine.has_core_pmu else ["no PMU"])]
+    cores = next((kind.name for kind in document.cores if kind.name is not None), None)
+    named = machine.processor if cores is None or cores in machine.processor else f"{machine.processor}, {cores}"
+    words = [named + (f" ({', '.join(about)})" if about else "")]
+    if document.workload is not None:
+        threads = page.part(Threads)
+        efficiency = threads.efficiency if threads is not None else None
+        told = f", efficiency {figures.at_most_all(efficiency):.0%}" if efficiency is not None else ""
+        words.append(figures.plural(document.workload.threads, "thread") + told)
+    found = page.part(Noise)
+    if found is not None:
+        calm = not noise.warnings(document, page.glyphs)
+        words.append(f"{figures.plural(found.timed, 'iteration')}{', quiet' if calm else ''}")
+    return page.glyphs.separator.join(words)
+
+
+def _where(page: Page) -> None:
+    """The budget in letters, which the layers' bars are made of."""
+    part = page.part(TimeBudget)
+    if part is None or not part.whole.parts:
+        _absent(page, "WHERE", "time_budget")
+        return
+    known = {one.part: one.share for one in part.whole.parts}
+    named = [
+        f"{letter} {name.replace('_', ' ')} {100 * known[name]:.0f}"
+        for name, letter in sorted(LETTERS.items(), key=lambda item: -known.get(item[0], 0.0))
+        if known.get(name, 0.0) >= 0.005
+    ]
+    _named(page, "WHERE", f"{', '.join(named)} (% of {page.document.whole})", whole=True)
+    stages = page.part(Stages)
+    outside = [one for one in stages.rows if one.inside is None and one.name != "inference"] if stages else []
+    told = [f"{one.name} {one.share:.0%}" for one in outside if one.share is not None and one.share >= 0.01]
+    if told and page.document.whole == "inference":
+        _named(page, "", f"and of an iteration: {', '.join(told)}", whole=True)
+
+
+def _do(page: Page) -> None:
+    part = page.part(Findings)
+    if part is None:
+        _absent(page, "DO", "findings")
+        return
+    helpful = [one for one in part.actions if not _in_vain(one)][:ACTIONS]
+    if not helpful:
+        _named(page, "DO", "no rule found a cause of lost time" if not part.rows else "no remedy helped", whole=True)
+    width = min(ACTION, max((len(one.title) for one in helpful), default=0))
+    for number, one in enumerate(helpful, 1):
+        title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
+        _named(page, "" if number > 1 else "DO", f"{number} {title:<{width}}  {_gain(one, page):<18}  {_why(one)}")
+    if part.together is not None and part.together.inference is not None:
+        change = f"tried {change_text(part.together.inference, page.glyphs)}"
+        _named(page, "", f"together: {' + '.join(part.together.titles)}: {change} (--findings: what to type)")
+    vain = [one for one in part.actions if _in_vain(one)]
+    if vain:
+        told = [f"{one.title} {change_text(one.tried.inference, page.glyphs)}" for one in vain if one.tried is not None
+                and one.tried.inference is not None]  # fmt: skip
+        _named(page, "", f"no gain: {', '.join(told)}")
+    if part.trials is None and any(one.remedy is not None for one in helpful):
+        _named(page, "", "up to: what the cause takes, at most. What remedies bring: hwprof try")
+
+
+def _in_vain(one: Action) -> bool:
+    return one.tried is not None and one.tried.inference is not None and not one.tried.inference.helps
+
+
+def _gain(one: Action, page: Page) -> str:
+    if one.tried is not None and one.tried.inference is not None:
+        return f"tried {change_text(one.tried.inference, page.glyphs)}"
+    whole = "" if one.gain_of == page.document.whole else f" of {one.gain_of}"
+    if one.gain_low > 0:
+        return f"{one.gain_low:.0%} to {one.gain_high:.0%}{whole}"
+    return f"up to {one.gain_high:.0%}{whole}"
+
+
+def _why(one: Action) -> str:
+    """What stands in its way, with the figures of the largest cause."""
+    return f"{'; '.join(one.causes)}: {one.evidence}"
+
+
+def _columns(rows: Sequence[Layer], page: Page) -> list[Column]:
+    glyphs = page.glyphs
+    budgets = {one.path: one for one in found.layers} if (found := page.part(TimeBudget)) is not None else {}
+    roofs = {one.path: one for one in roofline.rows} if (roofline := page.part(Roofline)) is not None else {}
+    sampled = page.part(Kernels)
+    hottest: dict[str | None, str] = {}
+    for kernel in sampled.kernels if sampled is not None else ():
+        if kernel.waits is None:
+            hottest.setdefault(kernel.layer, kernel.kernel)
+    cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
+    counted = [layer.metrics.get(CPI) for layer in rows]
+    cpis = [one if one is not None else cpi.get(layer.path) for one, layer in zip(counted, rows, strict=True)]
+    columns = [
+        Column("layer", [one.path for one in rows], right=False, least=PATH, among=page.paths),
+        Column("type", [one.type or glyphs.dash for one in rows], 5, right=False),
+        Column("ms", [figures.milliseconds(one.time.median_ns) if one.time else glyphs.dash for one in rows]),
+        Column("share", [figures.percent(one.share, glyphs) for one in rows]),
+        Column("budget", [bar(budgets.get(one.path), glyphs) for one in rows], 1, right=False),
+        Column("CPI", [figures.decimal(one, 2, glyphs) for one in cpis], 4),
+        Column("bound", [roofs[one.path].bound if one.path in roofs else glyphs.dash for one in rows], 2, right=False),
+        Column("hottest kernel", [hottest.get(one.path, glyphs.dash) for one in rows], 3, right=False, least=KERNEL),
+    ]
+    empty = {glyphs.dash, ""}
+    return [one for one in columns if set(one.cells) - empty]
+
+
+def bar(budget: Budget | None, glyphs: figures.Glyphs) -> str:
+    """``ccccccclpw``: a letter is 10%."""
+    if budget is None:
+        return glyphs.dash
+    text, reached = "", 0.0
+    for part, letter in LETTERS.items():
+        reached += budget.share(part)
+        text += letter * (min(round(BAR * reached), BAR) - len(text))
+    return text
+
+
+def _missing(page: Page) -> None:
+    """One line on what could not be measured, whatever it was."""
+    names = [name for gap in page.document.not_measured for name in gap.lost]
+    if names:
+        told = figures.some(list(dict.fromkeys(names)), GAPS)
+        _say(page, Text(f"not available: {told}: hwprof report --all says why", "dim"))
+
+
+def _absent(page: Page, name: str, section: str) -> None:
+    why = page.document.absent.get(section)
+    _named(
+        page, name, f"not available: {explain(why.reason, why.remedy)}" if why is not None else "not available", True
+    )
+
+
+def _named(page: Page, name: str, text: str, whole: bool = False) -> None:
+    """One line behind its name; ``whole``: as many as it takes."""
+    room = page.console.width - MARGIN
+    lines = (
+        _wrapped(text, room)
+        if whole
+        else [figures.shorten(text, room, page.glyphs.ellipsis, head=room - len(page.glyphs.ellipsis))]
+    )
+    for number, line in enumerate(lines):
+        page.console.print(Text.assemble((f"{'' if number else name:<{MARGIN}}", "bold"), line, no_wrap=True))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    import textwrap
+
+    return textwrap.wrap(text, width) or [""]
+
+
+def _say(page: Page, text: Text) -> None:
+    page.console.print(text)
+
+
+def has_one(document: Document) -> bool:
+    """Whether there is anything to show on it: a run without a completed pass has no figures."""
+    return document.figures_from is not None

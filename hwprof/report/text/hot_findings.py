@@ -1,0 +1,20 @@
+"""What ``hwprof report --findings`` prints: each cause in full, then what was tried."""
+
+from __future__ import annotations
+
+from rich.text import Text
+
+from hwprof.report.document.hot_findings import HotFindings
+from hwprof.report.text import findings, trials
+from hwprof.report.text.page import Page
+
+
+def show(found: HotFindings, page: Page) -> None:
+    """All of them."""
+    page.console.print(Text(f"run {found.run}"))
+    if not found.findings.rows:
+        page.console.print("no rule found a cause of lost time")
+    findings.of_rows(found.findings.rows, found.findings, page)
+    if found.findings.trials is not None:
+        page.title("Remedies that were tried")
+        trials.show(found.findings.trials, page.console)
