@@ -51,8 +51,9 @@ def try_command(
 ) -> None:
     """Try remedies: the run's workload with and without each of them, then those together that help.
 
-    Each measurement is a fresh process; with and without take turns, so that what changes on the machine meanwhile
-    changes for both. The result is kept with the run, and its findings are sorted by it.
+    RUN is a run's folder, or the name of a run in --root; without it, the latest one there that has figures. Each
+    measurement is a fresh process; with and without take turns, so that what changes on the machine meanwhile
+    changes for both. The result is kept with the run, and what to do is sorted by it.
 
     \b
     Examples:

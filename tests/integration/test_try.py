@@ -1,0 +1,122 @@
+"""Remedies whose gain is known, tried; and what happens where one cannot be."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from tests.support.command import TESTS_MODELS, hwprof, start_hwprof
+from tests.support.models.remedies import ADDED, FASTER, SLOWER, WITHOUT_S
+from tests.support.requirements import require_module
+
+OPTIONS = ("--passes", "measure", "--no-instrumented", "--iterations", "3", "--threads", "1")
+
+
+MODEL = "tests.support.models.remedies:factory"
+
+
+def measured(folder: Path) -> RunDirectory:
+    done = hwprof("collect", "--model", MODEL, *OPTIONS, cwd=folder, environment=TESTS_MODELS)
+    assert done.returncode == 0, done.stderr
+    return RunDirectory.latest(folder / "results")
+
+
+def tried(folder: Path, *options: str) -> dict[str, Any]:
+    done = hwprof("try", *options, "--format", "json", cwd=folder, environment=TESTS_MODELS)
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    require_module("torch")
+    folder = tmp_path_factory.mktemp("try")
+    measured(folder)
+    tried(folder, "--remedies", "active_wait,bind_threads,keep_memory", "--time", "20")
+    return folder
+
+
+def rows_of(place: Path) -> dict[str, Any]:
+    trials = RunDirectory.latest(place / "results").manifest.trials
+    assert trials is not None and trials.inference_ns == pytest.approx(1e9 * WITHOUT_S, rel=0.1)
+    return {"+".join(one.remedies): one for one in trials.rows}
+
+
+def test_a_known_gain_and_a_known_loss_are_within_their_intervals(place: Path) -> None:
+    rows = rows_of(place)
+    faster, slower = rows["active_wait"].inference, rows["bind_threads"].inference
+    assert faster.helps and faster.value == pytest.approx(FASTER - 1, abs=0.02)
+    assert slower.harms and slower.value == pytest.approx(SLOWER - 1, abs=0.03)
+    assert faster.low < faster.value < faster.high
+    assert all(rows[name].processes >= 3 and rows[name].calls >= 3 for name in ("active_wait", "bind_threads"))
+
+
+def test_how_far_outputs_differ(place: Path) -> None:
+    rows = rows_of(place)
+    assert rows["bind_threads"].outputs.largest == pytest.approx(ADDED)
+    assert rows["active_wait"].outputs.largest == 0 and rows["active_wait"].outputs.tensors == 1
+    assert rows["active_wait"].peak_bytes > 10e6
+
+
+def test_a_remedy_in_which_the_model_dies_is_told_and_costs_no_other(place: Path) -> None:
+    died = rows_of(place)["keep_memory"]
+    assert died.inference is None and died.reason == "it ended with status 7"
+
+
+def test_the_report_has_it_and_no_outputs_are_left(place: Path) -> None:
+    run = RunDirectory.latest(place / "results")
+    assert not list((run.path / "raw" / "trials").glob("*.npz"))
+    assert RunDirectory.open(run.path).manifest.trials is not None
+
+
+def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
+    require_module("torch")
+    run = measured(tmp_path)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    for arguments, folder, code, text in (
+        (("try", "--remedies", "magic"), tmp_path, 2, "there is no remedy magic"),
+        (("try", str(run.path)), elsewhere, 2, f"cd {tmp_path}"),
+        (("try",), tmp_path, 1, "the run has no findings"),
+    ):
+        done = hwprof(*arguments, cwd=folder, environment=TESTS_MODELS)
+        assert done.returncode == code and text in done.stderr and len(done.stderr.splitlines()) <= 2, done.stderr
+    manifest = run.path / "run.json"
+    found = json.loads(manifest.read_text())
+    for change, text in (({"asked": {}}, "an older version"), ({"machine": {"hostname": "other"}}, "another machine")):
+        changed = found | {key: (found[key] | value if value else value) for key, value in change.items()}
+        manifest.write_text(json.dumps(changed))
+        done = hwprof("try", cwd=tmp_path, environment=TESTS_MODELS)
+        assert done.returncode == 2 and text in done.stderr, done.stderr
+
+
+def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+    require_module("torch")
+    run = measured(tmp_path)
+    process = start_hwprof("try", "--remedies", "active_wait,flush_denormals", cwd=tmp_path, environment=TESTS_MODELS)
+    assert process.stderr is not None
+    while "measuring" not in (line := process.stderr.readline()):
+        assert line, "it ended"
+    os.kill(process.pid, signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert contestants() == []
+    assert RunDirectory.open(run.path).manifest.trials is None
+
+
+def contestants() -> list[str]:
+    found = []
+    for file in Path("/proc").glob("[0-9]*/cmdline"):
+        try:
+            if b"hwprof.workload.contestant" in file.read_bytes():
+                found.append(file.parent.name)
+        except OSError:
+            continue
+    return found

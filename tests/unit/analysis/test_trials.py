@@ -1,0 +1,107 @@
+"""How much a remedy changes a time, and how sure that is."""
+
+from __future__ import annotations
+
+import math
+import random
+import statistics
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hwprof.analysis.actions import actions, together
+from hwprof.analysis.findings.facts import Finding
+from hwprof.analysis.trials import Pair, change, is_enough, undisturbed
+from hwprof.run.trials import Change, Trial, Trials
+
+
+def test_the_interval_is_students_of_the_ratios_logarithms() -> None:
+    found = change([Pair(80.0, 100.0), Pair(81.0, 100.0), Pair(79.0, 100.0)])
+    assert found is not None
+    logs = [math.log(one) for one in (0.80, 0.81, 0.79)]
+    half = 4.303 * statistics.stdev(logs) / math.sqrt(3)
+    assert found.value == pytest.approx(math.exp(statistics.fmean(logs)) - 1)
+    assert (found.low, found.high) == pytest.approx(
+        tuple(math.expm1(statistics.fmean(logs) + d) for d in (-half, half))
+    )
+    assert found.helps and not found.harms
+    assert change([Pair(80.0, 100.0)]) is None and change([Pair(0.0, 1.0), Pair(1.0, 1.0)]) is None
+
+
+@given(st.lists(st.tuples(st.floats(1, 1e12), st.floats(1, 1e12)), min_size=2, max_size=12), st.floats(0.01, 100))
+def test_it_is_the_same_in_any_unit_and_within_its_interval(pairs: list[tuple[float, float]], scale: float) -> None:
+    one = change([Pair(*pair) for pair in pairs])
+    other = change([Pair(scale * with_ns, scale * without_ns) for with_ns, without_ns in pairs])
+    assert one is not None and other is not None
+    assert one.low <= one.value <= one.high or one.value == pytest.approx(one.high)
+    assert other.value == pytest.approx(one.value, rel=1e-6, abs=1e-6)
+
+
+def test_the_interval_holds_the_truth_95_times_in_100() -> None:
+    chance = random.Random(1)
+    held = 0
+    for _ in range(1000):
+        pairs = [Pair(0.9 * math.exp(chance.gauss(0, 0.02)), math.exp(chance.gauss(0, 0.02))) for _ in range(4)]
+        found = change(pairs)
+        assert found is not None
+        held += found.low <= -0.1 <= found.high
+    assert 930 <= held <= 970
+
+
+def test_when_it_is_known_well_enough() -> None:
+    narrow, wide = Change(value=-0.2, low=-0.215, high=-0.185), Change(value=-0.05, low=-0.09, high=-0.01)
+    worse = Change(value=0.5, low=0.3, high=0.7)
+    assert is_enough(narrow, 3) and not is_enough(narrow, 2)
+    assert not is_enough(wide, 5) and not is_enough(None, 5)
+    assert is_enough(worse, 3)
+
+
+def test_what_others_do_only_makes_it_longer() -> None:
+    assert undisturbed([10.0, 10.1, 55.0, 10.2]) == 10.0
+    assert undisturbed([7.0]) == 7.0
+
+
+def finding(rule: str, high: float, remedies: tuple[str, ...] = (), remedy: str = "by hand") -> Finding:
+    return Finding(rule, f"title of {rule}", "evidence", "meaning", remedy, 0.0, high, remedies=remedies)
+
+
+def trial(*names: str, value: float = 0.0, half: float = 0.01, exact: bool = True) -> Trial:
+    changed = Change(value=value, low=value - half, high=value + half)
+    return Trial(remedies=list(names), titles=[f"the {name}" for name in names], inference=changed, exact=exact)
+
+
+FOUND = [
+    finding("layouts", 0.2, ("channels_last",)),
+    finding("memory", 0.15, ("keep_memory", "tcmalloc", "jemalloc")),
+    finding("pooling", 0.1, ("channels_last",)),
+    finding("nms", 0.3),
+]
+
+
+def test_without_trials_what_could_win_most_is_first_and_causes_of_one_remedy_are_one_action() -> None:
+    found = actions(FOUND, None)
+    assert [one.title for one in found] == ["channels_last", "by hand", "keep freed memory"]
+    assert [one.rule for one in found[0].causes] == ["layouts", "pooling"]
+    assert found[0].gain_high == pytest.approx(0.3)
+
+
+def test_what_was_tried_is_sorted_by_what_it_brought() -> None:
+    rows = [trial("tcmalloc", value=-0.12), trial("keep_memory", value=-0.06), trial("jemalloc", value=0.6)]
+    rows += [trial("channels_last", value=0.005), trial("tcmalloc", "keep_memory", value=-0.15)]
+    trials = Trials(created="", seconds=1.0, inference_ns=None, rows=rows)
+    found = actions(FOUND, trials)
+    assert [one.title for one in found] == ["the tcmalloc", "by hand", "the channels_last"]
+    assert found[0].tried is rows[0] and found[1].tried is None
+    assert together(trials) is rows[-1]
+    assert trials.best is rows[-1] and trials.best_inexact is None
+
+
+def test_what_changes_results_is_no_first_choice() -> None:
+    rows = [trial("bfloat16", value=-0.5, exact=False), trial("channels_last", value=-0.2)]
+    trials = Trials(created="", seconds=1.0, inference_ns=None, rows=rows)
+    assert trials.best is rows[1] and trials.best_inexact is rows[0] and together(trials) is None
+    slower = Trials(
+        created="", seconds=1.0, inference_ns=None, rows=[trial("bfloat16", value=-0.1, exact=False), rows[1]]
+    )
+    assert slower.best_inexact is None
