@@ -1,0 +1,120 @@
+"""The first screen: one screen, whatever the run has."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import msgspec
+import pytest
+from rich.cells import cell_len
+
+from hwprof.report.document import builder
+from hwprof.report.document.document import Document
+from hwprof.report.document.findings import Action, Findings
+from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
+from hwprof.report.text import first_screen
+from hwprof.report.text.console import make_console
+from hwprof.report.text.page import Page
+from hwprof.run.trials import Change, Trial, Trials
+from tests.support import synthetic_variants as runs
+from tests.support.synthetic_run import build
+
+SCREEN = 24
+BUILDERS = {
+    "complete": build,
+    "without_pmu": runs.without_pmu,
+    "zen": runs.zen,
+    "hybrid": runs.hybrid,
+    "sampled": runs.sampled,
+    "sampled_without_pmu": runs.sampled_without_pmu,
+    "throttled": runs.throttled,
+}
+
+
+def shown(document: Document, width: int, encoding: str = "utf-8") -> str:
+    raw = io.BytesIO()
+    file = io.TextIOWrapper(raw, encoding=encoding)
+    first_screen.show(Page(document, make_console(width, file)))
+    file.flush()
+    return raw.getvalue().decode(encoding)
+
+
+def trial(*names: str, value: float, half: float = 0.011) -> Trial:
+    changed = Change(value=value, low=value - half, high=value + half)
+    return Trial(remedies=list(names), titles=list(names), inference=changed, adopt=["export A=1"])
+
+
+def action(title: str, tried: Trial | None, high: float = 0.2) -> Action:
+    return Action(
+        title=title, remedy=title, causes=[f"cause of {title}"], rules=["rule"], evidence="12.0% of the time",
+        gain_low=0.0, gain_high=high, gain_of="inference", tried=tried,
+    )  # fmt: skip
+
+
+def with_findings(root: Path, findings: Findings) -> Document:
+    document = builder.build(runs.sampled(root), 8)
+    return msgspec.structs.replace(document, parts={**document.parts, "findings": findings})
+
+
+@pytest.mark.parametrize("width", [60, 80, 100, 120, 200])
+@pytest.mark.parametrize("name", BUILDERS)
+def test_it_is_one_screen_and_no_line_is_longer(name: str, width: int, tmp_path: Path) -> None:
+    text = shown(builder.build(BUILDERS[name](tmp_path), 8), width)
+    lines = text.splitlines()
+    assert all(cell_len(line) <= width for line in lines), max(lines, key=cell_len)
+    assert len(lines) <= (SCREEN if width >= 100 else SCREEN + 8)
+    assert "WHERE" in text and "DO" in text and "--all" in text
+
+
+def test_what_was_tried_stands_with_what_it_brought_and_what_did_not_help_in_one_line(tmp_path: Path) -> None:
+    best, worse = trial("channels_last", value=-0.234), trial("jemalloc", value=0.62, half=0.03)
+    combined = trial("channels_last", "keep freed memory", value=-0.35)
+    found = Findings(
+        rows=[],
+        actions=[action("channels_last", best), action("by hand", None, 0.3), action("jemalloc", worse)],
+        together=combined,
+        trials=Trials(created="", seconds=1.0, inference_ns=None, rows=[best, worse, combined]),
+    )
+    lines = shown(with_findings(tmp_path, found), 100).splitlines()
+    do = next(number for number, line in enumerate(lines) if line.startswith("DO"))
+    assert lines[do].split()[1:5] == ["1", "channels_last", "tried", "-23.4%"] and "±1.1" in lines[do]
+    assert "2 by hand" in lines[do + 1] and "up to 30%" in lines[do + 1]
+    assert "together: channels_last + keep freed memory: tried -35.0% ±1.1" in lines[do + 2]
+    assert "no gain: jemalloc +62.0% ±3.0" in lines[do + 3]
+    assert not any("hwprof try" in line for line in lines)
+
+
+def test_what_nobody_tried_says_how_to(tmp_path: Path) -> None:
+    text = shown(with_findings(tmp_path, Findings(rows=[], actions=[action("channels_last", None)])), 100)
+    assert "up to 20%" in text and "hwprof try" in text
+    assert "no rule found a cause" in shown(with_findings(tmp_path / "other", Findings(rows=[], actions=[])), 100)
+
+
+def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
+    document = builder.build(runs.sampled(tmp_path), 8)
+    path = document.hottest.layers[0]
+
+    def budget(name: str | None, **shares: float) -> Budget:
+        parts = [
+            BudgetPart(part=part, ns=1.0, share=share, share_low=None, share_high=None, samples=1, threads_ns=1.0,
+                       threads_share=share)
+            for part, share in shares.items()
+        ]  # fmt: skip
+        return Budget(path=name, elapsed_ns=1.0, samples=9, parts=parts)
+
+    found = TimeBudget(
+        pass_="trace",
+        whole=budget(None, compute=0.58, layout=0.17, waiting=0.25),
+        layers=[budget(path, compute=0.5, layout=0.3, waiting=0.2)],
+        blocks=[],
+    )
+    document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
+    text = shown(document, 100)
+    assert "WHERE  c compute 58, w waiting 25, l layout 17 (% of inference)" in text
+    row = next(line for line in text.splitlines() if line.startswith(path))
+    assert "ccccclllww" in row
+
+
+def test_it_does_without_unicode(tmp_path: Path) -> None:
+    assert shown(builder.build(runs.sampled(tmp_path), 8), 100, "ascii").isascii()
