@@ -12,9 +12,12 @@ from hwprof.analysis.iterations import is_disturbed
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.passes import MEASURE
-from hwprof.trace.tracks import KERNEL, OPERATOR, PYTHON, TITLES, named
+from hwprof.trace.tracks import FINDING, KERNEL, LAYER, OPERATOR, PYTHON, TITLES, named
 
-_ABOVE: Final = (r"iterations", r"stages", r"layers")
+_ABOVE: Final = (r"iterations", r"stages")
+_FINDINGS: Final = rf"{FINDING} [1-3]: .*"
+"""Those that could win most."""
+
 _VALUES: Final = (r"CPUs busy", r"instructions/s", r"power/\S+", r"memory/torch", r"memory/rss")
 
 THREADS: Final = 4
@@ -34,7 +37,7 @@ def parameters(run: RunDirectory) -> dict[str, str]:
     kernels = _kernels(sampled.filter(**{"pass": record.name}), record)
     operators = rf"{TITLES[OPERATOR]} of .* {record.main_tid}"
     # in this order, one above the other; stacks of Python are tall, and stand last
-    pins = ([*_ABOVE, operators], [*kernels, *_VALUES], [TITLES[PYTHON]])
+    pins = (_ABOVE, [_FINDINGS], [TITLES[LAYER], operators], [*kernels, *_VALUES], [TITLES[PYTHON]])
     of_pass = re.escape(named("", record).strip())
     commands = [{"id": "dev.perfetto.PinTracksByRegex", "args": [f"^({'|'.join(some)}) {of_pass}$"]} for some in pins]
     return {"startupCommands": json.dumps(commands, separators=(",", ":"))} | _view(run, record)

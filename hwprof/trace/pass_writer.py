@@ -12,8 +12,10 @@ from hwprof.analysis.python_stacks import looks_of, of_pipeline, while_alive
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import refuse_repeated
+from hwprof.trace.analysed import Analysed
 from hwprof.trace.counters import Rates
 from hwprof.trace.encoder import EventSequence, Flows, TraceEncoder
+from hwprof.trace.findings import write_findings
 from hwprof.trace.flows import FlowNumbers, connect, started_in
 from hwprof.trace.nesting import END_OF_TIME
 from hwprof.trace.primitives import Executed, write_primitives
@@ -42,10 +44,11 @@ class PassWriter:
         pid: int,
         writer: TraceEncoder,
         executed: Executed,
+        analysed: Analysed,
         advance: Callable[[int], None],
     ) -> None:
-        """``pid`` is the process's number in the trace; ``executed``: what layers do, see ``primitives``; ``advance``
-        gets the rows as they are written."""
+        """``pid`` is the process's number in the trace; ``executed``: what layers do, see ``primitives``; ``analysed``:
+        of the run; ``advance`` gets the rows as they are written."""
         self._record, self._advance = record, advance
         self._spans, self._counts, self._series = (
             run.scan_pass(name, record.name) for name in ("spans", "counts", "series")
@@ -56,7 +59,8 @@ class PassWriter:
         calls = run.read("layer_calls")
         self._slice_metrics = slice_metrics_of(run, record, calls)
         origins = self._slice_metrics.origins
-        self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins)
+        self._annotations = SliceAnnotations(record, threads, self._layers, calls, executed, origins, analysed)
+        self._findings = analysed.of_pass(record).findings
         self._primitives = run.of_pass("primitives", record.name)
         self._python_frames = of_pipeline(
             while_alive(run.of_pass("python_frames", record.name), run.of_pass("lifetimes", record.name)),
@@ -66,7 +70,7 @@ class PassWriter:
         name = workload.name if workload else run.manifest.name
         self._tracks = Tracks(record, pid, name, threads, writer)
         self._samples = SampleTracks(run, record, pid, writer, self._python_frames, self._tracks.kernels)
-        self.slices = self.values = self.primitives = self.python_functions = 0
+        self.slices = self.values = self.primitives = self.python_functions = self.findings = 0
 
     @property
     def extra_tracks(self) -> int:
@@ -99,6 +103,7 @@ class PassWriter:
         if not parts:
             self._samples.write(nothing, pl.DataFrame(schema=_LEAVES), (-END_OF_TIME, END_OF_TIME), flows)
         self._samples.finish()
+        self.findings = write_findings(self._findings, self._spans, self._layers, self._tracks)
         self.primitives = write_primitives(self._primitives, self._record, self._tracks)
         self.python_functions = write_python_functions(self._python_frames, self._record, self._tracks)
         for kind, track in self._tracks.open_slices():

@@ -14,6 +14,7 @@ import polars as pl
 
 from hwprof.run.manifest import PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
+from hwprof.trace.analysed import NOTHING, Analysed
 from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.argument_names import ArgumentNames
 from hwprof.trace.iteration_slices import IterationSlices
@@ -33,7 +34,7 @@ OWN: Final = frozenset(
     {
         "span", "iteration", "warmup", "disturbed", "layer", "input_shapes", "layers_counted", "event_set", "events",
         "left_out_of_medians", "preemptions", "waited_ms", "stolen_ms", "own_ms", "alone_for", "metric_provenance",
-        "counts_pass", "counts", "main", "workers", "worker", "running_share", "provenance",
+        "counts_pass", "counts", "main", "workers", "worker", "running_share", "provenance", "time_budget", "roofline",
     }
 )  # fmt: skip
 """Names that no metric takes."""
@@ -80,15 +81,16 @@ class SliceAnnotations:
         calls: pl.DataFrame,
         executed: Mapping[str, Sequence[str]] = MappingProxyType({}),
         origins: MetricOrigins = PLAIN,
+        analysed: Analysed = NOTHING,
     ) -> None:
-        """``executed``: by a layer's path, its primitives; ``origins``: of the metrics."""
+        """``executed``: by a layer's path, its primitives; ``origins``: of the metrics; ``analysed``: of the run."""
         self._iterations = IterationSlices(record.iterations, record.event_sets)
         self._event_names, self._metric_names = ArgumentNames(), ArgumentNames(OWN)
         self._origins = origins
         self._main = {record.main_tid, *threads.filter(role="main")["tid"].to_list()}
         self._layers = {row["path"]: row for row in layers.iter_rows(named=True)}
         self._calls = {(row["path"], row["call"]): row for row in calls.iter_rows(named=True)}
-        self._executed = executed
+        self._executed, self._analysed = executed, analysed.of_pass(record)
         self._layer_facts: dict[tuple[str, int | None], SharedAnnotations] = {}
         self._provenances: dict[tuple[tuple[str, str], ...], SharedAnnotations] = {}
 
@@ -103,6 +105,8 @@ class SliceAnnotations:
         number = span["iteration"]
         facts: dict[str, Any] = {"span": span["span"], "iteration": number, "warmup": span["warmup"]}
         facts["disturbed"] = self._iterations.disturbed(number)
+        if not span["warmup"]:  # of which no figure is
+            facts |= self._analysed.arguments.get((span["kind"], span["path"]), {})
         if span["kind"] == "layer" and span["path"] in self._layers:
             facts["layer"] = self._layer(span["path"], span["call"])
         if span["input_shapes"]:

@@ -103,9 +103,15 @@ def write_annotated(
         )
 
 
-def write_columns(placed: Placed, spans: pl.DataFrame, flows: Flows, texts: Sequence[str] = ("input_shapes",)) -> None:
-    """Writes spans by the column: path, kind as category, the columns ``texts``, and the flow that ends at a row (0:
-    none)."""
+def write_columns(
+    placed: Placed,
+    spans: pl.DataFrame,
+    flows: Flows,
+    texts: Sequence[str] = ("input_shapes",),
+    figures: Sequence[str] = (),
+) -> None:
+    """Writes spans by the column: path, kind as category, the columns ``texts`` and ``figures`` (none below zero), and
+    the flow that ends at a row (0: none)."""
     sequence, events = placed.sequence, placed.events
     is_begin = events.is_begin
     row = np.zeros(len(is_begin), np.int64)
@@ -122,6 +128,7 @@ def write_columns(placed: Placed, spans: pl.DataFrame, flows: Flows, texts: Sequ
             category=at_begin(_numbers(spans["kind"], sequence.categories)),
             annotations={name: at_begin(_numbers(spans[name], sequence.strings)) for name in texts},
             terminating_flow=np.where(is_begin, flows[row], np.uint64(0)) if len(flows) else None,
+            figures={name: np.where(is_begin, spans[name].to_numpy()[row], -1) for name in figures},
         )
     )
 

@@ -11,13 +11,15 @@ from hwprof.run.manifest import PassRecord
 from hwprof.trace.encoder import EventSequence, TraceEncoder
 from hwprof.trace.slices import SliceTrack
 
+FINDING: Final = "finding"
 LAYER: Final = "layer"
 PRIMITIVE: Final = "primitive"
 OPERATOR: Final = "op"
 PYTHON: Final = "python"
 KERNEL: Final = "kernel"
 RATES: Final = "event rates"
-ORDER: Final = ("iteration", "region", "stage", LAYER, PRIMITIVE, OPERATOR, PYTHON, KERNEL, RATES)
+FINDINGS: Final = "findings"
+ORDER: Final = ("iteration", "region", "stage", FINDINGS, LAYER, PRIMITIVE, OPERATOR, PYTHON, KERNEL, RATES)
 """What stands on a pass's tracks, from top to bottom; the groups of series follow."""
 
 TITLES: Final = {
@@ -31,6 +33,7 @@ TITLES: Final = {
     KERNEL: "kernels",
 }
 _LANES: Final = 1000  # ranks between two kinds of tracks
+_FINDING_LANES: Final = 100  # ranks between two findings
 
 
 class Tracks:
@@ -65,6 +68,11 @@ class Tracks:
         """Every such track that there is, with its kind."""
         return [(kind, track) for (kind, _), track in self._slices.items()]
 
+    def finding(self, number: int, rule: str) -> SliceTrack:
+        """A new track for what a rule found, in a group of their own; ``number``: its place among them, from 1."""
+        title = f"{FINDING} {number}: {rule.replace('_', ' ')}"
+        return SliceTrack(partial(self._finding_lane, title, number * _FINDING_LANES))
+
     def kernels(self, tid: int) -> EventSequence:
         """A new track for what a thread ran: below the operators, the main thread's first."""
         self._kernels += 1
@@ -83,7 +91,7 @@ class Tracks:
 
     def _subgroup(self, name: str) -> int:
         if name not in self._groups:
-            rank = _rank(name) if name == RATES else _rank("") + len(self._groups)
+            rank = _rank(name) if name in ORDER else _rank("") + len(self._groups)
             self._groups[name] = self._writer.track(name, self._group, rank=rank, ordered=True)
         return self._groups[name]
 
@@ -91,10 +99,16 @@ class Tracks:
         title = TITLES.get(kind, kind)
         if kind == OPERATOR or tid != self._record.main_tid:
             title += f" of {self._thread_names.get(tid) or 'thread'} {tid}"
-        if number:
-            title += f" (overlap {number})"
         rank = _rank(kind) + (number if place is None else place)
-        return self._writer.sequence(self._writer.track(named(title, self._record), self._group, rank=rank))
+        return self._sequence(title, number, self._group, rank)
+
+    def _finding_lane(self, title: str, rank: int, number: int) -> EventSequence:
+        return self._sequence(title, number, self._subgroup(FINDINGS), rank + number)
+
+    def _sequence(self, title: str, number: int, group: int, rank: int) -> EventSequence:
+        """Of the track with that title, or of the one beside it of that ``number``."""
+        title = named(f"{title} (overlap {number})" if number else title, self._record)
+        return self._writer.sequence(self._writer.track(title, group, rank=rank))
 
 
 def named(title: str, record: PassRecord) -> str:

@@ -14,6 +14,7 @@ from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.tables import readable
+from hwprof.trace.analysed import analysed
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.flows import FlowNumbers
 from hwprof.trace.pass_writer import PassWriter
@@ -37,6 +38,8 @@ class TraceSummary:
     """Of oneDNN."""
     python_functions: int
     """By looks at their stacks."""
+    findings: int
+    """Over the layers and stages that they are about."""
     values: int
     """Of series; the rates of events come on top."""
     flows: int
@@ -45,7 +48,7 @@ class TraceSummary:
 
     def contents(self) -> str:
         """What the trace holds, in words."""
-        slices = self.slices + self.kernel_slices + self.primitives + self.python_functions
+        slices = self.slices + self.kernel_slices + self.primitives + self.python_functions + self.findings
         counts = {"slices": slices, "samples": self.samples}
         return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
@@ -81,7 +84,7 @@ def _written(
         if progress:
             progress(done, total)
 
-    numbers = FlowNumbers()
+    numbers, found = FlowNumbers(), analysed(run)
     written: list[PassWriter] = []
     try:
         with atomic(target) as part:
@@ -89,7 +92,7 @@ def _written(
                 does = executed(run)
                 writer = TraceEncoder(file, run.manifest.clock)
                 for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
-                    written.append(PassWriter(run, record, pid, writer, does, advance))
+                    written.append(PassWriter(run, record, pid, writer, does, found, advance))
                     written[-1].write(numbers)
             size_bytes = part.stat().st_size
     except OSError as error:
@@ -101,13 +104,17 @@ def _written(
         kernel_slices=sum(pass_.kernel_slices for pass_ in written),
         primitives=sum(pass_.primitives for pass_ in written),
         python_functions=sum(pass_.python_functions for pass_ in written),
+        findings=sum(pass_.findings for pass_ in written),
         values=sum(pass_.values for pass_ in written),
         flows=numbers.used,
         size_bytes=size_bytes,
         notes=[
-            f"pass {record.name}: slices overlap on one thread; {pass_.extra_tracks} further tracks hold them"
-            for record, pass_ in zip(records, written, strict=True)
-            if pass_.extra_tracks
+            *([f"no time budgets, bounds and findings: {found.failure}"] if found.failure else []),
+            *(
+                f"pass {record.name}: slices overlap on one thread; {pass_.extra_tracks} further tracks hold them"
+                for record, pass_ in zip(records, written, strict=True)
+                if pass_.extra_tracks
+            ),
         ],
     )
 

@@ -17,7 +17,7 @@ from hwprof.run.directory import RunDirectory
 from hwprof.trace import pass_writer, sample_tracks
 from hwprof.trace.time_windows import windows
 from hwprof.trace.writer import write_trace
-from tests.support import perfetto, synthetic_model, synthetic_run, synthetic_samples
+from tests.support import machine_peaks, perfetto, synthetic_model, synthetic_run, synthetic_samples
 from tests.support.command import collect
 from tests.support.requirements import require_module, require_sampler
 from tests.support.synthetic_samples import KERNELS, MAIN, PERIOD_NS, WORKER
@@ -63,6 +63,8 @@ def traced(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Traced]:
     run = synthetic_run.build(root)
     synthetic_samples.add(run)
     synthetic_samples.add_primitives(run)
+    run.manifest.peaks = machine_peaks.FOUND
+    run.save_manifest()
     yield Traced(run, root / "trace.pftrace")
 
 
@@ -187,7 +189,7 @@ def test_arguments_of_kernels_and_primitives_need_no_quotation_marks(traced: Tra
 def test_the_documentations_queries_find_something(traced: Traced) -> None:
     page = Path(__file__).parents[2] / "docs" / "trace.md"
     queries = re.findall(r"```sql\n(.*?)```", page.read_text(encoding="utf-8"), re.DOTALL)
-    assert len(queries) == 2
+    assert len(queries) == 3
     for query in queries:
         first, *_ = traced.processor.query(query)
         assert None not in first.values()

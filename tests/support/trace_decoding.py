@@ -71,13 +71,18 @@ def events(file: io.BytesIO) -> list[Event]:
             assert readings[64].timestamp == clock[source]
         for table, entries in packet.interned_data.ListFields():
             for entry in entries:
-                text = entry.name if hasattr(entry, "name") else entry.str.decode()
+                text = _text(entry)
                 assert interned[source][table.name].setdefault(entry.iid, text) == text
         if packet.HasField("track_event"):
             assert packet.sequence_flags & 2
             clock[source] += packet.timestamp
             decoded.append(_event(packet.track_event, clock[source], track[source], interned[source]))
     return decoded
+
+
+def _text(entry: Any) -> str:
+    """Of an interned name or string; frames and mappings of samples have none, and no event asks for them."""
+    return str(entry.name if hasattr(entry, "name") else entry.str.decode() if hasattr(entry, "str") else entry)
 
 
 def _event(event: Any, time_ns: int, track: int, interned: dict[str, dict[int, str]]) -> Event:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from hwprof.analysis.owners import INFERENCE
+
 
 class Share(NamedTuple):
     """Of a time, with its 95% interval."""
@@ -76,7 +78,8 @@ class Finding(NamedTuple):
     gain_low: float  # of the inference's time, that could be won: an interval, no promise
     gain_high: float
     layers: Sequence[str] = ()
-    gain_of: str = "inference"  # or "iteration"
+    stage: str | None = None  # that it is about; None: the inference, or layers of it
+    gain_of: str = INFERENCE  # or "iteration"
     remedies: Sequence[str] = ()  # those that hwprof can try (remedies/remedies.toml)
 
 

@@ -34,5 +34,6 @@ def find(facts: Facts) -> Finding | None:
         remedy=REMEDIES[stage],
         gain_low=0.0,
         gain_high=shares[stage],
+        stage=stage,
         gain_of="iteration",
     )

@@ -28,6 +28,7 @@ class Finding(msgspec.Struct, kw_only=True, frozen=True):
     gain_low: float
     gain_high: float
     layers: list[str]
+    stage: str | None  # that it is about; null: the inference, or layers of it
     gain_of: str  # "inference", "iteration"
     remedies: list[str] = []  # names, for hwprof try
 

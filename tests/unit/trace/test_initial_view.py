@@ -73,18 +73,20 @@ def test_a_sampled_pass_is_shown_with_what_its_threads_ran(tmp_path: Path) -> No
     synthetic_samples.add(run)
     chosen = parameters(run)
     matching = {"stages (trace)", "layers (trace)", "kernels (trace)", "kernels of omp-1 4201 (trace)"}
-    matching |= {"operators of python 4200 (trace)", "Python functions (trace)"}
+    matching |= {"operators of python 4200 (trace)", "Python functions (trace)", "finding 1: team waits (trace)"}
     others = {
         "layers (measure)",
         "kernels of omp-1 42010 (trace)",
         "kernels of omp-1 4200 (trace)",
         "operators (trace)",
+        "finding 1: team waits (measure)",
+        "finding 4: dispatch (trace)",
     }
     assert {name for name in matching | others if pinned(chosen, name)} == matching
     samples = pl.read_parquet(run.path / "samples.parquet").filter(tid=synthetic_samples.WORKER)
     many = [samples.with_columns(tid=pl.lit(5000 + number, pl.Int32)).head(2 + number) for number in range(8)]
     pl.concat([samples, *many]).write_parquet(run.path / "samples.parquet")
-    pin = json.loads(parameters(run)["startupCommands"])[1]["args"][0]
+    pin = next(one["args"][0] for one in json.loads(parameters(run)["startupCommands"]) if "kernels" in one["args"][0])
     assert re.findall(r"of \.\* (\d+)", pin) == ["4201", "5007", "5006"]
 
 

@@ -8,6 +8,8 @@ import pytest
 from hwprof.run.manifest import Disturbance, IterationRecord, PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.run.schema import conform
+from hwprof.trace.analysed import NOTHING, Analysed
+from hwprof.trace.annotations import SharedAnnotations
 from hwprof.trace.iteration_slices import IterationSlices
 from hwprof.trace.slice_annotations import OWN, Count, SliceAnnotations, by_span, running_shares
 from hwprof.trace.slice_metrics import PLAIN, MetricOrigins
@@ -39,16 +41,25 @@ CALLS = [
     {"path": "model.0", "call": 0, "input_shapes": "1x3x8x8", "output_shapes": "1x4x6x6", "macs": 500, "bytes": 9},
     {"path": "model.0", "call": 1, "input_shapes": "1x3x4x4", "output_shapes": "1x4x2x2", "macs": 400, "bytes": 8},
 ]
+ANALYSED = Analysed(
+    frozenset({"measure"}),
+    {
+        ("layer", "model.0"): {
+            "time_budget": SharedAnnotations({"compute": 0.9}),
+            "roofline": SharedAnnotations({"bound": "compute"}),
+        }
+    },
+)
 
 
 def count(event: str, value: int, tid: int = MAIN, running_ns: int = 100, provenance: str = "measured") -> Count:
     return Count(tid, event, value, 100, running_ns, provenance)
 
 
-def slices_of(origins: MetricOrigins = PLAIN) -> SliceAnnotations:
+def slices_of(origins: MetricOrigins = PLAIN, analysed: Analysed = NOTHING) -> SliceAnnotations:
     threads = conform("threads", pl.DataFrame({"pass": ["measure"], "pid": [10], "tid": [MAIN], "role": ["main"]}))
     layers, calls = conform("layers", pl.DataFrame([LAYER])), conform("layer_calls", pl.DataFrame(CALLS))
-    return SliceAnnotations(PASS, threads, layers, calls, origins=origins)
+    return SliceAnnotations(PASS, threads, layers, calls, origins=origins, analysed=analysed)
 
 
 SPAN = {
@@ -109,9 +120,18 @@ def test_metrics_go_by_their_names_and_say_where_they_come_from() -> None:
 def test_no_argument_of_ours_is_free_for_a_metric() -> None:
     counted = [count("cycles", 10, running_ns=50), count("cycles", 20, WORKER), count("cycles", 30, OTHER)]
     origins = MetricOrigins({"cpi": "counts of pass exact"}, frozenset({"cpi"}), "exact")
-    layer = of(counted, {"cpi": 1.5}, origins, input_shapes="1x3")
+    layer = slices_of(origins, ANALYSED).of(SPAN | {"input_shapes": "1x3"}, counted, {"cpi": 1.5})
     iteration = of([], kind="iteration", path="iteration 2")
     assert (layer.keys() | iteration.keys()) - {"cpi"} == OWN
+
+
+def test_what_the_analysis_knows_of_a_layer_is_of_measured_iterations_and_its_own_passes() -> None:
+    facts = slices_of(analysed=ANALYSED).of(SPAN, [], {})
+    assert (facts["time_budget"], facts["roofline"]) == ({"compute": 0.9}, {"bound": "compute"})
+    for other in ({"warmup": True}, {"path": "model.1"}, {"kind": "stage"}):
+        assert "time_budget" not in slices_of(analysed=ANALYSED).of(SPAN | other, [], {})
+    of_another = ANALYSED._replace(passes=frozenset({"trace"}))
+    assert "time_budget" not in slices_of(analysed=of_another).of(SPAN, [], {})
 
 
 @pytest.mark.parametrize(
