@@ -18,10 +18,13 @@ class UnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
     """Of a layer, or of a module's own code; ``path`` null: of the inference."""
 
     path: str | None
+    time_ns: float | None  # median of an iteration
+    share: float | None  # of the inference
     gflops: float | None  # counted, else analytic; null: no operations that anybody counts
     gflops_from: str | None  # "counted", "analytic"
     gbytes: dict[str, float]  # GB/s by level
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
+    intensity: dict[str, float]  # operational: FLOP/byte, by level
     roof: str | None  # the nearest one: "FP32", or a level
     share_of_roof: float | None
     attainable_gflops: float | None
@@ -38,7 +41,9 @@ class Roofline(Part, kw_only=True, frozen=True):
     fp32_gflops: float
     level_gbytes: dict[str, float]
     gemm_gflops: float | None
-    share_of_gemm: float | None  # of the inference's analytic operations
+    dram_latency_ns: float | None  # of a load, by one thread
+    analytic_gflops: float | None  # of the inference: 2 x MACs over its time
+    share_of_gemm: float | None  # of these
     images_per_s: float | None
     whole: UnderRoofs | None
     rows: list[UnderRoofs]  # longest first
