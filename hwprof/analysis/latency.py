@@ -27,13 +27,14 @@ OF_BANDWIDTH: Final = 0.4
 STALLED_CPI: Final = 2.0
 """Cycles an instruction, from which on a core mostly waits: cores complete four to eight a cycle."""
 
-SINGLE_CPI: Final = 4.0
+CHAIN_CPI: Final = 4.0
 """The same, of a chain of loads: hundreds of cycles for a few instructions."""
 
 MEMORY_SLOTS: Final = 0.35
 """Of the pipeline's slots that wait for memory (top-down)."""
 
 MOST_SLOTS: Final = 0.5
+"""The same, where loads are no chain: caches may keep them waiting as well."""
 
 
 class Loads(NamedTuple):
@@ -58,16 +59,17 @@ def latency(loads: Loads) -> tuple[str, str] | None:
     least, one = ONE_AT_A_TIME
     if loads.share_of_roof >= OF_BANDWIDTH or not least <= number <= MOST:
         return None
-    slots, cpi = loads.memory_slots, loads.cpi
-    if slots is not None and loads.measured:
-        if slots < MEMORY_SLOTS:
+    chain = number <= one
+    if loads.memory_slots is not None and loads.measured:  # the pipeline itself says what it waits for
+        sure = loads.memory_slots >= MOST_SLOTS
+        if not sure and not (chain and loads.memory_slots >= MEMORY_SLOTS):
             return None
-        return _evidence(loads, f"{slots:.0%} of the slots wait for memory"), HIGH if slots >= MOST_SLOTS else MEDIUM
-    if cpi is None or cpi < (SINGLE_CPI if number <= one else STALLED_CPI):
+        waits = f"{loads.memory_slots:.0%} of the slots wait for memory"
+        return _evidence(loads, waits), HIGH if chain and sure else MEDIUM
+    if loads.cpi is None or loads.cpi < (CHAIN_CPI if chain else STALLED_CPI):
         return None
-    if number <= one:
-        return _evidence(loads, f"CPI {cpi:.3g}"), HIGH if loads.measured else MEDIUM
-    return _evidence(loads, f"CPI {cpi:.3g}"), MEDIUM if loads.measured else LOW
+    confidence = (HIGH if chain else MEDIUM) if loads.measured else (MEDIUM if chain else LOW)
+    return _evidence(loads, f"CPI {loads.cpi:.3g}"), confidence
 
 
 def _evidence(loads: Loads, stalls: str) -> str:

@@ -8,7 +8,7 @@ Ilic, Pratas, Sousa: Cache-aware Roofline Model, 2014).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hwprof.analysis.confidence import HIGH, LOW, MEDIUM
@@ -134,6 +134,17 @@ def traffic_of(row: Mapping[str, Any], gflops: float | None, *, dram_counted: bo
 def with_metrics(rows: pl.DataFrame, metrics: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each owner its row with its metrics (``LayerTables``)."""
     return {row["owner"]: row for row in rows.join(metrics, on="owner", how="left").iter_rows(named=True)}
+
+
+def level_of_most(layers: Iterable[tuple[float, Collection[str]]]) -> str | None:
+    """By whose bytes layers can be compared: DRAM, where half of the time is of layers that have some there, else the
+    level that most of the time has bytes of. ``layers``: of those with operations, time and levels; None: no bytes."""
+    known = list(layers)
+    times = {level: sum(time for time, levels in known if level in levels) for level in LEVELS}
+    best = max(times, key=lambda level: times[level])
+    if not times[best]:
+        return None
+    return DRAM if times[DRAM] >= OVER * max(times.values()) else best
 
 
 def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) -> Point:

@@ -18,6 +18,7 @@ from hwprof.run.roles import Role
 from hwprof.run.schema import conform
 from hwprof.unavailable import Unavailable
 from tests.support import synthetic_samples
+from tests.support.machine_peaks import ZEN
 from tests.support.synthetic_model import MODULES, is_leaf
 from tests.support.synthetic_run import build
 from tests.support.synthetic_samples import JIT, TORCH
@@ -84,6 +85,14 @@ def with_cache_events(root: Path) -> RunDirectory:
 def zen(root: Path) -> RunDirectory:
     """Every metric of an AMD processor."""
     return build(root, hardware="amd-zen4")
+
+
+def under_roofs(root: Path) -> RunDirectory:
+    """The same, with that machine's peaks."""
+    run = zen(root)
+    run.manifest.peaks = ZEN
+    run.save_manifest()
+    return run
 
 
 def xeon(root: Path) -> RunDirectory:

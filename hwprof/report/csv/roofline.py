@@ -19,6 +19,8 @@ def files(document: Document) -> dict[str, Table]:
     rows = [*([part.whole] if part.whole is not None else []), *part.rows]
     columns: dict[str, list[float | str | None]] = {
         "layer": [one.path for one in rows],
+        "time_ns": [one.time_ns for one in rows],
+        "share_ratio": [one.share for one in rows],
         "gflops_per_second": [one.gflops for one in rows],
         "gflops_from": [one.gflops_from for one in rows],
         "roof": [one.roof for one in rows],
@@ -31,4 +33,5 @@ def files(document: Document) -> dict[str, Table]:
     for level in part.level_gbytes:
         columns[f"{level.lower()}_gbytes_per_second"] = [one.gbytes.get(level) for one in rows]
         columns[f"{level.lower()}_bytes_from"] = [one.bytes_from.get(level) for one in rows]
+        columns[f"{level.lower()}_flops_per_byte"] = [one.intensity.get(level) for one in rows]
     return {FILE: Table(columns)}

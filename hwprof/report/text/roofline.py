@@ -18,7 +18,7 @@ def show(page: Page) -> None:
     known = {one.path: one for one in part.rows}
     rows = [known[layer.path] for layer in page.hottest() if layer.path in known]
     of_rows([*([part.whole] if part.whole is not None else []), *rows], page, f"Roofline: {in_words(part, page)}")
-    page.notes(notes(part))
+    page.notes([*notes(part), "drawn: hwprof report --roofline"])
 
 
 def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
@@ -29,7 +29,7 @@ def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
             Column(
                 "layer", [one.path or page.document.whole for one in rows], right=False, least=PATH, among=page.paths
             ),
-            Column("GFLOP/s", [_rate(one, page) for one in rows]),
+            Column("GFLOP/s", [rate(one, page) for one in rows]),
             Column("roof", [one.roof or glyphs.dash for one in rows], right=False),
             Column("of roof", [figures.percent(one.share_of_roof, glyphs) for one in rows]),
             Column("bound", [one.bound for one in rows], right=False),
@@ -45,8 +45,9 @@ def in_words(part: Roofline, page: Page) -> str:
     words = []
     if part.images_per_s is not None:
         words.append(f"{figures.three_digits(part.images_per_s)} images/s")
-    if part.share_of_gemm is not None and part.gemm_gflops is not None:
-        words.append(f"{figures.three_digits(part.share_of_gemm * part.gemm_gflops)} GFLOP/s")
+    if part.analytic_gflops is not None:
+        words.append(f"{figures.three_digits(part.analytic_gflops)} GFLOP/s")
+    if part.share_of_gemm is not None:
         words.append(f"{part.share_of_gemm:.0%} of this machine's GEMM peak")
     return ", ".join(words) or f"{page.document.whole} against this machine's peaks"
 
@@ -57,9 +58,10 @@ def notes(part: Roofline) -> list[str]:
     return [
         f"roofs, {figures.plural(part.threads, 'thread')}: FP32 {figures.three_digits(part.fp32_gflops)} GFLOP/s; GB/s:"
         f" {levels} (hwprof peaks)",
-        "of roof: the nearest roof's share; bytes modelled: inputs, outputs and weights once (hwprof explain roofline)",
+        "of roof: of the nearest one; bytes modelled: inputs, outputs, weights once (hwprof explain roofline)",
     ]
 
 
-def _rate(one: UnderRoofs, page: Page) -> str:
+def rate(one: UnderRoofs, page: Page) -> str:
+    """GFLOP/s."""
     return page.glyphs.dash if one.gflops is None else figures.three_digits(one.gflops)
