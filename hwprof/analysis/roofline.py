@@ -108,6 +108,23 @@ def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
     )
 
 
+def roofs_for(threads: float, of_all: Roofs, of_one: Roofs | None) -> Roofs:
+    """Those of code that runs on so many of the workload's threads: as many times those of one, at most those of all;
+    without those of one in proportion."""
+    alone = of_one.gflops if of_one is not None else of_all.gflops / of_all.threads
+    gbytes = {level: min(rate, threads * _of_one(rate, level, of_all, of_one)) for level, rate in of_all.gbytes.items()}
+    gemm_of_all, gemm_of_one = of_all.gemm_gflops, of_one.gemm_gflops if of_one is not None else None
+    gemm = None
+    if gemm_of_all is not None:
+        gemm = min(gemm_of_all, threads * (gemm_of_one or gemm_of_all / of_all.threads))
+    return of_all._replace(gflops=min(of_all.gflops, threads * alone), gbytes=gbytes, gemm_gflops=gemm)
+
+
+def _of_one(rate: float, level: str, of_all: Roofs, of_one: Roofs | None) -> float:
+    known = of_one.gbytes.get(level) if of_one is not None else None
+    return known if known is not None else rate / of_all.threads
+
+
 def traffic_of(row: Mapping[str, Any], gflops: float | None, *, dram_counted: bool = False) -> dict[str, Traffic]:
     """By level, from a layer's metrics, the best that the run has: measured, else simulated, else (DRAM) what must move
     at least. ``gflops``: its rate, which bytes an operation are made of; ``dram_counted``: whether the processor

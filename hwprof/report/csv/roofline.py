@@ -2,13 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from hwprof.report.csv.table import Table
 from hwprof.report.document.document import Document
-from hwprof.report.document.roofline import Roofline
+from hwprof.report.document.roofline import CodeUnderRoofs, Roofline
 
 FILE: Final = "roofline.csv"
+
+
+def of_code(rows: Sequence[CodeUnderRoofs | None]) -> dict[str, list[float | str | None]]:
+    """Columns of kernels and primitives, beside their own."""
+    return {
+        "gflops_per_second": [one.gflops if one is not None else None for one in rows],
+        "gflops_from": [one.gflops_from if one is not None else None for one in rows],
+        "roof": [one.roof if one is not None else None for one in rows],
+        "share_of_roof_ratio": [one.share_of_roof if one is not None else None for one in rows],
+        "bound": [one.bound if one is not None else None for one in rows],
+        "confidence": [one.confidence if one is not None else None for one in rows],
+    }
 
 
 def files(document: Document) -> dict[str, Table]:

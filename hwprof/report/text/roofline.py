@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from hwprof.report.document.roofline import Roofline, UnderRoofs
-from hwprof.report.text import figures
+from hwprof.report.document.roofline import CodeUnderRoofs, Roofline, UnderRoofs
+from hwprof.report.text import figures, footnotes
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
+
+BOUND: Final = "bound"
+
+CODE_NOTE: Final = "bound: of the code while it runs, by its own operations and bytes (hwprof explain roofline)"
 
 
 def show(page: Page) -> None:
@@ -40,6 +45,23 @@ def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
     )
 
 
+def of_code(rows: Sequence[CodeUnderRoofs | UnderRoofs | None], page: Page, priority: int) -> list[Column]:
+    """Columns of kernels, primitives and their layers, the bound first; none where nothing is known of any."""
+    if not any(rows):
+        return []
+    shares = ["" if one is None else figures.percent(one.share_of_roof, page.glyphs) for one in rows]
+    return [
+        Column("GFLOP/s", ["" if one is None else rate(one, page) for one in rows], priority + 1),
+        Column("of roof", shares, priority + 2),
+        Column(BOUND, ["" if one is None else one.bound for one in rows], priority, right=False),
+    ]
+
+
+def code_note(shown: Sequence[Column]) -> str:
+    """What these columns mean."""
+    return footnotes.of_columns(shown, {BOUND: CODE_NOTE})
+
+
 def in_words(part: Roofline, page: Page) -> str:
     """``3.2 images/s, 223 GFLOP/s, 61% of the GEMM peak``."""
     words = []
@@ -62,6 +84,6 @@ def notes(part: Roofline) -> list[str]:
     ]
 
 
-def rate(one: UnderRoofs, page: Page) -> str:
+def rate(one: UnderRoofs | CodeUnderRoofs, page: Page) -> str:
     """GFLOP/s."""
     return page.glyphs.dash if one.gflops is None else figures.three_digits(one.gflops)
