@@ -18,14 +18,16 @@ ONE_AT_A_TIME: Final = (0.6, 1.6)
 """Lines in flight. Below, most of the time is no load's; a load takes up to half as long again as the peak's where
 its page has to be looked up, and a little of it may overlap."""
 
-MOST: Final = 24
-"""Lines in flight that a core asks for itself: more are prefetchers' (L1 miss buffers: 10 to 24)."""
+SEVERAL: Final = (4.0, 24.0)
+"""Lines in flight that a core asks for itself. With fewer it would get more at a time, if it waited for nothing else;
+more are prefetchers' (L1 miss buffers: 10 to 24)."""
 
 OF_BANDWIDTH: Final = 0.4
 """Of the DRAM roof: from here on bandwidth has a part in it."""
 
-STALLED_CPI: Final = 2.0
-"""Cycles an instruction, from which on a core mostly waits: cores complete four to eight a cycle."""
+STALLED_CPI: Final = 2.5
+"""Cycles an instruction, from which on a core mostly waits: cores complete four to eight a cycle. Copies that go past
+the caches come near to 2."""
 
 CHAIN_CPI: Final = 4.0
 """The same, of a chain of loads: hundreds of cycles for a few instructions."""
@@ -55,11 +57,9 @@ class Loads(NamedTuple):
 
 def latency(loads: Loads) -> tuple[str, str] | None:
     """Evidence and confidence, where a layer's time is that of loads; None where that is not known."""
-    number = loads.outstanding
-    least, one = ONE_AT_A_TIME
-    if loads.share_of_roof >= OF_BANDWIDTH or not least <= number <= MOST:
+    chain, several = (low <= loads.outstanding <= high for low, high in (ONE_AT_A_TIME, SEVERAL))
+    if loads.share_of_roof >= OF_BANDWIDTH or not (chain or several):
         return None
-    chain = number <= one
     if loads.memory_slots is not None and loads.measured:  # the pipeline itself says what it waits for
         sure = loads.memory_slots >= MOST_SLOTS
         if not sure and not (chain and loads.memory_slots >= MEMORY_SLOTS):
