@@ -215,12 +215,22 @@ def numbers_of(named: pl.DataFrame, rows: pl.DataFrame, names: pl.DataFrame) -> 
     return numbered.join(wanted, on=list(UNKNOWN), how="semi")["kernel"]
 
 
-def kernel_metrics(table: pl.DataFrame, definitions: Sequence[MetricDefinition]) -> pl.DataFrame:
-    """``KERNEL_KEYS`` and a column a metric of those that need nothing but events counted by kernel. ``table``: as
-    ``kernels`` makes it."""
+def kernel_metrics(
+    table: pl.DataFrame,
+    definitions: Sequence[MetricDefinition],
+    times: pl.DataFrame | None = None,
+    by_kernel: Collection[str] = (),
+) -> pl.DataFrame:
+    """``KERNEL_KEYS`` and a column a metric of those that need nothing but events counted by kernel, and the ``time``
+    (ns) of ``times``, where it is given. ``table``: as ``kernels`` makes it; ``by_kernel``: events that were counted by
+    kernel, of which kernels without a row have none."""
     wide = table.pivot("event", index=KERNEL_KEYS, values="value", aggregate_function="first").with_row_index("owner")
+    wide = wide.with_columns(pl.lit(None, pl.Float64).alias(name) for name in set(by_kernel) - set(wide.columns))
     counts = [name for name in wide.columns if name not in ("owner", *KERNEL_KEYS)]
     wide = wide.with_columns(pl.col(counts).fill_null(0.0))
+    if times is not None:
+        wide = wide.join(times, on=KERNEL_KEYS, how="left", nulls_equal=True)
+        counts.append("time")
     evaluable = [definition for definition in definitions if set(operands_of(definition)) <= set(counts)]
     found = values(wide, evaluable)
     return wide.select("owner", *KERNEL_KEYS).join(found, on="owner").drop("owner")

@@ -17,6 +17,7 @@ import polars as pl
 
 from hwprof.analysis.attribution import leaf_spans, whole_spans
 from hwprof.analysis.implementations import fallback, knowledge
+from hwprof.analysis.primitive_work import Work, work
 from hwprof.analysis.reorders import tensors
 
 CLOCK: Final = "onednn"
@@ -32,6 +33,8 @@ BY_LAYER: Final = {
     "problem": pl.String,  # of the slowest
     "executions": pl.Int64,
     "time_ns": pl.Int64,
+    "flops": pl.Float64,  # of all executions, by their problems; null: not known of one
+    "bytes": pl.Float64,  # that must move at least
     "share": pl.Float64,  # of the layer's time in an iteration, all its calls
     "fallback": pl.String,  # reference, plain, generic, narrow; null: nothing to say
     "reason": pl.String,
@@ -163,9 +166,14 @@ def _by_layer(
     lengths = leaves.group_by("path").agg(layer_ns=LENGTH.sum(), first_ns=pl.col("begin_ns").min())
     key = ["path", "primitive", "implementation", "data_types", "layouts", "algorithm", "tensor"]
     rows = (
-        located.drop_nulls("path")
+        _with_work(located.drop_nulls("path"))
         .group_by(key)
-        .agg(pl.col("problem").sort_by("time_ns").last(), executions=pl.len(), time_ns=pl.col("time_ns").sum())
+        .agg(
+            pl.col("problem").sort_by("time_ns").last(),
+            *(pl.when(~pl.col(name).has_nulls()).then(pl.col(name).sum()).alias(name) for name in Work._fields),
+            executions=pl.len(),
+            time_ns=pl.col("time_ns").sum(),
+        )
         .join(lengths, on="path")
         .sort("first_ns", "time_ns", *key, descending=[False, True, *[False] * len(key)])
         .with_columns(share=pl.col("time_ns") / pl.col("layer_ns"))
@@ -177,6 +185,15 @@ def _by_layer(
         pl.Series("reason", [verdict.reason for verdict in verdicts], dtype=pl.String),
         pl.Series("remedy", [verdict.remedy for verdict in verdicts], dtype=pl.String),
     ).select(pl.col(name).cast(dtype) for name, dtype in BY_LAYER.items())
+
+
+def _with_work(located: pl.DataFrame) -> pl.DataFrame:
+    """Each with the ``flops`` and ``bytes`` of its problem."""
+    reported = located.select("primitive", "problem", "data_types").iter_rows()
+    works = [work(*one) if None not in one else None for one in reported]
+    return located.with_columns(
+        pl.Series(name, [getattr(one, name, None) for one in works], dtype=pl.Float64) for name in Work._fields
+    )
 
 
 def _without(located: pl.DataFrame, leaves: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:

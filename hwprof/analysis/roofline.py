@@ -8,15 +8,18 @@ Ilic, Pratas, Sousa: Cache-aware Roofline Model, 2014).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from hwprof.analysis.confidence import HIGH, LOW, MEDIUM
+from hwprof.analysis.latency import Loads, latency
 from hwprof.run.peaks import DRAM, Peaks
 
 if TYPE_CHECKING:
     import polars as pl
 
 COMPUTE: Final = "compute"
+LATENCY: Final = "latency"
 WAITING: Final = "waiting"
 OVERHEAD: Final = "overhead"
 FRONT_END: Final = "front end"
@@ -47,8 +50,6 @@ OVERHEADS: Final = ("layout", "page_faults", "allocation", "dispatch", "blocked"
 MOST: Final = 1.15
 """Of a roof, that a figure of two passes may seem to reach: more is chance."""
 
-HIGH, MEDIUM, LOW = "high", "medium", "low"
-
 
 class Roofs(NamedTuple):
     """Of so many threads: GFLOP/s, and GB/s of each level."""
@@ -57,6 +58,7 @@ class Roofs(NamedTuple):
     gflops: float
     gbytes: dict[str, float]
     gemm_gflops: float | None
+    latency_ns: float | None = None  # of a load from DRAM, by one thread
 
 
 class Traffic(NamedTuple):
@@ -96,13 +98,37 @@ def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
         best = max((one.value for one in known if one is not None), default=None)
         if best is not None:
             found[level] = best
-    gemm = peaks.find("gemm-fp32", threads)
-    return Roofs(threads, flops.value, found, gemm.value if gemm is not None else None)
+    gemm, latency_ns = peaks.find("gemm-fp32", threads), peaks.find("latency", level=DRAM)
+    return Roofs(
+        threads,
+        flops.value,
+        found,
+        gemm.value if gemm is not None else None,
+        latency_ns.value if latency_ns is not None else None,
+    )
 
 
-def traffic_of(row: Mapping[str, Any], gflops: float | None) -> dict[str, Traffic]:
+def roofs_for(threads: float, of_all: Roofs, of_one: Roofs | None) -> Roofs:
+    """Those of code that runs on so many of the workload's threads: as many times those of one, at most those of all;
+    without those of one in proportion."""
+    alone = of_one.gflops if of_one is not None else of_all.gflops / of_all.threads
+    gbytes = {level: min(rate, threads * _of_one(rate, level, of_all, of_one)) for level, rate in of_all.gbytes.items()}
+    gemm_of_all, gemm_of_one = of_all.gemm_gflops, of_one.gemm_gflops if of_one is not None else None
+    gemm = None
+    if gemm_of_all is not None:
+        gemm = min(gemm_of_all, threads * (gemm_of_one or gemm_of_all / of_all.threads))
+    return of_all._replace(gflops=min(of_all.gflops, threads * alone), gbytes=gbytes, gemm_gflops=gemm)
+
+
+def _of_one(rate: float, level: str, of_all: Roofs, of_one: Roofs | None) -> float:
+    known = of_one.gbytes.get(level) if of_one is not None else None
+    return known if known is not None else rate / of_all.threads
+
+
+def traffic_of(row: Mapping[str, Any], gflops: float | None, *, dram_counted: bool = False) -> dict[str, Traffic]:
     """By level, from a layer's metrics, the best that the run has: measured, else simulated, else (DRAM) what must move
-    at least. ``gflops``: its rate, which bytes an operation are made of."""
+    at least. ``gflops``: its rate, which bytes an operation are made of; ``dram_counted``: whether the processor
+    counted ``dram_gbytes``, which else are the cache model's."""
     found: dict[str, Traffic] = {}
     if row.get("requested_gbytes") is not None:
         found["L1"] = Traffic(row["requested_gbytes"], "instrumented")
@@ -112,6 +138,7 @@ def traffic_of(row: Mapping[str, Any], gflops: float | None) -> dict[str, Traffi
     simulated = gflops / row["memory_intensity"] if gflops and row.get("memory_intensity") else None
     for value, source in (
         (row.get("uncore_dram_gbytes"), "measured"),
+        (row.get("dram_gbytes") if dram_counted else None, "measured"),
         (simulated if simulated is not None else row.get("dram_gbytes"), "simulated"),
         (row.get("gbytes"), MODELLED),
     ):
@@ -124,6 +151,17 @@ def traffic_of(row: Mapping[str, Any], gflops: float | None) -> dict[str, Traffi
 def with_metrics(rows: pl.DataFrame, metrics: pl.DataFrame) -> dict[str, dict[str, Any]]:
     """Of each owner its row with its metrics (``LayerTables``)."""
     return {row["owner"]: row for row in rows.join(metrics, on="owner", how="left").iter_rows(named=True)}
+
+
+def level_of_most(layers: Iterable[tuple[float, Collection[str]]]) -> str | None:
+    """By whose bytes layers can be compared: DRAM, where half of the time is of layers that have some there, else the
+    level that most of the time has bytes of. ``layers``: of those with operations, time and levels; None: no bytes."""
+    known = list(layers)
+    times = {level: sum(time for time, levels in known if level in levels) for level in LEVELS}
+    best = max(times, key=lambda level: times[level])
+    if not times[best]:
+        return None
+    return DRAM if times[DRAM] >= OVER * max(times.values()) else best
 
 
 def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) -> Point:
@@ -144,9 +182,27 @@ def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) ->
     return Point(gflops, roof, share, attainable, source, gemm)
 
 
-def bound(found: Point, budget: Mapping[str, float] | None, topdown: Mapping[str, float] | None = None) -> Bound:
+def loads_of(
+    traffic: Mapping[str, Traffic], roofs: Roofs, cpi: float | None, memory_slots: float | None, threads: float
+) -> Loads | None:
+    """Of a layer on so many ``threads``; None where nobody knows how many lines came from DRAM, or how long one takes.
+    ``memory_slots``: the share of slots that waited for memory (top-down)."""
+    moved, roof = traffic.get(DRAM), roofs.gbytes.get(DRAM)
+    if moved is None or moved.source == MODELLED or roof is None or roofs.latency_ns is None:
+        return None
+    return Loads(
+        moved.gbytes / threads, roofs.latency_ns, moved.gbytes / roof, cpi, memory_slots, moved.source == "measured"
+    )
+
+
+def bound(
+    found: Point,
+    budget: Mapping[str, float] | None,
+    topdown: Mapping[str, float] | None = None,
+    loads: Loads | None = None,
+) -> Bound:
     """``budget``: shares of the elapsed time by part, None: not known; ``topdown``: shares of slots (``frontend``,
-    ``bad_speculation``), where they were counted."""
+    ``bad_speculation``), where they were counted; ``loads``: from DRAM, where they are known."""
     parts = budget or {}
     waits, over = parts.get("waiting", 0.0), sum(parts.get(part, 0.0) for part in OVERHEADS)
     if waits >= WAITS:
@@ -167,6 +223,9 @@ def bound(found: Point, budget: Mapping[str, float] | None, topdown: Mapping[str
         gemm = found.share_of_gemm or 0.0
         if gemm >= NEAR:  # the library's kernels may be far from the roof, and a layer can do no better with them
             return Bound(COMPUTE, f"{gemm:.0%} of the GEMM peak, {_evidence(found)}", MEDIUM)
+    waited = latency(loads) if loads is not None else None
+    if waited is not None:
+        return Bound(LATENCY, *waited)
     for slots, name in (("frontend", FRONT_END), ("bad_speculation", BAD_SPECULATION)):
         if (topdown or {}).get(slots, 0.0) >= STALLED:
             return Bound(name, f"{(topdown or {})[slots]:.0%} of the pipeline's slots", MEDIUM)

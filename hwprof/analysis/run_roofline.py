@@ -3,24 +3,37 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+import polars as pl
+
+from hwprof.analysis.metrics import events_of
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
-from hwprof.analysis.roofline import Roofs, bound, point, roofs_of, traffic_of, with_metrics
+from hwprof.analysis.roofline import Roofs, bound, loads_of, point, roofs_of, traffic_of, with_metrics
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
+
+SLOTS: Final = {
+    "frontend": "topdown_frontend",
+    "bad_speculation": "topdown_bad_speculation",
+    "memory": "topdown_memory",
+}
+"""Metrics in percent of the pipeline's slots."""
 
 
 class UnderRoofs(NamedTuple):
     """Of a layer, or of a module's own code; ``path`` None: of the inference. Rates in GFLOP/s and GB/s."""
 
     path: str | None
+    time_ns: float | None  # median of an iteration
+    share: float | None  # of the inference
     gflops: float | None  # counted, else analytic; None: no operations that anybody counts
     gflops_from: str | None  # "counted", "analytic"
     gbytes: dict[str, float]  # by level
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
+    intensity: dict[str, float]  # operational: FLOP/byte, by level
     roof: str | None  # the nearest one: "FP32", or a level
     share_of_roof: float | None
     attainable_gflops: float | None
@@ -37,7 +50,9 @@ class RunRoofline(NamedTuple):
     fp32_gflops: float
     level_gbytes: dict[str, float]
     gemm_gflops: float | None
-    share_of_gemm: float | None  # of the inference's analytic operations
+    dram_latency_ns: float | None  # of a load, by one thread
+    analytic_gflops: float | None  # of the inference: 2 x MACs over its time
+    share_of_gemm: float | None  # of these
     images_per_s: float | None
     whole: UnderRoofs | None
     rows: list[UnderRoofs]  # longest first
@@ -59,7 +74,8 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     layers = analysis.figures.layers
     rows = with_metrics(layers.rows, layers.metrics)
     budgets = _budgets(analysis)
-    found = {owner: _under(owner, row, roofs, budgets.get(owner)) for owner, row in rows.items()}
+    counted = _dram_counted(analysis)
+    found = {owner: _under(owner, row, roofs, budgets.get(owner), dram_counted=counted) for owner, row in rows.items()}
     order = sorted(rows, key=lambda owner: -(rows[owner]["time_median_ns"] or 0.0))
     time_ns = rows.get(WHOLE, {}).get("time_median_ns")
     analytic = rows.get(WHOLE, {}).get("gflops")
@@ -70,6 +86,8 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
         fp32_gflops=roofs.gflops,
         level_gbytes=roofs.gbytes,
         gemm_gflops=roofs.gemm_gflops,
+        dram_latency_ns=roofs.latency_ns,
+        analytic_gflops=analytic,
         share_of_gemm=analytic / roofs.gemm_gflops if analytic and roofs.gemm_gflops else None,
         images_per_s=images / time_ns * 1e9 if images and time_ns else None,
         whole=found.get(WHOLE),
@@ -77,20 +95,25 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     )
 
 
-def _under(owner: str, row: Mapping[str, Any], roofs: Roofs, budget: dict[str, float] | None) -> UnderRoofs:
+def _under(
+    owner: str, row: Mapping[str, Any], roofs: Roofs, budget: dict[str, float] | None, *, dram_counted: bool
+) -> UnderRoofs:
     counted, analytic = row.get("counted_gflops"), row.get("gflops")
     gflops = counted if counted is not None else analytic
-    traffic = traffic_of(row, gflops)
+    traffic = traffic_of(row, gflops, dram_counted=dram_counted)
     found = point(gflops, traffic, roofs)
-    names = {"frontend": "topdown_frontend", "bad_speculation": "topdown_bad_speculation"}
-    slots = {name: row[metric] / 100 for name, metric in names.items() if row.get(metric) is not None}
-    reason = bound(found, budget, slots)
+    slots = {name: row[metric] / 100 for name, metric in SLOTS.items() if row.get(metric) is not None}
+    loads = loads_of(traffic, roofs, row.get("cpi"), slots.get("memory"), _at_work(row, roofs.threads))
+    reason = bound(found, budget, slots, loads)
     return UnderRoofs(
         path=None if owner == WHOLE else owner,
+        time_ns=row.get("time_median_ns"),
+        share=row.get("share"),
         gflops=gflops,
         gflops_from=None if gflops is None else "counted" if counted is not None else "analytic",
         gbytes={level: one.gbytes for level, one in traffic.items()},
         bytes_from={level: one.source for level, one in traffic.items()},
+        intensity={level: gflops / one.gbytes for level, one in traffic.items() if gflops and one.gbytes},
         roof=found.roof,
         share_of_roof=found.share_of_roof,
         attainable_gflops=found.attainable_gflops,
@@ -98,6 +121,22 @@ def _under(owner: str, row: Mapping[str, Any], roofs: Roofs, budget: dict[str, f
         evidence=reason.evidence,
         confidence=reason.confidence,
     )
+
+
+def _at_work(row: Mapping[str, Any], threads: int) -> float:
+    """How many threads like the calling one did a layer's work, by their instructions; where these are not known all of
+    the workload's."""
+    workers = row.get("worker_share")
+    return float(threads) if workers is None or workers >= 100 else min(float(threads), 100 / (100 - workers))
+
+
+def _dram_counted(analysis: RunAnalysis) -> bool:
+    """Whether the processor counted what ``dram_gbytes`` is made of; the cache model simulates it."""
+    made_of = {name for one in analysis.definitions if one.name == "dram_gbytes" for name in events_of(one)}
+    if analysis.figures is None or not made_of:
+        return False
+    rows = analysis.figures.layers.counters.filter(pl.col("event").is_in(list(made_of)))
+    return bool(rows.height) and set(rows["provenance"].unique()) == {"measured"}
 
 
 def _budgets(analysis: RunAnalysis) -> dict[str, dict[str, float]]:

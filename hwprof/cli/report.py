@@ -110,6 +110,7 @@ def report_command(
       hwprof report --operators
       hwprof report --lines
       hwprof report --cprofile
+      hwprof report --roofline
       hwprof report --memory
       hwprof report --energy
       hwprof report --layer model.51 --full-names

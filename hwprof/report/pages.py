@@ -61,6 +61,7 @@ PAGES: Final = (
     ReportPage("python", "Of Python's lines the kernels that they led to, and its functions."),
     ReportPage("lines", "Of the pipeline's lines of Python time, memory and copying (collect --scalene)."),
     ReportPage("cprofile", "Calls of Python's functions by stage (collect --cprofile)."),
+    ReportPage("roofline", "The roofline, drawn: this machine's roofs, and how near the layers come to them."),
     ReportPage("memory", "What layers allocate, keep and get anew from the kernel; the process and its allocator."),
     ReportPage("energy", "Joules and watts of the stages and of the layers."),
 )

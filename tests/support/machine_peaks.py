@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
+import msgspec
+
 from hwprof.run.peaks import DRAM, NotMeasured, Peak, Peaks
 
 
@@ -33,3 +37,18 @@ FOUND = Peaks(
     others_share=0.01,
     built_by="12.2.0",
 )
+
+ZEN: Final = msgspec.structs.replace(
+    FOUND,
+    peaks=[
+        *(peak("fp32", n, 260.0 * n) for n in (1, 2)),
+        *(peak("gemm-fp32", n, 150.0 * n) for n in (1, 2)),
+        *(
+            peak("read", n, gbytes * n, level)
+            for n in (1, 2)
+            for level, gbytes in (("L1", 590.0), ("L2", 190.0), ("L3", 115.0), (DRAM, 54.0))
+        ),
+        peak("latency", 1, 128.0, DRAM),
+    ],
+)
+"""Rates like those of a machine that there is."""

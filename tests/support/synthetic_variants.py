@@ -9,6 +9,7 @@ from typing import TypeAlias
 import msgspec
 import polars as pl
 
+from hwprof.hardware.metrics import vocabulary
 from hwprof.hardware.selection import select
 from hwprof.run.details import CountingDetail, InstrumentedDetail, as_json
 from hwprof.run.directory import RunDirectory, write_table
@@ -18,6 +19,7 @@ from hwprof.run.roles import Role
 from hwprof.run.schema import conform
 from hwprof.unavailable import Unavailable
 from tests.support import synthetic_samples
+from tests.support.machine_peaks import ZEN
 from tests.support.synthetic_model import MODULES, is_leaf
 from tests.support.synthetic_run import build
 from tests.support.synthetic_samples import JIT, TORCH
@@ -86,6 +88,14 @@ def zen(root: Path) -> RunDirectory:
     return build(root, hardware="amd-zen4")
 
 
+def under_roofs(root: Path) -> RunDirectory:
+    """The same, with that machine's peaks."""
+    run = zen(root)
+    run.manifest.peaks = ZEN
+    run.save_manifest()
+    return run
+
+
 def xeon(root: Path) -> RunDirectory:
     """Every metric of an Intel processor."""
     return build(root, hardware="intel-sapphire-rapids")
@@ -149,6 +159,32 @@ def sampled_without_pmu(root: Path) -> RunDirectory:
     clock = [pl.lit("cpu-clock").alias("event"), pl.col("cpu_ns").alias("period")]
     change_table(run, "samples", [*clock, *nothing])
     follow(run)
+    return run
+
+
+FLOPS, DOUBLES, LOADED = "instrumented.flops-fp32", "instrumented.flops-fp64", "instrumented.load-bytes"
+FLOPS_EACH, BYTES_EACH = 200, 8
+"""For an instruction of the JIT kernel; the others have no operations, and as many bytes."""
+
+
+def kernels_under_roofs(root: Path) -> RunDirectory:
+    """That pass counted operations and bytes too; nothing has operations in doubles. With the machine's peaks."""
+    run = sampled_without_pmu(root)
+    counted, counts = run.read("kernel_counts"), run.read("counts")
+    flops = counted.filter(pl.col("kernel") == JIT).with_columns(pl.col("value") * FLOPS_EACH, event=pl.lit(FLOPS))
+    loaded = counted.with_columns(pl.col("value") * BYTES_EACH, event=pl.lit(LOADED))
+    write_table(run.path / "kernel_counts.parquet", "kernel_counts", pl.concat([counted, flops, loaded]))
+    doubles = counts.filter(pl.col("event") == INSTRUCTIONS).with_columns(value=0, event=pl.lit(DOUBLES))
+    write_table(run.path / "counts.parquet", "counts", pl.concat([counts, conform("counts", doubles)]))
+    record = run.manifest.passes[-1]
+    record.events += [EventInfo(event, "made up", "1", "instrumented") for event in (FLOPS, DOUBLES, LOADED)]
+    known = {name.name: name for name in vocabulary()}
+    record.metrics = [
+        known["counted_gflops"].defined(f'("{FLOPS}" + "{DOUBLES}") / "time"'),
+        known["requested_gbytes"].defined(f'"{LOADED}" / "time"'),
+    ]
+    run.manifest.peaks = ZEN
+    run.save_manifest()
     return run
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwprof.report.csv.roofline import of_code
 from hwprof.report.csv.table import Table, columns_of, fields_of
 from hwprof.report.document.document import Document
 from hwprof.report.document.kernels import INSTRUMENTED, Kernels, SampledFigures, SampledKernel, SampledLayer
@@ -41,9 +42,10 @@ def files(document: Document) -> dict[str, Table]:
         return {}
     common = fields_of(SampledFigures)
     of_layers = [name for name in fields_of(SampledLayer) if name not in (*common, *NESTED)]
-    of_kernels = [name for name in fields_of(SampledKernel) if name not in common]
+    of_kernels = [name for name in fields_of(SampledKernel) if name not in (*common, "roofline")]
     headers = HEADERS | (INSTRUMENTED_HEADERS if part.cpi_provenance == INSTRUMENTED else {})
+    kernels = columns_of(part.kernels, [*of_kernels, *common], headers).columns
     return {
         "layers_sampled.csv": columns_of(part.layers, [*of_layers, *common], headers),
-        "kernels_sampled.csv": columns_of(part.kernels, [*of_kernels, *common], headers),
+        "kernels_sampled.csv": Table({**kernels, **of_code([one.roofline for one in part.kernels])}),
     }

@@ -13,10 +13,13 @@ import msgspec
 from hwprof.analysis.no_cpi import OTHER_WORK
 from hwprof.analysis.reasons import Missing
 from hwprof.report.document.part import Part
+from hwprof.report.document.roofline import CodeUnderRoofs, of_code
 from hwprof.run.passes import TRACE
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
+    from hwprof.analysis import kernel_roofline
+    from hwprof.analysis.kernel_roofline import Key
     from hwprof.analysis.run_analysis import RunAnalysis
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_pass import SampledPass
@@ -117,6 +120,7 @@ class SampledKernel(SampledFigures, kw_only=True, frozen=True):
     instructions: float | None  # between samples, or as ``instructions_from`` counted them in it
     layers: int | None  # of the whole: in how many layers it was met
     share_of_kernel: float | None  # of a layer: which part of the kernel's processor time this layer has
+    roofline: CodeUnderRoofs | None = None  # null: no peaks, or nobody knows its operations or bytes
 
 
 class Sampling(Part, kw_only=True, frozen=True):
@@ -173,9 +177,11 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
     if taken is None:
         return no_samples(analysis)
     from hwprof.analysis import parallelism, sampled_pass
+    from hwprof.analysis.kernel_roofline import of_kernels
     from hwprof.analysis.sampled_layers import layer_rows
     from hwprof.analysis.samples import FEW_SAMPLES
 
+    under = of_kernels(analysis)
     cpi = analysis.kernel_cpi
     by_time = cpi.by_time if cpi is not None else None
     provenance = MEASURED if taken.measured else INSTRUMENTED if cpi is not None else None
@@ -211,7 +217,7 @@ def build(analysis: RunAnalysis) -> Kernels | Unavailable:
         least_share_of_whole=sampled_pass.LEAST_SHARE_OF_WHOLE,
         notes=_notes(taken),
         layers=[_layer(row) for row in layer_rows(taken, by_time)],
-        kernels=[SampledKernel(**row) for row in taken.kernel_rows(by_time)],
+        kernels=[_kernel(row, under) for row in taken.kernel_rows(by_time)],
     )
 
 
@@ -219,6 +225,11 @@ def _layer(row: dict[str, Any]) -> SampledLayer:
     threads = [SampledThread(**thread) for thread in row.pop("threads")]
     operators = [SampledOperator(**operator) for operator in row.pop("operators")]
     return SampledLayer(**row, threads=threads, operators=operators)
+
+
+def _kernel(row: dict[str, Any], under: dict[Key, kernel_roofline.CodeUnderRoofs]) -> SampledKernel:
+    key = (row["layer"], row["kernel"], row["library"], row["domain"])
+    return SampledKernel(**row, roofline=of_code(under.get(key)))
 
 
 def no_samples(analysis: RunAnalysis) -> Unavailable:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.roofline import CodeUnderRoofs, of_code
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -30,10 +31,13 @@ class Primitive(msgspec.Struct, kw_only=True, frozen=True):
     problem: str  # of the slowest
     executions: int
     time_ns: int
+    flops: float | None = None  # of all executions, 2 a multiply-accumulate of their problems; null: not known
+    bytes: float | None = None  # of their tensors, once
     share: float  # of the layer's time in an iteration
     fallback: str | None  # reference, plain, generic, narrow; null: nothing to say
     reason: str | None
     remedy: str | None
+    roofline: CodeUnderRoofs | None = None  # null: no peaks, no operations, or not in FP32
 
 
 class Fallback(msgspec.Struct, kw_only=True, frozen=True):
@@ -115,6 +119,7 @@ PART: Final = Primitives
 def build(analysis: RunAnalysis) -> Primitives | Unavailable:
     """From the first completed pass in which oneDNN reported."""
     from hwprof.analysis.implementations import vector_bits
+    from hwprof.analysis.kernel_roofline import of_primitives
     from hwprof.analysis.reported_primitives import reported_primitives
 
     reported = reported_primitives(analysis)
@@ -124,6 +129,8 @@ def build(analysis: RunAnalysis) -> Primitives | Unavailable:
     taken = analysis.sampled
     sampled = taken.reorders() if taken is not None else []
     not_joined = found.not_joined()
+    rows = found.by_layer.to_dicts()
+    under = of_primitives(analysis, rows)
     return Primitives(
         pass_name=reported.record.name,
         version=detail.version,
@@ -136,7 +143,9 @@ def build(analysis: RunAnalysis) -> Primitives | Unavailable:
         not_joined=not_joined,
         clock_error_ns=reported.error_ns,
         margin_ns=found.margin_ns,
-        by_layer=[Primitive(**row) for row in found.by_layer.rename({"path": "layer"}).iter_rows(named=True)],
+        by_layer=[
+            Primitive(layer=row.pop("path"), **row, roofline=of_code(one)) for row, one in zip(rows, under, strict=True)
+        ],
         fallbacks=[Fallback(**row) for row in reported.fallbacks()],
         bypasses=[Bypass(**row) for row in reported.bypasses()],
         reorders=[Reorders(**row) for row in reported.reorders()],

@@ -10,7 +10,7 @@ from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
-    from hwprof.analysis import run_roofline
+    from hwprof.analysis import kernel_roofline, run_roofline
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
@@ -18,13 +18,32 @@ class UnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
     """Of a layer, or of a module's own code; ``path`` null: of the inference."""
 
     path: str | None
+    time_ns: float | None  # median of an iteration
+    share: float | None  # of the inference
     gflops: float | None  # counted, else analytic; null: no operations that anybody counts
     gflops_from: str | None  # "counted", "analytic"
     gbytes: dict[str, float]  # GB/s by level
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
+    intensity: dict[str, float]  # operational: FLOP/byte, by level
     roof: str | None  # the nearest one: "FP32", or a level
     share_of_roof: float | None
     attainable_gflops: float | None
+    bound: str
+    evidence: str
+    confidence: str  # high, medium, low
+
+
+class CodeUnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
+    """Of a sampled kernel in a layer or in the whole, or of a primitive: what it attains while it runs."""
+
+    gflops: float | None  # null: nobody counted its operations
+    gflops_from: str | None  # "counted" (instrumented), "analytic" (the primitive's problem), "layer"
+    threads: float  # on which it runs: as many equal ones as its CPU time on them is worth
+    gbytes: dict[str, float]  # GB/s by level
+    bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
+    intensity: dict[str, float]  # operational: FLOP/byte, by level
+    roof: str | None  # the nearest one of so many threads
+    share_of_roof: float | None
     bound: str
     evidence: str
     confidence: str  # high, medium, low
@@ -38,7 +57,9 @@ class Roofline(Part, kw_only=True, frozen=True):
     fp32_gflops: float
     level_gbytes: dict[str, float]
     gemm_gflops: float | None
-    share_of_gemm: float | None  # of the inference's analytic operations
+    dram_latency_ns: float | None  # of a load, by one thread
+    analytic_gflops: float | None  # of the inference: 2 x MACs over its time
+    share_of_gemm: float | None  # of these
     images_per_s: float | None
     whole: UnderRoofs | None
     rows: list[UnderRoofs]  # longest first
@@ -54,6 +75,11 @@ def build(analysis: RunAnalysis) -> Roofline | Unavailable:
         return found
     whole = _under(found.whole) if found.whole is not None else None
     return Roofline(**{**found._asdict(), "whole": whole, "rows": [_under(one) for one in found.rows]})
+
+
+def of_code(found: kernel_roofline.CodeUnderRoofs | None) -> CodeUnderRoofs | None:
+    """What is known of a kernel or primitive."""
+    return CodeUnderRoofs(**found._asdict()) if found is not None else None
 
 
 def _under(found: run_roofline.UnderRoofs) -> UnderRoofs:

@@ -36,10 +36,11 @@ class Glyphs(NamedTuple):
     times: str  # of a ratio
     slots: str  # parts of a stacked bar
     rule: str  # below a table's header
+    point: str  # in a plot
 
 
-UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "×", "█▓▒░·", "─")
-ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-")
+UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " · ", "×", "█▓▒░·", "─", "∘")
+ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-", "o")
 
 
 def milliseconds(ns: float) -> str:

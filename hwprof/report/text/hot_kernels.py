@@ -12,7 +12,8 @@ from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.hot_kernels import HotKernels, KernelLayers, LayerKernels
 from hwprof.report.document.kernels import INSTRUMENTED, SampledFigures, SampledKernel, SampledLayer, Sampling
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import figures, footnotes, kernel_cells
+from hwprof.report.document.roofline import CodeUnderRoofs, Roofline, UnderRoofs
+from hwprof.report.text import figures, footnotes, kernel_cells, roofline
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 
@@ -141,6 +142,8 @@ def _columns(
         *kernel_cells.misses_column(rows, page),
         Column("instr." + mark, [figures.amount(row.instructions, glyphs) if row else "" for row in kernels], 5),
     ]
+    under = [_under(row, page) for row in rows]
+    columns += roofline.of_code(under, page, 2)
     if any(layers):
         wait = [figures.percent(row.wait_share, glyphs) if row else "" for row in layers]
         balance = [figures.percent(figures.at_most_all(row.efficiency), glyphs) if row else "" for row in layers]
@@ -148,9 +151,19 @@ def _columns(
     return columns
 
 
+def _under(row: SampledFigures | None, page: Page) -> CodeUnderRoofs | UnderRoofs | None:
+    """A kernel's, or a layer's."""
+    if isinstance(row, SampledKernel):
+        return row.roofline
+    known = page.part(Roofline)
+    if known is None or not isinstance(row, SampledLayer):
+        return None
+    return next((one for one in known.rows if one.path == row.path), None)
+
+
 def layer_notes(layers: Sequence[LayerKernels], sampling: Sampling, page: Page, shown: Sequence[Column]) -> list[str]:
     """What the figures of layers mean beside those of kernels."""
-    return [_cpi_of_layers(layers, sampling, page, shown), _balance(sampling, shown)]
+    return [_cpi_of_layers(layers, sampling, page, shown), _balance(sampling, shown), roofline.code_note(shown)]
 
 
 def _cpi_of_layers(layers: Sequence[LayerKernels], sampling: Sampling, page: Page, shown: Sequence[Column]) -> str:

@@ -11,7 +11,7 @@ from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import INSTRUMENTED, Kernels, SampledKernel, Waiting
 from hwprof.report.document.layers import Layer
-from hwprof.report.text import figures, instrumented, kernel_cells
+from hwprof.report.text import figures, instrumented, kernel_cells, roofline
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import LONGEST, NAME
 from hwprof.report.text.page import PATH, Page
@@ -72,11 +72,13 @@ def show(page: Page) -> None:
             least=PATH,
             among=page.paths,
         ),
+        *roofline.of_code([*(kernel.roofline for kernel in shown), *(None for _ in blank)], page, 2),
         *_instrumented_columns(shown, blank, sampled, page),
     ]
     title = f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})"
     visible = page.table(columns, title, footer_rows=len(blank))
-    page.notes([*kernel_cells.footnotes(sampled, page, visible), *instrumented.legend(visible, page), _hint(sampled)])
+    notes = [*kernel_cells.footnotes(sampled, page, visible), *instrumented.legend(visible, page)]
+    page.notes([*notes, roofline.code_note(visible), _hint(sampled)])
 
 
 def _others(rest: Sequence[SampledKernel], page: Page) -> list[tuple[str, str]]:

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.primitives import REORDER, Bypass, Fallback, Primitive, Primitives, Reorders
-from hwprof.report.text import figures, kernel_cells
+from hwprof.report.text import figures, kernel_cells, roofline
 from hwprof.report.text.figures import plural
 from hwprof.report.text.footnotes import of_columns
 from hwprof.report.text.grid import Column
@@ -179,6 +179,7 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
                 Column("runs", [str(row.executions) for row in rows], 5),
                 Column(MS, [figures.milliseconds(row.time_ns) for row in rows], 3),
                 Column(OF_LAYER, [figures.percent(row.share, glyphs) for row in rows]),
+                *roofline.of_code([row.roofline for row in rows], page, 1),
                 *reorders,
             ]
         )
@@ -189,7 +190,7 @@ def table(found: Primitives, page: Page, told: Collection[str | None]) -> None:
         visible,
         {REORDERS: f"{REORDERS}: of the layer's CPU time, by samples, {glyphs.plus_minus} half the 95% interval"},
     )
-    below = [_times(visible, found), moved_of, "all layers: primitives.csv, --format json"]
+    below = [_times(visible, found), moved_of, roofline.code_note(visible), "all layers: primitives.csv, --format json"]
     page.notes([*without, *below] if rows else without if len(layers) > 1 else [])
 
 

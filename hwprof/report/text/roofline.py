@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from hwprof.report.document.roofline import Roofline, UnderRoofs
-from hwprof.report.text import figures
+from hwprof.report.document.roofline import CodeUnderRoofs, Roofline, UnderRoofs
+from hwprof.report.text import figures, footnotes
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
+
+BOUND: Final = "bound"
+
+CODE_NOTE: Final = "bound: of the code while it runs, by its own operations and bytes (hwprof explain roofline)"
 
 
 def show(page: Page) -> None:
@@ -18,7 +23,7 @@ def show(page: Page) -> None:
     known = {one.path: one for one in part.rows}
     rows = [known[layer.path] for layer in page.hottest() if layer.path in known]
     of_rows([*([part.whole] if part.whole is not None else []), *rows], page, f"Roofline: {in_words(part, page)}")
-    page.notes(notes(part))
+    page.notes([*notes(part), "drawn: hwprof report --roofline"])
 
 
 def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
@@ -29,7 +34,7 @@ def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
             Column(
                 "layer", [one.path or page.document.whole for one in rows], right=False, least=PATH, among=page.paths
             ),
-            Column("GFLOP/s", [_rate(one, page) for one in rows]),
+            Column("GFLOP/s", [rate(one, page) for one in rows]),
             Column("roof", [one.roof or glyphs.dash for one in rows], right=False),
             Column("of roof", [figures.percent(one.share_of_roof, glyphs) for one in rows]),
             Column("bound", [one.bound for one in rows], right=False),
@@ -40,13 +45,31 @@ def of_rows(rows: Sequence[UnderRoofs], page: Page, title: str) -> None:
     )
 
 
+def of_code(rows: Sequence[CodeUnderRoofs | UnderRoofs | None], page: Page, priority: int) -> list[Column]:
+    """Columns of kernels, primitives and their layers, the bound first; none where nothing is known of any."""
+    if not any(rows):
+        return []
+    shares = ["" if one is None else figures.percent(one.share_of_roof, page.glyphs) for one in rows]
+    return [
+        Column("GFLOP/s", ["" if one is None else rate(one, page) for one in rows], priority + 1),
+        Column("of roof", shares, priority + 2),
+        Column(BOUND, ["" if one is None else one.bound for one in rows], priority, right=False),
+    ]
+
+
+def code_note(shown: Sequence[Column]) -> str:
+    """What these columns mean."""
+    return footnotes.of_columns(shown, {BOUND: CODE_NOTE})
+
+
 def in_words(part: Roofline, page: Page) -> str:
     """``3.2 images/s, 223 GFLOP/s, 61% of the GEMM peak``."""
     words = []
     if part.images_per_s is not None:
         words.append(f"{figures.three_digits(part.images_per_s)} images/s")
-    if part.share_of_gemm is not None and part.gemm_gflops is not None:
-        words.append(f"{figures.three_digits(part.share_of_gemm * part.gemm_gflops)} GFLOP/s")
+    if part.analytic_gflops is not None:
+        words.append(f"{figures.three_digits(part.analytic_gflops)} GFLOP/s")
+    if part.share_of_gemm is not None:
         words.append(f"{part.share_of_gemm:.0%} of this machine's GEMM peak")
     return ", ".join(words) or f"{page.document.whole} against this machine's peaks"
 
@@ -57,9 +80,10 @@ def notes(part: Roofline) -> list[str]:
     return [
         f"roofs, {figures.plural(part.threads, 'thread')}: FP32 {figures.three_digits(part.fp32_gflops)} GFLOP/s; GB/s:"
         f" {levels} (hwprof peaks)",
-        "of roof: the nearest roof's share; bytes modelled: inputs, outputs and weights once (hwprof explain roofline)",
+        "of roof: of the nearest one; bytes modelled: inputs, outputs, weights once (hwprof explain roofline)",
     ]
 
 
-def _rate(one: UnderRoofs, page: Page) -> str:
+def rate(one: UnderRoofs | CodeUnderRoofs, page: Page) -> str:
+    """GFLOP/s."""
     return page.glyphs.dash if one.gflops is None else figures.three_digits(one.gflops)

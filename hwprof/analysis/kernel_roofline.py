@@ -1,0 +1,179 @@
+"""What kernels and primitives attain of this machine's peaks, and what bounds them: code in the place of layers.
+
+A sampled kernel has the processor time that samples found in it, and the operations and bytes that another pass counted
+in the very same code by instrumentation: its rate is theirs over that time, on as many threads as it was met on. A
+kernel that nothing was counted in is bounded as its layer is, where it takes nearly all of that. A primitive has the
+operations of its problem and the time that oneDNN took. Of no other code a rate is known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import polars as pl
+
+from hwprof.analysis import instrumented, roofline
+from hwprof.analysis.kernel_cpi import KEYS
+from hwprof.analysis.owners import WHOLE
+from hwprof.analysis.roofline import MODELLED, Roofs, Traffic, bound, loads_of, point, roofs_for, roofs_of, traffic_of
+from hwprof.analysis.samples import FEW_SAMPLES
+from hwprof.analysis.work_time import NOT_WORK
+from hwprof.run.peaks import DRAM
+from hwprof.unavailable import Unavailable
+
+if TYPE_CHECKING:
+    from hwprof.analysis.instrumented_pass import InstrumentedPass
+    from hwprof.analysis.run_analysis import RunAnalysis
+
+NEARLY_ALL: Final = 0.9
+"""Of a layer's processor time: a kernel with so much of it is what the layer is."""
+
+FLOAT: Final = "f32"
+"""The data type that the FP32 roof is about."""
+
+COUNTED, ANALYTIC, OF_LAYER = "counted", "analytic", "layer"
+"""Where operations are from: instrumented code, the primitive's problem, the layer."""
+
+
+class CodeUnderRoofs(NamedTuple):
+    """Of a kernel in a layer or in the whole, or of a primitive. Rates in GFLOP/s and GB/s, while it runs."""
+
+    gflops: float | None
+    gflops_from: str | None  # COUNTED, ANALYTIC, OF_LAYER
+    threads: float  # on which it runs
+    gbytes: dict[str, float]  # by level
+    bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
+    intensity: dict[str, float]  # FLOP/byte, by level
+    roof: str | None  # the nearest one
+    share_of_roof: float | None
+    bound: str
+    evidence: str
+    confidence: str
+
+
+Key = tuple[str | None, str, str, str]
+"""Of a kernel: layer (None: the whole), name, library, domain."""
+
+
+def of_primitives(analysis: RunAnalysis, rows: Iterable[Mapping[str, Any]]) -> list[CodeUnderRoofs | None]:
+    """Of each row of ``primitives.by_layer``."""
+    roofs = roofs_of(analysis.run.manifest.peaks, analysis.threads) if analysis.threads is not None else None
+    return [of_primitive(row, roofs) if roofs is not None else None for row in rows]
+
+
+def of_primitive(row: Mapping[str, Any], roofs: Roofs) -> CodeUnderRoofs | None:
+    """``row``: as ``primitives.by_layer`` has it. None where it computes nothing that is known, or not in FP32."""
+    types = {part.partition(":")[2] for part in row["data_types"].split()}
+    if not row["flops"] or not row["time_ns"] or types != {FLOAT}:
+        return None
+    traffic = {}
+    if row["bytes"] is not None:
+        traffic[DRAM] = Traffic(row["bytes"] / row["time_ns"], MODELLED)
+    return _under(row["flops"] / row["time_ns"], ANALYTIC, traffic, roofs, roofs.threads, None)
+
+
+def of_kernels(analysis: RunAnalysis) -> dict[Key, CodeUnderRoofs]:
+    """Of those that enough is known of."""
+    manifest, threads = analysis.run.manifest, analysis.threads
+    roofs = roofs_of(manifest.peaks, threads) if threads is not None else None
+    if roofs is None or analysis.sampled is None:
+        return {}
+    alone = roofs_of(manifest.peaks, 1)
+    return _of_their_layers(analysis, roofs) | {
+        (row["layer"], row["kernel"], row["library"], row["domain"]): _of_counted(row, roofs, alone)
+        for row in _counted(analysis).iter_rows(named=True)
+    }
+
+
+def _of_counted(row: dict[str, Any], of_all: Roofs, of_one: Roofs | None) -> CodeUnderRoofs:
+    roofs = roofs_for(row["threads"], of_all, of_one)
+    gflops = row.get("counted_gflops")
+    traffic = traffic_of(row, gflops)
+    return _under(gflops, COUNTED, traffic, roofs, row["threads"], row["cpi"])
+
+
+def _under(
+    gflops: float | None,
+    gflops_from: str,
+    traffic: Mapping[str, Traffic],
+    roofs: Roofs,
+    threads: float,
+    cpi: float | None,
+) -> CodeUnderRoofs:
+    found = point(gflops, traffic, roofs)
+    reason = bound(found, None, None, loads_of(traffic, roofs, cpi, None, threads))
+    return CodeUnderRoofs(
+        gflops=gflops,
+        gflops_from=gflops_from if gflops is not None else None,
+        threads=threads,
+        gbytes={level: one.gbytes for level, one in traffic.items()},
+        bytes_from={level: one.source for level, one in traffic.items()},
+        intensity={level: gflops / one.gbytes for level, one in traffic.items() if gflops and one.gbytes},
+        roof=found.roof,
+        share_of_roof=found.share_of_roof,
+        bound=reason.name,
+        evidence=reason.evidence,
+        confidence=reason.confidence,
+    )
+
+
+def _counted(analysis: RunAnalysis) -> pl.DataFrame:
+    """A row a kernel with a CPI by time: then its counts belong to its time. Its metrics, ``threads`` and ``cpi``."""
+    by_time = analysis.kernel_cpi
+    passes = {one.record.name: one for one in analysis.instrumented}
+    if by_time is None or by_time.pass_name not in passes or analysis.sampled is None:
+        return pl.DataFrame()
+    counted = passes[by_time.pass_name]
+    timed = by_time.by_time.kernels.drop_nulls("cpi").select("layer", *KEYS, "cpi", "cycles").rename({"name": "kernel"})
+    times = timed.with_columns(work_ns=pl.col("cycles") / by_time.clock.ghz)
+    keys = list(instrumented.KERNEL_KEYS)
+    times = times.join(_threads(analysis), on=keys, how="left", nulls_equal=True)
+    times = times.with_columns(time=pl.col("work_ns") / pl.col("threads"))
+    found = instrumented.kernel_metrics(
+        counted.of_listed, counted.record.metrics, times.select(*keys, "time"), _by_kernel(analysis, counted)
+    )
+    return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
+
+
+def _by_kernel(analysis: RunAnalysis, counted: InstrumentedPass) -> set[str]:
+    """The events of which a kernel without a row has none: those that others have a row of, and those that are 0 in
+    all."""
+    whole = counted.figures.counters.filter((pl.col("owner") == WHOLE) & (pl.col("value") == 0))
+    met = analysis.of_pass("kernel_counts", counted.record)["event"].unique()
+    return {*met, *whole["event"]}
+
+
+def _threads(analysis: RunAnalysis) -> pl.DataFrame:
+    """On how many threads each kernel was met: as many equal ones as its times on them are worth, (Σ t)² / Σ t²."""
+    assert analysis.sampled is not None
+    samples = analysis.sampled.inside.select(pl.col("layer").cast(pl.String), "kernel", "tid", "cpu_ns")
+    names = analysis.sampled.kernels.select("library", "domain", name="name", number="kernel")
+    worth = pl.col("cpu_ns").sum().cast(pl.Float64) ** 2 / (pl.col("cpu_ns").cast(pl.Float64) ** 2).sum()
+    tables = []
+    for rows in (samples, samples.with_columns(layer=pl.lit(None, pl.String))):
+        by_thread = rows.group_by("layer", "kernel", "tid").agg(pl.col("cpu_ns").sum())
+        tables.append(by_thread.filter(pl.col("cpu_ns") > 0).group_by("layer", "kernel").agg(threads=worth))
+    named = pl.concat(tables).join(names, left_on="kernel", right_on="number", how="left")
+    return named.select("layer", "library", "domain", "threads", kernel=pl.col("name").fill_null(instrumented.UNNAMED))
+
+
+def _of_their_layers(analysis: RunAnalysis, roofs: Roofs) -> dict[Key, CodeUnderRoofs]:
+    """Of kernels that take nearly all of a layer that has a known bound other than waiting and overhead."""
+    under = analysis.roofline
+    assert analysis.sampled is not None
+    if isinstance(under, Unavailable):
+        return {}
+    layers = {one.path: one for one in under.rows}
+    most = (pl.col("share") >= NEARLY_ALL) & (pl.col("samples") >= FEW_SAMPLES) & ~pl.col("domain").is_in(NOT_WORK)
+    rows = analysis.sampled.by_layer.filter(most).drop_nulls(list(KEYS))
+    found = {}
+    for layer, *key in rows.select("layer", *KEYS).iter_rows():
+        one = layers.get(layer)
+        if one is None or one.bound in (roofline.NOT_KNOWN, roofline.WAITING, roofline.OVERHEAD):
+            continue
+        found[layer, key[0], key[1], key[2]] = CodeUnderRoofs(
+            one.gflops, OF_LAYER, float(roofs.threads), one.gbytes, one.bytes_from, one.intensity, one.roof,
+            one.share_of_roof, one.bound, f"{NEARLY_ALL:.0%} of its layer or more: {one.evidence}", one.confidence,
+        )  # fmt: skip
+    return found
