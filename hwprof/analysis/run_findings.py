@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import polars as pl
 
 from hwprof.analysis import layer_memory
+from hwprof.analysis.model_facts import model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
+from hwprof.analysis.thread_facts import thread_facts
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -28,6 +30,11 @@ def stage_shares(analysis: RunAnalysis) -> dict[str, float]:
     shares = {owner: ns / whole_ns for owner, _, ns in rows.iter_rows() if whole_ns}
     shares.pop(INFERENCE, None)
     return shares
+
+
+def further_facts(analysis: RunAnalysis) -> dict[str, Any]:
+    """Those of threads and of the model."""
+    return {**thread_facts(analysis), **model_facts(analysis)}
 
 
 def memory_facts(analysis: RunAnalysis) -> dict[str, Any]:

@@ -25,4 +25,5 @@ def find(facts: Facts) -> Finding | None:
         remedy="bfloat16 where it is precise enough, torch.compile(model), or a PyTorch that was built with OpenBLAS",
         gain_low=0.0,
         gain_high=min(1.0, share.high),
+        remedies=("bf16", "compile"),
     )

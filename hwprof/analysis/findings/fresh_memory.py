@@ -28,4 +28,5 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.0,
         gain_high=min(1.0, share.high + facts.part("allocation").high),
         layers=layers,
+        remedies=("keep_memory", "allocator"),
     )

@@ -24,4 +24,5 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.0,
         gain_high=share.high,
         layers=layers,
+        remedies=("channels_last",),
     )

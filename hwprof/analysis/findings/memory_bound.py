@@ -28,4 +28,5 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.0,
         gain_high=share / 2,
         layers=ordered,
+        remedies=("compile", "bf16"),
     )

@@ -51,12 +51,14 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
     from hwprof.analysis.findings.rules import find_all
 
     found = [one._asdict() for one in find_all(_facts(analysis))]
-    return Findings(rows=[Finding(**{**one, "layers": list(one["layers"])}) for one in found])
+    known = Finding.__struct_fields__
+    return Findings(rows=[Finding(**{**{key: one[key] for key in known}, "layers": [*one["layers"]]}) for one in found])
 
 
 def _facts(analysis: RunAnalysis) -> Facts:
     from hwprof.analysis.findings.facts import Facts, Layer
-    from hwprof.analysis.run_findings import convolutions, memory_facts, stage_shares
+    from hwprof.analysis.run_findings import convolutions, further_facts, memory_facts, stage_shares
+    from hwprof.analysis.thread_facts import processors
     from hwprof.analysis.time_budget import nested
 
     assert analysis.time_budget is not None
@@ -78,9 +80,10 @@ def _facts(analysis: RunAnalysis) -> Facts:
         kernels=_kernels(analysis),
         stages=stage_shares(analysis),
         **memory_facts(analysis),
+        **further_facts(analysis),
         vendor=analysis.machine.vendor,
         threads=workload.threads if workload is not None else 1,
-        processors=analysis.machine.usable_processors,
+        processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
     )
 
@@ -97,4 +100,8 @@ def _kernels(analysis: RunAnalysis) -> list[Kernel]:
 
     assert analysis.sampled is not None
     rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
-    return [Kernel(row["name"] or "", row["library"] or "", _share(row)) for row in rows if row["share"] is not None]
+    return [
+        Kernel(row["name"] or "", row["library"] or "", _share(row), row["domain"] or "")
+        for row in rows
+        if row["share"] is not None
+    ]
