@@ -1,13 +1,13 @@
 """What hwprof says of models whose causes are known: a confusion matrix.
 
-    python -m scripts.benchmarks.findings [--only NAME ...] [--threads 2]
+    python -m scripts.benchmarks.findings [--only NAME ...] [--threads 2] [--tries 3]
 
 Each model (tests/support/models/causes.py; the last one is the pipeline of yolov8n on a picture so small that what is
 beside the inference counts) goes through `hwprof collect`, with the machine's own peaks. A row is a known cause, a
 column a rule that found something; then what bounds the model's longest layer. `#` is what must be found, `·` what may
 be found beside it, since it is true of the model as well (the last table says why), `!` what is not true. A model
 without a cause must have no finding. A run in which others had the calling thread's processor for more than a tenth of
-the time is done again, up to four times; the least disturbed one counts.
+the time is done again, up to so many tries; the least disturbed one counts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,6 @@ COMPUTE, DRAM, LATENCY, OVERHEAD, WAITING = "compute", "DRAM bandwidth", "latenc
 NOT_KNOWN: Final = "not known"
 ANY: Final[frozenset[str]] = frozenset()
 DISTURBED: Final = 0.1
-TRIES: Final = 4
 COMMON: Final = ("--passes", "measure,trace", "--no-instrumented", "--iterations", "10", "--no-pyspy", "--peaks")
 
 
@@ -88,10 +87,10 @@ class Said(NamedTuple):
     preempted: float  # of the calling thread's time
 
 
-def _said(case: Case, threads: int) -> Said:
+def _said(case: Case, threads: int, tries: int) -> Said:
     """By the least disturbed run."""
     best: Said | None = None
-    for _ in range(TRIES):
+    for _ in range(tries):
         said = _of_report(_collected(case, threads))
         if best is None or said.preempted < best.preempted:
             best = said
@@ -149,6 +148,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--only", nargs="+", choices=sorted({case.name for case in CASES}))
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--output", type=Path, default=Path("results/findings.md"))
     options = parser.parse_args()
     found: list[tuple[Case, Said, list[str]]] = []
@@ -156,7 +156,7 @@ def main() -> None:
         if options.only and case.name not in options.only:
             continue
         begin = time.monotonic()
-        said = _said(case, options.threads)
+        said = _said(case, options.threads, options.tries)
         wrong = list(_wrong(case, said))
         print(f"{case.name:18} {time.monotonic() - begin:4.0f} s  {'; '.join(wrong) or 'right'}", file=sys.stderr)
         print(f"    {said.preempted:.0%} preempted; {said.bound}; {said.evidence}", file=sys.stderr, flush=True)
