@@ -4,7 +4,7 @@ reference frequency, at which no core has to run."""
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 from hwprof.run.details import CoreClockDetail
 from hwprof.run.manifest import PassRecord
@@ -38,17 +38,46 @@ class Clock:
         return self.error is not None
 
 
+Probed: TypeAlias = tuple[float, float, float]
+"""GHz: the median of some probes, and the range of nine in ten."""
+
+
+def ends(record: PassRecord, series: pl.DataFrame) -> tuple[Probed, Probed] | None:
+    """The first quarter of the pass's probes, and the last; None where these are fewer than ``FEWEST``."""
+    detail = _detail(record)
+    if detail is None:
+        return None
+    probes = series.filter(name=detail.series).sort("time_ns")["value"]
+    ghz = probes.filter(probes.is_finite())
+    number = len(ghz) // 4
+    if number < FEWEST:
+        return None
+    first, last = _probed(ghz.head(number)), _probed(ghz.tail(number))
+    return (first, last) if first is not None and last is not None else None
+
+
 def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:
     """The median of the pass's probes; ``series`` are its rows. None where there are too few."""
-    details = (collector.detail_as(CoreClockDetail) for collector in record.collectors)
-    detail = next((one for one in details if one is not None), None)
+    detail = _detail(record)
     if detail is None:
         return None
     probes = series.filter(name=detail.series)["value"]
     ghz = probes.filter(probes.is_finite())
-    if len(ghz) < FEWEST:
+    found = _probed(ghz) if len(ghz) >= FEWEST else None
+    if found is None:
         return None
+    middle, low, high = found
+    return Clock(middle, (high - low) / 2 / middle)
+
+
+def _detail(record: PassRecord) -> CoreClockDetail | None:
+    details = (collector.detail_as(CoreClockDetail) for collector in record.collectors)
+    return next((one for one in details if one is not None), None)
+
+
+def _probed(ghz: pl.Series) -> Probed | None:
+    """None where they are no frequencies."""
     middle, low, high = ghz.median(), *(ghz.quantile(end, "linear") for end in ENDS)
     if not isinstance(middle, float) or low is None or high is None or middle <= 0:
         return None
-    return Clock(middle, (high - low) / 2 / middle)
+    return middle, low, high

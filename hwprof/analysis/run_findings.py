@@ -9,8 +9,10 @@ import polars as pl
 from hwprof.analysis import layer_memory
 from hwprof.analysis.findings.facts import Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
+from hwprof.analysis.model_facts import model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
 from hwprof.analysis.sampled_kernels import kernel_table
+from hwprof.analysis.thread_facts import processors, thread_facts
 from hwprof.analysis.time_budget import nested
 from hwprof.unavailable import Unavailable
 
@@ -48,9 +50,10 @@ def _facts(analysis: RunAnalysis) -> Facts:
         kernels=_kernels(analysis),
         stages=stage_shares(analysis),
         **memory_facts(analysis),
+        **further_facts(analysis),
         vendor=analysis.machine.vendor,
         threads=workload.threads if workload is not None else 1,
-        processors=analysis.machine.usable_processors,
+        processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
     )
 
@@ -62,7 +65,11 @@ def _share(row: dict[str, Any]) -> Share:
 def _kernels(analysis: RunAnalysis) -> list[Kernel]:
     assert analysis.sampled is not None
     rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
-    return [Kernel(row["name"] or "", row["library"] or "", _share(row)) for row in rows if row["share"] is not None]
+    return [
+        Kernel(row["name"] or "", row["library"] or "", _share(row), row["domain"] or "")
+        for row in rows
+        if row["share"] is not None
+    ]
 
 
 def convolutions(modules: pl.DataFrame) -> int:
@@ -79,6 +86,11 @@ def stage_shares(analysis: RunAnalysis) -> dict[str, float]:
     shares = {owner: ns / whole_ns for owner, _, ns in rows.iter_rows() if whole_ns}
     shares.pop(INFERENCE, None)
     return shares
+
+
+def further_facts(analysis: RunAnalysis) -> dict[str, Any]:
+    """Those of threads and of the model."""
+    return {**thread_facts(analysis), **model_facts(analysis)}
 
 
 def memory_facts(analysis: RunAnalysis) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from hwprof.data_files import read_toml
 from hwprof.hardware.cgroup import cpu_limit
 from hwprof.hardware.cores import DEVICES, Identity, core_kinds, cpu_list
 from hwprof.hardware.perf_event import core_pmu_counts
+from hwprof.hardware.topology import nodes, siblings
 from hwprof.run.manifest import Cache, Machine
 
 ROOT: Final = Path("/")
@@ -69,6 +70,8 @@ def read_machine(
         cores=tuple(core_kinds(root, cpu.identity, logical)),
         tick_ns=tick_ns,
         cpu_limit=cpu_limit(root),
+        siblings=siblings(root, logical),
+        nodes=nodes(root),
         allowed_processors=allowed,
     )
 

@@ -68,6 +68,8 @@ class Machine(msgspec.Struct, frozen=True):
     cores: tuple[CoreKind, ...] = ()  # by PMU type; the kind that the kernel's general events count on first
     tick_ns: int | None = None  # between two ticks of the kernel's clock (4 ms: CONFIG_HZ=250)
     cpu_limit: float | None = None  # how many processors' time the control group (container) gets; None: no limit
+    siblings: tuple[tuple[int, ...], ...] = ()  # logical processors of each core; none: the kernel does not tell
+    nodes: tuple[tuple[int, ...], ...] = ()  # logical processors of each NUMA node
     allowed_processors: int | None = None  # on which hwprof, and what it started, might run (taskset, containers)
 
     @property

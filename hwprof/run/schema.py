@@ -243,6 +243,9 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "output_shapes": pl.String,
             "more_shapes": pl.Int32,  # how many other input shapes the iteration has
             "convolution": pl.String,  # "k3x3 s2x2 p1x1 d1x1 g1": kernel, stride, padding, dilation, groups; else null
+            "pooling": pl.String,  # "max k5x5 s1x1 p2x2 d1x1", of max pooling; else null
+            "input": pl.Int32,  # modules whose first call got the same tensors have the same number; null: not called
+            "denormal_share": pl.Float64,  # of its numbers (inputs, outputs, weights: the most); null: not counted
         }
     ),
     # One call of a module: what an iteration asks of it at its k-th call, by arithmetic alone.
@@ -303,14 +306,14 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
         {"index", "parameters", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes"}
-        | {"more_shapes", "convolution"}
+        | {"more_shapes", "convolution", "pooling", "input", "denormal_share"}
     ),
     "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
 }
 """The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
 
 LATER: Final[dict[str, frozenset[str]]] = {
-    "layers": frozenset({"own_macs", "convolution"}),
+    "layers": frozenset({"own_macs", "convolution", "pooling", "input", "denormal_share"}),
     "switches": frozenset({"woken_ns", "waker"}),
     "python_calls": frozenset({"by_profiler"}),
 }

@@ -1,4 +1,4 @@
-"""What the worker says of the model beside what it measured: it calls the model once more, and that may fail."""
+"""What the worker says of the model beside what it measured: it calls the model twice more, and that may fail."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ import polars as pl
 
 from hwprof.errors import described
 from hwprof.interrupts import Interrupt
+from hwprof.workload.denormals import denormal_shares
 from hwprof.workload.layer_tables import layer_tables, tables_without_call
 from hwprof.workload.module_code import module_code
 from hwprof.workload.protocol import Workload
@@ -26,4 +27,19 @@ def describe(workload: Workload) -> tuple[dict[str, pl.DataFrame], list[str]]:
         traceback.print_exc()
         notes.append(f"MACs, bytes and shapes not available: one more call of the model fails: {described(error)}")
         layers, calls = tables_without_call(workload)
+    layers = layers.with_columns(_denormal_shares(workload, layers["path"], notes))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
+
+
+def _denormal_shares(workload: Workload, paths: pl.Series, notes: list[str]) -> pl.Series:
+    """The column of ``layers``; nulls, and a note, where another call of the model fails."""
+    try:
+        found = denormal_shares(workload)
+    except Interrupt:
+        raise
+    except BaseException as error:
+        traceback.print_exc()
+        found = {}
+        if not notes:  # it has been said of the call before
+            notes.append(f"denormal numbers are not counted: one more call of the model fails: {described(error)}")
+    return pl.Series("denormal_share", [found.get(path) for path in paths], dtype=pl.Float64)

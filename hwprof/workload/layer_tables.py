@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import weakref
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -108,6 +109,7 @@ class _Facts:
     bytes: int | None = 0
     input_shapes: list[str] = field(default_factory=list)  # distinct, the first call's first
     output_shapes: str | None = None
+    input: int | None = None  # which tensors the first call got
 
     @property
     def leaf(self) -> bool:
@@ -131,6 +133,8 @@ class _Facts:
             "output_shapes": self.output_shapes,
             "more_shapes": max(0, len(self.input_shapes) - 1),
             "convolution": _convolution(self.module),
+            "pooling": _pooling(self.module),
+            "input": self.input,
         }
 
 
@@ -149,6 +153,17 @@ def _convolution(module: nn.Module) -> str | None:
     return " ".join([*words, f"g{module.groups}", *([module.padding_mode] if module.padding_mode != "zeros" else [])])
 
 
+def _pooling(module: nn.Module) -> str | None:
+    """``max k5x5 s1x1 p2x2 d1x1``, in as many dimensions as it pools."""
+    kinds = {nn.MaxPool1d: 1, nn.MaxPool2d: 2, nn.MaxPool3d: 3}
+    dimensions = next((number for kind, number in kinds.items() if isinstance(module, kind)), None)
+    if dimensions is None:
+        return None
+    given = {"k": module.kernel_size, "s": module.stride, "p": module.padding, "d": module.dilation}
+    sizes = {letter: size if isinstance(size, tuple) else (size,) * dimensions for letter, size in given.items()}
+    return " ".join(["max", *(f"{letter}{'x'.join(map(str, size))}" for letter, size in sizes.items())])
+
+
 def _distinct(forwards: list[Call]) -> list[tuple[Call, list[int]]]:
     """Each forward with the positions at which it occurs: with the very same arguments it needs to run only once."""
     groups: dict[tuple[Any, ...], list[int]] = {}
@@ -156,6 +171,26 @@ def _distinct(forwards: list[Call]) -> list[tuple[Call, list[int]]]:
         named = ((name, id(value)) for name, value in keywords.items())
         groups.setdefault((id(module), *map(id, arguments), *named), []).append(position)
     return [(forwards[positions[0]], positions) for positions in groups.values()]
+
+
+class _Inputs:
+    """Numbers for what modules are called with: the same tensors, unless they were written to meanwhile, have the same.
+    Those that are gone may leave their place in memory to others, which are not the same."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[int, int], ...], tuple[list[weakref.ref[torch.Tensor]], int]] = {}
+        self._last = -1
+
+    def number(self, tensors: list[torch.Tensor]) -> int | None:
+        """None where there are no tensors."""
+        if not tensors:
+            return None
+        key = tuple((id(tensor), 0 if tensor.is_inference() else tensor._version) for tensor in tensors)
+        references, number = self._known.get(key, ([], None))
+        if number is None or any(reference() is None for reference in references):
+            self._last = number = self._last + 1
+            self._known[key] = [weakref.ref(tensor) for tensor in tensors], number
+        return number
 
 
 class _CallRecorder:
@@ -166,6 +201,7 @@ class _CallRecorder:
         self._flops = flops
         self._reader = reader
         self._calls = 0
+        self._inputs = _Inputs()
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
         self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
         for fact in facts:
@@ -211,6 +247,7 @@ class _CallRecorder:
         """The call's row, as far as it is known."""
         if not fact.calls:
             fact.first_call = self._calls
+            fact.input = self._inputs.number(inputs)
         self._calls += 1
         fact.calls += len(self._positions)
         shapes = shapes_text(inputs)

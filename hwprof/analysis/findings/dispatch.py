@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from typing import Final
 
+from hwprof.analysis.findings import python_code
 from hwprof.analysis.findings.facts import Facts, Finding, named, percent
 
 LEAST: Final = 0.15
 
 
 def find(facts: Facts) -> Finding | None:
-    """Where it takes a share worth naming."""
+    """Where it takes a share worth naming, and is not mostly Python that computes (``python_code``)."""
     share = facts.part("dispatch")
-    if share.low < LEAST:
+    if share.low < LEAST or python_code.find(facts) is not None:
         return None
     layers = facts.most_in("dispatch")
     return Finding(

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from hwprof.analysis.owners import INFERENCE
 
@@ -18,6 +18,9 @@ class Share(NamedTuple):
 
 
 NOTHING = Share(0.0, 0.0, 0.0)
+
+LEAST_LEFT: Final = 0.05
+"""Of the time: where others had more, nothing is derived from what they left."""
 
 
 class Layer(NamedTuple):
@@ -39,6 +42,31 @@ class Kernel(NamedTuple):
     name: str
     library: str
     share: Share
+    domain: str = ""  # as in the table ``kernels``
+
+
+class Pooling(NamedTuple):
+    """A layer that takes the largest of each window, at every place of its input."""
+
+    path: str
+    size: int  # of the window, in each dimension
+
+
+class Fallback(NamedTuple):
+    """Code that a library takes where it has none made for the case."""
+
+    implementation: str
+    share: float
+    reason: str
+    remedy: str | None
+    layers: Sequence[str]
+
+
+class Clock(NamedTuple):
+    """The core's frequency, of its first and its last probes: the median and the range of nine in ten."""
+
+    first: Share
+    last: Share
 
 
 @dataclass(frozen=True)
@@ -56,10 +84,47 @@ class Facts:
     threads: int = 1
     processors: int = 1  # that the workload might use
     convolutions: int = 0  # layers that convolve
+    ready: float | None = None  # threads of the process that ran or were ready to, at a time, on average
+    other_threads: Mapping[str, float] = field(default_factory=dict)  # beside the team, by name: how many ran at a time
+    team_preempted: float = 0.0  # for how long a thread of the team was ready and had no processor, over all of them
+    cores: int | None = None  # physical ones, that the workload might use; None: not known
+    shared_core: float | None = None  # of the team's time: while another of its threads was on the same core
+    nodes: Sequence[float] = ()  # of the team's time, by NUMA node, most first
+    node_cores: int | None = None  # of a NUMA node
+    clock: Clock | None = None  # GHz
+    serial: Sequence[str] = ()  # layers whose work one of several threads does
+    imbalance: Mapping[str, float] = field(
+        default_factory=dict
+    )  # by layer: busiest thread's time over the mean, less 1
+    python: Share = NOTHING  # the calling thread in the interpreter's own code
+    python_functions: Sequence[str] = ()  # of the model, most time first
+    weight_reorders: Share = NOTHING
+    weight_layers: Sequence[str] = ()
+    denormals: Mapping[str, float] = field(default_factory=dict)  # by layer: of the numbers that it reads and writes
+    poolings: Sequence[Sequence[Pooling]] = ()  # of each input that several poolings read, by size
+    fallbacks: Sequence[Fallback] = ()  # of oneDNN's, most time first
+
+    @property
+    def left(self) -> float:
+        """The part of the elapsed time in which others left the calling thread a processor: what others do is no cause,
+        and what the model loses is lost of this time, on a quiet machine of all."""
+        return max(LEAST_LEFT, 1 - self.parts.get("preempted", NOTHING).value)
 
     def part(self, name: str) -> Share:
-        """Of the time budget; nothing where there is none."""
-        return self.parts.get(name, NOTHING)
+        """Of the time budget, and of the time ``left``; nothing where there is none."""
+        return Share(*(min(1.0, one / self.left) for one in self.parts.get(name, NOTHING)))
+
+    def time_of(self, paths: Collection[str], part: str | None = None) -> float:
+        """These layers' time; where a part of the budget is named, that of the time ``left``."""
+        chosen = [one for one in self.layers if one.path in paths]
+        if part is None:
+            return sum(one.of_whole for one in chosen)
+        return min(1.0, sum(one.lost(part) for one in chosen) / self.left)
+
+    def longest(self, paths: Collection[str], number: int = 3) -> list[str]:
+        """Of these layers the ones that take most, in order."""
+        ordered = sorted((one for one in self.layers if one.path in paths), key=lambda one: -one.of_whole)
+        return [one.path for one in ordered[:number]]
 
     def most_in(self, part: str, number: int = 3) -> list[str]:
         """The layers that lose most to it, in order."""

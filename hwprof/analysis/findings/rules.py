@@ -6,14 +6,26 @@ from collections.abc import Callable
 from typing import Final
 
 from hwprof.analysis.findings import (
+    clock_drop,
     default_blas,
+    denormals,
     dispatch,
+    fallback_code,
     fresh_memory,
+    garbage_collection,
+    imbalance,
     layout_changes,
     memory_bound,
+    numa_placement,
+    oversubscription,
     postprocessing,
+    python_code,
+    repeated_pooling,
     scalar_pooling,
+    serial_layers,
+    shared_cores,
     team_waits,
+    weight_reorders,
 )
 from hwprof.analysis.findings.facts import Facts, Finding
 
@@ -26,7 +38,24 @@ RULES: Final[tuple[Callable[[Facts], Finding | None], ...]] = (
     team_waits.find,
     dispatch.find,
     postprocessing.find,
+    oversubscription.find,
+    denormals.find,
+    repeated_pooling.find,
+    python_code.find,
+    garbage_collection.find,
+    weight_reorders.find,
+    shared_cores.find,
+    numa_placement.find,
+    clock_drop.find,
+    serial_layers.find,
+    imbalance.find,
+    fallback_code.find,
 )
+
+
+def names() -> list[str]:
+    """Of the rules, in their order: as ``Finding.rule`` says them."""
+    return [rule.__module__.rpartition(".")[2] for rule in RULES]
 
 
 def find_all(facts: Facts) -> list[Finding]:

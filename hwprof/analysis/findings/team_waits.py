@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import Facts, Finding, Share, named, percent
 
 LEAST: Final = 0.1
 
@@ -13,21 +13,24 @@ MUCH: Final = 0.35
 
 
 def find(facts: Facts) -> Finding | None:
-    """Where waiting takes a share worth naming, of a workload with several threads."""
-    share = facts.part("waiting")
-    if share.low < LEAST or facts.threads < 2:
+    """Where waiting takes a share worth naming, of a workload with several threads. What it waits while others had a
+    processor of the team's is no cause of its own, nor is a team that is larger than the processors
+    (``oversubscription``)."""
+    waiting = facts.part("waiting")
+    share = Share(*(max(0.0, one - facts.team_preempted / facts.left) for one in waiting))
+    if share.low < LEAST or facts.threads < 2 or facts.threads > facts.processors:
         return None
     layers = facts.most_in("waiting")
-    too_many = facts.threads > facts.processors
     fewer: tuple[str, ...] = ()
     remedy = "a larger batch, or torch.compile(model): more work for each operator"
-    if too_many or share.low >= MUCH:
-        number = facts.processors if too_many else max(1, facts.threads // 2)
+    if share.low >= MUCH:
+        number = max(1, facts.threads // 2)
         remedy, fewer = f"torch.set_num_threads({number}), and compare", (f"threads={number}",)
     return Finding(
         rule="team_waits",
-        title="more threads than processors" if too_many else "the calling thread waits for its team",
-        evidence=f"{percent(share)} of the time{named(layers)}; {facts.threads} threads, {facts.processors} processors",
+        title="the calling thread waits for its team",
+        evidence=f"{percent(waiting)} of the time{named(layers)};"
+        f" {facts.threads} threads, {facts.processors} processors",
         meaning="threads wait for one another at the end of each operator: uneven parts, or too little work for each",
         remedy=remedy,
         gain_low=0.0,

@@ -134,6 +134,9 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "output_shapes": "1x4x6x10",
         "more_shapes": 1,
         "convolution": "k3x3 s1x1 p1x1 d1x1 g1",
+        "pooling": None,
+        "input": 0,  # the model's own
+        "denormal_share": None,
     }
 
 
@@ -150,6 +153,39 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
 def test_a_convolutions_geometry_is_its_own(module: nn.Module, geometry: str | None) -> None:
     layers, _ = layer_tables(Calls(nn.Sequential(module), [(torch.zeros(1, 4, 20, 16),)]))
     assert _row(layers, "0")["convolution"] == geometry
+
+
+@pytest.mark.parametrize(
+    ("module", "geometry"),
+    [
+        (nn.MaxPool2d(5, 1, 2), "max k5x5 s1x1 p2x2 d1x1"),
+        (nn.MaxPool2d((3, 2), padding=(1, 0)), "max k3x2 s3x2 p1x0 d1x1"),
+        (nn.MaxPool2d(3, 1, dilation=2), "max k3x3 s1x1 p0x0 d2x2"),
+        (nn.AvgPool2d(3), None),
+    ],
+)
+def test_a_max_poolings_geometry_is_its_own(module: nn.Module, geometry: str | None) -> None:
+    layers, _ = layer_tables(Calls(nn.Sequential(module), [(torch.zeros(1, 4, 20, 16),)]))
+    assert _row(layers, "0")["pooling"] == geometry
+
+
+class Pyramid(nn.Module):
+    def __init__(self, *, in_place: bool = False) -> None:
+        super().__init__()
+        self.first, self.second, self.after = (nn.MaxPool2d(size, 1, size // 2) for size in (3, 5, 3))
+        self.grown = nn.ReLU(inplace=in_place)
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        first = self.first(x)
+        self.grown(x)
+        result: torch.Tensor = self.second(x) + self.after(first)
+        return result
+
+
+def test_layers_that_get_the_same_tensor_have_the_same_input() -> None:
+    layers, _ = layer_tables(Calls(Pyramid(), [(torch.zeros(1, 4, 20, 16),)]))
+    first, second, grown, after = (_row(layers, path)["input"] for path in ("first", "second", "grown", "after"))
+    assert first == second == grown != after
 
 
 class Attention(nn.Module):

@@ -1,0 +1,40 @@
+"""Numbers too small to be normal: many processors handle them in microcode."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named
+
+NOTABLE: Final = 0.01
+"""Of a layer's numbers: a vector of 16 with any of them is slow, which is one in seven then."""
+
+LEAST: Final = 0.02
+"""Of the time, all of these layers together."""
+
+COSTS: Final = {"GenuineIntel": 0.95, "AuthenticAMD": 0.6}
+"""Of such a layer's time, at most. Intel: an assist takes about 150 cycles (Fog, Microarchitecture, "denormals"). AMD:
+divisions and normalisations were measured 2 to 2.5 times as fast on normal numbers (Zen 5), sums and products alike."""
+
+ELSEWHERE: Final = 0.95
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where layers that read or write them take a share worth naming."""
+    layers = [path for path, share in facts.denormals.items() if share >= NOTABLE]
+    share = facts.time_of(layers, "compute")
+    if share < LEAST:
+        return None
+    longest = facts.longest(layers)
+    most = max(facts.denormals[path] for path in longest)
+    return Finding(
+        rule="denormals",
+        title=f"{len(layers)} layers compute with denormal numbers",
+        evidence=f"up to {most:.0%} of their numbers are below 1.2e-38; {share:.1%} of the time{named(longest)}",
+        meaning="such numbers stand for 0, and arithmetic with them takes many times as long on most processors",
+        remedy="torch.set_flush_denormal(True), before the model is first called: threads inherit it",
+        gain_low=0.0,
+        gain_high=min(1.0, share * COSTS.get(facts.vendor, ELSEWHERE)),
+        layers=longest,
+        remedies=("flush_denormals",),
+    )

@@ -1,0 +1,33 @@
+"""Python's own code within the inference: loops and arithmetic that the interpreter does."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.1
+"""Of the time. A model whose modules do nothing but call operators has less, unless these are tiny."""
+
+MOSTLY: Final = 0.5
+"""Of the time between kernels: with less of it, operators are what it is lost to (``dispatch``)."""
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where it takes a share worth naming, and most of the time between kernels."""
+    share = facts.python
+    if share.low < LEAST or share.value < MOSTLY * facts.part("dispatch").value:
+        return None
+    functions = f"; most in {', '.join(facts.python_functions[:3])}" if facts.python_functions else ""
+    layers = facts.most_in("dispatch")
+    return Finding(
+        rule="python_code",
+        title="Python computes within the inference",
+        evidence=f"{percent(share)} of the time in the interpreter{named(layers)}{functions}",
+        meaning="the interpreter takes some 50 ns a step, on one thread, and the other processors rest meanwhile",
+        remedy="operators on whole tensors in place of loops over numbers; torch.compile(model)",
+        gain_low=0.0,
+        gain_high=share.high,
+        layers=layers,
+        remedies=("compile",),
+    )

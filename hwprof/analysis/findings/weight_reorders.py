@@ -1,0 +1,29 @@
+"""Weights that are brought into the order of a kernel at each call, though they never change."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.01
+"""Of the processor time: it is work for nothing."""
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where that takes a share worth naming, by what oneDNN itself reports of its reorders."""
+    share = facts.weight_reorders
+    if share.low < LEAST:
+        return None
+    layers = list(facts.weight_layers[:3])
+    return Finding(
+        rule="weight_reorders",
+        title=f"weights of {len(facts.weight_layers)} layers are reordered at each call",
+        evidence=f"{percent(share)} of the CPU time in oneDNN's reorders of weights{named(layers)}",
+        meaning="the kernel reads weights in blocks, the model holds them in rows: each call copies them again",
+        remedy="TORCHINDUCTOR_FREEZING=1 and torch.compile(model): reordered once",
+        gain_low=0.5 * share.low,  # what a reorder brings into the caches is not read from memory again
+        gain_high=share.high,
+        layers=layers,
+        remedies=("compile",),
+    )

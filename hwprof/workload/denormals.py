@@ -1,0 +1,82 @@
+"""Which layers have denormal numbers to read or write: one more call of the model, in which nothing is timed.
+
+Of each tensor at most ``MOST`` numbers are looked at, at even distances: a share of 1% is known to 0.2%.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import torch
+from torch import nn
+
+from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack
+from hwprof.workload.protocol import Workload
+from hwprof.workload.tensors import tensors_in, without_repetition
+
+MOST: Final = 1 << 14
+"""Numbers of a tensor that are looked at: fewer than PyTorch shares out to threads."""
+
+SMALLEST: Final = {
+    dtype: torch.finfo(dtype).smallest_normal for dtype in (torch.float16, torch.bfloat16, torch.float32, torch.float64)
+}
+
+
+def denormal_shares(workload: Workload) -> dict[str, float]:
+    """Of each leaf layer that the first forward calls: the largest share among its inputs, outputs and weights of
+    numbers that are neither 0 nor normal. Raises what the model raises."""
+    found: dict[str, float] = {}
+    watched = list(_leaves(workload.modules))
+    own = [(module, module.__dict__.get("forward")) for _, module in watched]
+    for path, module in watched:
+        module.__dict__["forward"] = _looked_at(path, module, found)
+    try:
+        with torch.inference_mode(), room_on_the_stack():
+            workload.forwards()[0].run()
+    finally:
+        for module, before in own:
+            module.__dict__.pop("forward", None)
+            if before is not None:
+                module.__dict__["forward"] = before
+    return found
+
+
+def denormal_share(tensor: torch.Tensor) -> float:
+    """Of a tensor's numbers; 0 of one that has none, or whose numbers cannot be looked at."""
+    smallest = SMALLEST.get(tensor.dtype)
+    if smallest is None or tensor.layout is not torch.strided or not tensor.numel() or tensor.device.type != "cpu":
+        return 0.0
+    numbers = _some(without_repetition(tensor.detach())).double().abs()
+    return float(((numbers > 0) & (numbers < smallest)).double().mean())
+
+
+def _some(tensor: torch.Tensor) -> torch.Tensor:
+    """At most about ``MOST`` of its numbers, without a copy of the whole: every n-th row of dimensions, the longest
+    first."""
+    while tensor.numel() > MOST:
+        longest = max(range(tensor.ndim), key=lambda dimension: tensor.shape[dimension])
+        step = min(tensor.shape[longest], -(-tensor.numel() // MOST))
+        tensor = tensor[(slice(None),) * longest + (slice(None, None, step),)]
+    return tensor
+
+
+def _leaves(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]:
+    for prefix, root in modules.items():
+        yield from ((path, module) for path, module in layers(prefix, root) if is_leaf(module))
+
+
+def _looked_at(path: str, module: nn.Module, found: dict[str, float]) -> Callable[..., Any]:
+    forward = module.forward
+
+    def looked_at(*arguments: Any, **keywords: Any) -> Any:
+        output = forward(*arguments, **keywords)
+        tensors = [*tensors_in(arguments), *tensors_in(keywords), *tensors_in(output), *_weights(module)]
+        found[path] = max([found.get(path, 0.0), *map(denormal_share, tensors)])
+        return output
+
+    return looked_at
+
+
+def _weights(module: nn.Module) -> Iterable[torch.Tensor]:
+    return (tensor.data for tensor in module.parameters(recurse=False))

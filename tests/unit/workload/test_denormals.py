@@ -1,0 +1,80 @@
+"""Which layers have denormal numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload.denormals import MOST, denormal_share, denormal_shares
+from hwprof.workload.protocol import Call, Outputs, Stages
+
+
+class Once:
+    """A workload that is one call of a module."""
+
+    shapes_suffice = False
+
+    def __init__(self, module: nn.Module, x: torch.Tensor) -> None:
+        self.modules: Mapping[str, nn.Module] = {"": module}
+        self._call = Call(module, (x,))
+
+    def prepare(self, *, values: bool = True) -> WorkloadRecord:
+        raise NotImplementedError
+
+    def iterate(self, stages: Stages, save_to: Path | None, outputs: Outputs | None = None) -> None:
+        raise NotImplementedError
+
+    def forwards(self) -> list[Call]:
+        return [self._call]
+
+    def results(self) -> list[str]:
+        return []
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16])
+def test_a_number_is_denormal_below_the_smallest_normal_one(dtype: torch.dtype) -> None:
+    smallest = torch.finfo(dtype).smallest_normal
+    numbers = torch.tensor([0.0, 1.0, -1.0, smallest, -smallest, smallest / 2, -smallest / 4, 0.0], dtype=dtype)
+    assert denormal_share(numbers) == pytest.approx(2 / 8)
+
+
+@pytest.mark.parametrize(
+    "tensor",
+    [torch.arange(8), torch.empty(0), torch.full((4,), float("nan")), torch.eye(3).to_sparse(), torch.tensor([True])],
+)
+def test_what_has_none_has_a_share_of_0(tensor: torch.Tensor) -> None:
+    assert denormal_share(tensor) == 0.0
+
+
+@pytest.mark.parametrize("shape", [(4 * MOST + 3,), (3, MOST), (7, 5, 300, 90)])
+def test_of_a_large_tensor_a_part_stands_for_all(shape: tuple[int, ...]) -> None:
+    torch.manual_seed(0)
+    numbers = torch.where(torch.rand(shape) < 0.25, 1e-40, 1.0)
+    assert denormal_share(numbers) == pytest.approx(0.25, abs=0.01)
+
+
+def test_one_that_repeats_itself_is_looked_at_once() -> None:
+    assert denormal_share(torch.full((1,), 1e-40).expand(1 << 40)) == 1.0
+
+
+def test_a_layers_share_is_the_largest_of_what_it_reads_and_writes() -> None:
+    first, last = nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False)
+    model = nn.Sequential(first, nn.ReLU(), last)
+    with torch.no_grad():
+        first.weight.copy_(1e-20 * torch.eye(4))
+        last.weight.copy_(1e30 * torch.eye(4))
+    found = denormal_shares(Once(model, 1e-20 * torch.ones(1, 4)))
+    assert found == {"0": 1.0, "1": 1.0, "2": 1.0}, "the first one's output is the others' input"
+    assert denormal_shares(Once(model, torch.ones(1, 4))) == {"0": 0.0, "1": 0.0, "2": 0.0}
+
+
+def test_the_model_is_as_it_was_also_where_it_fails() -> None:
+    model = nn.Sequential(nn.Linear(4, 4))
+    with pytest.raises(RuntimeError):
+        denormal_shares(Once(model, torch.ones(1, 3)))
+    assert "forward" not in model[0].__dict__
