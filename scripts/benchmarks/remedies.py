@@ -1,0 +1,118 @@
+"""What findings promise, and what their remedies bring: `hwprof collect --try` of four models.
+
+    python -m scripts.benchmarks.remedies [--only NAME ...] [--time 300]
+
+A row is something to do of the first screen. The promise is the finding's: what could be won, from nothing (or
+what the remedy is known to remove) to all that the cause takes. It is kept where the measured gain, as far as its 95%
+interval reaches, lies in it: a remedy that makes the model slower breaks a promise, and so does one that wins more. What
+nobody can try by machine has no row. The second table has every remedy and combination that was tried.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from hwprof.report.document.findings import Action, Findings
+from hwprof.report.json.kept import document_of
+from hwprof.run.directory import RunDirectory
+from hwprof.run.trials import Change, Trial
+from scripts.benchmarks.tables import Part, Table, write
+
+ROOT: Final = Path(__file__).parents[2]
+MODELS: Final[Mapping[str, Sequence[str]]] = {
+    "yolov7": ("--model", "yolov7"),
+    "yolov8n": ("--model", "yolov8n"),
+    "encoder": ("--model", "tests.support.models.sequences:encoder"),
+    "lstm": ("--model", "tests.support.models.sequences:lstm"),
+}
+FIRST: Final = 4
+"""So many things to do has the first screen."""
+
+
+class Promise(NamedTuple):
+    """Of a finding's remedy: what could be won, and what was."""
+
+    action: Action
+    change: Change
+
+    @property
+    def kept(self) -> bool:
+        """As far as the interval of what was measured reaches."""
+        return -self.change.high <= self.action.gain_high and -self.change.low >= self.action.gain_low
+
+
+def _tried(name: str, seconds: float, place: Path) -> Findings:
+    command = [sys.executable, "-P", "-m", "hwprof", "collect", *MODELS[name], f"--try={seconds:g}"]
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run(command, cwd=place, env=environment, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{name}: {done.stderr.strip().splitlines()[-1:]}")
+    print(done.stdout, file=sys.stderr)
+    found = document_of(RunDirectory.latest(place / "results")).part(Findings)
+    assert found is not None
+    return found
+
+
+def _promises(found: Findings) -> list[Promise]:
+    measured = [one for one in found.actions if one.tried is not None and one.tried.inference is not None]
+    return [Promise(one, one.tried.inference) for one in measured if one.tried and one.tried.inference][:FIRST]
+
+
+def _change(change: Change) -> str:
+    return f"{change.value:+.1%} ({change.low:+.1%} to {change.high:+.1%})"
+
+
+def _row(name: str, one: Promise) -> list[str]:
+    promised = f"{one.action.gain_low:.0%} to {one.action.gain_high:.0%}"
+    kept = "kept" if one.kept else "broken"
+    return [name, one.action.title, "; ".join(one.action.causes), promised, _change(one.change), kept]
+
+
+def _trial(name: str, one: Trial) -> list[str]:
+    if one.inference is None:
+        return [name, " + ".join(one.titles), f"not tried: {one.reason}", "", ""]
+    memory = ""
+    if one.peak_bytes is not None and one.peak_without_bytes is not None:
+        memory = f"{one.peak_bytes / one.peak_without_bytes - 1:+.0%}"
+    differ = "" if one.outputs is None else f"{one.outputs.largest:.0e}"
+    return [name, " + ".join(one.titles), _change(one.inference), memory, differ]
+
+
+def main() -> None:
+    """Measures and writes the page."""
+    parser = argparse.ArgumentParser(
+        prog="python -m scripts.benchmarks.remedies",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--only", choices=MODELS, action="append", help="|".join(MODELS))
+    parser.add_argument("--time", type=float, default=300.0, help="for the trials of a model, in seconds")
+    parser.add_argument("--output", type=Path, default=Path("results/remedies.md"))
+    options = parser.parse_args()
+    promises: list[tuple[str, Promise]] = []
+    trials: list[list[str]] = []
+    for name in options.only or MODELS:
+        with tempfile.TemporaryDirectory() as place:
+            found = _tried(name, options.time, Path(place))
+        promises += [(name, one) for one in _promises(found)]
+        trials += [_trial(name, one) for one in (found.trials.rows if found.trials is not None else ())]
+    kept = sum(one.kept for _, one in promises)
+    rows = [_row(name, one) for name, one in promises]
+    share = 100 * kept / len(promises) if promises else 0.0
+    summary = Part("Promises", ["", "found"], [["promises that were kept, %", f"{share:.0f}"],
+                                               ["promises", str(len(promises))]])  # fmt: skip
+    columns = ["model", "remedy", "causes", "could win", "change of the inference's time", "promise"]
+    every = Part("All that was tried", ["model", "remedies", "change (95%)", "peak memory", "outputs differ"], trials)
+    note = (__doc__ or "").partition("\n\n    ")[0]
+    write(Table("Remedies that were tried", columns, rows, note, (summary, every)), options.output)
+
+
+if __name__ == "__main__":
+    main()
