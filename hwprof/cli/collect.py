@@ -334,12 +334,12 @@ def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseExceptio
     from hwprof.session.interruption import EndedBySignal
 
     try:
-        carry_out(run, (), bars, limit_s)
+        _, interrupt = carry_out(run, (), bars, limit_s)
     except (HwprofError, KeyboardInterrupt) as error:
         if isinstance(error, EndedBySignal):
             raise
         return error
-    return None
+    return interrupt
 
 
 def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError:

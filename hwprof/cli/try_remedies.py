@@ -64,21 +64,25 @@ def try_command(
       hwprof try --format json | jq '.rows[] | {remedies, inference}'
     """
     from hwprof.cli.progress import Bars
-    from hwprof.session.interruption import signals_interrupt
+    from hwprof.session.interruption import InterruptionError, signals_interrupt
 
     found = open_run(run, root)
     with signals_interrupt(), Bars() as bars:
-        trials = carry_out(found, _asked(remedies), bars, limit_s)
+        trials, interrupt = carry_out(found, _asked(remedies), bars, limit_s)
     if form == "json":
         print_json(msgspec.json.format(msgspec.json.encode(trials), indent=1).decode())
-        return
-    from hwprof.report.text.console import make_console
-    from hwprof.report.text.trials import show
+    else:
+        from hwprof.report.text.console import make_console
+        from hwprof.report.text.trials import show
 
-    show(trials, make_console(width))
+        show(trials, make_console(width))
+    if interrupt is not None:
+        raise InterruptionError(interrupt, "what was known by then is kept with the run")
 
 
-def carry_out(run: RunDirectory, asked: Sequence[str], bars: Bars, limit_s: float) -> Trials:
+def carry_out(
+    run: RunDirectory, asked: Sequence[str], bars: Bars, limit_s: float
+) -> tuple[Trials, KeyboardInterrupt | None]:
     """``asked``: names of remedies; none: those of the run's findings. Raises ``HwprofError`` where there are none."""
     from hwprof.session.trials.run_trials import carry_out, workload_of
 

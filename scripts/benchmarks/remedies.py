@@ -2,10 +2,10 @@
 
     python -m scripts.benchmarks.remedies [--only NAME ...] [--time 300]
 
-A row is something to do of the first screen. The promise is the finding's: what could be won, from nothing (or
-what the remedy is known to remove) to all that the cause takes. It is kept where the measured gain, as far as its 95%
-interval reaches, lies in it: a remedy that makes the model slower breaks a promise, and so does one that wins more. What
-nobody can try by machine has no row. The second table has every remedy and combination that was tried.
+A row is something to do of the first screen. The promise is the finding's: what could be won, from nothing (or what the
+remedy is known to remove) to all that the cause takes. It is kept where the measured gain, as far as its 95% interval
+reaches, lies in it: a remedy that makes the model slower breaks a promise, and so does one that wins more. What nobody
+can try by machine has no row. The second table has every remedy and combination that was tried.
 """
 
 from __future__ import annotations

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -25,6 +25,9 @@ from hwprof.workload.spec import WorkloadSpec
 
 ALONE_SHARE: Final = 0.6
 """Of the time, for remedies one by one; what is left is for several together."""
+
+INTERRUPTED: Final = "interrupted"
+TIME_OVER: Final = "the time was over"
 
 MOST_TOGETHER: Final = 3
 """Combinations that are tried."""
@@ -59,22 +62,31 @@ class _Record:
 class Campaign:
     """The remedies of one workload; ``trials`` tells at any time what is known."""
 
-    def __init__(self, spec: WorkloadSpec, folder: Path, progress: Progress, limit_s: float) -> None:
+    def __init__(
+        self,
+        spec: WorkloadSpec,
+        folder: Path,
+        progress: Progress,
+        limit_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         """``folder``: for orders and logs; exists."""
         self._spec = spec
         self._folder = folder
         self._progress = progress
-        self._began_s = time.monotonic()
+        self._clock = clock
+        self._began_s = clock()
         self._limit_s = limit_s
         self._records: dict[Name, _Record] = {}
         self._without_ns: list[float] = []
         self._missing: list[Trial] = []
         self._ended: str | None = None
+        self.interrupt: KeyboardInterrupt | None = None
         self._others = Others()
 
     def carry_out(self, names: Sequence[str]) -> Trials:
-        """Tries the remedies of these names. Ctrl-C ends it: what is known by then is kept, where anything is. Raises
-        ``HwprofError`` where the workload itself fails, and ``KeyboardInterrupt``."""
+        """Tries the remedies of these names. Ctrl-C ends it: what is known by then is returned, where anything is, and
+        ``interrupt`` tells. Raises ``HwprofError`` where the workload itself fails, and ``KeyboardInterrupt``."""
         offered = self._offered(names)
         try:
             with tempfile.TemporaryFile(dir=self._folder) as weights:
@@ -82,10 +94,10 @@ class Campaign:
                 singles = [Contestant((one.name,), (one,)) for one in offered]
                 self._compare(place, singles, ALONE_SHARE * self._limit_s)
                 self._compare(place, combinations(self._that_help(singles)), self._limit_s)
-        except KeyboardInterrupt:
+        except KeyboardInterrupt as interrupt:
             if not any(len(record.inference) > 1 for record in self._records.values()):
                 raise
-            self._ended = "interrupted"
+            self._ended, self.interrupt = INTERRUPTED, interrupt
         finally:
             for file in self._folder.glob("*.npz"):
                 file.unlink(missing_ok=True)
@@ -97,7 +109,7 @@ class Campaign:
         rows.sort(key=lambda row: row.inference.value if row.inference is not None else float("inf"))
         return Trials(
             created=datetime.now().astimezone().isoformat(timespec="seconds"),
-            seconds=time.monotonic() - self._began_s,
+            seconds=self._passed_s(),
             inference_ns=round(statistics.median(self._without_ns)) if self._without_ns else None,
             rows=[*rows, *self._missing],
             others_share=self._others.share(),
@@ -116,7 +128,8 @@ class Campaign:
         return found
 
     def _report(self, text: str, total: int | None) -> None:
-        self._progress.phase("try", text, total)
+        left_s = self._limit_s - self._passed_s()
+        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > 0 else text, total)
 
     def _compare(self, place: Place, contestants: Sequence[Contestant], until_s: float) -> None:
         """Generation after generation, of those of which too little is known yet."""
@@ -124,7 +137,7 @@ class Campaign:
         left, number, longest_s = list(contestants), 0, 0.0
         while left:
             if number >= LEAST_GENERATIONS and self._passed_s() + longest_s > until_s:
-                self._ended = "the time was over"
+                self._ended = TIME_OVER
                 return
             began_s, todo = self._passed_s(), left
             while todo:
@@ -135,7 +148,7 @@ class Campaign:
             left = [one for one in left if self._wants_more(self._records[one.name])]
 
     def _passed_s(self) -> float:
-        return time.monotonic() - self._began_s
+        return self._clock() - self._began_s
 
     def _wants_more(self, record: _Record) -> bool:
         return record.failure is None and not is_enough(change(record.inference), len(record.inference))

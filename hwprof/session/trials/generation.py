@@ -109,21 +109,24 @@ def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> F
         first, *others = contestants
         place.report(f"round {number + 1}: starting {len(contestants)} processes", None)
         _start(place, [first], running, found, keep=number == 0)
-        if first.name in found.failed:
-            raise found.failed[first.name]
+        _raise_of(first, found)
         room = fit(running[first.name].pid)
         found.waiting = [one.name for one in others[room:]]
         _start(place, others[:room], running, found, keep=number == 0)
         place.report(f"round {number + 1}: measuring", ROUNDS * len(running))
         _take_turns(place, running, found, random.Random(number))
-        if first.name in found.failed:
-            raise found.failed[first.name]
+        _raise_of(first, found)
         for process in running.values():
             process.end()
     finally:
         for process in running.values():
             process.kill()
     return found
+
+
+def _raise_of(first: Contestant, found: Found) -> None:
+    if (error := found.failed.get(first.name)) is not None:
+        raise HwprofError(f"the workload as it is cannot be done again: {error.message}", error.remedy)
 
 
 def _start(

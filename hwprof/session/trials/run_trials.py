@@ -38,14 +38,18 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
 
 
-def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit_s: float) -> Trials:
-    """Tries them, and keeps what came out in the run. Raises ``HwprofError`` and ``KeyboardInterrupt``."""
+def carry_out(
+    run: RunDirectory, names: Sequence[str], progress: Progress, limit_s: float
+) -> tuple[Trials, KeyboardInterrupt | None]:
+    """Tries them, and keeps what came out in the run; beside it what ended it early. Raises ``HwprofError``, and
+    ``KeyboardInterrupt`` where nothing is known yet."""
     spec = workload_of(run)
     folder = run.path / "raw" / FOLDER
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        run.manifest.trials = Campaign(spec, folder, progress, limit_s).carry_out(names)
+        campaign = Campaign(spec, folder, progress, limit_s)
+        found = run.manifest.trials = campaign.carry_out(names)
         run.save_manifest()
     except OSError as error:
         raise HwprofError(f"cannot write to {run.path}: {error.strerror}") from error
-    return run.manifest.trials
+    return found, campaign.interrupt

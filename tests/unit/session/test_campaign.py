@@ -1,0 +1,131 @@
+"""Which remedies are tried how often, and what becomes of them; without processes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from hwprof.errors import HwprofError
+from hwprof.run.trials import Trials
+from hwprof.session.trials import campaign
+from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit, kilobytes
+from hwprof.workload.contest import Measured
+from hwprof.workload.spec import WorkloadSpec
+
+TIMES = {"active_wait": 80.0, "bind_threads": 130.0, "flush_denormals": 90.0, "channels_last": 70.0}
+
+
+class Quiet:
+    """Progress that nobody watches."""
+
+    def phase(self, pass_name: str, text: str, total: int | None) -> None:
+        """Nothing."""
+
+    def step(self) -> None:
+        """Nothing."""
+
+
+class Machine:
+    """Whose time a remedy changes by a factor of its own; ``wobble`` by process, as a share."""
+
+    def __init__(self, wobble: float = 0.0, room: int = 99) -> None:
+        self.started: list[list[Name]] = []
+        self.wobble, self.room = wobble, room
+        self.now_s = 0.0
+        self.fails: Name | None = None
+        self.interrupts_in: int | None = None
+
+    def __call__(self, place: Place, contestants: Sequence[Contestant], number: int) -> Found:
+        names = [one.name for one in contestants]
+        if self.interrupts_in is not None and len(self.started) >= self.interrupts_in:
+            raise KeyboardInterrupt
+        self.now_s += 10.0
+        found = Found(waiting=names[1 + self.room :])
+        names = names[: 1 + self.room]
+        self.started.append(names)
+        for name in names:
+            if name == self.fails:
+                found.failed[name] = HwprofError("it died")
+                continue
+            factor = 1.0
+            for remedy in name:
+                factor *= TIMES[remedy] / 100
+            ns = round(1e8 * factor * (1 + self.wobble * (len(self.started) % 3 - 1) * (name != WITHOUT)))
+            found.turns[name] = [Measured([ns, ns], [2 * ns, 2 * ns], 1000)] * 2
+        return found
+
+
+def tried(machine: Machine, folder: Path, monkeypatch: pytest.MonkeyPatch, *names: str, limit_s: float = 1e9) -> Trials:
+    monkeypatch.setattr(campaign, "carry_out", machine)
+    spec = WorkloadSpec(model="a:b")
+    return campaign.Campaign(spec, folder, Quiet(), limit_s, lambda: machine.now_s).carry_out(names)
+
+
+def by_name(found: Trials) -> dict[str, Any]:
+    return {"+".join(one.remedies): one for one in found.rows}
+
+
+def test_those_that_help_are_tried_together_and_the_one_without_is_in_every_generation(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    found = tried(machine, tmp_path, monkeypatch, "active_wait", "bind_threads", "channels_last")
+    rows = by_name(found)
+    assert list(rows) == ["channels_last+active_wait", "channels_last", "active_wait", "bind_threads"]
+    values = [rows[name].inference.value for name in rows]
+    assert values == pytest.approx([0.7 * 0.8 - 1, -0.3, -0.2, 0.3])
+    assert all(names[0] == WITHOUT for names in machine.started)
+    assert [len(names) for names in machine.started] == [4, 4, 4, 2, 2, 2]
+    assert found.best is found.rows[0] and found.inference_ns == 1e8 and found.ended is None
+    assert rows["bind_threads"].iteration.value == pytest.approx(0.3) and rows["bind_threads"].calls == 12
+
+
+def test_more_generations_where_processes_vary_until_the_time_is_over(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(wobble=0.2)
+    found = tried(machine, tmp_path, monkeypatch, "flush_denormals", limit_s=100.0)
+    assert found.ended == campaign.TIME_OVER
+    assert len(machine.started) == 6, "60 of 100 s are for remedies one by one"
+    assert by_name(found)["flush_denormals"].processes == 6
+
+
+def test_one_that_fails_is_told_and_not_started_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine()
+    machine.fails = ("bind_threads",)
+    found = tried(machine, tmp_path, monkeypatch, "active_wait", "bind_threads")
+    assert by_name(found)["bind_threads"].reason == "it died" and by_name(found)["bind_threads"].inference is None
+    assert [("bind_threads",) in names for names in machine.started] == [True, False, False]
+
+
+def test_those_that_the_memory_has_no_room_for_take_part_in_another_heat(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine(room=1)
+    found = tried(machine, tmp_path, monkeypatch, "bind_threads", "active_wait")
+    assert machine.started[:4] == [[(), ("bind_threads",)], [(), ("active_wait",)]] * 2
+    assert {name: one.processes for name, one in by_name(found).items()} == {"bind_threads": 3, "active_wait": 3}
+
+
+def test_ctrl_c_keeps_what_is_known_and_raises_where_nothing_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    machine.interrupts_in = 2
+    found = tried(machine, tmp_path, monkeypatch, "active_wait")
+    assert found.ended == campaign.INTERRUPTED and found.rows[0].processes == 2
+    machine = Machine()
+    machine.interrupts_in = 1
+    with pytest.raises(KeyboardInterrupt):
+        tried(machine, tmp_path, monkeypatch, "active_wait")
+
+
+def test_how_many_fit_into_the_memory(tmp_path: Path) -> None:
+    file = tmp_path / "status"
+    file.write_text("Name: x\nVmRSS:\t  2048 kB\n")
+    assert kilobytes(file, "VmRSS") == 2048 and kilobytes(file, "VmHWM") is None
+    assert kilobytes(tmp_path / "none", "VmRSS") is None
+    assert fit(2**30) == 1, "nobody knows"
