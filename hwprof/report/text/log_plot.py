@@ -131,7 +131,10 @@ class LogPlot:
         lines.append(Text(corner.rjust(LABEL) + "".join(ticks), style="dim"))
         lines.append(Text("".join(numbers).rstrip(), style="dim"))
         lines.append(Text(x_title.rjust(LABEL + self.columns), style="dim"))
-        return Text("\n").join(lines)
+        found = Text()
+        for line in lines:
+            found.append("\n" if found else "").append_text(line)
+        return found
 
     def _row(self, value: float) -> int | None:
         cell = self.cell(self.x.low, value)
