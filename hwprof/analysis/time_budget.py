@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cache
+from itertools import groupby
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -150,10 +152,11 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
 def nested(budget: pl.DataFrame) -> list[dict[str, Any]]:
     """Of ``SCHEMA``, in its order: ``path``, ``elapsed_ns``, ``samples`` and ``parts`` of each layer."""
     found = []
-    for (path,), rows in budget.group_by(["layer"], maintain_order=True):
-        parts = rows.drop("layer", "of_samples").to_dicts()
-        row = {"path": path, "elapsed_ns": rows["ns"].sum(), "samples": rows["of_samples"][0], "parts": parts}
-        found.append(row)
+    for path, rows in groupby(budget.iter_rows(named=True), key=itemgetter("layer")):
+        parts = [dict(row) for row in rows]
+        row = {"path": path, "elapsed_ns": sum(part["ns"] for part in parts), "samples": parts[0]["of_samples"]}
+        of_layer = ("layer", "of_samples")
+        found.append({**row, "parts": [{k: v for k, v in part.items() if k not in of_layer} for part in parts]})
     return found
 
 
@@ -161,27 +164,33 @@ def in_modules(budget: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """Of inner modules the sums of all rows that lie in them, in ``SCHEMA``; shares have no intervals. ``layers``: the
     run's."""
     rows = budget.drop_nulls("layer")
-    found = []
-    for path in layers.filter(~pl.col("leaf"))["path"].unique(maintain_order=True):
-        inside = rows.filter(
-            (pl.col("layer") == own(path)) | pl.col("layer").str.starts_with(f"{path}." if path != ROOT else "")
+    owners = rows["layer"].unique(maintain_order=True).to_list()
+    modules = layers.filter(~pl.col("leaf"))["path"].unique(maintain_order=True)
+    inside = [(path, owner) for path in modules for owner in owners if _lies_in(owner, path)]
+    pairs = pl.DataFrame(inside, schema={"module": pl.String, "layer": pl.String}, orient="row")
+    sums = (
+        pairs.join(rows, on="layer", how="inner", maintain_order="left_right")
+        .group_by("module", "part", maintain_order=True)
+        .agg(pl.col("ns", "threads_ns", "samples").sum())
+    )
+    unknown = pl.lit(None, pl.Float64)
+    return (
+        sums.with_columns(
+            layer="module",
+            share=pl.col("ns") / pl.col("ns").sum().over("module"),
+            threads_share=pl.col("threads_ns") / pl.col("threads_ns").sum().over("module"),
+            of_samples=pl.col("samples").sum().over("module"),
+            share_low=unknown,
+            share_high=unknown,
         )
-        if inside.is_empty():
-            continue
-        sums = inside.group_by("part", maintain_order=True).agg(pl.col("ns", "threads_ns", "samples").sum())
-        found.append(
-            sums.with_columns(
-                layer=pl.lit(path),
-                share=pl.col("ns") / pl.col("ns").sum(),
-                threads_share=pl.col("threads_ns") / pl.col("threads_ns").sum(),
-                share_low=pl.lit(None, pl.Float64),
-                share_high=pl.lit(None, pl.Float64),
-                of_samples=pl.col("samples").sum(),
-            )
-            .select(SCHEMA.names())
-            .cast(SCHEMA)
-        )
-    return pl.concat([pl.DataFrame(schema=SCHEMA), *found])
+        .select(SCHEMA.names())
+        .cast(SCHEMA)
+    )
+
+
+def _lies_in(owner: str, path: str) -> bool:
+    """Whether that owner's time is that of an inner module, too."""
+    return owner == own(path) or path == ROOT or owner.startswith(f"{path}.")
 
 
 def _with_parts(times: ThreadTimes) -> pl.DataFrame:

@@ -8,13 +8,19 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from hwprof.analysis import run_findings
+from hwprof.analysis.findings.facts import Finding
 from hwprof.run.directory import RunDirectory
+from hwprof.trace.writer import TRACE_FILE, write_trace
 from tests.support import looks, synthetic_run, synthetic_samples
 from tests.support.command import start_hwprof
 from tests.support.requirements import require_module, require_tool
 
 if TYPE_CHECKING:
     from tests.support.perfetto.ui import Shown
+
+RULES = ("team_waits", "dispatch", "layout_changes", "memory_bound")
+FOUND = [Finding(rule, rule, "8%", "why", "what", 0.0, 0.1, ("model.0.conv", "model.1")) for rule in RULES]
 
 
 @pytest.fixture(scope="module")
@@ -24,6 +30,9 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> RunDirectory:
     window = run.read("spans").filter(path="iteration 1", **{"pass": "trace"}).row(0, named=True)
     length_us = (window["end_ns"] - window["begin_ns"]) // 1000
     looks.add(run, [(synthetic_samples.MAIN, 0, "Net.forward", "/src/net.py", 10, 0, length_us)], window["begin_ns"])
+    with pytest.MonkeyPatch.context() as patch:  # the trace that ``hwprof open`` finds has findings
+        patch.setattr(run_findings, "find_all", lambda facts: FOUND)
+        write_trace(run, run.path / TRACE_FILE)
     return run
 
 
@@ -54,12 +63,19 @@ def test_the_flame_graph_is_open(shown: Shown) -> None:
     assert "Top Down" in shown.text, "which it offers where it has something to draw"
 
 
-def test_kernels_are_pinned_below_the_layers_of_their_pass(shown: Shown) -> None:
-    pinned = ["iterations", "stages", "layers", "operators of python 4200", "kernels", "kernels of omp-1 4201"]
-    assert shown.pinned[:6] == [f"{title} (trace)" for title in pinned]
-    assert {"power/package-0 (trace)", "memory/rss (trace)"} <= set(shown.pinned[6:-1])
+def test_findings_are_pinned_above_the_layers_and_kernels_below_them(shown: Shown) -> None:
+    findings = [f"finding {number}: {RULES[number - 1].replace('_', ' ')}" for number in (1, 2, 3)]
+    below = ["layers", "operators of python 4200", "kernels", "kernels of omp-1 4201"]
+    assert shown.pinned[:9] == [f"{title} (trace)" for title in ("iterations", "stages", *findings, *below)]
+    assert {"power/package-0 (trace)", "memory/rss (trace)"} <= set(shown.pinned[9:-1])
     assert shown.pinned[-1] == "Python functions (trace)", "what is tall stands last"
     assert all(name.endswith(" (trace)") for name in shown.pinned)
+
+
+def test_every_finding_has_a_track_in_both_passes(shown: Shown) -> None:
+    found = [track for track in shown.tracks if track.startswith("finding ")]
+    assert len(found) == 2 * len(RULES) and "finding 4: memory bound (measure)" in found
+    assert shown.tracks.count("findings") == 2, "a group a pass"
 
 
 def test_no_track_is_there_twice(shown: Shown) -> None:

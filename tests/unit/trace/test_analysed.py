@@ -10,6 +10,7 @@ import pytest
 
 from hwprof.analysis import run_findings
 from hwprof.analysis.findings.facts import Finding
+from hwprof.errors import HwprofError
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Findings
@@ -114,3 +115,15 @@ def test_only_the_passes_that_figures_are_made_of_have_them(run: RunDirectory) -
     measure, trace = run.manifest.passes
     assert found.of_pass(trace) is found.of_pass(measure) is found
     assert found._replace(passes=frozenset({"trace"})).of_pass(measure) is NOTHING
+
+
+def test_a_run_that_cannot_be_analysed_has_a_trace_that_says_so(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(facts: object) -> None:
+        raise HwprofError("samples.parquet is damaged")
+
+    monkeypatch.setattr(run_findings, "find_all", fail)
+    summary = write_trace(run, tmp_path / "trace.pftrace")
+    assert summary.slices == len(run.read("spans")) and summary.findings == 0
+    assert summary.notes == ["no time budgets, bounds and findings: samples.parquet is damaged"]
