@@ -220,8 +220,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
 
     @property
     def why_unfinished(self) -> str | None:
-        """Why it is not completed, where that is known. One that was killed could not write it: its record is that of
-        one that still runs."""
+        """Why it is not completed, where that is known. One that was killed has the record of one that still runs."""
         return self.reason or (UNFINISHED if self.status == "running" else None)
 
 

@@ -14,7 +14,7 @@ INTEL: Final = "GenuineIntel"
 def find(facts: Facts) -> Finding | None:
     """Where they take a share worth naming; on Intel's own processors they are no fallback."""
     found = [one for one in facts.kernels if one.name.startswith(DEFAULT)]
-    share = Share(*(sum(one.share[place] for one in found) for place in range(3)))
+    share = Share(*(min(1.0, sum(one.share[place] for one in found)) for place in range(3)))
     if share.low < LEAST or facts.vendor == INTEL:
         return None
     return Finding(

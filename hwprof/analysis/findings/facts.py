@@ -35,6 +35,10 @@ class Layer(NamedTuple):
         """Of the inference's time: what this layer has in the part."""
         return self.of_whole * self.parts.get(part, 0.0)
 
+    def of_left(self, part: str) -> float:
+        """Of the time in which others left this layer a processor."""
+        return min(1.0, self.parts.get(part, 0.0) / max(LEAST_LEFT, 1 - self.parts.get("preempted", 0.0)))
+
 
 class Kernel(NamedTuple):
     """Sampled code: its share of the inference's processor time."""
@@ -112,7 +116,11 @@ class Facts:
 
     def part(self, name: str) -> Share:
         """Of the time budget, and of the time ``left``; nothing where there is none."""
-        return Share(*(min(1.0, one / self.left) for one in self.parts.get(name, NOTHING)))
+        return self.of_left(self.parts.get(name, NOTHING))
+
+    def of_left(self, share: Share) -> Share:
+        """Of the time ``left``, what is a share of the elapsed time."""
+        return Share(*(min(1.0, one / self.left) for one in share))
 
     def time_of(self, paths: Collection[str], part: str | None = None) -> float:
         """These layers' time; where a part of the budget is named, that of the time ``left``."""

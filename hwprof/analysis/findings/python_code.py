@@ -15,7 +15,7 @@ MOSTLY: Final = 0.5
 
 def find(facts: Facts) -> Finding | None:
     """Where it takes a share worth naming, and most of the time between kernels."""
-    share = facts.python
+    share = facts.of_left(facts.python)
     if share.low < LEAST or share.value < MOSTLY * facts.part("dispatch").value:
         return None
     functions = f"; most in {', '.join(facts.python_functions[:3])}" if facts.python_functions else ""

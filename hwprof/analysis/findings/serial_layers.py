@@ -18,7 +18,7 @@ def find(facts: Facts) -> Finding | None:
     if facts.threads < 2:
         return None
     serial = set(facts.serial)
-    layers = [one.path for one in facts.layers if one.path in serial and one.parts.get("compute", 0.0) >= COMPUTES]
+    layers = [one.path for one in facts.layers if one.path in serial and one.of_left("compute") >= COMPUTES]
     share = facts.time_of(layers, "compute")
     if share < LEAST:
         return None

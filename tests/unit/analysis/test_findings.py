@@ -176,6 +176,10 @@ def test_what_others_had_of_the_processor_makes_no_cause_smaller() -> None:
     disturbed = {"compute": share(0.44), "layout": share(0.04), "preempted": share(0.52)}
     (found,) = find_all(dataclasses.replace(QUIET, parts=disturbed))
     assert found.rule == "layout_changes" and found.evidence.startswith("8.3%")
+    serial = Layer("s", 0.9, {"compute": 0.3, "preempted": 0.65})
+    half = {"compute": share(0.3), "dispatch": share(0.18), "preempted": share(0.5)}
+    found_too = find_all(dataclasses.replace(QUIET, parts=half, layers=(serial,), serial=("s",), python=share(0.15)))
+    assert {one.rule for one in found_too} == {"serial_layers", "python_code"}
     all_of_it = {"layout": share(0.01), "preempted": Share(1.0, 0.99, 1.0)}
     assert all(one.gain_high <= 1 for one in find_all(dataclasses.replace(QUIET, parts=all_of_it)))
 
@@ -206,3 +210,31 @@ def test_gains_are_intervals_within_the_whole(found: dict[str, Share], threads: 
     facts = Facts(parts=found, layers=LAYERS, anew=("a",), convolutions=1, threads=threads, processors=processors)
     for one in find_all(facts):
         assert 0 <= one.gain_low <= one.gain_high <= 1
+
+
+SHARES = st.floats(0, 1).map(lambda value: Share(value, value, value))
+
+
+@given(
+    st.dictionaries(st.sampled_from("abc"), st.floats(0, 1)),
+    st.dictionaries(st.sampled_from("abc"), st.floats(0, 31)),
+    st.lists(st.sampled_from([Pooling(path, size) for path in "abc" for size in (3, 5, 9, 13)]), max_size=5),
+    st.lists(st.floats(0, 1), max_size=3),
+    st.floats(0, 64),
+    SHARES,
+)
+def test_gains_of_the_other_causes_are_too(
+    denormals: dict[str, float],
+    imbalance: dict[str, float],
+    pools: list[Pooling],
+    nodes: list[float],
+    ready: float,
+    sampled: Share,
+) -> None:
+    facts = dataclasses.replace(
+        QUIET, denormals=denormals, imbalance=imbalance, poolings=[pools], nodes=nodes, node_cores=64, ready=ready,
+        shared_core=sampled.value, cores=4, python=sampled, weight_reorders=sampled, weight_layers=("a",),
+        kernels=(Kernel("gc_collect_main", "python3.11", sampled, "python"),),
+    )  # fmt: skip
+    for one in find_all(facts):
+        assert 0 <= one.gain_low <= one.gain_high <= 1 and set(one.layers) <= {"a", "b", "c"}
