@@ -58,7 +58,8 @@ _SCANNED: Final = ("spans", "counts", "series", "samples", "switches", "stacks")
 
 
 def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None) -> TraceSummary:
-    """Writes the trace of a run from its tables, atomically and without holding a whole table in memory.
+    """Writes the trace of a run from its tables, atomically and without holding a whole table in memory: the analysis
+    of a run with samples or peaks does, as a report does, before anything is written.
 
     ``progress`` is called with the rows written so far and the rows there are. Raises ``HwprofError`` where the run
     has no completed pass, or ``target`` cannot be written.

@@ -14,6 +14,7 @@ from hwprof.analysis.owners import own
 from hwprof.run.directory import RunDirectory
 from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.trace.kernel_slices import IDLE
+from hwprof.trace.tracks import FINDING
 from tests.support import synthetic_run, synthetic_samples
 from tests.support.bounds import TICK_S
 from tests.support.command import hwprof, messages
@@ -161,7 +162,7 @@ def test_the_trace_has_every_span_and_every_count_of_the_tables(collected: tuple
     expected = {kind: (number, duration) for kind, number, duration in kinds.iter_rows()}
     assert {name: found for name, found in by_category.items() if name in expected} == expected
     sampled = {*run.read("kernels")["domain"], *IDLE}  # slices of samples, which test_trace_samples counts
-    assert set(by_category) - set(expected) <= sampled
+    assert set(by_category) - set(expected) <= {*sampled, FINDING}  # findings: test_trace_findings
     by_event = counts.group_by("event").agg(pl.struct("pass", "span").n_unique(), pl.col("value").sum())
     in_trace = trace.query(
         "select key, count(*) as n, sum(int_value) as total from slice join args using (arg_set_id)"
