@@ -239,7 +239,9 @@ def _evidence(found: Point) -> str:
 
 
 def _confidence(found: Point) -> str:
-    """Of bytes that are a model's minimum nobody knows that they moved."""
+    """Of bytes that are a model's minimum nobody knows that they moved; more than a roof is a figure that is wrong."""
+    if (found.share_of_roof or 0.0) > MOST:
+        return LOW
     if found.source == MODELLED:
         return MEDIUM
     return HIGH if (found.share_of_roof or 0.0) >= VERY_NEAR else MEDIUM

@@ -178,6 +178,7 @@ def test_the_report_can_be_had_again_and_as_json(collected: tuple[RunDirectory, 
     again = hwprof("report", str(run.path), cwd=run.path)
     assert again.returncode == 0, again.stderr
     assert again.stdout.strip() in printed
+    assert "Hottest layers" in hwprof("report", str(run.path), "--all", cwd=run.path).stdout
     document = json.loads(hwprof("report", str(run.path), "--format", "json", cwd=run.path).stdout)
     assert document["schema_version"] >= 1
 

@@ -90,7 +90,7 @@ def test_its_readings_are_in_the_tables_the_report_the_csv_and_the_trace(run: Ru
     assert readings.height > 3 and readings["value"].sum() > 0
     row = pl.read_csv(run.path / "series.csv").filter(pl.col("series") == "switches/voluntary").row(0, named=True)
     assert (row["readings"], row["last"]) == (readings.height, readings["value"][-1])
-    shown = [line.split() for line in hwprof("report", str(run.path), columns=80).stdout.splitlines()]
+    shown = [line.split() for line in hwprof("report", str(run.path), "--all", columns=80).stdout.splitlines()]
     (printed,) = [words for words in shown if words[:1] == ["switches/voluntary"]]
     assert printed[-1] == str(readings.height)
     assert b"switches/voluntary" in (run.path / "trace.pftrace").read_bytes()

@@ -54,7 +54,7 @@ def collected(tmp_path: Path, *options: str, **environment: str) -> Found:
     done = hwprof("collect", *options, cwd=tmp_path, columns=400, environment=given, timeout_s=180)
     seconds = time.monotonic() - began_s
     run = RunDirectory.latest(tmp_path / "results")
-    report = hwprof("report", str(run.path), cwd=tmp_path, columns=400, environment=given)
+    report = hwprof("report", str(run.path), "--all", cwd=tmp_path, columns=400, environment=given)
     assert report.returncode == 0, report.stderr
     for text in (done.stdout, done.stderr, report.stdout):
         assert "Traceback" not in text

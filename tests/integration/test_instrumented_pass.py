@@ -14,7 +14,7 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
-from tests.support.command import hwprof, start_hwprof
+from tests.support.command import hwprof, hwprof_here, start_hwprof
 from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
@@ -116,7 +116,7 @@ def test_counts_stand_beside_the_measured_ones(tmp_path: Path) -> None:
     flops = by_layer(run, "instrumented.flops-fp32")
     analytic = {"first": 2 * 32 * 27 * 62 * 62, "second": 2 * 32 * 32 * 9 * 60 * 60}
     assert flops == {path: pytest.approx(value, rel=0.05) for path, value in analytic.items()}
-    assert "instrumented" in done.stdout
+    assert "instrumented" in hwprof_here("report", str(run.path), "--all").stdout
 
 
 def test_kernels_have_one_row_a_name_and_add_up(tmp_path: Path) -> None:

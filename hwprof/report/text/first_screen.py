@@ -30,12 +30,14 @@ MARGIN: Final = 7
 BAR: Final = 10
 """Characters of a layer's budget."""
 
+MOST_LOST: Final = 2
 GAPS: Final = 4
 """Names of what could not be measured."""
 
 PATH: Final = 22
 KERNEL: Final = 18
 ACTION: Final = 30
+WEIGHTS: Final = 30
 CPI: Final = "cpi"
 
 
@@ -46,6 +48,8 @@ def show(page: Page) -> None:
     _say(page, Text(_circumstances(page)))
     for warning in noise.warnings(document, page.glyphs)[:1]:
         _named(page, "NOISY", warning, whole=True)
+    for text in _lost(page)[:MOST_LOST]:
+        _named(page, "LOST", text, whole=True)
     _where(page)
     _do(page)
     rows = page.hottest()
@@ -88,11 +92,26 @@ def _circumstances(page: Page) -> str:
         efficiency = threads.efficiency if threads is not None else None
         told = f", efficiency {figures.at_most_all(efficiency):.0%}" if efficiency is not None else ""
         words.append(figures.plural(document.workload.threads, "thread") + told)
+        words.append(f"weights: {figures.shorten(document.workload.weights, WEIGHTS, page.glyphs.ellipsis)}")
     found = page.part(Noise)
     if found is not None:
         calm = not noise.warnings(document, page.glyphs)
         words.append(f"{figures.plural(found.timed, 'iteration')}{', quiet' if calm else ''}")
     return page.glyphs.separator.join(words)
+
+
+def _lost(page: Page) -> list[str]:
+    """What should have been there: passes that did not end well, collectors that failed."""
+    passes = [
+        f"pass {one.name} {one.status}: {one.reason or 'no reason given'}"
+        for one in page.document.passes
+        if one.status != "completed"
+    ]
+    return passes + [
+        f"{', '.join(gap.lost[:GAPS])}: {explain(gap.reason, gap.remedy)}"
+        for gap in page.document.not_measured
+        if gap.state == "failed"
+    ]
 
 
 def _where(page: Page) -> None:

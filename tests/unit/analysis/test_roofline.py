@@ -90,3 +90,8 @@ def test_of_a_models_minimum_nobody_knows_that_it_moved() -> None:
     assert bound(point(3.0, {"DRAM": Traffic(33.0, "modelled")}, ROOFS), None).confidence == "medium"
     cached = point(3.0, {"DRAM": Traffic(70.0, "modelled")}, ROOFS)
     assert (cached.roof, bound(cached, None).name) == ("FP32", "not known"), "more than DRAM can: it was in a cache"
+
+
+def test_nobody_is_sure_of_more_than_a_roof() -> None:
+    found = bound(point(300.0, {}, ROOFS), None)
+    assert (found.name, found.confidence) == ("compute", "low")
