@@ -51,7 +51,7 @@ MKL: Final = "MKL's products on a processor that is not Intel's"
 NEW: Final = "its output is new memory at each call"
 
 CASES: Final = (
-    Case("control", "none: convolutions in channels last", (), (COMPUTE,)),
+    Case("control", "none: convolutions in channels last", (), (COMPUTE,), ("fresh_memory",), NEW),
     Case("big_gemm", "none: a large product", (), (COMPUTE,), ("default_blas",), MKL),
     Case("normal_fed", "none: divisions of normal numbers", ()),
     Case("chained_pooling", "none: a chain of poolings", (), also=("fresh_memory",), why=NEW),
