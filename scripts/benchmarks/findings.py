@@ -51,7 +51,7 @@ MKL: Final = "MKL's products on a processor that is not Intel's"
 NEW: Final = "its output is new memory at each call"
 
 CASES: Final = (
-    Case("control", "none: convolutions in channels last", (), (COMPUTE,)),
+    Case("control", "none: convolutions in channels last", (), (COMPUTE,), ("fresh_memory",), NEW),
     Case("big_gemm", "none: a large product", (), (COMPUTE,), ("default_blas",), MKL),
     Case("normal_fed", "none: divisions of normal numbers", ()),
     Case("chained_pooling", "none: a chain of poolings", (), also=("fresh_memory",), why=NEW),
@@ -72,9 +72,9 @@ CASES: Final = (
          f"{NEW}, its weights are not in blocks"),
     Case("reordered_weights", "weights that are reordered", ("weight_reorders",), (), ("layout_changes",), "maps too"),
     Case("denormal_fed", "denormal numbers", ("denormals",)),
-    Case("yolov8n", "pictures of 64x64: what is beside the inference", ("postprocessing",), (),
-         ("dispatch", "layout_changes", "weight_reorders", "team_waits", "scalar_pooling", "python_code"),
-         "convolutions in NCHW, on maps of a few places", ("--imgsz", "64")),
+    Case("yolov8n", "pictures of 32x32: what is beside the inference", ("postprocessing",), (),
+         ("dispatch", "python_code", "layout_changes", "weight_reorders", "scalar_pooling", "default_blas"),
+         "convolutions in NCHW, on maps of a few places", ("--imgsz", "32", "--threads", "1")),
 )  # fmt: skip
 
 

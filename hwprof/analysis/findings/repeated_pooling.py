@@ -44,7 +44,7 @@ def find(facts: Facts) -> Finding | None:
         meaning=f"the largest of a window by {best.sizes[-1]} is the largest of those by {best.sizes[-2]} around it",
         remedy=f"a chain: each pooling on the output of the one before, by {', '.join(map(str, best.steps))} (as SPPF)",
         gain_low=min(1.0, SURE * best.saved),
-        gain_high=min(1.0, best.now - times[best.layers[0]]),
+        gain_high=min(1.0, max(best.saved, best.now - times[best.layers[0]])),
         layers=best.layers,
     )
 
