@@ -3,7 +3,7 @@ brought."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from hwprof.analysis.findings.facts import Finding
@@ -39,26 +39,23 @@ class Action:
 
 
 def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:
-    """In the order in which they are worth a look."""
+    """In the order in which they are worth a look: of a finding each of its remedies that was tried, else the first."""
     singles = {one.remedies[0]: one for one in trials.rows if len(one.remedies) == 1} if trials is not None else {}
-    found: dict[tuple[str | None, str], Action] = {}
+    found: dict[str, Action] = {}
     for finding in findings:
-        name = chosen(finding.remedies, singles)
-        trial = singles.get(name) if name is not None else None
-        title = finding.remedy if name is None else trial.titles[0] if trial is not None else title_of(name)
-        one = found.setdefault((name, title if name is None else ""), Action(title, name, tried=trial))
-        one.causes.append(finding)
+        for name in _shown(finding, singles):
+            trial = singles.get(name)
+            title = trial.titles[0] if trial is not None else title_of(name)
+            found.setdefault(name, Action(title, name, tried=trial)).causes.append(finding)
+        if not finding.remedies:
+            found.setdefault(finding.remedy, Action(finding.remedy, None)).causes.append(finding)
     return sorted(found.values(), key=lambda one: one._order)
 
 
-def chosen(names: Sequence[str], singles: dict[str, Trial]) -> str | None:
-    """Of a finding's remedies the one that helped most, else the first that was not tried, else the first."""
-    measured = {name: one.inference for name in names if (one := singles.get(name)) and one.inference is not None}
-    helping = [name for name, change in measured.items() if change.helps]
-    if helping:
-        return min(helping, key=lambda name: measured[name].value)
-    untried = [name for name in names if name not in singles]
-    return next(iter([*untried, *names]), None)
+def _shown(finding: Finding, singles: Mapping[str, Trial]) -> list[str]:
+    """Of its remedies those of which something is known; of several unknown ones the first says enough."""
+    tried = [name for name in finding.remedies if (one := singles.get(name)) is not None and one.inference is not None]
+    return tried or list(finding.remedies[:1])
 
 
 def together(trials: Trials | None) -> Trial | None:

@@ -61,7 +61,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def best(self) -> Trial | None:
-        """What is certain to help, and helps most, of what leaves results as they are."""
+        """What is certain to help, and helps most, of what leaves results as they are; no more than it takes."""
         return self._best(exact=True)
 
     @property
@@ -73,9 +73,14 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
         return found if found.inference.value < exact.inference.value else None
 
     def _best(self, *, exact: bool) -> Trial | None:
+        """Of several that are as good as the best one, as far as its interval tells, the one with the fewest remedies."""
         helping = [
-            (one.inference.value, one)
+            (one.inference, one)
             for one in self.rows
             if one.exact is exact and one.inference is not None and one.inference.helps
         ]
-        return min(helping, key=lambda item: item[0])[1] if helping else None
+        if not helping:
+            return None
+        limit = min(helping, key=lambda item: item[0].value)[0].high
+        as_good = [item for item in helping if item[0].value <= limit]
+        return min(as_good, key=lambda item: (len(item[1].remedies), item[0].value))[1]

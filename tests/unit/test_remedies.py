@@ -8,7 +8,7 @@ import pytest
 
 from hwprof.errors import UsageError
 from hwprof.remedies import catalogue
-from hwprof.session.trials.campaign import combinations
+from hwprof.session.trials.campaign import combinations, to_adopt
 from hwprof.unavailable import Unavailable
 
 
@@ -55,3 +55,15 @@ def test_combinations_are_the_best_with_the_next_one_of_a_group_and_what_changes
     names = [one.name for one in combinations(helping)]
     assert names == [("tcmalloc", "channels_last"), ("tcmalloc", "channels_last", "bfloat16")]
     assert combinations(helping[:1]) == []
+
+
+def test_what_to_type_is_in_the_order_in_which_it_works() -> None:
+    lines = to_adopt([ready("compile"), ready("tcmalloc"), ready("channels_last"), ready("threads=2")])
+    assert [line.partition("(")[0] for line in lines] == [
+        "export LD_PRELOAD=/lib/libtcmalloc_minimal.so.4",
+        "model = model.to",
+        "x = x.to",
+        "torch.set_num_threads",
+        "torch._inductor.config.freezing = True",
+        "model = torch.compile",
+    ]

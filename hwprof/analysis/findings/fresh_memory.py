@@ -11,6 +11,8 @@ LEAST: Final = 0.02
 KEEP: Final = "MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 before the command"
 """glibc then keeps what is freed."""
 
+ALLOCATORS: Final = ("keep_memory", "tcmalloc", "jemalloc")
+
 
 def find(facts: Facts) -> Finding | None:
     """Where new pages take a share worth naming, and it is known whose they are."""
@@ -28,5 +30,5 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.0,
         gain_high=min(1.0, share.high + facts.part("allocation").high),
         layers=layers,
-        remedies=("keep_memory", "tcmalloc", "jemalloc") if facts.malloc in (None, "glibc") else (),
+        remedies=(*(ALLOCATORS if facts.malloc in (None, "glibc") else ()), "compile"),
     )

@@ -27,5 +27,5 @@ def find(facts: Facts) -> Finding | None:
         remedy="model = model.to(memory_format=torch.channels_last), inputs too",
         gain_low=0.0,
         gain_high=most.share.high,
-        remedies=("channels_last",),
+        remedies=("channels_last", "compile"),
     )

@@ -66,7 +66,9 @@ def _headline(page: Page) -> str:
     document, workload = page.document, page.document.workload
     words = []
     if workload is not None:
-        words.append(f"{workload.name} {figures.some(workload.input_shapes, 1)}".strip())
+        shapes = workload.input_shapes
+        further = f" +{len(shapes) - 1}" if len(shapes) > 1 else ""
+        words.append(f"{workload.name} {shapes[0]}{further}" if shapes else workload.name)
         if workload.sources:
             words.append(figures.plural(len(workload.sources), "image"))
     if page.whole is not None and page.whole.time is not None:
@@ -92,7 +94,9 @@ def _circumstances(page: Page) -> str:
         efficiency = threads.efficiency if threads is not None else None
         told = f", efficiency {figures.at_most_all(efficiency):.0%}" if efficiency is not None else ""
         words.append(figures.plural(document.workload.threads, "thread") + told)
-        words.append(f"weights: {figures.shorten(document.workload.weights, WEIGHTS, page.glyphs.ellipsis)}")
+        weights = document.workload.weights
+        drawn = weights.startswith("random")
+        words.append("random weights" if drawn else figures.shorten(weights, WEIGHTS, page.glyphs.ellipsis))
     found = page.part(Noise)
     if found is not None:
         calm = not noise.warnings(document, page.glyphs)
@@ -172,8 +176,8 @@ def _gain(one: Action, page: Page) -> str:
 
 
 def _why(one: Action) -> str:
-    """What stands in its way, with the figures of the largest cause."""
-    return f"{'; '.join(one.causes)}: {one.evidence}"
+    """The causes by the names of their rules, with the figures of the largest."""
+    return f"{', '.join(rule.replace('_', ' ') for rule in one.rules)}: {one.evidence}"
 
 
 def _columns(rows: Sequence[Layer], page: Page) -> list[Column]:

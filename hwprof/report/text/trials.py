@@ -18,6 +18,9 @@ from hwprof.run.trials import Change, Difference, Trial, Trials
 NOISY_SHARE: Final = 0.05
 """Of the processors' time, that others may use before it is worth a word."""
 
+REMEDY: Final = 40
+"""To how many characters a row's remedies may be cut before a column goes instead."""
+
 EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
 
@@ -70,7 +73,7 @@ def _columns(rows: Sequence[Trial], glyphs: Glyphs) -> list[Column]:
     whole = [change_text(one.iteration, glyphs) if one.iteration is not None else glyphs.dash for one in rows]
     inference = [change_text(one, glyphs) for one in times]
     columns = [
-        Column("remedy", [" + ".join(one.titles) for one in rows], right=False, least=24),
+        Column("remedy", [" + ".join(one.titles) for one in rows], right=False, least=REMEDY),
         Column("inference", inference),
         Column("", [verdict(one) for one in times], right=False),
         Column("iteration", whole, 2),

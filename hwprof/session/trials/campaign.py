@@ -13,7 +13,7 @@ from typing import Final
 
 from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, undisturbed
 from hwprof.errors import HwprofError
-from hwprof.remedies.catalogue import Ready, ready, together
+from hwprof.remedies.catalogue import Ready, ready, remedies, together
 from hwprof.run.trials import Difference, Trial, Trials
 from hwprof.session.progress import Progress
 from hwprof.session.quiet import Others
@@ -26,6 +26,7 @@ from hwprof.workload.spec import WorkloadSpec
 ALONE_SHARE: Final = 0.6
 """Of the time, for remedies one by one; what is left is for several together."""
 
+EXPORT: Final = "export "
 INTERRUPTED: Final = "interrupted"
 TIME_OVER: Final = "the time was over"
 
@@ -93,7 +94,10 @@ class Campaign:
                 place = Place(self._spec, self._folder, weights.fileno(), self._report, self._progress.step)
                 singles = [Contestant((one.name,), (one,)) for one in offered]
                 self._compare(place, singles, ALONE_SHARE * self._limit_s)
-                self._compare(place, combinations(self._that_help(singles)), self._limit_s)
+                several = combinations(self._that_help(singles))
+                if self._passed_s() > self._limit_s * ALONE_SHARE:
+                    several = several[-1:]  # all that help
+                self._compare(place, several, self._limit_s)
         except KeyboardInterrupt as interrupt:
             if not any(len(record.inference) > 1 for record in self._records.values()):
                 raise
@@ -181,7 +185,7 @@ class Campaign:
         return Trial(
             remedies=list(name),
             titles=[one.title for one in record.contestant.remedies],
-            adopt=[line for one in record.contestant.remedies for line in one.adopt],
+            adopt=to_adopt(record.contestant.remedies),
             inference=found,
             iteration=change(record.iteration),
             processes=len(record.inference),
@@ -193,6 +197,15 @@ class Campaign:
             exact=all(one.exact for one in record.contestant.remedies),
             reason=str(failure) if failure is not None else None,
         )
+
+
+def to_adopt(chosen: Sequence[Ready]) -> list[str]:
+    """The environment first, then lines of Python as they must follow one another."""
+    order = list(remedies())
+    lines = [
+        line for one in sorted(chosen, key=lambda one: order.index(one.name.partition("=")[0])) for line in one.adopt
+    ]
+    return sorted(lines, key=lambda line: not line.startswith(EXPORT))
 
 
 def combinations(helping: Sequence[Ready]) -> list[Contestant]:

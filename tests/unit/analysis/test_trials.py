@@ -91,10 +91,15 @@ def test_what_was_tried_is_sorted_by_what_it_brought() -> None:
     rows += [trial("channels_last", value=0.005), trial("tcmalloc", "keep_memory", value=-0.15)]
     trials = Trials(created="", seconds=1.0, inference_ns=None, rows=rows)
     found = actions(FOUND, trials)
-    assert [one.title for one in found] == ["the tcmalloc", "by hand", "the channels_last"]
-    assert found[0].tried is rows[0] and found[1].tried is None
+    names = ["the tcmalloc", "the keep_memory", "by hand", "the channels_last", "the jemalloc"]
+    assert [one.title for one in found] == names
+    assert found[0].tried is rows[0] and found[2].tried is None
     assert together(trials) is rows[-1]
     assert trials.best is rows[-1] and trials.best_inexact is None
+    no_better = Trials(
+        created="", seconds=1.0, inference_ns=None, rows=[*rows[:-1], trial("tcmalloc", "x", value=-0.125)]
+    )
+    assert no_better.best is rows[0] and together(no_better) is None, "one is as good as two, as far as anybody knows"
 
 
 def test_what_changes_results_is_no_first_choice() -> None:
