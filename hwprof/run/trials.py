@@ -73,7 +73,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
         return found if found.inference.value < exact.inference.value else None
 
     def _best(self, *, exact: bool) -> Trial | None:
-        """Of several that are as good as the best one, as far as its interval tells, the one with the fewest remedies."""
+        """Of those that are as good as the best one, as far as its interval tells, the one with the fewest remedies."""
         helping = [
             (one.inference, one)
             for one in self.rows
