@@ -85,15 +85,14 @@ def _headline(page: Page) -> str:
 def _circumstances(page: Page) -> str:
     """``AMD EPYC (KVM, no PMU) · 2 threads, efficiency 80% · 18 iterations, quiet``."""
     document, machine = page.document, page.document.machine
-    about = [*([machine.hypervisor] if machine.hypervisor else []), *([] if machine.has_core_pmu else ["no PMU"])]
-    cores = next((kind.name for kind in document.cores if kind.name is not None), None)
-    named = machine.processor if cores is None or cores in machine.processor else f"{machine.processor}, {cores}"
-    words = [named + (f" ({', '.join(about)})" if about else "")]
+    about = [_core(page), machine.hypervisor or "", "" if machine.has_core_pmu else "no PMU"]
+    told = ", ".join(one for one in about if one)
+    words = [machine.processor + (f" ({told})" if told else "")]
     if document.workload is not None:
         threads = page.part(Threads)
         efficiency = threads.efficiency if threads is not None else None
-        told = f", efficiency {figures.at_most_all(efficiency):.0%}" if efficiency is not None else ""
-        words.append(figures.plural(document.workload.threads, "thread") + told)
+        shared = f", efficiency {figures.at_most_all(efficiency):.0%}" if efficiency is not None else ""
+        words.append(figures.plural(document.workload.threads, "thread") + shared)
         weights = document.workload.weights
         drawn = weights.startswith("random")
         words.append("random weights" if drawn else figures.shorten(weights, WEIGHTS, page.glyphs.ellipsis))
@@ -102,6 +101,13 @@ def _circumstances(page: Page) -> str:
         calm = not noise.warnings(document, page.glyphs)
         words.append(f"{figures.plural(found.timed, 'iteration')}{', quiet' if calm else ''}")
     return page.glyphs.separator.join(words)
+
+
+def _core(page: Page) -> str:
+    """``Zen 5``; nothing where the processor's name says it."""
+    processor = page.document.machine.processor
+    name = next((kind.name for kind in page.document.cores if kind.name is not None), "")
+    return " ".join(word for word in name.split() if word not in processor.split())
 
 
 def _lost(page: Page) -> list[str]:
