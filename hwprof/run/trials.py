@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
+
+WORTH: Final = 0.01
+"""A gain that is worth a word."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -21,6 +26,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def harms(self) -> bool:
         """Whether more time is certain."""
         return self.low > 0
+
+    @property
+    def in_vain(self) -> bool:
+        """Whether it does not help, as far as anybody can tell: more time, or none worth a word."""
+        return self.harms or (not self.helps and self.value > -WORTH)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

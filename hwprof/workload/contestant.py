@@ -37,6 +37,7 @@ COLD_S: Final = 0.02
 LONG_S: Final = 0.2
 """An iteration that is longer has warm caches soon enough."""
 
+LEAST_CALLS: Final = 2
 MOST_CALLS: Final = 1000
 """In a turn."""
 
@@ -158,7 +159,7 @@ def _turn(workload: Workload, least_s: float, last_s: float) -> Measured:
     inference_ns: list[int] = []
     iteration_ns: list[int] = []
     end_s = time.perf_counter() + least_s
-    while not iteration_ns or (time.perf_counter() < end_s and len(iteration_ns) < MOST_CALLS):
+    while len(iteration_ns) < LEAST_CALLS or (time.perf_counter() < end_s and len(iteration_ns) < MOST_CALLS):
         clock, begin_ns = _Clock(), time.perf_counter_ns()
         workload.iterate(clock.stage, None)
         iteration_ns.append(time.perf_counter_ns() - begin_ns)

@@ -169,7 +169,7 @@ def _do(page: Page) -> None:
 
 
 def _in_vain(one: Action) -> bool:
-    return one.tried is not None and one.tried.inference is not None and not one.tried.inference.helps
+    return one.tried is not None and one.tried.inference is not None and one.tried.inference.in_vain
 
 
 def _gain(one: Action, page: Page) -> str:

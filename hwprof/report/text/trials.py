@@ -58,7 +58,7 @@ def verdict(change: Change) -> str:
     """What the interval allows to say."""
     if change.helps:
         return "faster"
-    return "slower" if change.harms else "no difference"
+    return "slower" if change.harms else "no gain" if change.in_vain else "not certain"
 
 
 def outputs_text(found: Difference | None, glyphs: Glyphs) -> str:

@@ -14,8 +14,8 @@ from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.workload.contest import Entry, Measured
 from hwprof.workload.spec import WorkloadSpec
 
-ROUNDS: Final = 4
-"""Turns of each."""
+ROUNDS: Final = 2
+"""Turns of each: processes differ more than turns of one, so there are rather more generations."""
 
 START_S: Final = 300.0
 """To build, to compile, to warm up."""

@@ -110,3 +110,12 @@ def test_what_changes_results_is_no_first_choice() -> None:
         created="", seconds=1.0, inference_ns=None, rows=[trial("bfloat16", value=-0.1, exact=False), rows[1]]
     )
     assert slower.best_inexact is None
+
+
+def test_what_is_not_certain_is_neither_a_gain_nor_in_vain() -> None:
+    unsure = trial("channels_last", value=-0.15, half=0.16)
+    assert unsure.inference is not None and not unsure.inference.helps and not unsure.inference.in_vain
+    trials = Trials(created="", seconds=1.0, inference_ns=None, rows=[unsure, trial("keep_memory", value=0.001)])
+    found = actions(FOUND, trials)
+    assert [one.title for one in found] == ["by hand", "the channels_last", "the keep_memory"]
+    assert trials.best is None
