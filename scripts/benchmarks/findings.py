@@ -32,6 +32,7 @@ COMPUTE, DRAM, LATENCY, OVERHEAD, WAITING = "compute", "DRAM bandwidth", "latenc
 NOT_KNOWN: Final = "not known"
 ANY: Final[frozenset[str]] = frozenset()
 DISTURBED: Final = 0.1
+ADDS_UP: Final = 0.005
 COMMON: Final = ("--passes", "measure,trace", "--no-instrumented", "--iterations", "10", "--no-pyspy", "--peaks")
 
 
@@ -85,6 +86,8 @@ class Said(NamedTuple):
     bound: str | None
     evidence: str
     preempted: float  # of the calling thread's time
+    budgets: int  # of the inference, of layers, of blocks
+    adding_up: int  # of these: to 100% of the elapsed time, and of all threads', by at most half a point
 
 
 def _said(case: Case, threads: int, tries: int) -> Said:
@@ -120,13 +123,22 @@ def _of_report(report: dict[str, Any]) -> Said:
     rows = report["roofline"]["rows"] if report["roofline"] is not None else []
     times = {row["path"]: row["time"]["median_ns"] or 0 for row in report["layers"]["rows"] if row["time"]}
     longest = max(rows, key=lambda row: times.get(row["path"], 0), default=None)
-    budget = report["time_budget"]["whole"]["parts"] if report["time_budget"] is not None else []
+    known = report["time_budget"]
+    budget = known["whole"]["parts"] if known is not None else []
+    every = [known["whole"], *known["layers"], *known["blocks"]] if known is not None else []
     return Said(
         [one["rule"] for one in found],
         longest["bound"] if longest is not None else None,
         "; ".join(f"{one['rule']}: {one['evidence']}" for one in found),
         next((part["share"] for part in budget if part["part"] == "preempted"), 0.0),
+        len(every),
+        sum(all(_adds_up(one, share) for share in ("share", "threads_share")) for one in every),
     )
+
+
+def _adds_up(budget: dict[str, Any], share: str) -> bool:
+    whole: float = sum(part[share] for part in budget["parts"])
+    return abs(whole - 1) <= ADDS_UP
 
 
 def _wrong(case: Case, said: Said) -> Iterator[str]:
@@ -180,7 +192,10 @@ def _table(found: Sequence[tuple[Case, Said, list[str]]]) -> Table:
         ["causes that were found, %", _percent(sum(bool(set(c.rules) & set(s.rules)) for c, s in caused), len(caused))],
         ["findings without their cause", str(sum(_mark(c, r, s) == "!" for c, s, _ in found for r in s.rules))],
         ["bounds that are right, %", _percent(bounds, len(asked))],
-    ]
+        ["time budgets", str(sum(said.budgets for _, said, _ in found))],
+        ["of these add up to 100% ± 0.5, %",
+         _percent(sum(said.adding_up for _, said, _ in found), sum(said.budgets for _, said, _ in found))],
+    ]  # fmt: skip
     notes = [[case.name, said.evidence or "–", case.why or "–", f"{said.preempted:.0%}"] for case, said, _ in found]
     return Table(
         title="Findings of models whose causes are known",
@@ -195,7 +210,8 @@ def _table(found: Sequence[tuple[Case, Said, list[str]]]) -> Table:
 
 
 def _percent(part: int, whole: int) -> str:
-    return f"{100 * part / whole:.0f}" if whole else "–"
+    """Not rounded up: one of a thousand that is wrong is not all."""
+    return f"{100 * part // whole}" if whole else "–"
 
 
 if __name__ == "__main__":
