@@ -1,6 +1,6 @@
 """What findings promise, and what their remedies bring: `hwprof collect --try` of four models.
 
-    python -m scripts.benchmarks.remedies [--only NAME ...] [--time 300]
+    python -m scripts.benchmarks.remedies [--only NAME ...] [--time 300] [--runs FOLDER]
 
 A row is something to do of the first screen. The promise is the finding's: what could be won, from nothing (or what the
 remedy is known to remove) to all that the cause takes. It is kept where the measured gain, as far as its 95% interval
@@ -94,13 +94,16 @@ def main() -> None:
     )
     parser.add_argument("--only", choices=MODELS, action="append", help="|".join(MODELS))
     parser.add_argument("--time", type=float, default=300.0, help="for the trials of a model, in seconds")
+    parser.add_argument("--runs", type=Path, metavar="FOLDER", help="keep the runs there, a folder a model")
     parser.add_argument("--output", type=Path, default=Path("results/remedies.md"))
     options = parser.parse_args()
     promises: list[tuple[str, Promise]] = []
     trials: list[list[str]] = []
     for name in options.only or MODELS:
-        with tempfile.TemporaryDirectory() as place:
-            found = _tried(name, options.time, Path(place))
+        with tempfile.TemporaryDirectory() as temporary:
+            place = Path(temporary) if options.runs is None else options.runs.absolute() / name
+            place.mkdir(parents=True, exist_ok=True)
+            found = _tried(name, options.time, place)
         promises += [(name, one) for one in _promises(found)]
         trials += [_trial(name, one) for one in (found.trials.rows if found.trials is not None else ())]
     kept = sum(one.kept for _, one in promises)
