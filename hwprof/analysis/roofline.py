@@ -59,6 +59,14 @@ class Roofs(NamedTuple):
     gbytes: dict[str, float]
     gemm_gflops: float | None
     latency_ns: float | None = None  # of a load from DRAM, by one thread
+    modelled_gbytes: float | None = None  # of DRAM, by bytes that are counted once, as STREAM and a layer's shapes do
+
+    def rate(self, level: str, source: str) -> float | None:
+        """The roof for bytes of this source: a store reads its line first, which shapes do not tell, and stores past
+        the caches do not; torch's kernels have none of these."""
+        if level == DRAM and source == MODELLED and self.modelled_gbytes is not None:
+            return self.modelled_gbytes
+        return self.gbytes.get(level)
 
 
 class Traffic(NamedTuple):
@@ -92,12 +100,13 @@ def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
     flops = peaks.find("fp32", threads) if peaks is not None else None
     if peaks is None or flops is None:
         return None
-    found = {}
-    for level in LEVELS:
-        known = [peaks.find(what, threads, level) for what in ("read", "triad", "triad-nt")]
-        best = max((one.value for one in known if one is not None), default=None)
-        if best is not None:
-            found[level] = best
+
+    def best(level: str, *kinds: str) -> float | None:
+        known = [peaks.find(what, threads, level) for what in kinds]
+        return max((one.value for one in known if one is not None), default=None)
+
+    rates = {level: best(level, "read", "triad", "triad-nt") for level in LEVELS}
+    found = {level: rate for level, rate in rates.items() if rate is not None}
     gemm, latency_ns = peaks.find("gemm-fp32", threads), peaks.find("latency", level=DRAM)
     return Roofs(
         threads,
@@ -105,6 +114,7 @@ def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
         found,
         gemm.value if gemm is not None else None,
         latency_ns.value if latency_ns is not None else None,
+        best(DRAM, "read", "triad"),
     )
 
 
@@ -117,7 +127,13 @@ def roofs_for(threads: float, of_all: Roofs, of_one: Roofs | None) -> Roofs:
     gemm = None
     if gemm_of_all is not None:
         gemm = min(gemm_of_all, threads * (gemm_of_one or gemm_of_all / of_all.threads))
-    return of_all._replace(gflops=min(of_all.gflops, threads * alone), gbytes=gbytes, gemm_gflops=gemm)
+    modelled = of_all.modelled_gbytes
+    if modelled is not None:
+        alone_gbytes = of_one.modelled_gbytes if of_one is not None else None
+        modelled = min(modelled, threads * (alone_gbytes or modelled / of_all.threads))
+    return of_all._replace(
+        gflops=min(of_all.gflops, threads * alone), gbytes=gbytes, gemm_gflops=gemm, modelled_gbytes=modelled
+    )
 
 
 def _of_one(rate: float, level: str, of_all: Roofs, of_one: Roofs | None) -> float:
@@ -171,7 +187,8 @@ def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) ->
     if gflops:
         used["FP32"] = (gflops / roofs.gflops, None)
     for level, one in traffic.items():
-        share = one.gbytes / roofs.gbytes[level] if level in roofs.gbytes else None
+        rate = roofs.rate(level, one.source)
+        share = one.gbytes / rate if rate is not None else None
         if share is not None and (one.source != MODELLED or share <= MOST):  # else it did not move from there at all
             used[level] = (share, one.source)
     if not used:

@@ -95,3 +95,10 @@ def test_of_a_models_minimum_nobody_knows_that_it_moved() -> None:
 def test_nobody_is_sure_of_more_than_a_roof() -> None:
     found = bound(point(300.0, {}, ROOFS), None)
     assert (found.name, found.confidence) == ("compute", "low")
+
+
+def test_bytes_that_shapes_tell_have_the_roof_of_stores_that_read_their_line() -> None:
+    roofs = ROOFS._replace(gbytes={"DRAM": 100.0}, modelled_gbytes=75.0)
+    modelled, measured = (point(1.0, {"DRAM": Traffic(60.0, source)}, roofs) for source in ("modelled", "measured"))
+    assert (modelled.share_of_roof, measured.share_of_roof) == pytest.approx((0.8, 0.6))
+    assert roofs.rate("L2", "modelled") is None
