@@ -6,8 +6,8 @@ from typing import Final
 
 import msgspec
 
-WORTH: Final = 0.01
-"""A gain that is worth a word."""
+WORTH: Final = 0.05
+"""A gain that would be worth a word."""
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -29,8 +29,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def in_vain(self) -> bool:
-        """Whether it does not help, as far as anybody can tell: more time, or none worth a word."""
-        return self.harms or (not self.helps and self.value > -WORTH)
+        """Whether it is certain not to help: more time, or no gain that is worth a word."""
+        return self.harms or (not self.helps and self.low > -WORTH)
 
 
 class Difference(msgspec.Struct, frozen=True, kw_only=True):

@@ -21,6 +21,7 @@ from hwprof.report.text.grid import Column, fit, table
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS
 from hwprof.report.text.trials import change_text
+from hwprof.run.trials import Change
 from hwprof.unavailable import explain
 
 ACTIONS: Final = 4
@@ -149,7 +150,9 @@ def _do(page: Page) -> None:
     if part is None:
         _absent(page, "DO", "findings")
         return
-    helpful = [one for one in part.actions if not _in_vain(one)][:ACTIONS]
+    changes = [(one, change) for one in part.actions if (change := _change(one)) is not None]
+    done = [one for one, change in changes if not change.helps]
+    helpful = [one for one in part.actions if one not in done][:ACTIONS]
     if not helpful:
         _named(page, "DO", "no rule found a cause of lost time" if not part.rows else "no remedy helped", whole=True)
     width = min(ACTION, max((len(one.title) for one in helpful), default=0))
@@ -159,22 +162,26 @@ def _do(page: Page) -> None:
     if part.together is not None and part.together.inference is not None:
         change = f"tried {change_text(part.together.inference, page.glyphs)}"
         _named(page, "", f"together: {' + '.join(part.together.titles)}: {change} (--findings: what to type)")
-    vain = [one for one in part.actions if _in_vain(one)]
-    if vain:
-        told = [f"{one.title} {change_text(one.tried.inference, page.glyphs)}" for one in vain if one.tried is not None
-                and one.tried.inference is not None]  # fmt: skip
-        _named(page, "", f"no gain: {', '.join(told)}")
+    for name, in_vain in (("not certain", False), ("no gain", True)):
+        told = [
+            f"{one.title} {change_text(change, page.glyphs)}"
+            for one, change in changes
+            if not change.helps and change.in_vain is in_vain
+        ]
+        if told:
+            _named(page, "", f"{name}: {', '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
         _named(page, "", "up to: what the cause takes, at most. What remedies bring: hwprof try")
 
 
-def _in_vain(one: Action) -> bool:
-    return one.tried is not None and one.tried.inference is not None and one.tried.inference.in_vain
+def _change(one: Action) -> Change | None:
+    return one.tried.inference if one.tried is not None else None
 
 
 def _gain(one: Action, page: Page) -> str:
-    if one.tried is not None and one.tried.inference is not None:
-        return f"tried {change_text(one.tried.inference, page.glyphs)}"
+    change = _change(one)
+    if change is not None:
+        return f"tried {change_text(change, page.glyphs)}"
     whole = "" if one.gain_of == page.document.whole else f" of {one.gain_of}"
     if one.gain_low > 0:
         return f"{one.gain_low:.0%} to {one.gain_high:.0%}{whole}"
