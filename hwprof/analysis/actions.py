@@ -51,6 +51,9 @@ def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:
             found.setdefault(name, Action(title, name, tried=trial)).causes.append(finding)
         if not finding.remedies:
             found.setdefault(finding.remedy, Action(finding.remedy, None)).causes.append(finding)
+    for name, trial in singles.items():
+        if trial.inference is not None and name not in found:  # asked for by name
+            found[name] = Action(trial.titles[0], name, tried=trial)
     return sorted(found.values(), key=lambda one: one._order)
 
 
@@ -64,5 +67,5 @@ def together(trials: Trials | None) -> Trial | None:
     """The best combination, where it is better than each of its remedies."""
     if trials is None:
         return None
-    best = trials.best_inexact or trials.best
+    best = trials.best or trials.best_inexact
     return best if best is not None and len(best.remedies) > 1 else None

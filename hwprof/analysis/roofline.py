@@ -42,6 +42,9 @@ WAITS: Final = 0.4
 OVER: Final = 0.5
 """Of the elapsed time, in what is no work of the layer's own."""
 
+OTHERS: Final = 0.2
+"""Of the elapsed time: with more of it taken by others, a rate says nothing of the layer."""
+
 STALLED: Final = 0.35
 """Of the pipeline's slots (top-down)."""
 
@@ -96,9 +99,13 @@ class Bound(NamedTuple):
 
 
 def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
-    """Those of so many threads; None where they were not measured. A level's is the best of reading and triads."""
-    flops = peaks.find("fp32", threads) if peaks is not None else None
-    if peaks is None or flops is None:
+    """Those of so many threads, at most of as many as there are cores; None where they were not measured. A level's is
+    the best of reading and triads."""
+    if peaks is None:
+        return None
+    threads = min(threads, max(peaks.threads, default=threads))  # more have no core of their own
+    flops = peaks.find("fp32", threads)
+    if flops is None:
         return None
 
     def best(level: str, *kinds: str) -> float | None:
@@ -221,6 +228,9 @@ def bound(
     """``budget``: shares of the elapsed time by part, None: not known; ``topdown``: shares of slots (``frontend``,
     ``bad_speculation``), where they were counted; ``loads``: from DRAM, where they are known."""
     parts = budget or {}
+    others = parts.get("preempted", 0.0)
+    if others >= OTHERS:
+        return Bound(NOT_KNOWN, f"others had the processor for {others:.0%} of the time", LOW)
     waits, over = parts.get("waiting", 0.0), sum(parts.get(part, 0.0) for part in OVERHEADS)
     if waits >= WAITS:
         return Bound(WAITING, f"waiting for the team: {waits:.0%} of the time", HIGH if waits >= OVER else MEDIUM)

@@ -52,6 +52,7 @@ class RunRoofline(NamedTuple):
     gemm_gflops: float | None
     dram_latency_ns: float | None  # of a load, by one thread
     analytic_gflops: float | None  # of the inference: 2 x MACs over its time
+    others_share: float | None  # of the processors, that others took while the peaks were measured; None: not known
     share_of_gemm: float | None  # of these
     images_per_s: float | None
     whole: UnderRoofs | None
@@ -89,6 +90,7 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
         dram_latency_ns=roofs.latency_ns,
         analytic_gflops=analytic,
         share_of_gemm=analytic / roofs.gemm_gflops if analytic and roofs.gemm_gflops else None,
+        others_share=peaks.others_share,
         images_per_s=images / time_ns * 1e9 if images and time_ns else None,
         whole=found.get(WHOLE),
         rows=[found[owner] for owner in order if owner not in (WHOLE, UNATTRIBUTED) and rows[owner]["time_median_ns"]],

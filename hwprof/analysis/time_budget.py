@@ -113,8 +113,6 @@ def part_of(domain: str | None, name: str | None, operator: str | None) -> str:
     if name is None:
         return COMPUTE if domain == "jit" else OTHER
     if _fits(name, known.copies.names):
-        if operator is None:
-            return "dispatch"
         return COMPUTE if operator in known.copies.own_work else LAYOUT
     for one in known.function:
         if domain in one.domains and _fits(name, one.names):

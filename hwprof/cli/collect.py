@@ -207,7 +207,9 @@ def _peaks(spec: WorkloadSpec) -> Peaks:
     from hwprof.session import peaks
 
     of = machine.describe()
-    threads = sorted({1, spec.threads}) if spec.threads is not None else peaks.usual_threads(of)
+    threads = peaks.usual_threads(of)
+    if spec.threads is not None and spec.threads <= max(threads):  # more have no core of their own
+        threads = sorted({1, spec.threads})
     found = peaks.kept(of, threads)
     if found is not None:
         return found
@@ -330,16 +332,18 @@ def _measure(
 
 def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseException | None:
     """A failure is returned: what was measured is reported all the same."""
-    from hwprof.cli.try_remedies import carry_out
+    from hwprof.cli.try_remedies import NothingToTryError, carry_out
     from hwprof.session.interruption import EndedBySignal
 
     try:
-        _, interrupt = carry_out(run, (), bars, limit_s)
+        return carry_out(run, (), bars, limit_s).failure
+    except NothingToTryError as nothing:
+        click.echo(f"hwprof: {nothing}", err=True)
+        return None
     except (HwprofError, KeyboardInterrupt) as error:
         if isinstance(error, EndedBySignal):
             raise
         return error
-    return interrupt
 
 
 def _interrupted(run: RunDirectory, interrupt: KeyboardInterrupt) -> HwprofError:

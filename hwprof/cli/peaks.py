@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from hwprof.cli.streams import print_json
+from hwprof.errors import UsageError
 
 
 @click.command("peaks")
@@ -29,7 +30,11 @@ def peaks_command(threads: int | None, again: bool, form: str) -> None:
     from hwprof.session import peaks
 
     of = machine.describe()
-    numbers = peaks.usual_threads(of) if threads is None else sorted({1, threads})
+    numbers = peaks.usual_threads(of)
+    if threads is not None:
+        if threads > max(numbers):
+            raise UsageError(f"--threads {threads}: there are {max(numbers)} cores to use here, a thread each")
+        numbers = sorted({1, threads})
     found = None if again else peaks.kept(of, numbers, too_low=False)
     if found is None:
         with Bars() as bars:

@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
     from hwprof.cli.progress import Bars
     from hwprof.run.directory import RunDirectory
-    from hwprof.run.trials import Trials
+    from hwprof.session.trials.run_trials import Tried
+
+
+class NothingToTryError(HwprofError):
+    """No finding has a remedy."""
+
 
 LIMIT_S: Final = 300.0
 LONGEST_S: Final = 86_400.0
@@ -67,8 +72,11 @@ def try_command(
     from hwprof.session.interruption import InterruptionError, signals_interrupt
 
     found = open_run(run, root)
-    with signals_interrupt(), Bars() as bars:
-        trials, interrupt = carry_out(found, _asked(remedies), bars, limit_s)
+    try:
+        with signals_interrupt(), Bars() as bars:
+            trials, failure = carry_out(found, _asked(remedies), bars, limit_s)
+    except KeyboardInterrupt as interrupt:
+        raise InterruptionError(interrupt, "nothing was known yet") from interrupt
     if form == "json":
         print_json(msgspec.json.format(msgspec.json.encode(trials), indent=1).decode())
     else:
@@ -76,20 +84,23 @@ def try_command(
         from hwprof.report.text.trials import show
 
         show(trials, make_console(width))
-    if interrupt is not None:
-        raise InterruptionError(interrupt, "what was known by then is kept with the run")
+    if isinstance(failure, KeyboardInterrupt):
+        raise InterruptionError(failure, "what was known by then is kept with the run")
+    if failure is not None:
+        raise failure
+    if not any(one.inference is not None for one in trials.rows):
+        raise HwprofError("nothing could be tried")
 
 
-def carry_out(
-    run: RunDirectory, asked: Sequence[str], bars: Bars, limit_s: float
-) -> tuple[Trials, KeyboardInterrupt | None]:
-    """``asked``: names of remedies; none: those of the run's findings. Raises ``HwprofError`` where there are none."""
+def carry_out(run: RunDirectory, asked: Sequence[str], bars: Bars, limit_s: float) -> Tried:
+    """``asked``: names of remedies; none: those of the run's findings. Raises ``NothingToTryError`` where there are
+    none, and ``HwprofError``."""
     from hwprof.session.trials.run_trials import carry_out, workload_of
 
     workload_of(run)
     names = list(asked) or _of_findings(run, bars)
     if not names:
-        raise HwprofError("no finding of the run has a remedy that can be tried", "hwprof try --remedies all")
+        raise NothingToTryError("no finding of the run has a remedy that can be tried", "hwprof try --remedies all")
     return carry_out(run, names, bars, limit_s)
 
 
@@ -99,10 +110,10 @@ def _of_findings(run: RunDirectory, bars: Bars) -> list[str]:
 
     bars.phase("try", "looking for causes", None)
     document = document_of(run)
-    part = document.parts.get("findings")
-    if not isinstance(part, Findings):
+    part = document.part(Findings)
+    if part is None:
         why = document.absent["findings"]
-        raise HwprofError(f"the run has no findings: {why.reason}", why.remedy)
+        raise NothingToTryError(f"the run has no findings: {why.reason}", why.remedy)
     return [name for finding in part.rows for name in finding.remedies]
 
 

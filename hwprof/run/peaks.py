@@ -13,6 +13,10 @@ DRAM: Final = "DRAM"
 """The level below all caches."""
 
 
+LEAST: Final = 1e-9
+MOST: Final = 1e18
+
+
 class Peak(msgspec.Struct, kw_only=True, frozen=True):
     """The best of several repetitions, by so many threads, each on a core of its own."""
 
@@ -26,6 +30,11 @@ class Peak(msgspec.Struct, kw_only=True, frozen=True):
     how: str  # 512-bit, torch 2.13.0, numpy 2.4.6
     bytes: int | None = None  # of a thread's data
     cores: float | None = None  # over that of one thread: how far it scales
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for what no machine does."""
+        if not LEAST < self.value < MOST:
+            raise ValueError(f"{self.what}: a peak of {self.value}")
 
 
 def better(one: Peak, other: Peak) -> Peak:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+import math
+from typing import Annotated, Final
 
 import msgspec
 
 WORTH: Final = 0.05
 """A gain that would be worth a word."""
+
+
+SAME: Final = 1e-3
+"""Of the largest magnitude: sums in another order, of many layers."""
+
+MOST_ROWS: Final = 1000
+
+MUCH_MEMORY: Final = 0.1
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -16,6 +25,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     value: float
     low: float
     high: float
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for what is no interval."""
+        if not (-1 <= self.low <= self.value <= self.high < math.inf):
+            raise ValueError(f"{self.low} to {self.high} is no interval around {self.value}")
 
     @property
     def helps(self) -> bool:
@@ -38,7 +52,12 @@ class Difference(msgspec.Struct, frozen=True, kw_only=True):
 
     largest: float
     tensors: int  # that could be compared
-    others: int = 0  # of other shapes or types, or not finite
+    unequal: int = 0  # of another shape or type, or not a number or infinite in other places
+    others: int = 0  # that are no numbers
+
+
+Amount = Annotated[int, msgspec.Meta(ge=0)]
+Positive = Annotated[int, msgspec.Meta(gt=0)]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,14 +68,32 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     adopt: list[str] = []  # lines that do the same in the user's own program
     inference: Change | None = None
     iteration: Change | None = None
-    processes: int = 0  # fresh ones, each beside one without the remedy
-    calls: int = 0  # iterations that were measured, of all of them
-    inference_ns: int | None = None  # of an iteration, where nobody disturbs it
-    peak_bytes: int | None = None  # resident, of the process
-    peak_without_bytes: int | None = None
+    processes: Amount = 0  # fresh ones, each beside one without the remedy
+    calls: Amount = 0  # iterations that were measured, of all of them
+    inference_ns: Positive | None = None  # of an iteration, where nobody disturbs it
+    peak_bytes: Positive | None = None  # resident, of the process
+    peak_without_bytes: Positive | None = None
     outputs: Difference | None = None
     exact: bool = True  # results may differ by the order of sums at most
     reason: str | None = None
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for one of nothing."""
+        if not self.remedies or len(self.titles) != len(self.remedies):
+            raise ValueError("a trial has remedies, each with a title")
+
+    @property
+    def takes_memory(self) -> bool:
+        """Whether its peak is larger by more than a word's worth."""
+        if self.peak_bytes is None or self.peak_without_bytes is None:
+            return False
+        return self.peak_bytes > (1 + MUCH_MEMORY) * self.peak_without_bytes
+
+    @property
+    def keeps_results(self) -> bool:
+        """By its nature, and by what came out, where that could be compared."""
+        found = self.outputs
+        return self.exact and (found is None or (not found.unequal and found.largest <= SAME))
 
 
 class Trials(msgspec.Struct, frozen=True, kw_only=True):
@@ -64,14 +101,16 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
     created: str  # ISO 8601 with offset
     seconds: float
-    inference_ns: int | None  # of an iteration, without remedies
-    rows: list[Trial]
+    inference_ns: Positive | None  # of an iteration, without remedies
+    rows: Annotated[list[Trial], msgspec.Meta(max_length=MOST_ROWS)]
     others_share: float | None = None  # of all processors' time, that others used meanwhile; None: not told
+    repeatable: bool | None = None  # whether the model gives the same twice, without a remedy; None: not compared
     ended: str | None = None  # why before it was done: "interrupted", "the time was over"
 
     @property
     def best(self) -> Trial | None:
-        """What is certain to help, and helps most, of what leaves results as they are; no more than it takes."""
+        """What is certain to help, and helps most, of what leaves results as they are: of several that are as good the
+        one with the fewest remedies, that takes no memory, whose gain is surest."""
         return self._best(exact=True)
 
     @property
@@ -87,10 +126,22 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
         helping = [
             (one.inference, one)
             for one in self.rows
-            if one.exact is exact and one.inference is not None and one.inference.helps
+            if one.keeps_results is exact and one.inference is not None and one.inference.helps
         ]
         if not helping:
             return None
         limit = min(helping, key=lambda item: item[0].value)[0].high
         as_good = [item for item in helping if item[0].value <= limit]
-        return min(as_good, key=lambda item: (len(item[1].remedies), item[0].value))[1]
+        return min(as_good, key=lambda item: (len(item[1].remedies), item[1].takes_memory, item[0].high))[1]
+
+
+def merged(earlier: Trials | None, later: Trials) -> Trials:
+    """What is known of a run: a remedy's later trial in the place of an earlier one, if anything was measured."""
+    if earlier is None:
+        return later
+    names = {tuple(one.remedies) for one in later.rows if one.inference is not None}
+    kept = [one for one in earlier.rows if tuple(one.remedies) not in names]
+    known = {tuple(one.remedies) for one in kept}
+    new = [one for one in later.rows if one.inference is not None or tuple(one.remedies) not in known]
+    rows = sorted([*new, *kept], key=lambda one: one.inference.value if one.inference is not None else math.inf)
+    return msgspec.structs.replace(later, rows=rows[:MOST_ROWS])

@@ -7,6 +7,7 @@ import os
 import sys
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
@@ -31,6 +32,7 @@ TOO_LOW_S: Final = 3600
 
 GEMM_LIMIT_S: Final = 60
 LARGEST_BYTES: Final = 1 << 20
+MOST_FILES: Final = 100
 
 OF_TORCH: Final = "gemm-"
 
@@ -44,13 +46,24 @@ def usual_threads(machine: Machine) -> list[int]:
 def kept(machine: Machine, threads: Sequence[int], *, too_low: bool = True) -> Peaks | None:
     """Those of an earlier time; None where there are none with so many threads, or none that can be read. Those that
     were measured while others used the machine are too low: good for ``TOO_LOW_S``, or (not ``too_low``) not at all."""
-    try:
-        found = msgspec.json.decode(read_regular(_file(machine, threads), LARGEST_BYTES), type=Peaks)
-    except (OSError, RuntimeError, msgspec.MsgspecError):
-        return None
-    known = found.machine == digest(machine) and set(threads) <= set(found.threads)
-    quiet = found.others_share is None or found.others_share <= QUIET_SHARE
-    return found if known and (quiet or (too_low and _age_s(found) <= TOO_LOW_S)) else None
+    known = [one for one in _all(machine) if set(threads) <= set(one.threads)]
+    quiet = [one for one in known if _quiet(one)]
+    low = [one for one in known if too_low and _age_s(one) <= TOO_LOW_S]
+    return min(quiet or low, key=_age_s, default=None)
+
+
+def _all(machine: Machine) -> list[Peaks]:
+    """That are kept of this machine, as far as they can be read."""
+    found = []
+    with suppress(OSError, RuntimeError):
+        for file in sorted(cache_folder().glob(f"peaks-{digest(machine)}-*.json"))[:MOST_FILES]:
+            with suppress(OSError, msgspec.MsgspecError):
+                found.append(msgspec.json.decode(read_regular(file, LARGEST_BYTES), type=Peaks))
+    return [one for one in found if one.machine == digest(machine)]
+
+
+def _quiet(found: Peaks) -> bool:
+    return found.others_share is None or found.others_share <= QUIET_SHARE
 
 
 def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:
@@ -126,6 +139,9 @@ def _file(machine: Machine, threads: Sequence[int]) -> Path:
 
 
 def _keep(found: Peaks, machine: Machine) -> None:
+    """Those of a busy machine take the place of none that are better."""
+    if not _quiet(found) and kept(machine, found.threads, too_low=False) is not None:
+        return
     try:
         file = _file(machine, found.threads)
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -10,17 +10,19 @@ import torch
 from torch import nn
 from torch.utils import _pytree as pytree
 
-from hwprof.errors import UsageError
+from hwprof.errors import HwprofError, UsageError
 
 FORMATS: Final = {4: torch.channels_last, 5: torch.channels_last_3d}
 """By the number of dimensions."""
 
 
 def _channels_last(module: nn.Module) -> None:
-    """The model's weights, and at each call what it is given."""
-    for parameter in [*module.parameters(), *module.buffers()]:
-        if parameter.ndim in FORMATS:
-            parameter.data = parameter.data.contiguous(memory_format=FORMATS[parameter.ndim])
+    """The model's weights, and at each call what it is given. Raises ``HwprofError`` where nothing is to be changed."""
+    weights = [one for one in [*module.parameters(), *module.buffers()] if one.ndim in FORMATS]
+    if not weights:
+        raise HwprofError("the model has no weights of 4 or 5 dimensions")
+    for weight in weights:
+        weight.data = weight.data.contiguous(memory_format=FORMATS[weight.ndim])
     module.register_forward_pre_hook(_in_channels_last, with_kwargs=True, prepend=True)
 
 

@@ -44,6 +44,13 @@ class Measured(msgspec.Struct, frozen=True, tag="measured"):
     iteration_ns: list[int]
     peak_bytes: int | None  # the most that was resident since the warm-up; None: the kernel does not tell
 
+    @property
+    def plausible(self) -> bool:
+        """A model's code has the process, and may write what it likes."""
+        pairs = zip(self.inference_ns, self.iteration_ns, strict=False)
+        alike = 0 < len(self.inference_ns) == len(self.iteration_ns)
+        return alike and all(0 < inner <= outer for inner, outer in pairs) and (self.peak_bytes or 1) > 0
+
 
 class Refused(msgspec.Struct, frozen=True, tag="refused"):
     """It gives up."""

@@ -52,13 +52,12 @@ def denormal_share(tensor: torch.Tensor) -> float:
 
 
 def _some(tensor: torch.Tensor) -> torch.Tensor:
-    """At most about ``MOST`` of its numbers, without a copy of the whole: every n-th row of dimensions, the longest
-    first."""
-    while tensor.numel() > MOST:
-        longest = max(range(tensor.ndim), key=lambda dimension: tensor.shape[dimension])
-        step = min(tensor.shape[longest], -(-tensor.numel() // MOST))
-        tensor = tensor[(slice(None),) * longest + (slice(None, None, step),)]
-    return tensor
+    """At most ``MOST`` of its numbers, without a copy of the whole. Chance picks them, the same each time: what repeats
+    in a tensor repeats in steps."""
+    if tensor.numel() <= MOST:
+        return tensor
+    chance = torch.Generator().manual_seed(0)
+    return tensor[tuple(torch.randint(size, (MOST,), generator=chance) for size in tensor.shape)]
 
 
 def _leaves(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]:

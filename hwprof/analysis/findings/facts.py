@@ -161,6 +161,11 @@ def percent(share: Share) -> str:
     return f"{share.value:.1%} ({100 * share.low:.1f} to {share.high:.1%})"
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """``1 layer runs``, ``2 layers run``."""
+    return f"{number} {one if number == 1 else many}"
+
+
 def named(layers: Sequence[str]) -> str:
     """``, most in a, b, c``; nothing where there is none."""
     return f", most in {', '.join(layers)}" if layers else ""

@@ -15,12 +15,12 @@ ALLOCATORS: Final = ("keep_memory", "tcmalloc", "jemalloc")
 
 
 def find(facts: Facts) -> Finding | None:
-    """Where new pages take a share worth naming, and it is known whose they are."""
+    """Where new pages take a share worth naming."""
     share = facts.part("page_faults")
-    if share.low < LEAST or not facts.anew:
+    if share.low < LEAST:
         return None
     faults = f"; {facts.faults:,.0f} page faults an inference" if facts.faults is not None else ""
-    layers = list(facts.anew[:3])
+    layers = list(facts.anew[:3]) or facts.most_in("page_faults")  # of memory that is not torch's nobody knows more
     return Finding(
         rule="fresh_memory",
         title="large blocks are returned to the system at each call",

@@ -22,7 +22,7 @@ TRAVERSE: Final = "_traverse"
 def find(facts: Facts) -> Finding | None:
     """Where it takes a share worth naming."""
     found = [one for one in facts.kernels if one.domain == "python" and _collects(one.name)]
-    share = Share(*(min(1.0, sum(one.share[place] for one in found)) for place in range(3)))
+    share = collecting(facts)
     if share.low < LEAST:
         return None
     return Finding(
@@ -34,6 +34,12 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.5 * share.low,
         gain_high=share.high,
     )
+
+
+def collecting(facts: Facts) -> Share:
+    """Its share of the inference's CPU time."""
+    found = [one for one in facts.kernels if one.domain == "python" and _collects(one.name)]
+    return Share(*(min(1.0, sum(one.share[place] for one in found)) for place in range(3)))
 
 
 def _collects(name: str) -> bool:

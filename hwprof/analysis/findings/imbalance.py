@@ -13,6 +13,10 @@ UNEVEN: Final = 0.2
 """The busiest thread's time over the mean, less 1; chance makes 0.1 of layers with some hundred samples."""
 
 
+SHARED: Final = ("compute", "waiting")
+"""The calling thread may be the one with most, or wait for it."""
+
+
 def find(facts: Facts) -> Finding | None:
     """Where uneven parts cost a share worth naming. What one thread does alone is no part (``serial_layers``)."""
     if facts.threads < 2:
@@ -20,7 +24,8 @@ def find(facts: Facts) -> Finding | None:
     uneven = {
         path: value for path, value in facts.imbalance.items() if value >= UNEVEN and path not in set(facts.serial)
     }
-    saved = {path: facts.time_of([path], "compute") * value / (1 + value) for path, value in uneven.items()}
+    works = {path: sum(facts.time_of([path], part) for part in SHARED) for path in uneven}
+    saved = {path: works[path] * value / (1 + value) for path, value in uneven.items()}
     share = sum(saved.values())
     if share < LEAST:
         return None

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import Facts, Finding, Share, named, percent
+from hwprof.analysis.findings.garbage_collection import collecting
 
 LEAST: Final = 0.1
 """Of the time. A model whose modules do nothing but call operators has less, unless these are tiny."""
@@ -15,7 +16,8 @@ MOSTLY: Final = 0.5
 
 def find(facts: Facts) -> Finding | None:
     """Where it takes a share worth naming, and most of the time between kernels."""
-    share = facts.of_left(facts.python)
+    gc = collecting(facts)  # the interpreter's too, and a cause of its own
+    share = Share(*(max(0.0, one - gc.value) for one in facts.of_left(facts.python)))
     if share.low < LEAST or share.value < MOSTLY * facts.part("dispatch").value:
         return None
     functions = f"; most in {', '.join(facts.python_functions[:3])}" if facts.python_functions else ""

@@ -56,6 +56,7 @@ class Findings(Part, kw_only=True, frozen=True):
     )  # what helped most when it was tried first, then what nobody tried
     together: Trial | None = None  # the best combination, where none of its remedies is better alone
     trials: Trials | None = None  # all that was tried; null: nothing
+    missing: Unavailable | None = None  # why there are no findings, though remedies were tried
 
 
 PART: Final = Findings
@@ -63,18 +64,23 @@ PART: Final = Findings
 
 def build(analysis: RunAnalysis) -> Findings | Unavailable:
     """From the pass that the samples are of, and the main pass."""
+    trials = analysis.run.manifest.trials
+    missing = None
     if analysis.sampled is None:
-        return no_samples(analysis)
-    if analysis.findings is None:
-        return Unavailable("the thread that calls the model was not sampled")
+        missing = no_samples(analysis)
+    elif analysis.findings is None:
+        missing = Unavailable("the thread that calls the model was not sampled")
+    if missing is not None and trials is None:
+        return missing
+    findings = analysis.findings if missing is None else None
     from hwprof.analysis.actions import actions, together
 
-    trials = analysis.run.manifest.trials
     return Findings(
-        rows=[_finding(one) for one in analysis.findings],
-        actions=[_action(one) for one in actions(analysis.findings, trials)],
+        rows=[_finding(one) for one in findings or ()],
+        actions=[_action(one) for one in actions(findings or (), trials)],
         together=together(trials),
         trials=trials,
+        missing=missing,
     )
 
 
@@ -88,9 +94,9 @@ def _action(one: analysed.Action) -> Action:
         remedy=one.remedy,
         causes=[cause.title for cause in one.causes],
         rules=[cause.rule for cause in one.causes],
-        evidence=one.causes[0].evidence,
+        evidence=one.causes[0].evidence if one.causes else "",
         gain_low=one.gain_low,
         gain_high=one.gain_high,
-        gain_of=one.causes[0].gain_of,
+        gain_of=one.causes[0].gain_of if one.causes else "inference",
         tried=one.tried,
     )

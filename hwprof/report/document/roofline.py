@@ -59,6 +59,7 @@ class Roofline(Part, kw_only=True, frozen=True):
     gemm_gflops: float | None
     dram_latency_ns: float | None  # of a load, by one thread
     analytic_gflops: float | None  # of the inference: 2 x MACs over its time
+    others_share: float | None = None  # of the processors, while the peaks were measured: they are too low then
     share_of_gemm: float | None  # of these
     images_per_s: float | None
     whole: UnderRoofs | None

@@ -18,7 +18,7 @@ MOST: Final = 5
 def show(page: Page) -> None:
     """Nothing where no rule found its cause."""
     part = page.part(Findings)
-    if part is None or not part.rows:
+    if part is None:
         return
     of_rows(part.rows[:MOST], part, page)
     if part.trials is not None:

@@ -7,6 +7,7 @@ from typing import Final
 
 from rich.text import Text
 
+from hwprof.printable import printable
 from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Action, Findings
 from hwprof.report.document.kernels import Kernels
@@ -18,6 +19,7 @@ from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import Budget, TimeBudget
 from hwprof.report.text import figures, noise
 from hwprof.report.text.grid import Column, fit, table
+from hwprof.report.text.kernel_cells import LEAST_SAMPLES
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS
 from hwprof.report.text.trials import change_text
@@ -28,10 +30,23 @@ ACTIONS: Final = 4
 MARGIN: Final = 7
 """Characters before a line's text: its name."""
 
+LEAST_GFLOPS: Final = 0.01
+"""A model that computes less is not about arithmetic."""
+
+QUIET_SHARE: Final = 0.05
+"""Of the processors, that others may have while the peaks are measured."""
+
+DISTURBED: Final = 0.2
+"""Of the elapsed time: with more of it taken by others, rules that find nothing say nothing."""
+
 BAR: Final = 10
 """Characters of a layer's budget."""
 
 MOST_LOST: Final = 2
+
+NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+"""Within a line's words that stay together."""
+
 GAPS: Final = 4
 """Names of what could not be measured."""
 
@@ -77,9 +92,10 @@ def _headline(page: Page) -> str:
     roofs = page.part(Roofline)
     if roofs is not None and roofs.images_per_s is not None:
         words.append(f"{figures.three_digits(roofs.images_per_s)} images/s")
-    if roofs is not None and roofs.share_of_gemm is not None and roofs.gemm_gflops is not None:
-        rate = figures.three_digits(roofs.share_of_gemm * roofs.gemm_gflops)
-        words.append(f"{rate} GFLOP/s, {roofs.share_of_gemm:.0%} of the GEMM peak")
+    if roofs is not None and roofs.analytic_gflops is not None and roofs.analytic_gflops >= LEAST_GFLOPS:
+        quiet = (roofs.others_share or 0.0) <= QUIET_SHARE  # else the peaks are too low
+        of_peak = f", {roofs.share_of_gemm:.0%} of GEMM peak" if roofs.share_of_gemm is not None and quiet else ""
+        words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{of_peak}")
     return page.glyphs.separator.join(words) or document.run.name
 
 
@@ -94,14 +110,19 @@ def _circumstances(page: Page) -> str:
         efficiency = threads.efficiency if threads is not None else None
         shared = f", efficiency {figures.at_most_all(efficiency):.0%}" if efficiency is not None else ""
         words.append(figures.plural(document.workload.threads, "thread") + shared)
-        weights = document.workload.weights
-        drawn = weights.startswith("random")
-        words.append("random weights" if drawn else figures.shorten(weights, WEIGHTS, page.glyphs.ellipsis))
+        words.append(_weights(document.workload.weights, page))
     found = page.part(Noise)
     if found is not None:
-        calm = not noise.warnings(document, page.glyphs)
+        calm = not noise.warnings(document, page.glyphs) and _preempted(page) < DISTURBED
         words.append(f"{figures.plural(found.timed, 'iteration')}{', quiet' if calm else ''}")
     return page.glyphs.separator.join(words)
+
+
+def _weights(weights: str, page: Page) -> str:
+    for said, words in (("random", "random weights"), ("the factory's own", "weights of the factory")):
+        if weights.startswith(said):
+            return words
+    return f"weights {figures.shorten(printable(weights), WEIGHTS, page.glyphs.ellipsis)}"
 
 
 def _core(page: Page) -> str:
@@ -109,6 +130,12 @@ def _core(page: Page) -> str:
     processor = page.document.machine.processor
     name = next((kind.name for kind in page.document.cores if kind.name is not None), "")
     return " ".join(word for word in name.split() if word not in processor.split())
+
+
+def _preempted(page: Page) -> float:
+    """Of the time that the budget is of."""
+    part = page.part(TimeBudget)
+    return part.whole.share("preempted") if part is not None else 0.0
 
 
 def _lost(page: Page) -> list[str]:
@@ -132,10 +159,12 @@ def _where(page: Page) -> None:
         _absent(page, "WHERE", "time_budget")
         return
     known = {one.part: one.share for one in part.whole.parts}
+    shown = {layer.path for layer in page.hottest()}
+    in_bars = {name for one in part.layers if one.path in shown for name in LETTERS if one.share(name) >= 0.5 / BAR}
     named = [
-        f"{letter} {name.replace('_', ' ')} {100 * known[name]:.0f}"
+        f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{100 * known.get(name, 0.0):.0f}"
         for name, letter in sorted(LETTERS.items(), key=lambda item: -known.get(item[0], 0.0))
-        if known.get(name, 0.0) >= 0.005
+        if known.get(name, 0.0) >= 0.005 or name in in_bars
     ]
     _named(page, "WHERE", f"{', '.join(named)} (% of {page.document.whole})", whole=True)
     stages = page.part(Stages)
@@ -150,18 +179,24 @@ def _do(page: Page) -> None:
     if part is None:
         _absent(page, "DO", "findings")
         return
+    if part.missing is not None:
+        _named(page, "DO", f"no findings: {explain(part.missing.reason, part.missing.remedy)}", whole=True)
     changes = [(one, change) for one in part.actions if (change := _change(one)) is not None]
     done = [one for one, change in changes if not change.helps]
     helpful = [one for one in part.actions if one not in done][:ACTIONS]
-    if not helpful:
-        _named(page, "DO", "no rule found a cause of lost time" if not part.rows else "no remedy helped", whole=True)
+    if not helpful and part.missing is None:
+        _named(page, "DO", _nothing(part, page), whole=True)
     width = min(ACTION, max((len(one.title) for one in helpful), default=0))
     for number, one in enumerate(helpful, 1):
         title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
-        _named(page, "" if number > 1 else "DO", f"{number} {title:<{width}}  {_gain(one, page):<18}  {_why(one)}")
+        _named(
+            page,
+            "" if number > 1 or part.missing is not None else "DO",
+            f"{number} {title:<{width}}  {_gain(one, page):<18}  {_why(one)}",
+        )
     if part.together is not None and part.together.inference is not None:
-        change = f"tried {change_text(part.together.inference, page.glyphs)}"
-        _named(page, "", f"together: {' + '.join(part.together.titles)}: {change} (--findings: what to type)")
+        tried = f"tried {change_text(part.together.inference, page.glyphs)}"
+        _named(page, "", f"together: {' + '.join(part.together.titles)}: {tried} (--findings: what to type)")
     for name, in_vain in (("not certain", False), ("no gain", True)):
         told = [
             f"{one.title} {change_text(change, page.glyphs)}"
@@ -172,6 +207,15 @@ def _do(page: Page) -> None:
             _named(page, "", f"{name}: {', '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
         _named(page, "", "up to: what the cause takes, at most. What remedies bring: hwprof try")
+
+
+def _nothing(part: Findings, page: Page) -> str:
+    if part.rows:
+        return "no remedy helped"
+    if _preempted(page) >= DISTURBED:
+        others = f"others had the processor for {_preempted(page):.0%} of the time"
+        return explain(f"not known: {others}, and no rule found a cause in the rest", "collect with --wait-quiet")
+    return "no rule found a cause of lost time"
 
 
 def _change(one: Action) -> Change | None:
@@ -190,7 +234,8 @@ def _gain(one: Action, page: Page) -> str:
 
 def _why(one: Action) -> str:
     """The causes by the names of their rules, with the figures of the largest."""
-    return f"{', '.join(rule.replace('_', ' ') for rule in one.rules)}: {one.evidence}"
+    rules = ", ".join(rule.replace("_", " ") for rule in one.rules)
+    return f"{rules}: {one.evidence}" if rules else ""
 
 
 def _columns(rows: Sequence[Layer], page: Page) -> list[Column]:
@@ -200,7 +245,7 @@ def _columns(rows: Sequence[Layer], page: Page) -> list[Column]:
     sampled = page.part(Kernels)
     hottest: dict[str | None, str] = {}
     for kernel in sampled.kernels if sampled is not None else ():
-        if kernel.waits is None:
+        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES:
             hottest.setdefault(kernel.layer, kernel.kernel)
     cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
     counted = [layer.metrics.get(CPI) for layer in rows]
@@ -247,12 +292,9 @@ def _absent(page: Page, name: str, section: str) -> None:
 
 def _named(page: Page, name: str, text: str, whole: bool = False) -> None:
     """One line behind its name; ``whole``: as many as it takes."""
-    room = page.console.width - MARGIN
-    lines = (
-        _wrapped(text, room)
-        if whole
-        else [figures.shorten(text, room, page.glyphs.ellipsis, head=room - len(page.glyphs.ellipsis))]
-    )
+    room, ellipsis = page.console.width - MARGIN, page.glyphs.ellipsis
+    text = printable(text, kept=NO_BREAK)
+    lines = _wrapped(text, room) if whole else [figures.shorten(text, room, ellipsis, head=room - len(ellipsis))]
     for number, line in enumerate(lines):
         page.console.print(Text.assemble((f"{'' if number else name:<{MARGIN}}", "bold"), line, no_wrap=True))
 
@@ -260,7 +302,7 @@ def _named(page: Page, name: str, text: str, whole: bool = False) -> None:
 def _wrapped(text: str, width: int) -> list[str]:
     import textwrap
 
-    return textwrap.wrap(text, width) or [""]
+    return [line.replace(NO_BREAK, " ") for line in textwrap.wrap(text, width)] or [""]
 
 
 def _say(page: Page, text: Text) -> None:

@@ -7,12 +7,16 @@ from rich.text import Text
 from hwprof.report.document.hot_findings import HotFindings
 from hwprof.report.text import findings, trials
 from hwprof.report.text.page import Page
+from hwprof.unavailable import explain
 
 
 def show(found: HotFindings, page: Page) -> None:
     """All of them."""
     page.console.print(Text(f"run {found.run}"))
-    if not found.findings.rows:
+    missing = found.findings.missing
+    if missing is not None:
+        page.console.print(Text(f"no findings: {explain(missing.reason, missing.remedy)}"))
+    elif not found.findings.rows:
         page.console.print("no rule found a cause of lost time")
     findings.of_rows(found.findings.rows, found.findings, page)
     if found.findings.trials is not None:

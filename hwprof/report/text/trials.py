@@ -21,6 +21,9 @@ NOISY_SHARE: Final = 0.05
 REMEDY: Final = 40
 """To how many characters a row's remedies may be cut before a column goes instead."""
 
+WIDE: Final = 0.4
+"""Of an interval: it is no longer the same on both sides."""
+
 EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
 
@@ -49,7 +52,9 @@ def show(found: Trials, console: Console | None = None) -> None:
 
 
 def change_text(change: Change, glyphs: Glyphs) -> str:
-    """``-23.4% ±1.1``; the wider side of the interval."""
+    """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that."""
+    if change.high - change.low > WIDE:
+        return f"{change.value:+.0%} ({100 * change.low:+.0f} to {100 * change.high:+.0f})"
     half = max(change.high - change.value, change.value - change.low)
     return f"{change.value:+.1%} {glyphs.plus_minus}{100 * half:.1f}"
 
@@ -63,8 +68,10 @@ def verdict(change: Change) -> str:
 
 def outputs_text(found: Difference | None, glyphs: Glyphs) -> str:
     """How far results are from those without."""
-    if found is None or not found.tensors:
+    if found is None or not (found.tensors or found.unequal):
         return glyphs.dash
+    if found.unequal:
+        return "not equal"
     return f"{found.largest:.0e}" if found.largest else "0"
 
 
@@ -92,17 +99,21 @@ def _memory(one: Trial, glyphs: Glyphs) -> str:
 
 def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
     without = f", {figures.milliseconds(found.inference_ns)} ms of inference without" if found.inference_ns else ""
-    notes = [
-        f"change of the time with its 95% interval: fresh processes with and without, in turn{without};"
-        f" {found.seconds:.0f} s in all"
-    ]
+    notes = []
+    if any(one.inference is not None for one in found.rows):
+        notes.append(
+            f"change of the time with its 95% interval: fresh processes with and without, in turn{without};"
+            f" {found.seconds:.0f} s in all"
+        )
     peaks = [one.peak_without_bytes for one in found.rows if one.peak_without_bytes is not None]
     if peaks:
         notes.append(f"peak memory: resident, against {figures.amount(max(peaks), glyphs)}B without")
     if any(one.outputs is not None and one.outputs.largest > EXACT for one in found.rows):
         notes.append("outputs differ: the largest difference over the largest value of the same tensor")
-    if any(one.outputs is not None and one.outputs.others for one in found.rows):
-        notes.append("some outputs have other shapes (boxes, say), or cannot be compared")
+    if any(one.outputs is not None and one.outputs.unequal for one in found.rows):
+        notes.append("not equal: other shapes, or not a number where there was one: results change")
+    if found.repeatable is False:
+        notes.append("outputs are not compared: without a remedy two calls give different ones")
     if found.ended is not None:
         notes.append(f"ended before every interval was narrow: {found.ended}. Try: hwprof try --time SECONDS")
     if found.others_share is not None and found.others_share > NOISY_SHARE:

@@ -17,6 +17,7 @@ import msgspec
 from hwprof import processes
 from hwprof.errors import HwprofError
 from hwprof.printable import one_line
+from hwprof.session import interruption
 from hwprof.workload.contest import END, TURN, Entry, Measured, Ready, Refused, Said, decode
 
 LONGEST_LINE: Final = 1 << 20
@@ -27,8 +28,8 @@ LAST_WORDS: Final = 4096
 
 
 class ContestantProcess:
-    """Stopped (SIGSTOP, with all that it started) whenever it is not its turn: no thread of it that spins or collects
-    garbage takes time from another's turn."""
+    """Stopped (SIGSTOP) whenever it is not its turn: no thread of it that spins or collects garbage takes time from
+    another's turn. What it started is not stopped, so that nothing is left that is."""
 
     def __init__(self, entry: Entry, folder: Path, name: str, environment: Mapping[str, str], weights: int) -> None:
         """``folder``: for its order and its log, under ``name``; ``weights``: a descriptor that all share. Raises
@@ -39,11 +40,14 @@ class ContestantProcess:
         self._hears, says = os.pipe()
         hears, self._tells = os.pipe()
         self._rest = b""
+        self._over = False
         descriptors = (says, hears, weights)
         try:
             with self._log.open("wb") as log:
                 self._process = subprocess.Popen(
-                    processes.command("hwprof.workload.contestant", str(order), *map(str, descriptors)),
+                    processes.command(
+                        "hwprof.workload.contestant", str(order), *map(str, descriptors), str(os.getpid())
+                    ),
                     env=os.environ | environment,
                     stdin=subprocess.DEVNULL,
                     stdout=log,
@@ -84,29 +88,41 @@ class ContestantProcess:
         return said
 
     def end(self) -> None:
-        """Kindly at first; may be called again."""
-        if self._process.returncode is not None:
+        """Kindly at first, and then whatever it started; may be called again."""
+        if self._over:
             return
-        with suppress(BrokenPipeError):
+        with suppress(OSError):
             os.write(self._tells, END)
-        os.close(self._tells)
         self._signal(signal.SIGCONT)
-        try:
-            self._process.wait(KILL_AFTER_S)
-        except subprocess.TimeoutExpired:
-            self._signal(signal.SIGKILL)
-            self._process.wait()
-        os.close(self._hears)
+        deadline_s = time.monotonic() + KILL_AFTER_S
+        while not self._has_ended() and time.monotonic() < deadline_s:
+            time.sleep(LOOK_EVERY_MS / 1000 / 5)
+        self.kill()
 
     def kill(self) -> None:
-        """At once, with all that it started."""
-        self._signal(signal.SIGKILL)
-        self.end()
+        """At once, with all that it started; may be called again. As long as it is not waited for, its number, which is
+        its group's too, is nobody else's."""
+        if self._over:
+            return
+        self._over = True
+        with suppress(OSError):
+            os.killpg(self.pid, signal.SIGKILL)
+        self._process.wait()
+        for descriptor in (self._hears, self._tells):
+            with suppress(OSError):
+                os.close(descriptor)
 
     def _signal(self, number: int) -> None:
-        if self._process.returncode is None:
+        if not self._over:
             with suppress(OSError):
-                os.killpg(self.pid, number)
+                os.kill(self.pid, number)
+
+    def _has_ended(self) -> bool:
+        """Without taking note of it."""
+        try:
+            return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
+        except ChildProcessError:  # where SIGCHLD is ignored, the kernel has taken note
+            return True
 
     def _next(self, limit_s: float, late: str) -> Said:
         deadline_s = time.monotonic() + limit_s
@@ -114,7 +130,7 @@ class ContestantProcess:
         readable.register(self._hears, select.POLLIN)
         while b"\n" not in self._rest:
             if not readable.poll(LOOK_EVERY_MS):
-                if self._process.poll() is not None:  # though a child of its own may hold the pipe
+                if self._has_ended():  # though a child of its own may hold the pipe
                     raise HwprofError(self._why_dead())
                 if time.monotonic() > deadline_s:
                     raise HwprofError(f"{late} within {limit_s:.0f} s")
@@ -122,7 +138,6 @@ class ContestantProcess:
             data = os.read(self._hears, 1 << 16)
             self._rest += data
             if not data or len(self._rest) > LONGEST_LINE:
-                self._process.wait()
                 raise HwprofError(self._why_dead())
         line, _, self._rest = self._rest.partition(b"\n")
         try:
@@ -131,13 +146,31 @@ class ContestantProcess:
             raise HwprofError(f"it said what nobody understands: {error}") from error
         if isinstance(said, Refused):
             raise HwprofError(one_line(said.reason), said.remedy)
+        if isinstance(said, Measured) and not said.plausible:
+            raise HwprofError("it said what cannot be")
         return said
 
     def _why_dead(self) -> str:
-        status = self._process.wait()
-        try:
-            lines = self._log.read_bytes()[-LAST_WORDS:].decode(errors="replace").strip().splitlines()
-        except OSError:
-            lines = []
-        how = f"it ended with status {status}" if status >= 0 else f"it ended by signal {-status}"
+        """It has ended, or will never be heard again."""
+        deadline_s = time.monotonic() + KILL_AFTER_S
+        while not self._has_ended():
+            if time.monotonic() > deadline_s:
+                return "it speaks no more, though it lives: the model's code closed what is not its own"
+            time.sleep(LOOK_EVERY_MS / 1000 / 5)
+        status = self._ended()
+        lines = self._last_words()
+        how = f"it ended with status {status}" if status >= 0 else f"it ended by {interruption.name_of(-status)}"
         return one_line(f"{how}: {lines[-1]}") if lines else how
+
+    def _ended(self) -> int:
+        """Its exit code, negative for a signal."""
+        self.kill()
+        return self._process.returncode
+
+    def _last_words(self) -> list[str]:
+        try:
+            with self._log.open("rb") as log:
+                log.seek(max(0, log.seek(0, os.SEEK_END) - LAST_WORDS))
+                return log.read(LAST_WORDS).decode(errors="replace").strip().splitlines()
+        except OSError:
+            return []

@@ -20,7 +20,7 @@ ROUNDS: Final = 2
 START_S: Final = 300.0
 """To build, to compile, to warm up."""
 
-TURN_S: Final = 600.0
+TURN_S: Final = 300.0
 
 SPARE: Final = 0.6
 """Of the memory that is available, so much is used: a model may need more at work than when it waits."""
@@ -81,6 +81,11 @@ def outputs_file(folder: Path, name: Name) -> Path:
     return folder / f"{'-'.join(name) or 'without'}.npz"
 
 
+def again_file(folder: Path) -> Path:
+    """Those of the one without a remedy, of a second process."""
+    return folder / "again.npz"
+
+
 def fit(pid: int) -> int:
     """How many more processes like this one the memory has room for; at least one: somebody has to be compared."""
     there = {"MemAvailable": Path("/proc/meminfo"), "VmRSS": Path(f"/proc/{pid}/status")}
@@ -108,11 +113,11 @@ def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> F
     try:
         first, *others = contestants
         place.report(f"round {number + 1}: starting {len(contestants)} processes", None)
-        _start(place, [first], running, found, keep=number == 0)
+        _start(place, [first], running, found, number)
         _raise_of(first, found)
         room = fit(running[first.name].pid)
         found.waiting = [one.name for one in others[room:]]
-        _start(place, others[:room], running, found, keep=number == 0)
+        _start(place, others[:room], running, found, number)
         place.report(f"round {number + 1}: measuring", ROUNDS * len(running))
         _take_turns(place, running, found, random.Random(number))
         _raise_of(first, found)
@@ -130,13 +135,12 @@ def _raise_of(first: Contestant, found: Found) -> None:
 
 
 def _start(
-    place: Place, batch: Sequence[Contestant], running: dict[Name, ContestantProcess], found: Found, *, keep: bool
+    place: Place, batch: Sequence[Contestant], running: dict[Name, ContestantProcess], found: Found, number: int
 ) -> None:
     """All of them together, each until it is ready."""
     started = {}
     for one in batch:
-        outputs = outputs_file(place.folder, one.name) if keep else None
-        entry = one.entry(place.spec, outputs)
+        entry = one.entry(place.spec, _kept(place.folder, one.name, number))
         name = "-".join(one.name) or "without"
         try:
             started[one.name] = ContestantProcess(entry, place.folder, name, one.environment, place.weights)
@@ -148,6 +152,13 @@ def _start(
             process.wait_until_ready(START_S)
         except HwprofError as error:
             _gone(contestant, running, found, error)
+
+
+def _kept(folder: Path, name: Name, number: int) -> Path | None:
+    """Where outputs go, in a generation in which they are compared."""
+    if number == 0:
+        return outputs_file(folder, name)
+    return again_file(folder) if number == 1 and name == WITHOUT else None
 
 
 def _take_turns(

@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
+from typing import NamedTuple
 
 import msgspec
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import machine
 from hwprof.run.directory import RunDirectory
-from hwprof.run.trials import Trials
+from hwprof.run.trials import Trials, merged
 from hwprof.session.progress import Progress
 from hwprof.session.trials.campaign import Campaign
 from hwprof.workload.spec import WorkloadSpec
-
-FOLDER: Final = "trials"
 
 
 def workload_of(run: RunDirectory) -> WorkloadSpec:
@@ -38,18 +37,31 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
 
 
-def carry_out(
-    run: RunDirectory, names: Sequence[str], progress: Progress, limit_s: float
-) -> tuple[Trials, KeyboardInterrupt | None]:
-    """Tries them, and keeps what came out in the run; beside it what ended it early. Raises ``HwprofError``, and
+class Tried(NamedTuple):
+    """What came out, and what went wrong all the same: it was interrupted, or could not be kept."""
+
+    trials: Trials
+    failure: BaseException | None = None
+
+
+def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit_s: float) -> Tried:
+    """Tries them, and keeps what came out in the run, beside what is known there. Raises ``HwprofError``, and
     ``KeyboardInterrupt`` where nothing is known yet."""
     spec = workload_of(run)
-    folder = run.path / "raw" / FOLDER
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        campaign = Campaign(spec, folder, progress, limit_s)
-        found = run.manifest.trials = campaign.carry_out(names)
-        run.save_manifest()
+        with tempfile.TemporaryDirectory(prefix="hwprof-try-") as folder:
+            campaign = Campaign(spec, Path(folder), progress, limit_s)
+            found = campaign.carry_out(names)
     except OSError as error:
-        raise HwprofError(f"cannot write to {run.path}: {error.strerror}") from error
-    return found, campaign.interrupt
+        raise HwprofError(
+            f"cannot write temporary files: {error.strerror}", "free some space, or set TMPDIR"
+        ) from error
+    try:
+        now = RunDirectory.open(run.path)  # another command may have added to it
+        now.manifest.trials = found = merged(now.manifest.trials, found)
+        now.save_manifest()
+        run.manifest.trials = found
+    except (HwprofError, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else str(error)
+        return Tried(found, HwprofError(f"the trials cannot be kept in {run.path}: {reason}"))
+    return Tried(found, campaign.interrupt)

@@ -120,7 +120,6 @@ def test_what_stands_just_beside_a_cause_is_none(why: str) -> None:
     ("rule", "without"),
     [
         ("layout_changes", {"convolutions": 0}),
-        ("fresh_memory", {"anew": ()}),
         ("default_blas", {"vendor": "GenuineIntel"}),
         ("team_waits", {"threads": 1}),
         ("memory_bound", {"layers": tuple(one._replace(bound="compute") for one in LAYERS)}),
@@ -238,3 +237,23 @@ def test_gains_of_the_other_causes_are_too(
     )  # fmt: skip
     for one in find_all(facts):
         assert 0 <= one.gain_low <= one.gain_high <= 1 and set(one.layers) <= {"a", "b", "c"}
+
+
+def test_memory_that_is_not_torchs_is_found_by_its_page_faults() -> None:
+    layers = (Layer("numpy", 0.6, {"page_faults": 0.5, "compute": 0.5}), *LAYERS[1:])
+    (found,) = find_all(dataclasses.replace(QUIET, parts=parts(page_faults=0.3), layers=layers))
+    assert found.rule == "fresh_memory" and list(found.layers) == ["numpy"]
+
+
+def test_a_layer_whose_calling_thread_waits_for_the_one_with_most_is_uneven_too() -> None:
+    waits = (Layer("bags", 0.8, {"compute": 0.05, "waiting": 0.9, "dispatch": 0.05}), *LAYERS[1:])
+    found = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.05), layers=waits, imbalance={"bags": 0.7}))
+    assert [one.rule for one in found] == ["imbalance"] and found[0].gain_high > 0.3
+    found = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.05), layers=waits, serial=("bags",)))
+    assert [one.rule for one in found] == ["serial_layers"] and found[0].title == "1 layer runs on one of 2 threads"
+
+
+def test_the_collector_is_no_code_of_pythons() -> None:
+    kernels = (Kernel("gc_collect_main", "python3.11", share(0.35), "python"),)
+    found = find_all(dataclasses.replace(QUIET, parts=parts(dispatch=0.4), python=share(0.38), kernels=kernels))
+    assert [one.rule for one in found if one.rule in ("python_code", "garbage_collection")] == ["garbage_collection"]

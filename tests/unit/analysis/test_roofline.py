@@ -16,7 +16,8 @@ def test_roofs_are_of_so_many_threads_and_the_best_that_was_measured() -> None:
     roofs = roofs_of(FOUND, 2)
     assert roofs is not None and (roofs.gflops, roofs.gemm_gflops) == (232.0, 200.0)
     assert roofs.gbytes == {"L1": 400.0, "L2": 400.0, "DRAM": 400.0}
-    assert roofs_of(FOUND, 3) is None and roofs_of(None, 1) is None
+    assert roofs_of(None, 1) is None
+    assert roofs_of(FOUND, 64) == roofs, "more threads than cores have no more"
 
 
 def test_the_nearest_roof_and_what_is_attainable_below_it() -> None:
@@ -102,3 +103,8 @@ def test_bytes_that_shapes_tell_have_the_roof_of_stores_that_read_their_line() -
     modelled, measured = (point(1.0, {"DRAM": Traffic(60.0, source)}, roofs) for source in ("modelled", "measured"))
     assert (modelled.share_of_roof, measured.share_of_roof) == pytest.approx((0.8, 0.6))
     assert roofs.rate("L2", "modelled") is None
+
+
+def test_of_a_layer_that_others_disturb_nothing_is_said() -> None:
+    found = bound(point(30.0, {}, ROOFS), {"compute": 0.2, "preempted": 0.8})
+    assert found.name == "not known" and "others had the processor for 80%" in found.evidence

@@ -37,7 +37,7 @@ from tests.support.small_tables import layers
         ("system", "_int_malloc", "aten::empty", "allocation"),
         ("system", "__memcpy_avx512_unaligned_erms", "aten::_slow_conv2d_forward", "layout"),
         ("system", "__memcpy_avx512_unaligned_erms", "aten::cat", "compute"),
-        ("system", "__memcpy_avx512_unaligned_erms", None, "dispatch"),
+        ("system", "__memcpy_avx512_unaligned_erms", None, "layout"),
         ("system", "__tls_get_addr", "aten::silu", "dispatch"),
         ("system", "futex_wait", None, "waiting"),
         ("kernel", "clear_page_erms", "aten::cat", "page_faults"),

@@ -6,6 +6,7 @@ import math
 import random
 import statistics
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 from hwprof.analysis.actions import actions, together
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.trials import Pair, change, is_enough, undisturbed
-from hwprof.run.trials import Change, Trial, Trials
+from hwprof.run.trials import Change, Difference, Trial, Trials, merged
 
 
 def test_the_interval_is_students_of_the_ratios_logarithms() -> None:
@@ -119,3 +120,58 @@ def test_what_is_not_certain_is_neither_a_gain_nor_in_vain() -> None:
     found = actions(FOUND, trials)
     assert [one.title for one in found] == ["by hand", "the channels_last", "the keep_memory"]
     assert trials.best is None
+
+
+def test_what_gives_other_results_is_not_what_to_adopt() -> None:
+    wrong = trial("flush_denormals", value=-0.9)
+    wrongs = [
+        msgspec.structs.replace(wrong, outputs=Difference(largest=0.5, tensors=1)),
+        msgspec.structs.replace(wrong, outputs=Difference(largest=0.0, tensors=1, unequal=1)),
+    ]
+    right = msgspec.structs.replace(trial("channels_last", value=-0.2), outputs=Difference(largest=1e-5, tensors=2))
+    for one in wrongs:
+        found = Trials(created="", seconds=1.0, inference_ns=None, rows=[one, right])
+        assert found.best is right and found.best_inexact is one
+
+
+def test_of_those_that_are_as_good_the_one_that_takes_no_memory() -> None:
+    hungry = msgspec.structs.replace(trial("keep_memory", value=-0.21), peak_bytes=250, peak_without_bytes=100)
+    modest = msgspec.structs.replace(trial("tcmalloc", value=-0.205), peak_bytes=102, peak_without_bytes=100)
+    assert Trials(created="", seconds=1.0, inference_ns=None, rows=[hungry, modest]).best is modest
+
+
+def test_later_trials_stand_beside_earlier_ones() -> None:
+    failed = Trial(remedies=["channels_last"], titles=["channels_last"], reason="it died")
+    first = Trials(
+        created="a", seconds=1.0, inference_ns=None, rows=[trial("channels_last", value=-0.2), trial("x", value=0.1)]
+    )
+    second = Trials(created="b", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.3), failed])
+    found = merged(first, second)
+    assert [(one.remedies[0], one.inference and one.inference.value) for one in found.rows] == [
+        ("x", -0.3),
+        ("channels_last", -0.2),
+    ]
+    assert found.created == "b" and merged(None, second) is second
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"low": 0.2}, {"high": float("inf")}, {"value": float("nan")}, {"low": -5.0}, {"high": -0.9}],
+    ids=str,
+)
+def test_what_is_no_interval_is_refused(change: dict[str, float]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"value": 0.0, "low": -0.1, "high": 0.1} | change, Change)
+
+
+@pytest.mark.parametrize(
+    "change", [{"titles": []}, {"remedies": []}, {"peak_without_bytes": 0}, {"calls": -1}], ids=str
+)
+def test_what_is_no_trial_is_refused(change: dict[str, object]) -> None:
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert({"remedies": ["a"], "titles": ["A"], **change}, Trial)
+
+
+def test_a_remedy_that_was_asked_for_by_name_has_a_row_without_a_finding() -> None:
+    found = actions([], Trials(created="", seconds=1.0, inference_ns=None, rows=[trial("threads=1", value=-0.5)]))
+    assert [(one.title, one.causes) for one in found] == [("the threads=1", [])]

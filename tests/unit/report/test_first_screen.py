@@ -17,6 +17,7 @@ from hwprof.report.text import first_screen
 from hwprof.report.text.console import make_console
 from hwprof.report.text.page import Page
 from hwprof.run.trials import Change, Trial, Trials
+from hwprof.unavailable import Unavailable
 from tests.support import synthetic_variants as runs
 from tests.support.synthetic_run import build
 
@@ -118,3 +119,32 @@ def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
 
 def test_it_does_without_unicode(tmp_path: Path) -> None:
     assert shown(builder.build(runs.sampled(tmp_path), 8), 100, "ascii").isascii()
+
+
+def test_trials_of_a_run_without_findings_are_shown(tmp_path: Path) -> None:
+    found = Findings(
+        rows=[],
+        actions=[action("threads=1", trial("threads=1", value=-0.5))],
+        trials=Trials(created="", seconds=1.0, inference_ns=None, rows=[]),
+        missing=Unavailable("too few samples"),
+    )
+    text = shown(with_findings(tmp_path, found), 100)
+    assert "DO     no findings: too few samples" in text and "tried -50.0% ±1.1" in text
+
+
+def test_what_others_took_is_not_taken_for_a_model_without_faults(tmp_path: Path) -> None:
+    document = with_findings(tmp_path, Findings(rows=[], actions=[]))
+    parts = [BudgetPart(part=name, ns=1.0, share=value, share_low=None, share_high=None, samples=1, threads_ns=1.0,
+                        threads_share=value) for name, value in (("preempted", 0.7), ("compute", 0.3))]  # fmt: skip
+    whole = Budget(path=None, elapsed_ns=1.0, samples=9, parts=parts)
+    budget = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
+    text = shown(msgspec.structs.replace(document, parts={**document.parts, "time_budget": budget}), 100)
+    assert "not known: others had the processor for 70% of the time" in text and "quiet" not in text.replace(
+        "wait-quiet", ""
+    )
+
+
+def test_lines_of_a_foreign_run_forge_none(tmp_path: Path) -> None:
+    forged = action("a\nFORGED line\x1b[31m", None)
+    lines = shown(with_findings(tmp_path, Findings(rows=[], actions=[forged])), 100).splitlines()
+    assert not any(line.startswith("FORGED") or "\x1b" in line for line in lines)

@@ -78,3 +78,11 @@ def test_the_model_is_as_it_was_also_where_it_fails() -> None:
     with pytest.raises(RuntimeError):
         denormal_shares(Once(model, torch.ones(1, 3)))
     assert "forward" not in model[0].__dict__
+
+
+@pytest.mark.parametrize(("step", "share"), [(2, 0.5), (10, 0.1)])
+def test_what_repeats_in_steps_is_not_missed(step: int, share: float) -> None:
+    tensor = torch.ones(2048, 2048)
+    tensor[1::step] = 1e-40
+    assert denormal_share(tensor) == pytest.approx(share, abs=0.25 * share + 0.02)
+    assert denormal_share(tensor.T) == pytest.approx(share, abs=0.25 * share + 0.02)
