@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import signal
+import tempfile
+import time
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +14,8 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from tests.support.command import TESTS_MODELS, hwprof, start_hwprof
-from tests.support.models.remedies import ADDED, FASTER, SLOWER, WITHOUT_S
+from tests.support.models.remedies import ADDED, FASTER, HELPER_S, SLOWER, WITHOUT_S
+from tests.support.processes import gone_soon
 from tests.support.requirements import require_module
 
 OPTIONS = ("--passes", "measure", "--no-instrumented", "--iterations", "3", "--threads", "1")
@@ -70,10 +73,11 @@ def test_a_remedy_in_which_the_model_dies_is_told_and_costs_no_other(place: Path
     assert died.inference is None and died.reason == "it ended with status 7"
 
 
-def test_the_report_has_it_and_no_outputs_are_left(place: Path) -> None:
-    run = RunDirectory.latest(place / "results")
-    assert not list((run.path / "raw" / "trials").glob("*.npz"))
-    assert RunDirectory.open(run.path).manifest.trials is not None
+def test_the_report_has_it_and_nothing_is_left(place: Path) -> None:
+    shown = hwprof("report", cwd=place).stdout
+    assert "tried -25" in shown or "tried -24" in shown, shown
+    assert not any(HELPER_S in file.read_text() for file in Path("/proc").glob("[0-9]*/cmdline") if readable(file))
+    assert not list(Path(tempfile.gettempdir()).glob("hwprof-try-*"))
 
 
 def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
@@ -97,26 +101,37 @@ def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
         assert done.returncode == 2 and text in done.stderr, done.stderr
 
 
-def test_ctrl_c_leaves_no_process(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGKILL, -9)])
+def test_however_it_ends_no_process_is_left(number: int, code: int, tmp_path: Path) -> None:
     require_module("torch")
     run = measured(tmp_path)
     process = start_hwprof("try", "--remedies", "active_wait,flush_denormals", cwd=tmp_path, environment=TESTS_MODELS)
-    assert process.stderr is not None
-    while "measuring" not in (line := process.stderr.readline()):
-        assert line, "it ended"
-    os.kill(process.pid, signal.SIGINT)
+    while len(contestants(process.pid)) < 2:
+        assert process.poll() is None
+        time.sleep(0.02)
+    ours = contestants(process.pid)
+    os.kill(process.pid, number)
     process.communicate(timeout=60)
-    assert process.returncode == 130
-    assert contestants() == []
+    assert process.returncode == code
+    assert all(gone_soon(pid) for pid in ours)
     assert RunDirectory.open(run.path).manifest.trials is None
 
 
-def contestants() -> list[str]:
+def readable(file: Path) -> bool:
+    try:
+        return bool(file.read_text())
+    except OSError:
+        return False
+
+
+def contestants(parent: int) -> list[int]:
+    """The processes that it has started."""
     found = []
-    for file in Path("/proc").glob("[0-9]*/cmdline"):
+    for file in Path("/proc").glob("[0-9]*/stat"):
         try:
-            if b"hwprof.workload.contestant" in file.read_bytes():
-                found.append(file.parent.name)
+            pid, after = int(file.parent.name), file.read_text().rpartition(")")[2].split()
         except OSError:
             continue
+        if int(after[1]) == parent:
+            found.append(pid)
     return found
