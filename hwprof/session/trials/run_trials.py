@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import os
 import shlex
+import shutil
+import stat
 import tempfile
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
 
@@ -17,6 +21,9 @@ from hwprof.run.trials import Trials, merged
 from hwprof.session.progress import Progress
 from hwprof.session.trials.campaign import Campaign
 from hwprof.workload.spec import WorkloadSpec
+
+PREFIX: Final = "hwprof-try-"
+"""Of temporary folders; the process's number follows."""
 
 
 def workload_of(run: RunDirectory) -> WorkloadSpec:
@@ -37,6 +44,16 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
 
 
+def sweep(place: Path) -> None:
+    """Takes away what one that was killed could not."""
+    for folder in place.glob(f"{PREFIX}[0-9]*-*"):
+        pid = folder.name.removeprefix(PREFIX).partition("-")[0]
+        with suppress(OSError):
+            status = folder.lstat()
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not Path(f"/proc/{pid}").exists():
+                shutil.rmtree(folder, ignore_errors=True)
+
+
 class Tried(NamedTuple):
     """What came out, and what went wrong all the same: it was interrupted, or could not be kept."""
 
@@ -49,7 +66,8 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     ``KeyboardInterrupt`` where nothing is known yet."""
     spec = workload_of(run)
     try:
-        with tempfile.TemporaryDirectory(prefix="hwprof-try-") as folder:
+        sweep(Path(tempfile.gettempdir()))
+        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as folder:
             campaign = Campaign(spec, Path(folder), progress, limit_s)
             found = campaign.carry_out(names)
     except OSError as error:

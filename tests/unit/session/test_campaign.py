@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ from hwprof.errors import HwprofError
 from hwprof.run.trials import Trials
 from hwprof.session.trials import campaign
 from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit, kilobytes
+from hwprof.session.trials.run_trials import PREFIX, sweep
 from hwprof.workload.contest import Measured
 from hwprof.workload.spec import WorkloadSpec
 
@@ -129,3 +131,14 @@ def test_how_many_fit_into_the_memory(tmp_path: Path) -> None:
     assert kilobytes(file, "VmRSS") == 2048 and kilobytes(file, "VmHWM") is None
     assert kilobytes(tmp_path / "none", "VmRSS") is None
     assert fit(2**30) == 1, "nobody knows"
+
+
+def test_what_one_that_was_killed_left_is_taken_away(tmp_path: Path) -> None:
+    (tmp_path / "victim").mkdir()
+    for name in (f"{PREFIX}{2**22 + 1}-dead", f"{PREFIX}{os.getpid()}-alive", f"{PREFIX}mine"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "without.npz").touch()
+    (tmp_path / f"{PREFIX}{2**22 + 2}-link").symlink_to("victim")
+    sweep(tmp_path)
+    left = {one.name for one in tmp_path.iterdir()}
+    assert left == {"victim", f"{PREFIX}{os.getpid()}-alive", f"{PREFIX}mine", f"{PREFIX}{2**22 + 2}-link"}
