@@ -260,7 +260,7 @@ class _CallRecorder:
 
     def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], done: Flops, own: Flops) -> None:
         size, times = (
-            self._size(fact, call["bytes"] + _bytes(outputs), done) if fact.leaf else None,
+            self._size(fact, call["bytes"], _bytes(outputs), done) if fact.leaf else None,
             len(self._positions),
         )
         call |= {"output_shapes": shapes_text(outputs), "macs": _macs(done.known), "bytes": size}
@@ -269,12 +269,16 @@ class _CallRecorder:
         fact.bytes = _sum(fact.bytes, size, times)
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
-    def _size(self, fact: _Facts, tensors: int, done: Flops) -> int | None:
-        """Of a leaf's call: inputs and outputs (``tensors``), and the weights."""
+    def _size(self, fact: _Facts, inputs: int, outputs: int, done: Flops) -> int | None:
+        """Of a leaf's call: inputs, outputs, and the weights; of a table that rows are taken out of, these rows, which
+        are at least what comes out."""
         if done.known != 0:
             self._reader.take_tensors(fact.module)
         weights = self._reader.weights(fact.module)
-        return None if weights is None else tensors + weights.bytes
+        if weights is None:
+            return None
+        of_weights = min(weights.bytes, outputs) if isinstance(fact.module, nn.Embedding) else weights.bytes
+        return inputs + outputs + of_weights
 
 
 def _sum(before: int | None, of_a_call: int | None, times: int) -> int | None:

@@ -20,6 +20,7 @@ from hwprof.report.document.time_budget import Budget, TimeBudget
 from hwprof.report.text import figures, noise
 from hwprof.report.text.grid import Column, fit, table
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES
+from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS
 from hwprof.report.text.trials import change_text
@@ -56,6 +57,11 @@ ACTION: Final = 30
 WEIGHTS: Final = 30
 CPI: Final = "cpi"
 
+LEAST_COMPUTE: Final = 0.2
+
+APART: Final = 0.2
+"""So far the sum of the rows may be from the whole without a word."""
+
 
 def show(page: Page) -> None:
     """Some twenty lines."""
@@ -73,6 +79,7 @@ def show(page: Page) -> None:
         page.console.print()
         page.console.print(table(fit(_columns(rows, page), page.console.width), page.glyphs))
     page.console.print()
+    _shares(page)
     _missing(page)
     _say(page, Text(f"run {document.run.name}; everything: hwprof report --all; causes: --findings", "dim"))
 
@@ -206,7 +213,7 @@ def _do(page: Page) -> None:
         if told:
             _named(page, "", f"{name}: {', '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
-        _named(page, "", "up to: what the cause takes, at most. What remedies bring: hwprof try")
+        _named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
 
 
 def _nothing(part: Findings, page: Page) -> str:
@@ -249,7 +256,10 @@ def _columns(rows: Sequence[Layer], page: Page) -> list[Column]:
             hottest.setdefault(kernel.layer, kernel.kernel)
     cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
     counted = [layer.metrics.get(CPI) for layer in rows]
-    cpis = [one if one is not None else cpi.get(layer.path) for one, layer in zip(counted, rows, strict=True)]
+    cpis = [
+        (one if one is not None else cpi.get(layer.path)) if _computes(budgets.get(layer.path)) else None
+        for one, layer in zip(counted, rows, strict=True)
+    ]
     columns = [
         Column("layer", [one.path for one in rows], right=False, least=PATH, among=page.paths),
         Column("type", [one.type or glyphs.dash for one in rows], 5, right=False),
@@ -264,6 +274,11 @@ def _columns(rows: Sequence[Layer], page: Page) -> list[Column]:
     return [one for one in columns if set(one.cells) - empty]
 
 
+def _computes(budget: Budget | None) -> bool:
+    """Of a layer that does hardly anything of its own cycles per instruction say nothing: they are the kernel's."""
+    return budget is None or budget.share("compute") >= LEAST_COMPUTE
+
+
 def bar(budget: Budget | None, glyphs: figures.Glyphs) -> str:
     """``ccccccclpw``: a letter is 10%."""
     if budget is None:
@@ -273,6 +288,13 @@ def bar(budget: Budget | None, glyphs: figures.Glyphs) -> str:
         reached += budget.share(part)
         text += letter * (min(round(BAR * reached), BAR) - len(text))
     return text
+
+
+def _shares(page: Page) -> None:
+    """Where medians of layers add up to something else than the median of the whole."""
+    sum_ns, whole = rows_sum_ns(page), page.whole.time if page.whole is not None else None
+    if sum_ns is not None and whole is not None and abs(sum_ns - whole.median_ns) > APART * whole.median_ns:
+        _say(page, Text(f"share: of all rows' sum, {figures.milliseconds(sum_ns)} ms", "dim"))
 
 
 def _missing(page: Page) -> None:

@@ -11,10 +11,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, undisturbed
+from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, spread, undisturbed
 from hwprof.errors import HwprofError
 from hwprof.remedies.catalogue import Ready, ready, remedies, together
-from hwprof.run.trials import Difference, Trial, Trials
+from hwprof.run.trials import Change, Difference, Trial, Trials
 from hwprof.session.progress import Progress
 from hwprof.session.quiet import Others
 from hwprof.session.trials import outputs
@@ -163,11 +163,14 @@ class Campaign:
             number, longest_s = number + 1, max(longest_s, self._passed_s() - began_s)
             left = [one for one in left if self._wants_more(self._records[one.name])]
 
+    def _change(self, record: _Record) -> Change | None:
+        return change(record.inference, spread([one.inference for one in self._records.values()]))
+
     def _passed_s(self) -> float:
         return self._clock() - self._began_s
 
     def _wants_more(self, record: _Record) -> bool:
-        return record.failure is None and not is_enough(change(record.inference), len(record.inference))
+        return record.failure is None and not is_enough(self._change(record), len(record.inference))
 
     def _keep(self, found: Found, number: int) -> None:
         without = found.turns[WITHOUT]
@@ -193,7 +196,7 @@ class Campaign:
         """Most first."""
         gains = []
         for one in contestants:
-            found = change(self._records[one.name].inference)
+            found = self._change(self._records[one.name])
             if found is not None and found.helps:
                 gains.append((found.value, one.remedies[0]))
         return [remedy for _, remedy in sorted(gains, key=lambda item: item[0])]
@@ -201,13 +204,13 @@ class Campaign:
     def _trial(self, record: _Record) -> Trial:
         name = record.contestant.name
         failure = record.failure
-        found = change(record.inference)
+        found = self._change(record)
         return Trial(
             remedies=list(name),
             titles=[one.title for one in record.contestant.remedies],
             adopt=to_adopt(record.contestant.remedies),
             inference=found,
-            iteration=change(record.iteration),
+            iteration=change(record.iteration, spread([one.iteration for one in self._records.values()])),
             processes=len(record.inference),
             calls=record.calls,
             inference_ns=round(statistics.median(record.inference_ns)) if record.inference_ns else None,

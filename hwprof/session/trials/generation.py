@@ -22,6 +22,9 @@ START_S: Final = 300.0
 
 TURN_S: Final = 300.0
 
+INDUCTOR: Final = "TORCHINDUCTOR_CACHE_DIR"
+"""Where torch.compile leaves what it makes: nothing of an earlier time is found, and nothing is left."""
+
 SPARE: Final = 0.6
 """Of the memory that is available, so much is used: a model may need more at work than when it waits."""
 
@@ -143,7 +146,8 @@ def _start(
         entry = one.entry(place.spec, _kept(place.folder, one.name, number))
         name = "-".join(one.name) or "without"
         try:
-            started[one.name] = ContestantProcess(entry, place.folder, name, one.environment, place.weights)
+            environment = {**one.environment, INDUCTOR: str(place.folder / "inductor")}
+            started[one.name] = ContestantProcess(entry, place.folder, name, environment, place.weights)
         except OSError as error:
             found.failed[one.name] = HwprofError(f"it does not start: {error.strerror}")
     running |= started

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from hwprof.analysis.actions import actions, together
 from hwprof.analysis.findings.facts import Finding
-from hwprof.analysis.trials import Pair, change, is_enough, undisturbed
+from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, spread, undisturbed
 from hwprof.run.trials import Change, Difference, Trial, Trials, merged
 
 
@@ -175,3 +175,27 @@ def test_what_is_no_trial_is_refused(change: dict[str, object]) -> None:
 def test_a_remedy_that_was_asked_for_by_name_has_a_row_without_a_finding() -> None:
     found = actions([], Trials(created="", seconds=1.0, inference_ns=None, rows=[trial("threads=1", value=-0.5)]))
     assert [(one.title, one.causes) for one in found] == [("the threads=1", [])]
+
+
+@pytest.mark.parametrize(("remedies", "deviation"), [(3, 0.01), (6, 0.02)])
+def test_who_stops_when_it_is_narrow_is_not_fooled_by_chance(remedies: int, deviation: float) -> None:
+    """Remedies without effect: the intervals of all of them together hold 0 at least as often as they should."""
+    chance = random.Random(3)
+    held = 0
+    for _ in range(200):
+        pairs: list[list[Pair]] = [[] for _ in range(remedies)]
+        going = set(range(remedies))
+        for generation in range(1, 11):
+            without = math.exp(chance.gauss(0, deviation / math.sqrt(2)))
+            for one in going:
+                pairs[one].append(Pair(math.exp(chance.gauss(0, deviation / math.sqrt(2))), without))
+            if generation >= LEAST_GENERATIONS:
+                together_ = spread(pairs)
+                going = {one for one in going if not is_enough(change(pairs[one], together_), len(pairs[one]))}
+        found = [change(one, spread(pairs)) for one in pairs]
+        held += sum(one is not None and one.low <= 0 <= one.high for one in found)
+    assert held / (200 * remedies) >= 0.94
+
+
+def test_of_nothing_there_is_no_spread() -> None:
+    assert spread([]) is None and spread([[Pair(1.0, 1.0)]]) is None
