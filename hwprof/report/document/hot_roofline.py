@@ -32,6 +32,8 @@ def select(document: Document, top: int) -> HotRoofline:
     if found is None:
         why = document.absent["roofline"]
         raise HwprofError(f"this run has no roofline: {why.reason}", why.remedy)
+    if not found.level_gbytes:
+        raise HwprofError("this run has no roofline: its peaks have no level of the memory", "hwprof peaks --again")
     return HotRoofline(
         run=document.run.name,
         whole=document.whole,
