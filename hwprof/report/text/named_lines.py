@@ -1,0 +1,48 @@
+"""Lines of the first screen that have a name before them: ``WHERE  c compute 58, …``."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Final
+
+from rich.text import Text
+
+from hwprof.printable import printable
+from hwprof.report.document.time_budget import TimeBudget
+from hwprof.report.text import figures
+from hwprof.report.text.page import Page
+from hwprof.unavailable import explain
+
+MARGIN: Final = 7
+"""Characters before a line's text: its name."""
+
+NO_BREAK: Final = "\N{NO-BREAK SPACE}"
+"""Within a line's words that stay together."""
+
+DISTURBED: Final = 0.2
+"""Of the elapsed time: with more of it taken by others, rules that find nothing say nothing."""
+
+
+def absent(page: Page, name: str, section: str) -> None:
+    """Why the document has nothing of a section."""
+    why = page.document.absent.get(section)
+    named(page, name, f"not available: {explain(why.reason, why.remedy)}" if why is not None else "not available", True)
+
+
+def named(page: Page, name: str, text: str, whole: bool = False) -> None:
+    """One line behind its name; ``whole``: as many as it takes."""
+    room, ellipsis = page.console.width - MARGIN, page.glyphs.ellipsis
+    text = printable(text, kept=NO_BREAK)
+    lines = _wrapped(text, room) if whole else [figures.shorten(text, room, ellipsis, head=room - len(ellipsis))]
+    for number, line in enumerate(lines):
+        page.console.print(Text.assemble((f"{'' if number else name:<{MARGIN}}", "bold"), line, no_wrap=True))
+
+
+def _wrapped(text: str, width: int) -> list[str]:
+    return [line.replace(NO_BREAK, " ") for line in textwrap.wrap(text, width)] or [""]
+
+
+def preempted(page: Page) -> float:
+    """Of the time that the budget is of."""
+    part = page.part(TimeBudget)
+    return part.whole.share("preempted") if part is not None else 0.0

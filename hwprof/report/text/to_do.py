@@ -1,0 +1,82 @@
+"""What to do, on the first screen: by what it brought where it was tried, else by what its causes take."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.report.document.findings import Action, Findings
+from hwprof.report.text import figures
+from hwprof.report.text.named_lines import DISTURBED, absent, named, preempted
+from hwprof.report.text.page import Page
+from hwprof.report.text.trials import change_text
+from hwprof.run.trials import Change
+from hwprof.unavailable import explain
+
+ACTIONS: Final = 4
+ACTION: Final = 30
+"""Characters of one's title."""
+
+
+def show(page: Page) -> None:
+    """Some lines; one where there is nothing to do."""
+    part = page.part(Findings)
+    if part is None:
+        absent(page, "DO", "findings")
+        return
+    if part.missing is not None:
+        named(page, "DO", f"no findings: {explain(part.missing.reason, part.missing.remedy)}", whole=True)
+    changes = [(one, change) for one in part.actions if (change := _change(one)) is not None]
+    done = [one for one, change in changes if not change.helps]
+    helpful = [one for one in part.actions if one not in done][:ACTIONS]
+    if not helpful and part.missing is None:
+        named(page, "DO", _nothing(part, page), whole=True)
+    width = min(ACTION, max((len(one.title) for one in helpful), default=0))
+    for number, one in enumerate(helpful, 1):
+        title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
+        named(
+            page,
+            "" if number > 1 or part.missing is not None else "DO",
+            f"{number} {title:<{width}}  {_gain(one, page):<18}  {_why(one)}",
+        )
+    if part.together is not None and part.together.inference is not None:
+        tried = f"tried {change_text(part.together.inference, page.glyphs)}"
+        named(page, "", f"together: {' + '.join(part.together.titles)}: {tried} (--findings: what to type)")
+    for name, in_vain in (("not certain", False), ("no gain", True)):
+        told = [
+            f"{one.title} {change_text(change, page.glyphs)}"
+            for one, change in changes
+            if not change.helps and change.in_vain is in_vain
+        ]
+        if told:
+            named(page, "", f"{name}: {', '.join(told)}")
+    if part.trials is None and any(one.remedy is not None for one in helpful):
+        named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
+
+
+def _nothing(part: Findings, page: Page) -> str:
+    if part.rows:
+        return "no remedy helped"
+    if preempted(page) >= DISTURBED:
+        others = f"others had the processor for {preempted(page):.0%} of the time"
+        return explain(f"not known: {others}, and no rule found a cause in the rest", "collect with --wait-quiet")
+    return "no rule found a cause of lost time"
+
+
+def _change(one: Action) -> Change | None:
+    return one.tried.inference if one.tried is not None else None
+
+
+def _gain(one: Action, page: Page) -> str:
+    change = _change(one)
+    if change is not None:
+        return f"tried {change_text(change, page.glyphs)}"
+    whole = "" if one.gain_of == page.document.whole else f" of {one.gain_of}"
+    if one.gain_low > 0:
+        return f"{one.gain_low:.0%} to {one.gain_high:.0%}{whole}"
+    return f"up to {one.gain_high:.0%}{whole}"
+
+
+def _why(one: Action) -> str:
+    """The causes by the names of their rules, with the figures of the largest."""
+    rules = ", ".join(rule.replace("_", " ") for rule in one.rules)
+    return f"{rules}: {one.evidence}" if rules else ""
