@@ -148,3 +148,10 @@ def test_lines_of_a_foreign_run_forge_none(tmp_path: Path) -> None:
     forged = action("a\nFORGED line\x1b[31m", None)
     lines = shown(with_findings(tmp_path, Findings(rows=[], actions=[forged])), 100).splitlines()
     assert not any(line.startswith("FORGED") or "\x1b" in line for line in lines)
+
+
+def test_what_changes_results_says_so(tmp_path: Path) -> None:
+    changed = msgspec.structs.replace(trial("bfloat16", value=-0.6), exact=False)
+    assert "results change; rule" in shown(
+        with_findings(tmp_path, Findings(rows=[], actions=[action("x", changed)])), 100
+    )
