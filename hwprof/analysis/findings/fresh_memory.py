@@ -8,6 +8,9 @@ from hwprof.analysis.findings.facts import Facts, Finding, named, percent
 
 LEAST: Final = 0.02
 
+MUCH: Final = 0.1
+"""Where it is not known whose they are: a profiler gets new pages too."""
+
 KEEP: Final = "MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 before the command"
 """glibc then keeps what is freed."""
 
@@ -17,7 +20,7 @@ ALLOCATORS: Final = ("keep_memory", "tcmalloc", "jemalloc")
 def find(facts: Facts) -> Finding | None:
     """Where new pages take a share worth naming."""
     share = facts.part("page_faults")
-    if share.low < LEAST:
+    if share.low < (LEAST if facts.anew else MUCH):
         return None
     faults = f"; {facts.faults:,.0f} page faults an inference" if facts.faults is not None else ""
     layers = list(facts.anew[:3]) or facts.most_in("page_faults")  # of memory that is not torch's nobody knows more
