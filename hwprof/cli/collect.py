@@ -13,8 +13,7 @@ import msgspec
 
 from hwprof.cli import collector_options, products
 from hwprof.cli.model_options import check_model, model_options, workload_spec
-from hwprof.cli.numbers import RealRange
-from hwprof.cli.try_remedies import LIMIT_S
+from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.roles import Role
@@ -94,9 +93,9 @@ def _counters_help() -> str:
     "try_s",
     type=RealRange(min=0, min_open=True, max=LONGEST_WAIT_S),
     is_flag=False,
-    flag_value=LIMIT_S,
+    flag_value=TRY_S,
     metavar="[SECONDS]",
-    help=f"Then try the remedies of what is found, for {LIMIT_S:.0f} s, or SECONDS; see hwprof try.",
+    help=f"Then try the remedies of what is found, for {TRY_S:.0f} s, or SECONDS; see hwprof try.",
 )
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option(

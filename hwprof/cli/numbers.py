@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 import click
+
+TRY_S: Final = 300.0
+"""For so long remedies are tried, unless the user says otherwise."""
 
 
 class RealRange(click.FloatRange):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 import click
 import msgspec
 
-from hwprof.cli.numbers import RealRange
+from hwprof.cli.numbers import TRY_S, RealRange
 from hwprof.cli.streams import print_json
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError, UsageError
@@ -22,13 +22,12 @@ if TYPE_CHECKING:
     from hwprof.session.trials.run_trials import Tried
 
 
-class NothingToTryError(HwprofError):
-    """No finding has a remedy."""
-
-
-LIMIT_S: Final = 300.0
 LONGEST_S: Final = 86_400.0
 ALL: Final = "all"
+
+
+class NothingToTryError(HwprofError):
+    """No finding has a remedy."""
 
 
 @click.command("try")
@@ -42,7 +41,7 @@ ALL: Final = "all"
     "--time",
     "limit_s",
     type=RealRange(min=0, min_open=True, max=LONGEST_S),
-    default=LIMIT_S,
+    default=TRY_S,
     show_default=True,
     metavar="SECONDS",
     help="No more processes are started when it is over, once there are three of each.",

@@ -160,16 +160,22 @@ def caches(root: Path = ROOT) -> tuple[Cache, ...]:
 
 def memory_bytes(root: Path = ROOT) -> int:
     """MemTotal; 0 where /proc/meminfo cannot be read."""
-    return _meminfo(root, "MemTotal")
+    return _size_bytes(root / "proc/meminfo", "MemTotal")
 
 
 def available_bytes(root: Path = ROOT) -> int:
     """What programs can get without anything being swapped out (MemAvailable); 0 where the kernel does not say."""
-    return _meminfo(root, "MemAvailable")
+    return _size_bytes(root / "proc/meminfo", "MemAvailable")
 
 
-def _meminfo(root: Path, wanted: str) -> int:
-    for line in (_text(root / "proc/meminfo") or "").splitlines():
+def process_bytes(pid: int, wanted: str, root: Path = ROOT) -> int:
+    """A size in /proc/PID/status: ``VmRSS``, ``VmHWM``; 0 where the kernel does not say."""
+    return _size_bytes(root / "proc" / str(pid) / "status", wanted)
+
+
+def _size_bytes(file: Path, wanted: str) -> int:
+    """Of a line like ``VmRSS:  1024 kB``."""
+    for line in (_text(file) or "").splitlines():
         name, _, rest = line.partition(":")
         if name == wanted:
             return int(rest.split()[0]) * 1024

@@ -61,9 +61,8 @@ def names() -> list[str]:
 
 def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready | Unavailable:
     """``find``: where a library lies, None: not installed. Raises ``UsageError`` for a remedy that there is not."""
-    numbered = NUMBERED.fullmatch(name)
-    known = remedies().get(THREADS if numbered else name)
-    if known is None or (name == THREADS):
+    known, threads = _known(name)
+    if known is None or name == THREADS:
         raise UsageError(f"there is no remedy {name}", f"one of {', '.join(names())}")
     environment, path = dict(known.environment), None
     if known.preload:
@@ -71,7 +70,6 @@ def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready 
         if path is None:
             return Unavailable(f"{known.preload[0]} is not installed", known.install)
         environment["LD_PRELOAD"] = str(path)
-    threads = int(numbered[1]) if numbered else None
     values = {"path": str(path), "threads": str(threads)}
     title, *adopt = (_filled(text, values) for text in (known.title, *known.adopt))
     return Ready(name, title, known.group, known.change, environment, threads, known.exact, tuple(adopt))
@@ -79,9 +77,8 @@ def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready 
 
 def title_of(name: str) -> str:
     """For a reader; the name itself where there is no such remedy."""
-    numbered = NUMBERED.fullmatch(name)
-    known = remedies().get(THREADS if numbered else name)
-    return name if known is None else _filled(known.title, {"threads": numbered[1] if numbered else "N"})
+    known, threads = _known(name)
+    return name if known is None else _filled(known.title, {"threads": str(threads or "N")})
 
 
 def together(one: Ready, others: Iterable[Ready]) -> bool:
@@ -97,6 +94,12 @@ def library(name: str) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def _known(name: str) -> tuple[Remedy | None, int | None]:
+    """The remedy, and the number in its name."""
+    numbered = NUMBERED.fullmatch(name)
+    return remedies().get(THREADS if numbered else name), int(numbered[1]) if numbered else None
 
 
 def _filled(text: str, values: dict[str, str]) -> str:

@@ -20,6 +20,7 @@ import torch
 
 from hwprof import processes
 from hwprof.errors import NO_MEMORY, HwprofError, described, is_out_of_memory, of_system
+from hwprof.hardware import machine
 from hwprof.workload import factory
 from hwprof.workload.changes import AFTER, BEFORE
 from hwprof.workload.contest import TURN, Entry, Measured, Ready, Refused, Said
@@ -46,7 +47,6 @@ MOST_CALLS: Final = 1000
 MOST_BYTES: Final = 1 << 28
 """Of what the model gives, that is kept."""
 
-STATUS: Final = Path("/proc/self/status")
 RESET: Final = Path("/proc/self/clear_refs")
 PEAK: Final = "5"
 """man 5 proc: the peak resident size begins anew."""
@@ -167,14 +167,4 @@ def _turn(workload: Workload, least_s: float, last_s: float) -> Measured:
         processes.end_copy(PID)
         iteration_ns.append(time.perf_counter_ns() - begin_ns)
         inference_ns.append(clock.inference_ns)
-    return Measured(inference_ns, iteration_ns, _peak_bytes())
-
-
-def _peak_bytes() -> int | None:
-    try:
-        for line in STATUS.read_text().splitlines():
-            if line.startswith("VmHWM:"):
-                return int(line.split()[1]) << 10
-    except (OSError, ValueError, IndexError):
-        return None
-    return None
+    return Measured(inference_ns, iteration_ns, machine.process_bytes(PID, "VmHWM") or None)

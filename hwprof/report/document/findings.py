@@ -64,6 +64,8 @@ PART: Final = Findings
 
 def build(analysis: RunAnalysis) -> Findings | Unavailable:
     """From the pass that the samples are of, and the main pass."""
+    from hwprof.analysis.actions import actions, together
+
     trials = analysis.run.manifest.trials
     missing = None
     if analysis.sampled is None:
@@ -73,8 +75,6 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
     if missing is not None and trials is None:
         return missing
     findings = analysis.findings if missing is None else None
-    from hwprof.analysis.actions import actions, together
-
     return Findings(
         rows=[_finding(one) for one in findings or ()],
         actions=[_action(one) for one in actions(findings or (), trials)],

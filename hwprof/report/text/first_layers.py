@@ -13,7 +13,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES
 from hwprof.report.text.page import Page
-from hwprof.report.text.time_budget import LETTERS
+from hwprof.report.text.time_budget import bar
 
 BAR: Final = 10
 """Characters of a layer's budget."""
@@ -44,12 +44,13 @@ def columns(rows: Sequence[Layer], page: Page) -> list[Column]:
         (one if one is not None else cpi.get(layer.path)) if _computes(budgets.get(layer.path)) else None
         for one, layer in zip(counted, rows, strict=True)
     ]
+    bars = [bar(budgets[one.path], BAR) if one.path in budgets else glyphs.dash for one in rows]
     candidates = [
         Column("layer", [one.path for one in rows], right=False, least=PATH, among=page.paths),
         Column("type", [one.type or glyphs.dash for one in rows], 5, right=False),
         Column("ms", [figures.milliseconds(one.time.median_ns) if one.time else glyphs.dash for one in rows]),
         Column("share", [figures.percent(one.share, glyphs) for one in rows]),
-        Column("budget", [bar(budgets.get(one.path), glyphs) for one in rows], 1, right=False),
+        Column("budget", bars, 1, right=False),
         Column("CPI", [figures.decimal(one, 2, glyphs) for one in cpis], 4),
         Column("bound", [roofs[one.path].bound if one.path in roofs else glyphs.dash for one in rows], 2, right=False),
         Column("hottest kernel", [hottest.get(one.path, glyphs.dash) for one in rows], 3, right=False, least=KERNEL),
@@ -61,14 +62,3 @@ def columns(rows: Sequence[Layer], page: Page) -> list[Column]:
 def _computes(budget: Budget | None) -> bool:
     """Of a layer that does hardly anything of its own cycles per instruction say nothing: they are the kernel's."""
     return budget is None or budget.share("compute") >= LEAST_COMPUTE
-
-
-def bar(budget: Budget | None, glyphs: figures.Glyphs) -> str:
-    """``ccccccclpw``: a letter is 10%."""
-    if budget is None:
-        return glyphs.dash
-    text, reached = "", 0.0
-    for part, letter in LETTERS.items():
-        reached += budget.share(part)
-        text += letter * (min(round(BAR * reached), BAR) - len(text))
-    return text

@@ -18,14 +18,12 @@ from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, named, preempted
 from hwprof.report.text.page import Page
+from hwprof.report.text.peaks import NOISY
 from hwprof.report.text.time_budget import LETTERS
 from hwprof.unavailable import explain
 
 LEAST_GFLOPS: Final = 0.01
 """A model that computes less is not about arithmetic."""
-
-QUIET_SHARE: Final = 0.05
-"""Of the processors, that others may have while the peaks are measured."""
 
 MOST_LOST: Final = 2
 
@@ -74,7 +72,7 @@ def _headline(page: Page) -> str:
     if roofs is not None and roofs.images_per_s is not None:
         words.append(f"{figures.three_digits(roofs.images_per_s)} images/s")
     if roofs is not None and roofs.analytic_gflops is not None and roofs.analytic_gflops >= LEAST_GFLOPS:
-        quiet = (roofs.others_share or 0.0) <= QUIET_SHARE  # else the peaks are too low
+        quiet = (roofs.others_share or 0.0) <= NOISY  # else the peaks are too low
         of_peak = f", {roofs.share_of_gemm:.0%} of GEMM peak" if roofs.share_of_gemm is not None and quiet else ""
         words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{of_peak}")
     return page.glyphs.separator.join(words) or document.run.name

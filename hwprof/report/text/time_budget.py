@@ -92,11 +92,11 @@ def in_words(budget: Budget) -> str:
     return ", ".join(f"{one.part.replace('_', ' ')} {one.share:.0%}" for one in parts if one.share >= WORTH_SAYING)
 
 
-def bar(budget: Budget) -> str:
+def bar(budget: Budget, width: int = BAR) -> str:
     """``ccccccccccccllllppww``: as many letters of each part as it has of the time."""
     text, reached = "", 0.0
     shares = {one.part: one.share for one in budget.parts}
     for part, letter in LETTERS.items():
         reached += shares.get(part, 0.0)
-        text += letter * (min(round(BAR * reached), BAR) - len(text))
+        text += letter * (min(round(width * reached), width) - len(text))
     return text

@@ -13,10 +13,8 @@ from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
+from hwprof.report.text.peaks import NOISY
 from hwprof.run.trials import Change, Difference, Trial, Trials
-
-NOISY_SHARE: Final = 0.05
-"""Of the processors' time, that others may use before it is worth a word."""
 
 REMEDY: Final = 40
 """To how many characters a row's remedies may be cut before a column goes instead."""
@@ -116,7 +114,7 @@ def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
         notes.append("outputs are not compared: without a remedy two calls give different ones")
     if found.ended is not None:
         notes.append(f"ended before every interval was narrow: {found.ended}. Try: hwprof try --time SECONDS")
-    if found.others_share is not None and found.others_share > NOISY_SHARE:
+    if found.others_share is not None and found.others_share > NOISY:
         notes.append(f"others used {found.others_share:.0%} of the processors meanwhile: intervals are wider for it")
     return notes
 

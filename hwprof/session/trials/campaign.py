@@ -105,7 +105,7 @@ class Campaign:
         try:
             with tempfile.TemporaryFile(dir=self._folder) as weights:
                 place = Place(self._spec, self._folder, weights.fileno(), self._report, self._progress.step)
-                singles = [Contestant((one.name,), (one,)) for one in offered]
+                singles = [Contestant((one,)) for one in offered]
                 self._compare(place, singles, ALONE_SHARE * self._limit_s)
                 several = combinations(self._that_help(singles))
                 if self._ended is not None:
@@ -157,7 +157,7 @@ class Campaign:
                 return
             began_s, todo = self._passed_s(), left
             while todo:
-                found = carry_out(place, [Contestant(WITHOUT, ()), *todo], number)
+                found = carry_out(place, [Contestant(), *todo], number)
                 self._keep(found, number)
                 todo = [one for one in todo if one.name in found.waiting]
             number, longest_s = number + 1, max(longest_s, self._passed_s() - began_s)
@@ -240,5 +240,5 @@ def combinations(helping: Sequence[Ready]) -> list[Contestant]:
         if together(one, chain):
             chain.append(one)
             if len(chain) > 1:
-                found.append(Contestant(tuple(part.name for part in chain), tuple(chain)))
+                found.append(Contestant(tuple(chain)))
     return found[-MOST_TOGETHER:]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, NamedTuple
 
+import msgspec
+
 from hwprof.errors import HwprofError
+from hwprof.hardware import machine
 from hwprof.remedies.catalogue import Ready
 from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.workload.contest import Entry, Measured
@@ -37,13 +40,15 @@ WITHOUT: Final[Name] = ()
 class Contestant(NamedTuple):
     """The workload with some remedies."""
 
-    name: Name
-    remedies: Sequence[Ready]
+    remedies: Sequence[Ready] = ()
+
+    @property
+    def name(self) -> Name:
+        """Those of its remedies."""
+        return tuple(one.name for one in self.remedies)
 
     def entry(self, spec: WorkloadSpec, outputs: Path | None) -> Entry:
         """What its process is to do."""
-        import msgspec
-
         threads = next((one.threads for one in self.remedies if one.threads is not None), spec.threads)
         return Entry(
             workload=msgspec.structs.replace(spec, threads=threads),
@@ -63,9 +68,7 @@ class Found:
 
     turns: dict[Name, list[Measured]] = field(default_factory=dict)
     failed: dict[Name, HwprofError] = field(default_factory=dict)
-    waiting: list[Name] = field(
-        default_factory=list
-    )  # for another heat: there was no memory for them beside the others
+    waiting: list[Name] = field(default_factory=list)  # for another heat: there was no memory for them too
 
 
 @dataclass(frozen=True)
@@ -91,21 +94,8 @@ def again_file(folder: Path) -> Path:
 
 def fit(pid: int) -> int:
     """How many more processes like this one the memory has room for; at least one: somebody has to be compared."""
-    there = {"MemAvailable": Path("/proc/meminfo"), "VmRSS": Path(f"/proc/{pid}/status")}
-    known = [kilobytes(path, name) for name, path in there.items()]
-    if not all(known):
-        return 1
-    available, resident = (one or 0 for one in known)
-    return max(1, int(available * SPARE // resident))
-
-
-def kilobytes(file: Path, name: str) -> int | None:
-    """Of a line of /proc like ``VmRSS:  1024 kB``; None where there is none."""
-    try:
-        lines = file.read_text().splitlines()
-        return next((int(line.split()[1]) for line in lines if line.startswith(f"{name}:")), None)
-    except (OSError, ValueError, IndexError):
-        return None
+    available, resident = machine.available_bytes(), machine.process_bytes(pid, "VmRSS")
+    return max(1, int(available * SPARE // resident)) if resident else 1
 
 
 def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> Found:
@@ -165,9 +155,7 @@ def _kept(folder: Path, name: Name, number: int) -> Path | None:
     return again_file(folder) if number == 1 and name == WITHOUT else None
 
 
-def _take_turns(
-    place: Place, running: dict[Name, ContestantProcess], found: Found, chance: random.Random
-) -> Mapping[Name, list[Measured]]:
+def _take_turns(place: Place, running: dict[Name, ContestantProcess], found: Found, chance: random.Random) -> None:
     """Each as often as the others, in an order that chance has made: what drifts, drifts for all alike."""
     for _ in range(ROUNDS):
         for contestant in chance.sample(list(running), len(running)):
@@ -177,7 +165,6 @@ def _take_turns(
                 found.turns.pop(contestant, None)
                 _gone(contestant, running, found, error)
             place.step()
-    return found.turns
 
 
 def _gone(contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError) -> None:

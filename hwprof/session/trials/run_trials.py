@@ -34,9 +34,7 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
     here = machine.describe()
     if (here.hostname, here.processor) != (manifest.machine.hostname, manifest.machine.processor):
         raise UsageError("the run was measured on another machine", "hwprof collect --try, here")
-    if (
-        manifest.folder and Path(manifest.folder) != Path.cwd()
-    ):  # its model is that folder's code, and its paths begin there
+    if manifest.folder and Path(manifest.folder) != Path.cwd():  # where its model's code lies, and its paths begin
         raise UsageError("the run was measured from another folder", f"cd {shlex.quote(manifest.folder)}")
     try:
         return msgspec.convert(manifest.asked, WorkloadSpec, strict=False)
@@ -44,7 +42,7 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
 
 
-def sweep(place: Path) -> None:
+def remove_leftovers(place: Path) -> None:
     """Takes away what one that was killed could not."""
     for folder in place.glob(f"{PREFIX}[0-9]*-*"):
         pid = folder.name.removeprefix(PREFIX).partition("-")[0]
@@ -66,7 +64,7 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     ``KeyboardInterrupt`` where nothing is known yet."""
     spec = workload_of(run)
     try:
-        sweep(Path(tempfile.gettempdir()))
+        remove_leftovers(Path(tempfile.gettempdir()))
         with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as folder:
             campaign = Campaign(spec, Path(folder), progress, limit_s)
             found = campaign.carry_out(names)

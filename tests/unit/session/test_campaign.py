@@ -10,10 +10,11 @@ from typing import Any
 import pytest
 
 from hwprof.errors import HwprofError
+from hwprof.hardware import machine
 from hwprof.run.trials import Trials
 from hwprof.session.trials import campaign
-from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit, kilobytes
-from hwprof.session.trials.run_trials import PREFIX, sweep
+from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit
+from hwprof.session.trials.run_trials import PREFIX, remove_leftovers
 from hwprof.workload.contest import Measured
 from hwprof.workload.spec import WorkloadSpec
 
@@ -125,12 +126,10 @@ def test_ctrl_c_keeps_what_is_known_and_raises_where_nothing_is(
         tried(machine, tmp_path, monkeypatch, "active_wait")
 
 
-def test_how_many_fit_into_the_memory(tmp_path: Path) -> None:
-    file = tmp_path / "status"
-    file.write_text("Name: x\nVmRSS:\t  2048 kB\n")
-    assert kilobytes(file, "VmRSS") == 2048 and kilobytes(file, "VmHWM") is None
-    assert kilobytes(tmp_path / "none", "VmRSS") is None
-    assert fit(2**30) == 1, "nobody knows"
+def test_how_many_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine, "available_bytes", lambda: 10_000)
+    monkeypatch.setattr(machine, "process_bytes", lambda pid, name: {1: 1000, 2: 9000, 3: 0}[pid])
+    assert [fit(pid) for pid in (1, 2, 3)] == [6, 1, 1]
 
 
 def test_what_one_that_was_killed_left_is_taken_away(tmp_path: Path) -> None:
@@ -139,6 +138,6 @@ def test_what_one_that_was_killed_left_is_taken_away(tmp_path: Path) -> None:
         (tmp_path / name).mkdir()
         (tmp_path / name / "without.npz").touch()
     (tmp_path / f"{PREFIX}{2**22 + 2}-link").symlink_to("victim")
-    sweep(tmp_path)
+    remove_leftovers(tmp_path)
     left = {one.name for one in tmp_path.iterdir()}
     assert left == {"victim", f"{PREFIX}{os.getpid()}-alive", f"{PREFIX}mine", f"{PREFIX}{2**22 + 2}-link"}
