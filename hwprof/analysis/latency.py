@@ -18,9 +18,9 @@ ONE_AT_A_TIME: Final = (0.6, 1.6)
 """Lines in flight. Below, most of the time is no load's; a load takes up to half as long again as the peak's where
 its page has to be looked up, and a little of it may overlap."""
 
-SEVERAL: Final = (4.0, 24.0)
-"""Lines in flight that a core asks for itself. With fewer it would get more at a time, if it waited for nothing else;
-more are prefetchers' (L1 miss buffers: 10 to 24)."""
+SEVERAL: Final = (3.0, 24.0)
+"""Lines in flight that a core asks for itself. With fewer it would get more at a time, if it waited for nothing else
+(a window of 192 instructions has 4 to 5 of torch.take's loads); more are prefetchers' (L1 miss buffers: 10 to 24)."""
 
 OF_BANDWIDTH: Final = 0.4
 """Of the DRAM roof: from here on bandwidth has a part in it."""

@@ -11,6 +11,7 @@ from hwprof.analysis.findings.facts import Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
 from hwprof.analysis.model_facts import model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
+from hwprof.analysis.roofline import roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
 from hwprof.analysis.thread_facts import processors, thread_facts
 from hwprof.analysis.time_budget import nested
@@ -18,6 +19,7 @@ from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
+    from hwprof.run.peaks import Peaks
 
 MOST_KERNELS: Final = 100
 
@@ -52,6 +54,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         **memory_facts(analysis),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
+        **peak_facts(analysis.run.manifest.peaks, workload.threads if workload is not None else 1),
         threads=workload.threads if workload is not None else 1,
         processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
@@ -91,6 +94,18 @@ def stage_shares(analysis: RunAnalysis) -> dict[str, float]:
 def further_facts(analysis: RunAnalysis) -> dict[str, Any]:
     """Those of threads and of the model."""
     return {**thread_facts(analysis), **model_facts(analysis)}
+
+
+def peak_facts(peaks: Peaks | None, threads: int) -> dict[str, Any]:
+    """``gemm_of_roof`` and ``bfloat16`` of ``findings.Facts``."""
+    if peaks is None:
+        return {}
+    roofs = roofs_of(peaks, threads)
+    gemm = roofs.gemm_gflops if roofs is not None else None
+    return {
+        "gemm_of_roof": gemm / roofs.gflops if roofs is not None and gemm is not None else None,
+        "bfloat16": any(peaks.find(what) is not None for what in ("bf16", "gemm-bf16")),
+    }
 
 
 def memory_facts(analysis: RunAnalysis) -> dict[str, Any]:

@@ -2,12 +2,12 @@
 
     python -m scripts.benchmarks.findings [--only NAME ...] [--threads 2] [--tries 3]
 
-Each model (tests/support/models/causes.py; the last one is the pipeline of yolov8n on a picture so small that what is
-beside the inference counts) goes through `hwprof collect`, with the machine's own peaks. A row is a known cause, a
-column a rule that found something; then what bounds the model's longest layer. `#` is what must be found, `·` what may
-be found beside it, since it is true of the model as well (the last table says why), `!` what is not true. A model
-without a cause must have no finding. A run in which others had the calling thread's processor for more than a tenth of
-the time is done again, up to so many tries; the least disturbed one counts.
+Each model (tests/support/models/causes.py; the last two are the pipeline of yolov8n on a picture so small that what is
+beside the inference counts, and with boxes so many that NMS does) goes through `hwprof collect`, with the machine's own
+peaks. A row is a known cause, a column a rule that found something; then what bounds the model's longest layer. `#` is
+what must be found, `·` what may be found beside it, since it is true of the model as well (the last table says why),
+`!` what is not true. A model without a cause must have no finding. A run in which others had the calling thread's
+processor for more than a tenth of the time is done again, up to so many tries; the least disturbed one counts.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import cv2
+import numpy as np
+
 from hwprof.analysis.findings import rules
 from scripts.benchmarks.tables import Part, Table, write
 
@@ -33,7 +36,10 @@ NOT_KNOWN: Final = "not known"
 ANY: Final[frozenset[str]] = frozenset()
 DISTURBED: Final = 0.1
 ADDS_UP: Final = 0.005
-COMMON: Final = ("--passes", "measure,trace", "--no-instrumented", "--iterations", "10", "--no-pyspy", "--peaks")
+COMMON: Final = ("--passes", "measure,trace", "--iterations", "10", "--no-pyspy", "--peaks")
+TIMED: Final = ("--no-instrumented",)
+CACHES: Final = ("--counters", "instrumented", "--cache-model")
+"""Which lines come from DRAM: nothing else tells latency on a processor without counters."""
 
 
 class Case(NamedTuple):
@@ -46,10 +52,14 @@ class Case(NamedTuple):
     also: Collection[str] = ()  # true as well
     why: str = ""  # it is
     options: Sequence[str] = ()
+    counted: Sequence[str] = TIMED
+    stage: str | None = None  # that must be named
 
 
 MKL: Final = "MKL's products on a processor that is not Intel's"
 NEW: Final = "its output is new memory at each call"
+NOISE: Final = "noise.png"
+"""64 by 64; it takes no time to write results on it."""
 
 CASES: Final = (
     Case("control", "none: convolutions in channels last", (), (COMPUTE,), ("fresh_memory",), NEW),
@@ -57,8 +67,9 @@ CASES: Final = (
     Case("normal_fed", "none: divisions of normal numbers", ()),
     Case("chained_pooling", "none: a chain of poolings", (), also=("fresh_memory",), why=NEW),
     Case("streaming", "sums of 402 MB", ("memory_bound",), (DRAM,)),
-    Case("strided_gather", "a number of each line, in no order", (), (LATENCY, DRAM)),
-    Case("pointer_chase", "loads that wait for loads", (), (LATENCY,), ("serial_layers",), "one thread chases"),
+    Case("strided_gather", "a number of each line, in no order", (), (LATENCY, DRAM), counted=CACHES),
+    Case("pointer_chase", "loads that wait for loads", (), (LATENCY,), ("serial_layers",), "one thread chases",
+         counted=CACHES),
     Case("page_faults", "memory that is new at each call", ("fresh_memory",), (OVERHEAD,)),
     Case("tiny_layers", "operators on eight numbers", ("dispatch",), (OVERHEAD,)),
     Case("python_heavy", "a loop in Python", ("python_code",), (OVERHEAD,)),
@@ -76,6 +87,9 @@ CASES: Final = (
     Case("yolov8n", "pictures of 32x32: what is beside the inference", ("postprocessing",), (),
          ("dispatch", "python_code", "layout_changes", "weight_reorders", "scalar_pooling", "default_blas"),
          "convolutions in NCHW, on maps of a few places", ("--imgsz", "32", "--threads", "1")),
+    Case("yolov8n", "a small picture, of which every candidate is kept", ("postprocessing",), (),
+         ("dispatch", "layout_changes", "weight_reorders"), "convolutions in NCHW",
+         ("--source", NOISE, "--imgsz", "320", "--conf", "0.0"), stage="nms"),
 )  # fmt: skip
 
 
@@ -84,6 +98,8 @@ class Said(NamedTuple):
 
     rules: Sequence[str]
     bound: str | None
+    why: str  # it is
+    stages: Sequence[str]  # that findings are about
     evidence: str
     preempted: float  # of the calling thread's time
     budgets: int  # of the inference, of layers, of blocks
@@ -107,7 +123,8 @@ def _collected(case: Case, threads: int) -> dict[str, Any]:
     given = case.options if "--threads" in case.options else (*case.options, "--threads", str(threads))
     model = case.name if case.name.startswith("yolo") else f"{MODELS}:{case.name}"
     with tempfile.TemporaryDirectory() as place:
-        command = [sys.executable, "-P", "-m", "hwprof", "collect", "--model", model, *COMMON, *given]
+        command = [sys.executable, "-P", "-m", "hwprof", "collect", "--model", model, *COMMON, *case.counted, *given]
+        cv2.imwrite(f"{place}/{NOISE}", np.random.default_rng(0).integers(0, 256, (64, 64, 3), np.uint8))
         environment = {**os.environ, "PYTHONPATH": str(ROOT)}
         done = subprocess.run(
             [*command, "--format", "json"], cwd=place, env=environment, capture_output=True, text=True, check=False
@@ -129,6 +146,8 @@ def _of_report(report: dict[str, Any]) -> Said:
     return Said(
         [one["rule"] for one in found],
         longest["bound"] if longest is not None else None,
+        longest["evidence"] if longest is not None else "no roofline",
+        [one["stage"] for one in found if one["stage"] is not None],
         "; ".join(f"{one['rule']}: {one['evidence']}" for one in found),
         next((part["share"] for part in budget if part["part"] == "preempted"), 0.0),
         len(every),
@@ -145,6 +164,8 @@ def _wrong(case: Case, said: Said) -> Iterator[str]:
     """What is not so, in words."""
     if case.rules and not set(case.rules) & set(said.rules):
         yield f"{' or '.join(case.rules)} not found"
+    if case.stage is not None and case.stage not in said.stages:
+        yield f"{case.stage} not named"
     yield from (f"{one} found" for one in said.rules if one not in case.rules and one not in case.also)
     if case.bounds and said.bound not in case.bounds:
         yield f"bound {said.bound or NOT_KNOWN}, not {' or '.join(case.bounds)}"
@@ -171,7 +192,8 @@ def main() -> None:
         said = _said(case, options.threads, options.tries)
         wrong = list(_wrong(case, said))
         print(f"{case.name:18} {time.monotonic() - begin:4.0f} s  {'; '.join(wrong) or 'right'}", file=sys.stderr)
-        print(f"    {said.preempted:.0%} preempted; {said.bound}; {said.evidence}", file=sys.stderr, flush=True)
+        bound = f"{said.bound} ({said.why})"
+        print(f"    {said.preempted:.0%} preempted; {bound}; {said.evidence}", file=sys.stderr, flush=True)
         found.append((case, said, wrong))
     write(_table(found), options.output)
 

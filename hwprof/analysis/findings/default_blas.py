@@ -9,21 +9,26 @@ from hwprof.analysis.findings.facts import Facts, Finding, Share, percent
 LEAST: Final = 0.02
 DEFAULT: Final = "mkl_blas_def_"
 INTEL: Final = "GenuineIntel"
+LESS_PRECISE: Final = "bfloat16 where it is precise enough, "
+OTHERWISE: Final = "torch.compile(model), or a PyTorch that was built with OpenBLAS"
 
 
 def find(facts: Facts) -> Finding | None:
-    """Where they take a share worth naming; on Intel's own processors they are no fallback."""
+    """Where they lose a share worth naming against the processor's peak, which old processors reach with them too; on
+    Intel's own they are no fallback."""
     found = [one for one in facts.kernels if one.name.startswith(DEFAULT)]
     share = Share(*(min(1.0, sum(one.share[place] for one in found)) for place in range(3)))
-    if share.low < LEAST or facts.vendor == INTEL:
+    lost = 1 - min(1.0, facts.gemm_of_roof or 0.0)
+    if share.low * lost < LEAST or facts.vendor == INTEL:
         return None
+    reached = "" if facts.gemm_of_roof is None else f", {facts.gemm_of_roof:.0%} of the FP32 peak in a large product"
     return Finding(
         rule="default_blas",
         title="matrix products in MKL's default kernels",
-        evidence=f"{percent(share)} of the CPU time in {DEFAULT}…",
+        evidence=f"{percent(share)} of the CPU time in {DEFAULT}…{reached}",
         meaning="MKL takes its oldest kernels on processors that are not Intel's; oneDNN's use all of the vectors",
-        remedy="bfloat16 where it is precise enough, torch.compile(model), or a PyTorch that was built with OpenBLAS",
+        remedy=f"{LESS_PRECISE if facts.bfloat16 else ''}{OTHERWISE}",
         gain_low=0.0,
-        gain_high=min(1.0, share.high),
-        remedies=("bfloat16", "compile"),
+        gain_high=min(1.0, share.high * lost),
+        remedies=("bfloat16", "compile") if facts.bfloat16 else ("compile",),
     )

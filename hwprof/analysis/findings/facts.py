@@ -85,6 +85,8 @@ class Facts:
     faults: float | None = None  # page faults of an inference
     malloc: str | None = None  # who gives memory: glibc, jemalloc, …
     vendor: str = ""
+    gemm_of_roof: float | None = None  # of the FP32 peak: what a large product by the library attains; None: unknown
+    bfloat16: bool = True  # whether the processor multiplies them, as far as anybody knows
     threads: int = 1
     processors: int = 1  # that the workload might use
     convolutions: int = 0  # layers that convolve

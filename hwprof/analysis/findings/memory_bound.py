@@ -10,6 +10,7 @@ LEAST: Final = 0.05
 """Of the inference's time, all of these layers together."""
 
 BANDWIDTH: Final = " bandwidth"
+HALF: Final = "; bfloat16 halves the bytes"
 
 
 def find(facts: Facts) -> Finding | None:
@@ -24,9 +25,9 @@ def find(facts: Facts) -> Finding | None:
         title=f"{len(layers)} layers are bound by memory's bandwidth",
         evidence=f"{share:.1%} of the time{named(ordered[:3])}",
         meaning="they wait for bytes, not for arithmetic: fewer bytes help, more threads do not",
-        remedy="torch.compile(model) fuses them with their neighbours; bfloat16 halves the bytes",
+        remedy=f"torch.compile(model) fuses them with their neighbours{HALF if facts.bfloat16 else ''}",
         gain_low=0.0,
         gain_high=share / 2,
-        remedies=("compile", "bfloat16"),
+        remedies=("compile", "bfloat16") if facts.bfloat16 else ("compile",),
         layers=ordered,
     )

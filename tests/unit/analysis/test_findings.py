@@ -121,6 +121,7 @@ def test_what_stands_just_beside_a_cause_is_none(why: str) -> None:
     [
         ("layout_changes", {"convolutions": 0}),
         ("default_blas", {"vendor": "GenuineIntel"}),
+        ("default_blas", {"gemm_of_roof": 0.87}),
         ("team_waits", {"threads": 1}),
         ("memory_bound", {"layers": tuple(one._replace(bound="compute") for one in LAYERS)}),
     ],
@@ -136,6 +137,20 @@ def test_evidence_names_the_layers_that_lose_most() -> None:
     assert "48,218 page faults" in found.evidence and "MALLOC_MMAP_THRESHOLD_" in found.remedy
     (found,) = find_all(dataclasses.replace(QUIET, **CAUSES["memory_bound"]))
     assert found.evidence.startswith("50.0% of the time, most in b, c")
+
+
+def test_nobody_is_sent_to_numbers_that_the_processor_does_not_multiply() -> None:
+    for rule in ("default_blas", "memory_bound"):
+        for has in (True, False):
+            (found,) = find_all(dataclasses.replace(QUIET, **CAUSES[rule], bfloat16=has))
+            assert ("bfloat16" in found.remedies, "bfloat16" in found.remedy) == (has, has)
+            assert "compile" in found.remedies and "torch.compile(model)" in found.remedy
+
+
+def test_default_kernels_lose_what_they_do_not_attain() -> None:
+    (found,) = find_all(dataclasses.replace(QUIET, **CAUSES["default_blas"], gemm_of_roof=0.4))
+    share = sum(kernel.share.high for kernel in CAUSES["default_blas"]["kernels"])
+    assert found.gain_high == pytest.approx(0.6 * share) and "40% of the FP32 peak" in found.evidence
 
 
 def test_threads_beyond_the_processors_are_named_as_that() -> None:

@@ -48,7 +48,7 @@ def test_how_sure_it_is(loads: Loads, confidence: str) -> None:
         GATHER._replace(cpi=2.4),
         CHASE._replace(cpi=None),
         CHASE._replace(gbytes=0.29),  # most of the time is something else
-        GATHER._replace(gbytes=1.9, cpi=9.0),  # neither a chain nor as many as a core can have
+        GATHER._replace(gbytes=1.4, cpi=9.0),  # neither a chain nor as many as a core can have
         GATHER._replace(gbytes=12.1),  # prefetchers'
         GATHER._replace(share_of_roof=0.4),  # bandwidth has a part in it
         GATHER._replace(measured=True, memory_slots=0.4),  # it may be caches that keep it waiting
