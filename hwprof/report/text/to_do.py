@@ -6,15 +6,19 @@ from typing import Final
 
 from hwprof.report.document.findings import Action, Findings
 from hwprof.report.text import figures
-from hwprof.report.text.named_lines import DISTURBED, absent, named, preempted
+from hwprof.report.text.named_lines import DISTURBED, MARGIN, absent, named, preempted
 from hwprof.report.text.page import Page
 from hwprof.report.text.trials import change_text
 from hwprof.run.trials import Change
 from hwprof.unavailable import explain
 
 ACTIONS: Final = 4
-ACTION: Final = 30
+ACTION: Final = 44
 """Characters of one's title."""
+
+GAIN: Final = 18
+EVIDENCE: Final = 60
+"""Characters of the evidence that say something; with less room it has a line of its own."""
 
 
 def show(page: Page) -> None:
@@ -33,11 +37,7 @@ def show(page: Page) -> None:
     width = min(ACTION, max((len(one.title) for one in helpful), default=0))
     for number, one in enumerate(helpful, 1):
         title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
-        named(
-            page,
-            "" if number > 1 or part.missing is not None else "DO",
-            f"{number} {title:<{width}}  {_gain(one, page):<18}  {_why(one)}",
-        )
+        _do(page, "" if number > 1 or part.missing is not None else "DO", f"{number} {title:<{width}}", one)
     if part.together is not None and part.together.inference is not None:
         tried = f"tried {change_text(part.together.inference, page.glyphs)}"
         named(page, "", f"together: {' + '.join(part.together.titles)}: {tried} (--findings: what to type)")
@@ -51,6 +51,16 @@ def show(page: Page) -> None:
             named(page, "", f"{name}: {', '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
         named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
+
+
+def _do(page: Page, name: str, what: str, one: Action) -> None:
+    """One thing to do, and why: behind it, where there is room, else below it."""
+    line, why = f"{what}  {_gain(one, page):<{GAIN}}", _why(one)
+    if page.console.width - MARGIN - len(line) >= min(EVIDENCE, len(why) + 2):
+        named(page, name, f"{line}  {why}")
+        return
+    named(page, name, line.rstrip())
+    named(page, "", f"  {why}")
 
 
 def _nothing(part: Findings, page: Page) -> str:

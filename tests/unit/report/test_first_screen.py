@@ -155,3 +155,13 @@ def test_what_changes_results_says_so(tmp_path: Path) -> None:
     assert "results change; rule" in shown(
         with_findings(tmp_path, Findings(rows=[], actions=[action("x", changed)])), 100
     )
+
+
+@pytest.mark.parametrize(("width", "below"), [(80, True), (100, True), (140, False)])
+def test_evidence_that_has_no_room_has_a_line_of_its_own(width: int, below: bool, tmp_path: Path) -> None:
+    evidence = "8.1% (6.1 to 10.7%) of the time, most in model.1"
+    one = msgspec.structs.replace(action("write results in another process", None), evidence=evidence)
+    lines = shown(with_findings(tmp_path, Findings(rows=[], actions=[one])), width).splitlines()
+    do = next(number for number, line in enumerate(lines) if line.startswith("DO"))
+    assert "1 write results in another process" in lines[do] and "up to 20%" in lines[do]
+    assert f"rule: {evidence}" in lines[do + below]
