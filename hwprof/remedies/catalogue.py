@@ -59,11 +59,17 @@ def names() -> list[str]:
     return [f"{name}=N" if name == THREADS else name for name in remedies()]
 
 
+def _no_such(name: str) -> UsageError:
+    if name.partition("=")[0] == THREADS:
+        return UsageError(f"{name}: a number of threads from 1 to 9999", f"{THREADS}=4")
+    return UsageError(f"there is no remedy {name}", f"one of {', '.join(names())}")
+
+
 def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready | Unavailable:
     """``find``: where a library lies, None: not installed. Raises ``UsageError`` for a remedy that there is not."""
     known, threads = _known(name)
     if known is None or name == THREADS:
-        raise UsageError(f"there is no remedy {name}", f"one of {', '.join(names())}")
+        raise _no_such(name)
     environment, path = dict(known.environment), None
     if known.preload:
         path = next((found for one in known.preload if (found := (find or library)(one)) is not None), None)

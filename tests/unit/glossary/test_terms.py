@@ -11,6 +11,7 @@ from hwprof.analysis import states
 from hwprof.glossary.explain import MOST_WORDS
 from hwprof.glossary.terms import by_name, find, nearest, normal, terms
 from hwprof.hardware.metrics import facts
+from hwprof.remedies import catalogue
 
 OFF_CPU = Path(__file__).parents[3] / "collectors" / "sampler" / "off_cpu_reasons.toml"
 LINE = 120
@@ -108,3 +109,9 @@ def test_no_name_has_more_words_than_are_joined() -> None:
 
 def test_names_have_one_meaning() -> None:
     assert len(by_name()) == len({normal(name) for name in by_name()})
+
+
+def test_every_remedy_and_what_the_first_screen_says_is_explained() -> None:
+    first = ["images/s", "GEMM peak", "WHERE", "DO", "LOST", "quiet", "efficiency", "random weights", "budget", "bound"]
+    for word in [*catalogue.names(), *first]:
+        assert find(word) is not None, word
