@@ -16,7 +16,20 @@ import polars as pl
 from hwprof.analysis import instrumented, roofline
 from hwprof.analysis.kernel_cpi import KEYS
 from hwprof.analysis.owners import WHOLE
-from hwprof.analysis.roofline import MODELLED, Roofs, Traffic, bound, loads_of, point, roofs_for, roofs_of, traffic_of
+from hwprof.analysis.roofline import (
+    ARITHMETIC,
+    FLOAT32,
+    MODELLED,
+    Roofs,
+    Traffic,
+    bound,
+    loads_of,
+    point,
+    product_types,
+    roofs_for,
+    roofs_of,
+    traffic_of,
+)
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.work_time import NOT_WORK
 from hwprof.run.peaks import DRAM
@@ -25,12 +38,16 @@ from hwprof.unavailable import Unavailable
 if TYPE_CHECKING:
     from hwprof.analysis.instrumented_pass import InstrumentedPass
     from hwprof.analysis.run_analysis import RunAnalysis
+    from hwprof.run.peaks import Peaks
 
 NEARLY_ALL: Final = 0.9
 """Of a layer's processor time: a kernel with so much of it is what the layer is."""
 
-FLOAT: Final = "f32"
-"""The data type that the FP32 roof is about."""
+TYPES: Final = {"f32": FLOAT32, "bf16": "bfloat16"}
+"""As oneDNN names them."""
+
+INPUTS: Final = ("src", "wei")
+"""Of oneDNN's tensors, how those are named that are multiplied."""
 
 COUNTED, ANALYTIC, OF_LAYER = "counted", "analytic", "layer"
 """Where operations are from: instrumented code, the primitive's problem, the layer."""
@@ -58,38 +75,56 @@ Key = tuple[str | None, str, str, str]
 
 def of_primitives(analysis: RunAnalysis, rows: Iterable[Mapping[str, Any]]) -> list[CodeUnderRoofs | None]:
     """Of each row of ``primitives.by_layer``."""
-    roofs = roofs_of(analysis.run.manifest.peaks, analysis.threads) if analysis.threads is not None else None
-    return [of_primitive(row, roofs) if roofs is not None else None for row in rows]
+    peaks, threads = analysis.run.manifest.peaks, analysis.threads
+    roofs = {name: roofs_of(peaks, threads, name) for name in ARITHMETIC} if threads is not None else {}
+    return [of_primitive(row, roofs) for row in rows]
 
 
-def of_primitive(row: Mapping[str, Any], roofs: Roofs) -> CodeUnderRoofs | None:
-    """``row``: as ``primitives.by_layer`` has it. None where it computes nothing that is known, or not in FP32."""
-    types = {part.partition(":")[2] for part in row["data_types"].split()}
-    if not row["flops"] or not row["time_ns"] or types != {FLOAT}:
+def of_primitive(row: Mapping[str, Any], roofs: Mapping[str, Roofs | None]) -> CodeUnderRoofs | None:
+    """``row``: as ``primitives.by_layer`` has it; ``roofs``: by what is multiplied. None where it computes nothing that
+    is known, or of a type that no peak is of."""
+    of_type = roofs.get(_multiplied(row["data_types"]) or "")
+    if not row["flops"] or not row["time_ns"] or of_type is None:
         return None
     traffic = {}
     if row["bytes"] is not None:
         traffic[DRAM] = Traffic(row["bytes"] / row["time_ns"], MODELLED)
-    return _under(row["flops"] / row["time_ns"], ANALYTIC, traffic, roofs, roofs.threads, None)
+    return _under(row["flops"] / row["time_ns"], ANALYTIC, traffic, of_type, of_type.threads, None)
+
+
+def _multiplied(data_types: str) -> str | None:
+    """``src:bf16 wei:bf16 dst:f32`` is a product of BF16: a bias and what comes out may be FP32."""
+    types = dict(part.partition(":")[::2] for part in data_types.split())
+    inputs = {kind for tensor, kind in types.items() if tensor.startswith(INPUTS)} or set(types.values())
+    return TYPES.get(inputs.pop()) if len(inputs) == 1 else None
 
 
 def of_kernels(analysis: RunAnalysis) -> dict[Key, CodeUnderRoofs]:
     """Of those that enough is known of."""
     manifest, threads = analysis.run.manifest, analysis.threads
     roofs = roofs_of(manifest.peaks, threads) if threads is not None else None
-    if roofs is None or analysis.sampled is None:
+    if threads is None or roofs is None or analysis.sampled is None:
         return {}
-    alone = roofs_of(manifest.peaks, 1)
-    return _of_their_layers(analysis, roofs) | {
-        (row["layer"], row["kernel"], row["library"], row["domain"]): _of_counted(row, roofs, alone)
-        for row in _counted(analysis).iter_rows(named=True)
-    }
+    types = product_types(analysis.modules)
+    found = _of_their_layers(analysis, roofs)
+    for row in _counted(analysis).iter_rows(named=True):
+        of_all, of_one = (_of_type(manifest.peaks, number, types.get(row["layer"])) for number in (threads, 1))
+        known = _of_counted(row, of_all or roofs, of_one, comparable=of_all is not None)
+        found[row["layer"], row["kernel"], row["library"], row["domain"]] = known
+    return found
 
 
-def _of_counted(row: dict[str, Any], of_all: Roofs, of_one: Roofs | None) -> CodeUnderRoofs:
+def _of_type(peaks: Peaks | None, threads: int, numbers: str | None) -> Roofs | None:
+    """None: there is no peak of that type."""
+    numbers = numbers or FLOAT32
+    return roofs_of(peaks, threads, numbers) if numbers in ARITHMETIC else None
+
+
+def _of_counted(row: dict[str, Any], of_all: Roofs, of_one: Roofs | None, *, comparable: bool) -> CodeUnderRoofs:
+    """``comparable``: its operations are of the type that the roofs are of."""
     roofs = roofs_for(row["threads"], of_all, of_one)
-    gflops = row.get("counted_gflops")
-    traffic = traffic_of(row, gflops)
+    gflops = row.get("counted_gflops") if comparable else None
+    traffic = traffic_of(row, row.get("counted_gflops"))
     return _under(gflops, COUNTED, traffic, roofs, row["threads"], row["cpi"])
 
 

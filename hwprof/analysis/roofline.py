@@ -9,10 +9,12 @@ Ilic, Pratas, Sousa: Cache-aware Roofline Model, 2014).
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from hwprof.analysis.confidence import HIGH, LOW, MEDIUM
 from hwprof.analysis.latency import Loads, latency
+from hwprof.analysis.owners import own
 from hwprof.run.peaks import DRAM, Peaks
 
 if TYPE_CHECKING:
@@ -28,6 +30,22 @@ NOT_KNOWN: Final = "not known"
 
 MODELLED: Final = "modelled"
 """Bytes: what inputs, outputs and weights are; a layer may find them in a cache, or only pass them on."""
+
+FLOAT32: Final = "float32"
+
+
+class Arithmetic(NamedTuple):
+    """A type of numbers that peaks are known of."""
+
+    roof: str  # its name
+    peak: str
+    gemm: str
+
+
+ARITHMETIC: Final[Mapping[str, Arithmetic]] = MappingProxyType(
+    {FLOAT32: Arithmetic("FP32", "fp32", "gemm-fp32"), "bfloat16": Arithmetic("BF16", "bf16", "gemm-bf16")}
+)
+"""By what a layer's products multiply (``layers.product_type``)."""
 
 LEVELS: Final = ("L1", "L2", "L3", DRAM)
 
@@ -63,6 +81,7 @@ class Roofs(NamedTuple):
     gemm_gflops: float | None
     latency_ns: float | None = None  # of a load from DRAM, by one thread
     modelled_gbytes: float | None = None  # of DRAM, by bytes that are counted once, as STREAM and a layer's shapes do
+    arithmetic: str = ARITHMETIC[FLOAT32].roof  # the roof of operations
 
     def rate(self, level: str, source: str) -> float | None:
         """The roof for bytes of this source: a store reads its line first, which shapes do not tell, and stores past
@@ -98,15 +117,18 @@ class Bound(NamedTuple):
     confidence: str
 
 
-def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
-    """Those of so many threads, at most of as many as there are cores; None where they were not measured. A level's is
-    the best of reading and triads."""
+def roofs_of(peaks: Peaks | None, threads: int, numbers: str = FLOAT32) -> Roofs | None:
+    """Those of so many threads, at most of as many as there are cores; None where they were not measured. ``numbers``:
+    what is multiplied. A level's is the best of reading and triads; that of operations the best of hwprof's loops, and
+    of BF16 of the library's product too (it may have units for it that loops of vectors do not use)."""
     if peaks is None:
         return None
     threads = min(threads, max(peaks.threads, default=threads))  # more have no core of their own
-    flops = peaks.find("fp32", threads)
+    of_type = ARITHMETIC[numbers]
+    flops, gemm = peaks.find(of_type.peak, threads), peaks.find(of_type.gemm, threads)
     if flops is None:
         return None
+    gflops = flops.value if gemm is None or numbers == FLOAT32 else max(flops.value, gemm.value)
 
     def best(level: str, *kinds: str) -> float | None:
         known = [peaks.find(what, threads, level) for what in kinds]
@@ -114,14 +136,15 @@ def roofs_of(peaks: Peaks | None, threads: int) -> Roofs | None:
 
     rates = {level: best(level, "read", "triad", "triad-nt") for level in LEVELS}
     found = {level: rate for level, rate in rates.items() if rate is not None}
-    gemm, latency_ns = peaks.find("gemm-fp32", threads), peaks.find("latency", level=DRAM)
+    latency_ns = peaks.find("latency", level=DRAM)
     return Roofs(
         threads,
-        flops.value,
+        gflops,
         found,
         gemm.value if gemm is not None else None,
         latency_ns.value if latency_ns is not None else None,
         best(DRAM, "read", "triad"),
+        of_type.roof,
     )
 
 
@@ -176,6 +199,17 @@ def with_metrics(rows: pl.DataFrame, metrics: pl.DataFrame) -> dict[str, dict[st
     return {row["owner"]: row for row in rows.join(metrics, on="owner", how="left").iter_rows(named=True)}
 
 
+def product_types(modules: pl.DataFrame) -> dict[str | None, str]:
+    """What is multiplied, by module and by its own code (the table ``layers``), and by the whole (None); of those that
+    multiply nothing none."""
+    rows = modules.drop_nulls("product_type").unique("path", keep="first", maintain_order=True)
+    found: dict[str | None, str] = {}
+    for path, numbers in rows.select("path", "product_type").iter_rows():
+        found[path] = found[own(path)] = numbers
+    types = {one for numbers in found.values() for one in numbers.split(", ")}
+    return found | ({None: ", ".join(sorted(types))} if types else {})
+
+
 def level_of_most(layers: Iterable[tuple[float, Collection[str]]]) -> str | None:
     """By whose bytes layers can be compared: DRAM, where half of the time is of layers that have some there, else the
     level that most of the time has bytes of. ``layers``: of those with operations, time and levels; None: no bytes."""
@@ -192,7 +226,7 @@ def point(gflops: float | None, traffic: Mapping[str, Traffic], roofs: Roofs) ->
     used: dict[str, tuple[float, str | None]] = {}
     gemm = gflops / roofs.gemm_gflops if gflops and roofs.gemm_gflops else None
     if gflops:
-        used["FP32"] = (gflops / roofs.gflops, None)
+        used[roofs.arithmetic] = (gflops / roofs.gflops, None)
     for level, one in traffic.items():
         rate = roofs.rate(level, one.source)
         share = one.gbytes / rate if rate is not None else None
@@ -240,7 +274,7 @@ def bound(
         return Bound(OVERHEAD, text, HIGH if over >= VERY_NEAR else MEDIUM)
     share, roof = found.share_of_roof, found.roof
     if share is not None and roof is not None:
-        name = COMPUTE if roof == "FP32" else f"{roof} bandwidth"
+        name = f"{roof} bandwidth" if roof in LEVELS else COMPUTE
         if share >= NEAR:
             return Bound(name, _evidence(found), _confidence(found))
         works = parts.get("compute", 1.0)

@@ -9,7 +9,18 @@ import polars as pl
 
 from hwprof.analysis.metrics import events_of
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
-from hwprof.analysis.roofline import Roofs, bound, loads_of, point, roofs_of, traffic_of, with_metrics
+from hwprof.analysis.roofline import (
+    ARITHMETIC,
+    FLOAT32,
+    Roofs,
+    bound,
+    loads_of,
+    point,
+    product_types,
+    roofs_of,
+    traffic_of,
+    with_metrics,
+)
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -34,7 +45,7 @@ class UnderRoofs(NamedTuple):
     gbytes: dict[str, float]  # by level
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
     intensity: dict[str, float]  # operational: FLOP/byte, by level
-    roof: str | None  # the nearest one: "FP32", or a level
+    roof: str | None  # the nearest one: "FP32", "BF16", or a level
     share_of_roof: float | None
     attainable_gflops: float | None
     bound: str
@@ -76,7 +87,16 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     rows = with_metrics(layers.rows, layers.metrics)
     budgets = _budgets(analysis)
     counted = _dram_counted(analysis)
-    found = {owner: _under(owner, row, roofs, budgets.get(owner), dram_counted=counted) for owner, row in rows.items()}
+    by_type = {numbers: roofs_of(peaks, threads, numbers) for numbers in ARITHMETIC}
+    types = product_types(analysis.modules)
+
+    def under(owner: str, row: Mapping[str, Any]) -> UnderRoofs:
+        numbers = types.get(None if owner == WHOLE else owner, FLOAT32)
+        return _under(owner, row, roofs, (numbers, by_type.get(numbers)), budgets.get(owner), dram_counted=counted)
+
+    found = {owner: under(owner, row) for owner, row in rows.items()}
+    of_whole = by_type.get(types.get(None, FLOAT32))
+    gemm = of_whole.gemm_gflops if of_whole is not None else None
     order = sorted(rows, key=lambda owner: -(rows[owner]["time_median_ns"] or 0.0))
     time_ns = rows.get(WHOLE, {}).get("time_median_ns")
     analytic = rows.get(WHOLE, {}).get("gflops")
@@ -89,7 +109,7 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
         gemm_gflops=roofs.gemm_gflops,
         dram_latency_ns=roofs.latency_ns,
         analytic_gflops=analytic,
-        share_of_gemm=analytic / roofs.gemm_gflops if analytic and roofs.gemm_gflops else None,
+        share_of_gemm=analytic / gemm if analytic and gemm else None,
         others_share=peaks.others_share,
         images_per_s=images / time_ns * 1e9 if images and time_ns else None,
         whole=found.get(WHOLE),
@@ -98,12 +118,20 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
 
 
 def _under(
-    owner: str, row: Mapping[str, Any], roofs: Roofs, budget: dict[str, float] | None, *, dram_counted: bool
+    owner: str,
+    row: Mapping[str, Any],
+    roofs: Roofs,
+    products: tuple[str, Roofs | None],
+    budget: dict[str, float] | None,
+    *,
+    dram_counted: bool,
 ) -> UnderRoofs:
+    """``products``: what it multiplies, and the roofs of that; None: nobody measured how fast the processor is."""
+    numbers, of_type = products
     counted, analytic = row.get("counted_gflops"), row.get("gflops")
     gflops = counted if counted is not None else analytic
     traffic = traffic_of(row, gflops, dram_counted=dram_counted)
-    found = point(gflops, traffic, roofs)
+    found = point(gflops if of_type is not None else None, traffic, of_type or roofs)
     slots = {name: row[metric] / 100 for name, metric in SLOTS.items() if row.get(metric) is not None}
     loads = loads_of(traffic, roofs, row.get("cpi"), slots.get("memory"), _at_work(row, roofs.threads))
     reason = bound(found, budget, slots, loads)
@@ -120,7 +148,7 @@ def _under(
         share_of_roof=found.share_of_roof,
         attainable_gflops=found.attainable_gflops,
         bound=reason.name,
-        evidence=reason.evidence,
+        evidence=reason.evidence if of_type is not None else f"{reason.evidence}; no peak of {numbers}",
         confidence=reason.confidence,
     )
 

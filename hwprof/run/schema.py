@@ -245,6 +245,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "convolution": pl.String,  # "k3x3 s2x2 p1x1 d1x1 g1": kernel, stride, padding, dilation, groups; else null
             "pooling": pl.String,  # "max k5x5 s1x1 p2x2 d1x1", of max pooling; else null
             "input": pl.Int32,  # modules whose first call got the same tensors have the same number; null: not called
+            "product_type": pl.String,  # what it multiplies: "float32", "bfloat16, float32"; null: nothing, not known
             "denormal_share": pl.Float64,  # of its numbers (inputs, outputs, weights: the most); null: not counted
         }
     ),
@@ -306,14 +307,14 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
         {"index", "parameters", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes"}
-        | {"more_shapes", "convolution", "pooling", "input", "denormal_share"}
+        | {"more_shapes", "convolution", "pooling", "input", "product_type", "denormal_share"}
     ),
     "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
 }
 """The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
 
 LATER: Final[dict[str, frozenset[str]]] = {
-    "layers": frozenset({"own_macs", "convolution", "pooling", "input", "denormal_share"}),
+    "layers": frozenset({"own_macs", "convolution", "pooling", "input", "product_type", "denormal_share"}),
     "switches": frozenset({"woken_ns", "waker"}),
     "python_calls": frozenset({"by_profiler"}),
 }

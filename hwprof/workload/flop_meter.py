@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -15,19 +16,19 @@ from hwprof.workload.operator_flops import CountedFlops
 class Flops:
     """What a part of a forward did."""
 
-    counted: int = 0
+    by_type: Counter[str] = field(default_factory=Counter)  # "float32", "bfloat16", …
     uncounted: int = 0  # calls of operators that have others
 
     def __add__(self, other: Flops) -> Flops:
-        return Flops(self.counted + other.counted, self.uncounted + other.uncounted)
+        return Flops(self.by_type + other.by_type, self.uncounted + other.uncounted)
 
     def __sub__(self, other: Flops) -> Flops:
-        return Flops(self.counted - other.counted, self.uncounted - other.uncounted)
+        return Flops(self.by_type - other.by_type, self.uncounted - other.uncounted)
 
     @property
     def known(self) -> int | None:
         """The FLOPs; None where there were others."""
-        return self.counted if not self.uncounted else None
+        return self.by_type.total() if not self.uncounted else None
 
 
 @dataclass
@@ -48,7 +49,7 @@ class _Thread:
     calls: list[_Open] = field(default_factory=list)
 
     def so_far(self) -> Flops:
-        return Flops(self.mode.total, self.mode.uncounted)
+        return Flops(self.mode.by_type.copy(), self.mode.uncounted)
 
 
 class FlopMeter:

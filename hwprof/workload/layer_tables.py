@@ -24,7 +24,16 @@ from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, size_bytes, tensors_in
 from hwprof.workload.weights import WeightReader
 
-OF_A_CALL: Final = ("macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes", "more_shapes")
+OF_A_CALL: Final = (
+    "macs",
+    "own_macs",
+    "bytes",
+    "calls",
+    "input_shapes",
+    "output_shapes",
+    "more_shapes",
+    "product_type",
+)
 """The columns of ``layers`` that only a call of the model tells."""
 
 
@@ -107,6 +116,7 @@ class _Facts:
     flops: int | None = 0
     own_flops: int | None = 0  # of no module below it
     bytes: int | None = 0
+    types: set[str] = field(default_factory=set)  # of the numbers that are multiplied
     input_shapes: list[str] = field(default_factory=list)  # distinct, the first call's first
     output_shapes: str | None = None
     input: int | None = None  # which tensors the first call got
@@ -135,6 +145,7 @@ class _Facts:
             "convolution": _convolution(self.module),
             "pooling": _pooling(self.module),
             "input": self.input,
+            "product_type": ", ".join(sorted(self.types)) or None,
         }
 
 
@@ -265,6 +276,7 @@ class _CallRecorder:
         )
         call |= {"output_shapes": shapes_text(outputs), "macs": _macs(done.known), "bytes": size}
         fact.flops = _sum(fact.flops, done.known, times)
+        fact.types.update(done.by_type)
         fact.own_flops = _sum(fact.own_flops, own.known, times)
         fact.bytes = _sum(fact.bytes, size, times)
         fact.output_shapes = fact.output_shapes or call["output_shapes"]

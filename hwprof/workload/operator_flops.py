@@ -5,13 +5,18 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 from torch.utils import _python_dispatch, flop_counter
 
+from hwprof.workload.tensors import tensors_in
+
 _DispatchMode: Any = _python_dispatch.TorchDispatchMode  # untyped there
 _TORCHS: Any = flop_counter.flop_registry  # by operators without overload
+
+QUANTIZED: Final = "quantized::"
 
 Named = Mapping[str, Any]
 """An operator's arguments by the names that its schema gives them."""
@@ -39,7 +44,7 @@ class CountedFlops(_DispatchMode):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.total = 0
+        self.by_type = Counter[str]()  # FLOPs by what is multiplied: "float32", "bfloat16", …
         self.uncounted = 0  # calls of operators whose products are in no total
 
     @classmethod
@@ -67,7 +72,8 @@ class CountedFlops(_DispatchMode):  # type: ignore[misc]
     def add(self, func: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any], out: Any) -> None:
         """Counts one call."""
         done = flops(func, args, named, out)
-        self.total += done or 0
+        if done:
+            self.by_type[_element_type(func, args)] += done
         self.uncounted += done is None
 
 
@@ -82,6 +88,14 @@ def flops(func: Callable[..., Any], args: Sequence[Any], named: Mapping[str, Any
     if of_torch is not None:
         return int(of_torch(*args, **named, out_val=out))
     return None if has_unknown_products(func) else 0
+
+
+def _element_type(func: Callable[..., Any], args: Sequence[Any]) -> str:
+    """Of the numbers that an operator multiplies: those of its first tensor, after autocast."""
+    if _name(func).startswith(QUANTIZED):
+        return "int8"
+    first: Any = next(tensors_in(args), None)
+    return str(first.dtype).removeprefix("torch.") if first is not None else ""
 
 
 def has_unknown_products(func: Callable[..., Any]) -> bool:

@@ -25,7 +25,7 @@ class UnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
     gbytes: dict[str, float]  # GB/s by level
     bytes_from: dict[str, str]  # measured, simulated, instrumented, modelled: by level
     intensity: dict[str, float]  # operational: FLOP/byte, by level
-    roof: str | None  # the nearest one: "FP32", or a level
+    roof: str | None  # the nearest one: "FP32", "BF16", or a level
     share_of_roof: float | None
     attainable_gflops: float | None
     bound: str

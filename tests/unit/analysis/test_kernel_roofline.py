@@ -23,7 +23,8 @@ from tests.support.machine_peaks import ZEN, peak
 from tests.support.synthetic_samples import JIT
 from tests.support.synthetic_variants import BYTES_EACH, EACH, FLOPS_EACH
 
-ROOFS = Roofs(2, 520.0, {"L1": 1180.0, "DRAM": 108.0}, 200.0, 128.0)
+OF_ALL = Roofs(2, 520.0, {"L1": 1180.0, "DRAM": 108.0}, 200.0, 128.0)
+ROOFS = {"float32": OF_ALL, "bfloat16": None}
 
 
 def primitive(**changed: Any) -> dict[str, Any]:
@@ -53,6 +54,12 @@ def test_a_primitive_has_the_operations_of_its_problem_and_onednns_time() -> Non
 )
 def test_of_other_primitives_nothing_is_said(changed: dict[str, Any]) -> None:
     assert of_primitive(primitive(**changed), ROOFS) is None
+
+
+def test_a_primitive_of_bf16_has_the_roof_of_that() -> None:
+    roofs = ROOFS | {"bfloat16": OF_ALL._replace(gflops=1000.0, arithmetic="BF16")}
+    found = of_primitive(primitive(flops=9e8, data_types="src:bf16 wei:bf16 bia:f32 dst:f32"), roofs)
+    assert found is not None and (found.roof, found.share_of_roof, found.bound) == ("BF16", 0.9, "compute")
 
 
 def test_a_primitive_with_many_bytes_is_bounded_by_dram() -> None:

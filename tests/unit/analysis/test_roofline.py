@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis.roofline import LEVELS, Point, Roofs, Traffic, bound, point, roofs_of
-from tests.support.machine_peaks import FOUND
+from hwprof.analysis.roofline import LEVELS, Point, Roofs, Traffic, bound, point, product_types, roofs_of
+from tests.support.machine_peaks import FOUND, peak
 
 ROOFS = Roofs(2, 200.0, {"L1": 400.0, "L2": 200.0, "L3": 150.0, "DRAM": 40.0}, 180.0)
 
@@ -18,6 +20,24 @@ def test_roofs_are_of_so_many_threads_and_the_best_that_was_measured() -> None:
     assert roofs.gbytes == {"L1": 400.0, "L2": 400.0, "DRAM": 400.0}
     assert roofs_of(None, 1) is None
     assert roofs_of(FOUND, 64) == roofs, "more threads than cores have no more"
+
+
+def test_roofs_of_bf16_are_those_of_its_peaks_whichever_is_best() -> None:
+    more = [peak("bf16", 2, 400.0), peak("gemm-bf16", 2, 900.0)]  # the library has tiles, hwprof's loop vectors
+    roofs = roofs_of(msgspec.structs.replace(FOUND, peaks=[*FOUND.peaks, *more]), 2, "bfloat16")
+    assert roofs is not None and (roofs.gflops, roofs.gemm_gflops, roofs.arithmetic) == (900.0, 900.0, "BF16")
+    found = point(630.0, {"DRAM": Traffic(40.0, "modelled")}, roofs)
+    assert (found.roof, found.share_of_roof) == ("BF16", 0.7)
+    assert bound(found, {"compute": 0.9}).evidence == "70% of the BF16 roof"
+    assert roofs_of(FOUND, 2, "bfloat16") is None
+
+
+def test_what_is_multiplied_is_known_by_module_and_of_the_whole() -> None:
+    modules = pl.DataFrame({"path": ["a", "b", "c", "a"], "product_type": ["bfloat16", None, "float32", "bfloat16"]})
+    assert product_types(modules) == {
+        "a": "bfloat16", "a (own)": "bfloat16", "c": "float32", "c (own)": "float32", None: "bfloat16, float32",
+    }  # fmt: skip
+    assert product_types(modules.filter(path="b")) == {}
 
 
 def test_the_nearest_roof_and_what_is_attainable_below_it() -> None:

@@ -136,6 +136,7 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "convolution": "k3x3 s1x1 p1x1 d1x1 g1",
         "pooling": None,
         "input": 0,  # the model's own
+        "product_type": "float32",
         "denormal_share": None,
     }
 
@@ -482,3 +483,20 @@ def test_a_copy_of_the_process_ends_with_the_models_call() -> None:
     """It would go on beside the first one, or wait for locks that nobody in it will free."""
     layers, _ = layer_tables(Calls(Forks(), [(torch.zeros(2),)]))
     assert layers["calls"].to_list() == [1]
+
+
+def test_what_is_multiplied_is_told_after_autocast_and_of_every_type() -> None:
+    class Cast(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.first, self.second, self.idle = nn.Linear(8, 8), nn.Linear(8, 8).double(), nn.ReLU()
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            with torch.autocast("cpu", dtype=torch.bfloat16):
+                found = self.first(x)
+            return torch.relu(self.second(found.double()))
+
+    rows, _ = layer_tables(Calls(nn.Sequential(Cast()), [(torch.rand(2, 8),)]))
+    types = dict(rows.select("path", "product_type").iter_rows())
+    assert types["0.first"] == "bfloat16" and types["0.second"] == "float64" and types["0.idle"] is None
+    assert types["0"] == "bfloat16, float64"
