@@ -44,6 +44,10 @@ class UsageError(HwprofError):
     exit_code = 2
 
 
+class DamagedError(HwprofError):
+    """A file of a run is not what was written there, is gone, or is another run's."""
+
+
 class FullDiskError(HwprofError):
     """What was to be written has no room."""
 

@@ -8,7 +8,7 @@ import polars as pl
 
 from hwprof.analysis.attribution import owner_of
 from hwprof.analysis.owners import ROOT
-from hwprof.errors import HwprofError
+from hwprof.errors import DamagedError
 
 
 def outermost(layers: pl.DataFrame) -> pl.DataFrame:
@@ -49,7 +49,7 @@ def _callers(known: pl.DataFrame) -> pl.DataFrame:
     """``span`` and ``owner``: itself, who called it, who called that one, … Raises ``HwprofError`` where a span does
     not come after its caller: they may go round in a circle."""
     if (known["parent"] >= known["span"]).any():
-        raise HwprofError("the table spans is damaged: a span stands before its caller", "hwprof collect again")
+        raise DamagedError("the table spans is damaged: a span stands before its caller", "hwprof collect again")
     up = known.select(parent="span", owner="path", next="parent")
     levels = []
     level = known.select("span", owner="path", parent="parent")

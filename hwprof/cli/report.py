@@ -12,7 +12,7 @@ import click
 import msgspec
 
 from hwprof.cli.which_run import open_run, takes_run
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import DamagedError, HwprofError, UsageError
 from hwprof.printable import escaped_json
 from hwprof.report.pages import PAGES, ReportPage
 
@@ -29,6 +29,8 @@ ALL: Final = 1_000_000
 
 SCREEN: Final = 8
 """Of the first screen's."""
+
+AGAIN: Final = "a copy of the run, or hwprof collect again"
 
 
 def _page_options(command: Callable[..., None]) -> Callable[..., None]:
@@ -157,7 +159,7 @@ def show(
     part: Part | None = None,
 ) -> None:
     """Prints a run's report in one of the forms ``text`` and ``json``; ``metrics``: names and groups of the text's
-    columns, None: the usual ones; ``part``: what of it, None: all."""
+    columns, None: the usual ones; ``part``: what of it, None: all. Raises ``DamagedError``, with all else shown."""
     from hwprof.report.json.kept import load, made_anew
 
     chosen = Choice(form, top, sort, metrics, width, part or Part())
@@ -169,9 +171,13 @@ def show(
             raise
         except Exception:  # the file is not as it was written, though its fingerprint and its form are
             kept = None
+    damaged: tuple[str, ...] = ()
     if kept is None:
-        text = _text_of(made_anew(run), chosen)
+        document = made_anew(run)
+        text, damaged = _text_of(document, chosen), document.damaged
     sys.stdout.write(text)
+    if damaged:
+        raise DamagedError(f"{'; '.join(damaged)}: what is made of it is left out", AGAIN)
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from hwprof.errors import HwprofError, UsageError
+from hwprof.run import digests
 from hwprof.run import manifest as manifests
 from hwprof.run.atomic import allowed_mode, atomic
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
@@ -43,6 +44,7 @@ class RunDirectory:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path = path
         self.manifest = manifest
+        self._unchanged: set[str] = set()  # tables that were found to be what was written
 
     @classmethod
     def create(cls, root: Path, manifest: Manifest) -> RunDirectory:
@@ -126,6 +128,7 @@ class RunDirectory:
 
         target = self.path / f"{table}.parquet"
         if table not in KEYS and not target.exists() and not rows.is_symlink():
+            self._announce(table, rows)
             rows.replace(target)
             return
         parts = [scan_table(path, table) for path in (target, rows) if path.exists()]
@@ -134,7 +137,29 @@ class RunDirectory:
             rows_of_all = rows_of_all.unique(subset=KEYS[table], keep="first", maintain_order=True)
         with atomic(target) as part, _full_disk_told(part):
             rows_of_all.sink_parquet(by_name(part), compression="zstd")
+            self._announce(table, part)
         rows.unlink()
+
+    def _announce(self, table: str, part: Path) -> None:
+        """Before a table's file becomes another one the manifest knows both: whoever is ended in between leaves a run
+        that is whole."""
+        self.manifest.tables[table] = [*self.manifest.tables.get(table, [])[-1:], digests.of_file(part)]
+        self._unchanged.discard(table)
+        self.save_manifest()
+
+    def _require_unchanged(self, table: str) -> None:
+        """Raises ``HwprofError`` where a table's file is not one of those that were written; each is looked at once."""
+        from hwprof.run.tables import damaged
+
+        file, written = self.path / f"{table}.parquet", self.manifest.tables.get(table)
+        if table in self._unchanged or written is None:
+            return
+        if not os.path.lexists(file):
+            raise damaged(file, "it is gone")
+        with contextlib.suppress(OSError):  # who scans it says what cannot be read
+            if is_regular(file) and digests.of_file(file) not in written:
+                raise damaged(file, "it is not what hwprof wrote there: it has changed since, or is another run's")
+        self._unchanged.add(table)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""
@@ -144,6 +169,7 @@ class RunDirectory:
         from hwprof.run.tables import scan_table
 
         file = self.path / f"{table}.parquet"
+        self._require_unchanged(table)
         if not os.path.lexists(file):  # a link to nowhere is damage
             return pl.LazyFrame(schema=TABLES[table])
         frame = scan_table(file, table)

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 import msgspec
 
-from hwprof.run import details, upgrade
+from hwprof.run import details, digests, upgrade
 from hwprof.run.details import DetailT
 from hwprof.run.notes import Note
 from hwprof.run.peaks import Peaks
@@ -259,14 +259,15 @@ class Manifest(msgspec.Struct, kw_only=True):
     asked: dict[str, Any] = {}  # the ``WorkloadSpec`` as JSON; empty: an older version's run
     folder: str = ""  # from which: where paths of ``asked`` begin, and a user's model is found
     trials: Trials | None = None  # remedies that were tried; null: none
+    tables: dict[str, list[str]] = {}  # by name, the digests of what its file may hold; older runs have none
 
 
 MANIFEST_FILE: Final = "run.json"
 
 
 def encode(manifest: Manifest) -> bytes:
-    """The manifest as indented JSON."""
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    """The manifest as indented JSON, sealed."""
+    return digests.sealed(msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n")
 
 
 class Written(msgspec.Struct):
@@ -282,8 +283,9 @@ def decode_version(data: bytes) -> Written:
 
 
 def decode(data: bytes) -> Manifest:
-    """The manifest from JSON, of this version or of an older one; raises ``msgspec.DecodeError`` or
-    ``msgspec.ValidationError``, which are both a ``ValueError``."""
+    """The manifest from JSON, of this version or of an older one; raises ``msgspec.DecodeError``,
+    ``msgspec.ValidationError`` or ``digests.BrokenSealError``, all of them a ``ValueError``."""
+    digests.require_unbroken(data)
     raw = msgspec.json.decode(data)
     _check_numbers(raw)
     manifest = msgspec.convert(upgrade.upgraded(raw), Manifest, strict=True)

@@ -10,7 +10,7 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.errors import HwprofError
+from hwprof.errors import DamagedError
 from hwprof.run.regular_files import is_regular
 from hwprof.run.schema import LATER, TABLES, UNIQUE, required
 
@@ -32,18 +32,18 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
     Raises ``HwprofError`` for a file that does not hold such a table. Of the file only its own description is read.
     """
     if not is_regular(path):
-        raise _damaged(path, "it is no regular file")
+        raise damaged(path, "it is no regular file")
     try:
         frame = pl.scan_parquet(by_name(path), glob=False, hive_partitioning=False)
         found = frame.collect_schema()
     except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception
-        raise _damaged(path, _first_line(error)) from error
+        raise damaged(path, _first_line(error)) from error
     later = {name: TABLES[table][name] for name in LATER.get(table, ()) if name not in found}
     for name, kind in TABLES[table].items():
         if name not in found and name not in later:
-            raise _damaged(path, f"it has no column {name}")
+            raise damaged(path, f"it has no column {name}")
         if name in found and found[name] != kind:
-            raise _damaged(path, f"its column {name} is {found[name]}, not {kind}")
+            raise damaged(path, f"its column {name} is {found[name]}, not {kind}")
     filled = frame.with_columns(pl.lit(None, dtype=kind).alias(name) for name, kind in later.items())
     return filled.select(list(TABLES[table]))
 
@@ -69,7 +69,7 @@ def require_values(path: Path, table: str, rows: pl.LazyFrame) -> None:
 def refuse_repeated(path: Path, table: str, frame: pl.DataFrame) -> None:
     """Raises as ``whole`` for rows that are there twice: all of a table's, or those of some time."""
     if table in UNIQUE and frame.select(UNIQUE[table]).is_duplicated().any():
-        raise _damaged(path, f"it has rows with the same {', '.join(UNIQUE[table])}")
+        raise damaged(path, f"it has rows with the same {', '.join(UNIQUE[table])}")
 
 
 def _odd_times(table: str) -> list[pl.Expr]:
@@ -80,13 +80,13 @@ def _odd_times(table: str) -> list[pl.Expr]:
 def _refuse_times(path: Path, odd: pl.DataFrame) -> None:
     names = [name for name, has in odd.row(0, named=True).items() if has] if odd.width else []
     if names:
-        raise _damaged(path, f"it has impossible times in {', '.join(names)}")
+        raise damaged(path, f"it has impossible times in {', '.join(names)}")
 
 
 def _refuse(path: Path, lacking: list[str]) -> None:
     """Raises where rows lack these columns' values."""
     if lacking:
-        raise _damaged(path, f"it has rows without {', '.join(lacking)}")
+        raise damaged(path, f"it has rows without {', '.join(lacking)}")
 
 
 @contextmanager
@@ -96,12 +96,13 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
-        raise _damaged(path, _first_line(error)) from error
+        raise damaged(path, _first_line(error)) from error
 
 
-def _damaged(path: Path, why: str) -> HwprofError:
+def damaged(path: Path, why: str) -> DamagedError:
+    """What a reader is told of a table's file, or of a run's folder."""
     what = f"{path.name} of this run is" if path.suffix == ".parquet" else f"the tables in {path} are"
-    return HwprofError(f"{what} damaged: {why}", f"a copy of {path}, or hwprof collect again")
+    return DamagedError(f"{what} damaged: {why}", f"a copy of {path}, or hwprof collect again")
 
 
 def _first_line(error: BaseException) -> str:

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import polars as pl
 
-from hwprof.errors import HwprofError
+from hwprof.errors import DamagedError
 from hwprof.trace import packets
 from hwprof.trace.frames import UNKNOWN, Code, File, Key, Place
 from hwprof.trace.interning import Interned, Table
@@ -20,7 +20,7 @@ def callers_of(stacks: pl.DataFrame) -> Callers:
     """From rows of the table ``stacks`` with a column ``kernel`` (null where there is none). Raises ``HwprofError``
     where a stack does not come after its caller: they may go round in a circle."""
     if (stacks["parent"] >= stacks["stack"]).any():
-        raise HwprofError("the table stacks is damaged: a stack stands before its caller", "hwprof collect again")
+        raise DamagedError("the table stacks is damaged: a stack stands before its caller", "hwprof collect again")
     return {
         stack: (parent, Key(kernel, 0 if kernel is not None else address, False))
         for stack, parent, address, kernel in stacks.select("stack", "parent", "address", "kernel").iter_rows()

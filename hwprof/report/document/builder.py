@@ -6,12 +6,14 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
+from hwprof.errors import DamagedError
 from hwprof.report import sections
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import describe
 from hwprof.report.document.hottest import Hottest, key_of, rank, refuse_unknown
 from hwprof.report.document.layers import Layers
 from hwprof.report.document.part import Part
+from hwprof.report.document.stages import Stages
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -25,21 +27,34 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
     """The report of a run; ``top`` and ``sort`` choose ``hottest`` only, the rest is everything there is.
 
     Figures come from the pass ``measure`` (where there is none, from the first completed one, and the document says
-    so), operators from ``trace``. Raises ``UsageError`` for an unknown ``sort``, ``HwprofError`` for one not measured.
+    so), operators from ``trace``. What is made of damaged files is absent. Raises ``UsageError`` for an unknown
+    ``sort``, ``HwprofError`` for one not measured, ``DamagedError`` where too little is left.
     """
     from hwprof.analysis.run_analysis import RunAnalysis
 
     analysis = RunAnalysis(run)
     parts: dict[str, Part] = {}
     absent: dict[str, Unavailable] = {}
+    damage: dict[str, DamagedError] = {}
     for section in sections.of_room("document"):
-        found = section.document.build(analysis)
+        found: Part | Unavailable
+        try:
+            found = section.document.build(analysis)
+        except DamagedError as error:
+            damage.setdefault(error.message, error)
+            found = Unavailable(error.message, error.remedy)
         if isinstance(found, Unavailable):
             absent[section.name] = found
         else:
             parts[section.name] = found
+    if damage and not any(isinstance(part, (Layers, Stages)) for part in parts.values()):
+        raise next(iter(damage.values()))
     document = Document(
-        **describe(analysis), hottest=Hottest(sort=SORT, top=None, layers=[]), parts=parts, absent=absent
+        **describe(analysis),
+        hottest=Hottest(sort=SORT, top=None, layers=[]),
+        parts=parts,
+        absent=absent,
+        damaged=tuple(damage),
     )
     return ranked(document, top, sort)
 

@@ -21,6 +21,7 @@ from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.document.header import DOCUMENT_VERSION
 from hwprof.report.json.codec import decode, encode
+from hwprof.run import digests
 from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.regular_files import read_regular
@@ -43,6 +44,7 @@ class Kept(msgspec.Struct, forbid_unknown_fields=True):
     """What the file holds."""
 
     fingerprint: str  # of what the document was made of
+    digest: str  # of the document
     document: msgspec.Raw
 
 
@@ -58,7 +60,8 @@ def made_anew(run: RunDirectory) -> Document:
     made_of = fingerprint_of(run)
     with readable(run.path):
         document = build(run)
-    keep(run, document, made_of)
+    if not document.damaged:  # a copy may be put in its place
+        keep(run, document, made_of)
     return document
 
 
@@ -67,7 +70,7 @@ def load(run: RunDirectory) -> Document | None:
     try:
         kept = msgspec.json.decode(read_regular(run.path / FILE, LARGEST_DOCUMENT), type=Kept)
         data = bytes(kept.document)
-        if kept.fingerprint != fingerprint(run) or _HUGE.search(data):
+        if kept.fingerprint != fingerprint(run) or kept.digest != digests.of_bytes(data) or _HUGE.search(data):
             return None
         document = decode(data)
     except (OSError, ValueError, RecursionError):  # msgspec's errors are ValueErrors
@@ -84,7 +87,8 @@ def keep(run: RunDirectory, document: Document, made_of: str | None) -> bool:
     try:
         if made_of is None or made_of != fingerprint(RunDirectory.open(run.path)):
             return False
-        data = msgspec.json.encode(Kept(made_of, msgspec.Raw(encode(document))))
+        encoded = encode(document)
+        data = msgspec.json.encode(Kept(made_of, digests.of_bytes(encoded), msgspec.Raw(encoded)))
         with atomic(run.path / FILE) as part:
             part.write_bytes(data)
     except (OSError, HwprofError):

@@ -1,0 +1,71 @@
+"""A damaged table costs what is made of it, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hwprof.cli import app
+from hwprof.report.json import kept
+from hwprof.run import digests
+from hwprof.run.directory import RunDirectory
+from tests.support import synthetic_variants as runs
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> RunDirectory:
+    made = runs.sampled(tmp_path)
+    made.manifest.tables = {file.stem: [digests.of_file(file)] for file in made.path.glob("*.parquet")}
+    made.save_manifest()
+    return made
+
+
+def spoil(file: Path) -> bytes:
+    data = file.read_bytes()
+    middle = len(data) // 2
+    file.write_bytes(data[:middle] + bytes([data[middle] ^ 1]) + data[middle + 1 :])
+    return data
+
+
+def report(run: RunDirectory, capsys: pytest.CaptureFixture[str], *options: str) -> tuple[int, str, str]:
+    code = app.run(["report", str(run.path), *options])
+    shown = capsys.readouterr()
+    return code, shown.out, shown.err
+
+
+def test_each_table_is_named_and_the_rest_stands(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = report(run, capsys, "--all")
+    assert whole[0] == 0 and not whole[2]
+    stood = 0
+    for file in sorted(run.path.glob("*.parquet")):
+        data = spoil(file)
+        (run.path / kept.FILE).unlink(missing_ok=True)
+        code, out, err = report(run, capsys, "--all")
+        if code:
+            assert not (run.path / kept.FILE).exists(), "it would be shown when the table is whole again"
+            assert code == 1 and len(err.splitlines()) == 1 and f"{file.name} of this run is damaged" in err, err
+            stood += bool(out)
+        else:
+            assert out == whole[1], f"{file.name} is read by nobody"
+        file.write_bytes(data)
+    assert stood >= 4
+    assert report(run, capsys, "--all") == whole
+
+
+def test_what_is_kept_of_a_whole_run_needs_no_table(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = report(run, capsys, "--all")
+    file = run.path / "samples.parquet"
+    status = file.stat()
+    spoil(file)
+    os.utime(file, ns=(status.st_atime_ns, status.st_mtime_ns))
+    assert report(run, capsys, "--all") == whole
+
+
+def test_no_byte_of_what_is_kept_is_believed_when_it_has_changed(
+    run: RunDirectory, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = report(run, capsys, "--all")
+    spoil(run.path / kept.FILE)
+    assert report(run, capsys, "--all") == whole
