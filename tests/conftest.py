@@ -26,7 +26,7 @@ os.environ["HWPROF_PEAKS"] = "0"
 settings.register_profile("hwprof", deadline=None)
 settings.load_profile("hwprof")
 
-ORDER: Final = ("pmu", "integration", "ui", "unit")
+ORDER: Final = ("pmu", "faults", "integration", "ui", "unit")
 """What takes long begins first."""
 
 

@@ -26,6 +26,10 @@ _COUNTERS = "num_batches_tracked"
 
 _SHOWN = 3
 
+ZIP = b"PK\x03\x04"
+PICKLE = b"\x80"
+"""How what ``torch.save`` writes begins: today, and until version 1.6."""
+
 CHECKPOINTS = "a file that torch.save wrote (.pt, .pth, .ckpt), or .safetensors"
 """What --weights takes."""
 
@@ -126,7 +130,12 @@ def _read_safetensors(path: Path) -> Any:
 
 
 def _read_pickle(path: Path) -> Any:
-    """What ``torch.save`` wrote, without running code from the file: tensors only, or else inert placeholders."""
+    """What ``torch.save`` wrote, without running code from the file: tensors only, or else inert placeholders. torch
+    itself would unpack an archive of its first version (tar), with whatever members it has, into a folder."""
+    with path.open("rb") as file:
+        head = file.read(len(ZIP))
+    if not head.startswith((ZIP, PICKLE)):
+        raise pickle.UnpicklingError("it begins neither as a zip archive nor as a pickle")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of old protocols, and that the classes' source changed: they are not used
         with suppress(pickle.UnpicklingError):  # it names classes

@@ -1,0 +1,45 @@
+"""What is done to hwprof in one case, and what may come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+USUAL: Final = frozenset({0, 1, 2})
+"""Exit codes of a command that no signal ended."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """A command in a folder of its own, in which everything is prepared."""
+
+    what: str  # was done, for whoever repeats it
+    arguments: tuple[str, ...]  # of hwprof; of ``call`` where that is set
+    call: str = ""  # instead of the command line: a function in ``actions``
+    codes: frozenset[int] = USUAL
+    limit_s: float = 20.0
+    limit_bytes: int = 1 << 30  # of resident memory, beside what the warmed process has
+    unchanged: Sequence[Path] = ()  # files that must be what they were
+    environment: Mapping[str, str | None] = field(default_factory=dict)  # None: not there
+    limits: Mapping[str, int] = field(default_factory=dict)  # as ``resource`` names them: RLIMIT_NOFILE
+    streams: Mapping[int, str] = field(
+        default_factory=dict
+    )  # 0 to 2: "closed", "full", "nobody" (a pipe without reader)
+    told: bool = True  # what goes to standard error can be read
+    quiet: bool = False  # nothing that audits as dangerous may happen (see ``forked``)
+
+
+@dataclass
+class Outcome:
+    """What came of a case."""
+
+    code: int  # as the shell would have it: 128 + the signal that ended it
+    out: str
+    err: str
+    seconds: float
+    peak_bytes: int
+    left: list[str] = field(default_factory=list)  # processes that still live
+    events: list[str] = field(default_factory=list)  # dangerous ones that were seen
+    timed_out: bool = False

@@ -1,0 +1,86 @@
+"""Some cases of each kind, and that the rules that they are held to can be broken."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from scripts.faults.__main__ import KINDS, carried_out, kind_of
+from scripts.faults.case import Case, Outcome
+from scripts.faults.rules import broken, contents
+from scripts.faults.warm import Warm
+from tests.support.requirements import require_module
+
+CASES = {"mutated_runs": 12, "checkpoints": 60, "surroundings": 16}
+SEED = "test"
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_what_is_hostile_or_broken_breaks_no_rule(name: str, tmp_path: Path) -> None:
+    require_module("torch")
+    kind = kind_of(name)
+    shared = kind.shared(tmp_path / "shared")
+    with Warm(kind.IMPORTS) as warm:
+        for number in range(CASES[name]):
+            folder = tmp_path / str(number)
+            folder.mkdir()
+            case, outcome, rules = carried_out(kind, f"{SEED}:{number}", folder, shared, warm)
+            assert not rules, (number, case.what, outcome, rules)
+
+
+def ended(**changed: object) -> Outcome:
+    found = Outcome(code=1, out="", err="hwprof: no", seconds=0.1, peak_bytes=1)
+    for name, value in changed.items():
+        setattr(found, name, value)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("outcome", "rule"),
+    [
+        (ended(code=3), "exit code 3"),
+        (ended(code=134, err="hwprof: x"), "exit code 134"),
+        (ended(timed_out=True), "it did not end"),
+        (ended(err="hwprof: a\nhwprof: b"), "2 lines"),
+        (ended(err=""), "0 lines"),
+        (ended(code=0), "the exit code is 0"),
+        (ended(err="hwprof: KeyError: 'a' (this is a defect of hwprof; --debug shows where)"), "this is a defect"),
+        (ended(err="hwprof: \x1b[31m"), "on standard error"),
+        (ended(out="a\rb"), "on standard output"),
+        (ended(peak_bytes=1 << 40), "of memory"),
+        (ended(left=["sleep 9"]), "left a process"),
+        (ended(events=["os.system('x')"]), "did os.system"),
+    ],
+)
+def test_each_rule_can_be_broken(outcome: Outcome, rule: str) -> None:
+    assert [one for one in broken(Case("x", ()), outcome, {}, ()) if rule in one]
+
+
+def test_what_holds_breaks_none(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    file.write_text("a")
+    before = contents([file, tmp_path / "none"])
+    assert not list(broken(Case("x", ()), ended(), before, ()))
+    assert list(broken(Case("x", ()), ended(), before, ["elsewhere"])) == ["wrote elsewhere"]
+    file.write_text("b")
+    assert list(broken(Case("x", ()), ended(), before, ())) == ["changed file"]
+
+
+def test_what_a_copy_starts_leaves_and_runs_into_is_seen(tmp_path: Path) -> None:
+    """Of a function that does what no reader of files does."""
+    (tmp_path / "bad.py").write_text(
+        "import os, subprocess, sys\n"
+        "subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
+        "open('made', 'w').close()\n"
+    )
+    with Warm("hwprof.cli.app") as warm:
+        outcome = warm.carry_out(Case("x", (str(tmp_path / "bad.py"),), call="execute", quiet=True), tmp_path)
+        assert len(outcome.left) == 1 and Path(sys.executable).name in outcome.left[0]
+        assert any(event.startswith("subprocess.Popen") for event in outcome.events)
+        assert any("'made'" in event for event in outcome.events) and (tmp_path / "made").exists()
+        case = Case("x", (str(tmp_path / "bad.py"),), call="wait", limit_s=0.5)
+        assert warm.carry_out(case, tmp_path).timed_out
+        tight = Case("x", ("explain", "cpi"), limits={"RLIMIT_FSIZE": 1})
+        assert warm.carry_out(tight, tmp_path).code == 1
