@@ -12,7 +12,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Final
 
-VARIABLE: Final = "TMPDIR"
+VARIABLES: Final = ("TMPDIR", "XDG_CONFIG_HOME")
+"""Where frida puts its helper's program, and a file that says who it is."""
 
 
 @contextmanager
@@ -20,15 +21,16 @@ def helper_taken_away() -> Iterator[None]:
     """While frida attaches. What runs in this process afterwards does not need the helper. Raises ``OSError`` where
     there is no place for temporary files."""
     folder = Path(tempfile.mkdtemp(prefix="hwprof-"))
-    users = os.environ.get(VARIABLE)
-    os.environ[VARIABLE] = str(folder)
+    users = {name: os.environ.get(name) for name in VARIABLES}
+    os.environ |= dict.fromkeys(VARIABLES, str(folder))
     try:
         yield
     finally:
-        if users is None:
-            os.environ.pop(VARIABLE, None)
-        else:
-            os.environ[VARIABLE] = users
+        for name, value in users.items():
+            if value is None:
+                os.environ.pop(name, None)
+            else:
+                os.environ[name] = value
         end_programs_in(folder)
         shutil.rmtree(folder, ignore_errors=True)
 

@@ -29,15 +29,16 @@ from typing import Any, Final
 
 from scripts.benchmarks.tables import Part, Table, write
 from scripts.faults.case import Case, Outcome
+from scripts.faults.fresh import Fresh
 from scripts.faults.rules import broken, contents
 from scripts.faults.warm import Warm
 
-KINDS: Final = ("mutated_runs", "checkpoints", "surroundings")
+KINDS: Final = ("mutated_runs", "checkpoints", "surroundings", "collects")
 SHOWN: Final = 200
 """Characters of what was done."""
 
 OWN: Final = (".out", ".err", ".events")
-ALLOWED: Final = ("results", ".cache")
+ALLOWED: Final = ("results", ".cache", "__pycache__")
 
 
 @dataclass
@@ -90,15 +91,19 @@ def kind_of(name: str) -> ModuleType:
     return import_module(f"scripts.faults.kinds.{name}")
 
 
+def _ready(kind: ModuleType) -> Warm | Fresh:
+    return Warm(kind.IMPORTS) if kind.IMPORTS else Fresh()
+
+
 def _campaign(name: str, seed: int, deadline: float, place: Path, found: Found) -> None:
     kind = kind_of(name)
     place.mkdir()
     shared = kind.shared(place / "shared")
-    with Warm(kind.IMPORTS) as warm:
+    with _ready(kind) as ready:
         number = 0
         while time.monotonic() < deadline:
             with tempfile.TemporaryDirectory(dir=place, prefix=f"{number}-") as folder:
-                case, outcome, rules = carried_out(kind, f"{seed}:{number}", Path(folder), shared, warm)
+                case, outcome, rules = carried_out(kind, f"{seed}:{number}", Path(folder), shared, ready)
             found.cases[name] += 1
             found.codes[name, outcome.code] += 1
             found.slowest_s[name] = max(found.slowest_s.get(name, 0.0), outcome.seconds)
@@ -107,14 +112,20 @@ def _campaign(name: str, seed: int, deadline: float, place: Path, found: Found) 
             number += 1
 
 
-def carried_out(kind: ModuleType, seed: str, folder: Path, shared: Any, warm: Warm) -> tuple[Case, Outcome, list[str]]:
+def carried_out(
+    kind: ModuleType, seed: str, folder: Path, shared: Any, ready: Warm | Fresh
+) -> tuple[Case, Outcome, list[str]]:
     """One case: what it was, what came of it, and which rules it broke."""
     case = kind.case(Random(seed), folder, shared)
     before, there = contents(case.unchanged), set(_files(folder))
-    outcome = warm.carry_out(case, folder)
+    outcome = ready.carry_out(case, folder)
     new = [str(path.relative_to(folder)) for path in _files(folder) if path not in there]
     outside = [name for name in new if name not in OWN and not name.startswith(ALLOWED)]
-    return case, outcome, list(broken(case, outcome, before, outside))
+    rules = list(broken(case, outcome, before, outside))
+    if case.then:
+        after = Case(f"then {' '.join(case.then)}", case.then, limit_s=case.limit_s)
+        rules += [f"then: {rule}" for rule in broken(after, ready.carry_out(after, folder), {}, ())]
+    return case, outcome, rules
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -126,8 +137,8 @@ def _again(name: str, number: str, seed: int) -> int:
     kind = kind_of(name)
     folder = place / "case"
     folder.mkdir()
-    with Warm(kind.IMPORTS) as warm:
-        case, outcome, rules = carried_out(kind, f"{seed}:{number}", folder, kind.shared(place / "shared"), warm)
+    with _ready(kind) as ready:
+        case, outcome, rules = carried_out(kind, f"{seed}:{number}", folder, kind.shared(place / "shared"), ready)
     for told in (f"in {folder}: {case.what}", case.arguments, outcome, *rules):
         print(ascii(told))
     return 1 if rules else 0

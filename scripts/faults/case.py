@@ -27,6 +27,8 @@ class Case:
     streams: Mapping[int, str] = field(
         default_factory=dict
     )  # 0 to 2: "closed", "full", "nobody" (a pipe without reader)
+    signals: Sequence[tuple[str, float]] = ()  # by name, so many seconds after the start
+    then: tuple[str, ...] = ()  # a command that must hold to the rules afterwards: what is kept can be read
     told: bool = True  # what goes to standard error can be read
     quiet: bool = False  # nothing that audits as dangerous may happen (see ``forked``)
 

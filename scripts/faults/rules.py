@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
@@ -10,6 +11,9 @@ from typing import Final
 from scripts.faults.case import Case, Outcome
 
 DEFECTS: Final = ("Traceback (most recent call last)", "this is a defect of hwprof", "panicked at")
+PROGRESS: Final = re.compile(r"\[[a-z0-9_, ]+\] ")
+"""What begins the lines of who measures without a terminal."""
+
 PRINTED: Final = frozenset("\n\t")
 
 
@@ -31,7 +35,7 @@ def broken(case: Case, outcome: Outcome, before: Mapping[Path, str], outside: It
     elif outcome.code not in case.codes:
         yield f"exit code {outcome.code}"
     yield from (f"{mark!r} on standard error" for mark in DEFECTS if mark in outcome.err)
-    lines = [line for line in outcome.err.splitlines() if line.strip()]
+    lines = [line for line in outcome.err.splitlines() if line.strip() and not PROGRESS.match(line)]
     if case.told and not outcome.timed_out and outcome.code and len(lines) != 1:
         yield f"{len(lines)} lines on standard error"
     if not outcome.code and any(line.startswith("hwprof: ") for line in lines):

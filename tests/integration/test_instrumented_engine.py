@@ -40,11 +40,12 @@ def test_known_loops_are_exact_and_registers_survive_on_every_thread(threads: in
 
 
 def test_frida_leaves_nothing_behind(tmp_path: Path) -> None:
-    """Neither its helper's program, nor that as a process: it would stay for good, and be 10 MB more with each run."""
+    """Neither its helper's program, nor that as a process: it would stay for good, and be 10 MB more with each run. Nor
+    what it notes of itself among its user's settings."""
     said = child(
         f"""
         from collectors.instrumented.frida_helper import _programs
-        os.environ["TMPDIR"] = {str(tmp_path)!r}
+        os.environ["TMPDIR"] = os.environ["XDG_CONFIG_HOME"] = {str(tmp_path)!r}
         engine = Engine()
         engine.instrument()
         threads = self_test(engine).threads
