@@ -32,12 +32,12 @@ class Action:
 
     @property
     def _order(self) -> tuple[int, float]:
-        """What is certain to help, by how much; then what nobody tried, by what it could; then what is not certain, and
-        what does not help."""
+        """What is certain to help, by how much; then what nobody tried, or nobody knows after it was, by what it could;
+        then what does not help."""
         found = self.tried.inference if self.tried is not None else None
-        if found is None:
+        if found is None or not (found.helps or found.in_vain):
             return 1, -self.gain_high
-        return (0 if found.helps else 3 if found.in_vain else 2), found.value
+        return (0 if found.helps else 2), found.value
 
 
 def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:

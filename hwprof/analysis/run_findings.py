@@ -11,7 +11,7 @@ from hwprof.analysis.findings.facts import Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
 from hwprof.analysis.model_facts import model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
-from hwprof.analysis.roofline import roofs_of
+from hwprof.analysis.roofline import product_types, roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
 from hwprof.analysis.thread_facts import processors, thread_facts
 from hwprof.analysis.time_budget import nested
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from hwprof.run.peaks import Peaks
 
 MOST_KERNELS: Final = 100
+
+HALF: Final = frozenset({"bfloat16", "float16"})
+COMPILED: Final = "OptimizedModule"
+"""The type of what torch.compile makes of a model."""
 
 
 def run_findings(analysis: RunAnalysis) -> list[Finding] | None:
@@ -58,6 +62,8 @@ def _facts(analysis: RunAnalysis) -> Facts:
         threads=workload.threads if workload is not None else 1,
         processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
+        compiled=COMPILED in set(analysis.modules["type"]),
+        emulated=emulated(analysis.modules, analysis.run.manifest.peaks),
     )
 
 
@@ -100,12 +106,24 @@ def peak_facts(peaks: Peaks | None, threads: int) -> dict[str, Any]:
     """``gemm_of_roof`` and ``bfloat16`` of ``findings.Facts``."""
     if peaks is None:
         return {}
-    roofs = roofs_of(peaks, threads)
+    roofs = roofs_of(peaks, threads) if not peaks.disturbed else None  # each roof lacks another part
     gemm = roofs.gemm_gflops if roofs is not None else None
     return {
         "gemm_of_roof": gemm / roofs.gflops if roofs is not None and gemm is not None else None,
-        "bfloat16": any(peaks.find(what) is not None for what in ("bf16", "gemm-bf16")),
+        "bfloat16": multiplies_bfloat16(peaks),
     }
+
+
+def multiplies_bfloat16(peaks: Peaks | None) -> bool:
+    """Whether the processor has instructions for it; as long as nobody measured that, yes."""
+    return peaks is None or any(peaks.find(what) is not None for what in ("bf16", "gemm-bf16"))
+
+
+def emulated(modules: pl.DataFrame, peaks: Peaks | None) -> dict[str, str]:
+    """Of the layers that multiply what the processor does not, the types (the table ``layers``)."""
+    types = {path: numbers for path, numbers in product_types(modules).items() if path is not None}
+    found = {path: set(numbers.split(", ")) & HALF for path, numbers in types.items()}
+    return {} if multiplies_bfloat16(peaks) else {path: ", ".join(sorted(half)) for path, half in found.items() if half}
 
 
 def memory_facts(analysis: RunAnalysis) -> dict[str, Any]:

@@ -7,11 +7,15 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import polars as pl
 
+from hwprof.analysis.confidence import LOW
+from hwprof.analysis.latency import STALLED_CPI
 from hwprof.analysis.metrics import events_of
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.analysis.roofline import (
     ARITHMETIC,
     FLOAT32,
+    NOT_KNOWN,
+    Bound,
     Roofs,
     bound,
     loads_of,
@@ -95,8 +99,10 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
         return _under(owner, row, roofs, (numbers, by_type.get(numbers)), budgets.get(owner), dram_counted=counted)
 
     found = {owner: under(owner, row) for owner, row in rows.items()}
+    if peaks.disturbed:  # each is too low, and nobody knows how much
+        found = {owner: one._replace(confidence=LOW) for owner, one in found.items()}
     of_whole = by_type.get(types.get(None, FLOAT32))
-    gemm = of_whole.gemm_gflops if of_whole is not None else None
+    gemm = of_whole.gemm_gflops if of_whole is not None and not peaks.disturbed else None
     order = sorted(rows, key=lambda owner: -(rows[owner]["time_median_ns"] or 0.0))
     time_ns = rows.get(WHOLE, {}).get("time_median_ns")
     analytic = rows.get(WHOLE, {}).get("gflops")
@@ -134,7 +140,7 @@ def _under(
     found = point(gflops if of_type is not None else None, traffic, of_type or roofs)
     slots = {name: row[metric] / 100 for name, metric in SLOTS.items() if row.get(metric) is not None}
     loads = loads_of(traffic, roofs, row.get("cpi"), slots.get("memory"), _at_work(row, roofs.threads))
-    reason = bound(found, budget, slots, loads)
+    reason = _hinted(bound(found, budget, slots, loads), row.get("cpi"), loads_known=loads is not None)
     return UnderRoofs(
         path=None if owner == WHOLE else owner,
         time_ns=row.get("time_median_ns"),
@@ -151,6 +157,13 @@ def _under(
         evidence=reason.evidence if of_type is not None else f"{reason.evidence}; no peak of {numbers}",
         confidence=reason.confidence,
     )
+
+
+def _hinted(reason: Bound, cpi: float | None, *, loads_known: bool) -> Bound:
+    """Where a core that mostly waits may wait for loads, and nobody counted these: what would tell."""
+    if reason.name != NOT_KNOWN or loads_known or cpi is None or cpi < STALLED_CPI:
+        return reason
+    return reason._replace(evidence=f"{reason.evidence}; CPI {cpi:.3g}: --cache-model tells whether it waits for loads")
 
 
 def _at_work(row: Mapping[str, Any], threads: int) -> float:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -13,7 +12,6 @@ import polars as pl
 from hwprof.analysis.core_clock import ends
 from hwprof.analysis.findings.facts import Clock, Share
 from hwprof.analysis.intervals import wilson
-from hwprof.analysis.owners import INFERENCE
 from hwprof.analysis.parallelism import FEW_FOR_BALANCE, SINGLE, sharing, threads_by_layer
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
 from hwprof.analysis.sampled_pass import SampledPass
@@ -47,7 +45,6 @@ def thread_facts(analysis: RunAnalysis) -> dict[str, Any]:
         **placement(_of_team(times), analysis.machine),
         **_balance(taken),
         "python": _python(times),
-        "python_functions": _python_functions(analysis),
         "clock": _clock(analysis),
     }
 
@@ -137,17 +134,6 @@ def _python(times: ThreadTimes) -> Share:
     share = min(1.0, float(own.filter(code=PYTHON)["cpu_ns"].sum()) / times.elapsed_ns)
     low, high = wilson(share, own.height)
     return Share(share, low, high)
-
-
-def _python_functions(analysis: RunAnalysis) -> list[str]:
-    """``forward (net.py)``: most time first; none where nobody looked at Python's stacks."""
-    from hwprof.analysis.python_stacks import Origin
-
-    found = analysis.python.functions
-    if found is None:
-        return []
-    own = found.filter(stage=INFERENCE, thread="main", origin=str(Origin.PIPELINE)).sort("self_ns", descending=True)
-    return [f"{function} ({PurePath(file).name})" for function, file in own.select("function", "file").iter_rows()]
 
 
 def _clock(analysis: RunAnalysis) -> Clock | None:

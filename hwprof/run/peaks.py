@@ -13,6 +13,9 @@ DRAM: Final = "DRAM"
 """The level below all caches."""
 
 
+NOISY: Final = 0.05
+"""Of all processors' time, taken by others: what was measured meanwhile is too low."""
+
 LEAST: Final = 1e-9
 MOST: Final = 1e18
 
@@ -88,6 +91,11 @@ class Peaks(msgspec.Struct, kw_only=True):
     others_share: float | None = None  # of all processors' time that others took meanwhile; None: not known
     seconds: float = 0.0
     built_by: str | None = None  # the C compiler; None: none
+
+    @property
+    def disturbed(self) -> bool:
+        """Whether others took so much meanwhile that they are too low, each by something else."""
+        return (self.others_share or 0.0) > NOISY
 
     def find(self, what: str, threads: int | None = None, level: str | None = None) -> Peak | None:
         """The peak, by the most threads where none is named; None: not measured."""

@@ -22,7 +22,7 @@ from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import NotMeasured, Peak, Peaks, scaled
 from hwprof.run.regular_files import read_regular
-from hwprof.session.quiet import QUIET_SHARE, Others
+from hwprof.session.quiet import Others
 
 VERSION: Final = 1
 """Of what is measured, and how."""
@@ -63,7 +63,7 @@ def _all(machine: Machine) -> list[Peaks]:
 
 
 def _quiet(found: Peaks) -> bool:
-    return found.others_share is None or found.others_share <= QUIET_SHARE
+    return not found.disturbed
 
 
 def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:

@@ -9,8 +9,8 @@ from hwprof.analysis.findings.facts import Facts, Finding, Share, percent
 LEAST: Final = 0.02
 DEFAULT: Final = "mkl_blas_def_"
 INTEL: Final = "GenuineIntel"
-LESS_PRECISE: Final = "bfloat16 where it is precise enough, "
-OTHERWISE: Final = "torch.compile(model), or a PyTorch that was built with OpenBLAS"
+LESS_PRECISE: Final = "bfloat16 where it is precise enough (oneDNN's kernels), or "
+OTHERWISE: Final = "a PyTorch that was built with OpenBLAS"
 
 
 def find(facts: Facts) -> Finding | None:
@@ -26,9 +26,9 @@ def find(facts: Facts) -> Finding | None:
         rule="default_blas",
         title="matrix products in MKL's default kernels",
         evidence=f"{percent(share)} of the CPU time in {DEFAULT}…{reached}",
-        meaning="MKL takes its oldest kernels on processors that are not Intel's; oneDNN's use all of the vectors",
+        meaning="on processors that are not Intel's MKL takes its default kernels, not those of the vectors' size",
         remedy=f"{LESS_PRECISE if facts.bfloat16 else ''}{OTHERWISE}",
         gain_low=0.0,
-        gain_high=min(1.0, share.high * lost),
-        remedies=("bfloat16", "compile") if facts.bfloat16 else ("compile",),
+        gain_high=min(1.0, facts.of_work(share).high * lost),
+        remedies=("bfloat16",) if facts.bfloat16 else (),
     )

@@ -21,7 +21,7 @@ def find(facts: Facts) -> Finding | None:
         title="operators are too small for what calling them costs",
         evidence=f"{percent(share)} of the time{named(layers)}",
         meaning="Python and the framework take longer to call a kernel than it runs (profilers add to it)",
-        remedy="torch.inference_mode(), torch.compile(model), or a larger batch",
+        remedy="torch.compile(model), or a larger batch",
         gain_low=0.0,
         gain_high=share.high,
         layers=layers,

@@ -86,6 +86,8 @@ class Facts:
     malloc: str | None = None  # who gives memory: glibc, jemalloc, …
     vendor: str = ""
     gemm_of_roof: float | None = None  # of the FP32 peak: what a large product by the library attains; None: unknown
+    compiled: bool = False  # by torch.compile: there is nothing to compile
+    emulated: Mapping[str, str] = field(default_factory=dict)  # by layer: types that the processor does not multiply
     bfloat16: bool = True  # whether the processor multiplies them, as far as anybody knows
     threads: int = 1
     processors: int = 1  # that the workload might use
@@ -103,7 +105,6 @@ class Facts:
         default_factory=dict
     )  # by layer: busiest thread's time over the mean, less 1
     python: Share = NOTHING  # the calling thread in the interpreter's own code
-    python_functions: Sequence[str] = ()  # of the model, most time first
     weight_reorders: Share = NOTHING
     weight_layers: Sequence[str] = ()
     denormals: Mapping[str, float] = field(default_factory=dict)  # by layer: of the numbers that it reads and writes
@@ -119,6 +120,12 @@ class Facts:
     def part(self, name: str) -> Share:
         """Of the time budget, and of the time ``left``; nothing where there is none."""
         return self.of_left(self.parts.get(name, NOTHING))
+
+    def of_work(self, share: Share) -> Share:
+        """What is a share of the processor time, of the elapsed time at most: not more than the calling thread does its
+        own work in, where that is known."""
+        most = self.part("compute")
+        return Share(*(min(one, most.high) for one in share)) if "compute" in self.parts else share
 
     def of_left(self, share: Share) -> Share:
         """Of the time ``left``, what is a share of the elapsed time."""

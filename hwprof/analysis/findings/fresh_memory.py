@@ -11,6 +11,9 @@ LEAST: Final = 0.02
 MUCH: Final = 0.1
 """Where it is not known whose they are: a profiler gets new pages too."""
 
+FEW_FAULTS: Final = 100
+"""They take no time: the iterations that were counted did without those that were sampled."""
+
 KEEP: Final = "MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 before the command"
 """glibc then keeps what is freed."""
 
@@ -22,7 +25,8 @@ def find(facts: Facts) -> Finding | None:
     share = facts.part("page_faults")
     if share.low < (LEAST if facts.anew else MUCH):
         return None
-    faults = f"; {facts.faults:,.0f} page faults an inference" if facts.faults is not None else ""
+    known = facts.faults is not None and facts.faults >= FEW_FAULTS
+    faults = f"; {facts.faults:,.0f} page faults an inference" if known else ""
     layers = list(facts.anew[:3]) or facts.most_in("page_faults")  # of memory that is not torch's nobody knows more
     return Finding(
         rule="fresh_memory",

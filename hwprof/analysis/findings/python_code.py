@@ -20,12 +20,11 @@ def find(facts: Facts) -> Finding | None:
     share = Share(*(max(0.0, one - gc.value) for one in facts.of_left(facts.python)))
     if share.low < LEAST or share.value < MOSTLY * facts.part("dispatch").value:
         return None
-    functions = f"; most in {', '.join(facts.python_functions[:3])}" if facts.python_functions else ""
     layers = facts.most_in("dispatch")
     return Finding(
         rule="python_code",
         title="Python computes within the inference",
-        evidence=f"{percent(share)} of the time in the interpreter{named(layers)}{functions}",
+        evidence=f"{percent(share)} of the time in the interpreter{named(layers)} (hwprof report --python)",
         meaning="the interpreter takes some 50 ns a step, on one thread, and the other processors rest meanwhile",
         remedy="operators on whole tensors in place of loops over numbers; torch.compile(model)",
         gain_low=0.0,

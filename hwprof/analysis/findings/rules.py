@@ -6,10 +6,12 @@ from collections.abc import Callable
 from typing import Final
 
 from hwprof.analysis.findings import (
+    blocked,
     clock_drop,
     default_blas,
     denormals,
     dispatch,
+    emulated_numbers,
     fallback_code,
     fresh_memory,
     garbage_collection,
@@ -50,7 +52,12 @@ RULES: Final[tuple[Callable[[Facts], Finding | None], ...]] = (
     serial_layers.find,
     imbalance.find,
     fallback_code.find,
+    emulated_numbers.find,
+    blocked.find,
 )
+
+COMPILE: Final = "compile"
+COMPILED: Final = "it is compiled already: a larger batch, or fewer breaks of its graph (TORCH_LOGS=graph_breaks)"
 
 
 def names() -> list[str]:
@@ -58,7 +65,16 @@ def names() -> list[str]:
     return [rule.__module__.rpartition(".")[2] for rule in RULES]
 
 
+def _without_compiling(finding: Finding) -> Finding:
+    if COMPILE not in finding.remedies:
+        return finding
+    left = tuple(one for one in finding.remedies if one != COMPILE)
+    return finding._replace(remedies=left, remedy=finding.remedy if left else COMPILED)
+
+
 def find_all(facts: Facts) -> list[Finding]:
     """What could win most first."""
     found = [finding for rule in RULES if (finding := rule(facts)) is not None]
+    if facts.compiled:
+        found = [_without_compiling(one) for one in found]
     return sorted(found, key=lambda one: (-one.gain_high, one.rule))

@@ -26,6 +26,6 @@ def find(facts: Facts) -> Finding | None:
         meaning="PyTorch's kernel for NCHW compares number by number; that for channels last compares whole vectors",
         remedy="model = model.to(memory_format=torch.channels_last), inputs too",
         gain_low=0.0,
-        gain_high=most.share.high,
+        gain_high=facts.of_work(most.share).high,
         remedies=("channels_last", "compile"),
     )

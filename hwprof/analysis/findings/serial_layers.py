@@ -32,7 +32,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="serial_layers",
         title=f"{counted(len(layers), 'layer runs', 'layers run')} on one of {facts.threads} threads",
-        evidence=f"{share:.1%} of the time in their kernels{named(longest)}",
+        evidence=f"{share:.1%} of the time in their kernels, or waiting for the thread that is{named(longest)}",
         meaning="one thread has nearly all of the work: no parallel code, an input that PyTorch takes for too small, or"
         " one part that is nearly all of it",
         remedy="a larger batch; operators with parallel code (one on a whole tensor for many on parts of it)",

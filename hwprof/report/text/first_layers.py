@@ -22,6 +22,9 @@ PATH: Final = 22
 KERNEL: Final = 18
 """To how many characters they may be cut."""
 
+OBSERVER: Final = "torch::profiler::"
+"""How names of the profiler's own code begin, which no layer is about."""
+
 CPI: Final = "cpi"
 
 LEAST_COMPUTE: Final = 0.2
@@ -36,7 +39,7 @@ def columns(rows: Sequence[Layer], page: Page) -> list[Column]:
     sampled = page.part(Kernels)
     hottest: dict[str | None, str] = {}
     for kernel in sampled.kernels if sampled is not None else ():
-        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES:
+        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES and not kernel.kernel.startswith(OBSERVER):
             hottest.setdefault(kernel.layer, kernel.kernel)
     cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
     counted = [layer.metrics.get(CPI) for layer in rows]

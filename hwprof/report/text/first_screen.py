@@ -18,8 +18,8 @@ from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, named, preempted
 from hwprof.report.text.page import Page
-from hwprof.report.text.peaks import NOISY
-from hwprof.report.text.time_budget import LETTERS
+from hwprof.report.text.time_budget import LETTERS, apportioned, bar
+from hwprof.run.peaks import NOISY
 from hwprof.unavailable import explain
 
 LEAST_GFLOPS: Final = 0.01
@@ -31,6 +31,9 @@ GAPS: Final = 4
 """Names of what could not be measured."""
 
 WEIGHTS: Final = 30
+OTHER_TIME: Final = 0.1
+"""So far may a pass with samples be from one without, for their shares to be of the same."""
+
 APART: Final = 0.2
 """So far the sum of the rows may be from the whole without a word."""
 
@@ -73,9 +76,18 @@ def _headline(page: Page) -> str:
         words.append(f"{figures.three_digits(roofs.images_per_s)} images/s")
     if roofs is not None and roofs.analytic_gflops is not None and roofs.analytic_gflops >= LEAST_GFLOPS:
         quiet = (roofs.others_share or 0.0) <= NOISY  # else the peaks are too low
-        of_peak = f", {roofs.share_of_gemm:.0%} of GEMM peak" if roofs.share_of_gemm is not None and quiet else ""
-        words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{of_peak}")
+        words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{_of_peak(roofs) if quiet else ''}")
     return page.glyphs.separator.join(words) or document.run.name
+
+
+def _of_peak(roofs: Roofline) -> str:
+    """Of what the library's large product attains; where other kernels attain more, of the processor's own."""
+    if roofs.share_of_gemm is None:
+        return ""
+    if roofs.share_of_gemm <= 1:
+        return f", {roofs.share_of_gemm:.0%} of GEMM peak"
+    share = (roofs.analytic_gflops or 0.0) / roofs.fp32_gflops
+    return f", {share:.0%} of FP32 peak" if share <= 1 else ""
 
 
 def _circumstances(page: Page) -> str:
@@ -93,7 +105,7 @@ def _circumstances(page: Page) -> str:
     found = page.part(Noise)
     if found is not None:
         calm = not noise.warnings(document, page.glyphs) and preempted(page) < DISTURBED
-        words.append(f"{figures.plural(found.timed, 'iteration')}{', quiet' if calm else ''}")
+        words.append(f"{figures.plural(found.timed, 'timed iteration')}{', quiet' if calm else ''}")
     return page.glyphs.separator.join(words)
 
 
@@ -137,20 +149,29 @@ def _where(page: Page) -> None:
         name
         for one in part.layers
         if one.path in shown
-        for name in LETTERS
-        if one.share(name) >= 0.5 / first_layers.BAR
+        for name, letter in LETTERS.items()
+        if letter in bar(one, first_layers.BAR)
     }
+    percents = apportioned(known, 100)
     shares = [
-        f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{100 * known.get(name, 0.0):.0f}"
+        f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{percents.get(name, 0)}"
         for name, letter in sorted(LETTERS.items(), key=lambda item: -known.get(item[0], 0.0))
-        if known.get(name, 0.0) >= 0.005 or name in in_bars
+        if percents.get(name) or name in in_bars
     ]
-    named(page, "WHERE", f"{', '.join(shares)} (% of {page.document.whole})", whole=True)
+    named(page, "WHERE", f"{', '.join(shares)} ({_of_what(page, part)})", whole=True)
     stages = page.part(Stages)
     outside = [one for one in stages.rows if one.inside is None and one.name != "inference"] if stages else []
     told = [f"{one.name} {one.share:.0%}" for one in outside if one.share is not None and one.share >= 0.01]
     if told and page.document.whole == "inference":
         named(page, "", f"and of an iteration: {', '.join(told)}", whole=True)
+
+
+def _of_what(page: Page, part: TimeBudget) -> str:
+    """``% of inference``; where samples were taken in a pass that took another time, of how long in that."""
+    timed, whole = page.whole.time if page.whole is not None else None, part.whole.elapsed_ns
+    if timed is None or abs(whole - timed.median_ns) <= OTHER_TIME * timed.median_ns:
+        return f"% of {page.document.whole}"
+    return f"% of {figures.milliseconds(whole)}{NO_BREAK}ms, as pass {part.pass_} took"
 
 
 def _shares(page: Page) -> None:

@@ -41,13 +41,15 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     parts = [f"{what} {figures.percent(share, glyphs)}" for what, share in shares.items() if share is not None]
     if found.limited:
         return explain(f"{_limited(found, document)} ({', '.join(parts)}); {_left_out(found)}", MORE_ALLOWED)
-    who, remedy = "other programs", f"end other programs, or {QUIETER}"
+    waited = any(word.startswith("--wait-quiet") for word in document.run.command)
+    quieter = "collect at another time (--wait-quiet waited in vain)" if waited else QUIETER
+    who, remedy = "other programs", f"end other programs, or {quieter}"
     if (found.stolen_share or 0.0) > (found.preempted_share or 0.0):
         return explain(f"other virtual machines had the processors ({', '.join(parts)}); {_left_out(found)}", OWN_HOST)
     threads = document.workload.threads if document.workload is not None else 1
     processors = document.machine.usable_processors
     if threads > processors:
-        who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {QUIETER}"
+        who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {quieter}"
     return explain(f"{who} had the processors ({', '.join(parts)}); {_left_out(found)}", remedy)
 
 

@@ -27,9 +27,6 @@ NAMES: Final = {
     "triad-nt": "triad, non-temporal",
 }
 
-NOISY: Final = 0.05
-"""Of all processors' time that others took: above, peaks are too low."""
-
 
 def show(found: Peaks, console: Console | None = None) -> None:
     """Prints all of them; what could not be measured with its reason."""
@@ -38,7 +35,7 @@ def show(found: Peaks, console: Console | None = None) -> None:
     compiler = f"C compiler {found.built_by}" if found.built_by else "no C compiler"
     facts = f", measured {found.created} in {found.seconds:.1f} s, {compiler}"
     console.print(Text.assemble((found.processor, "bold"), facts))
-    if found.others_share is not None and found.others_share > NOISY:
+    if found.disturbed:
         warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low"
         console.print(Text(f"{warning}. Try: hwprof peaks on a quiet machine", "bold"))
     levels = list(dict.fromkeys(one.level for one in found.peaks if one.level is not None))

@@ -9,8 +9,11 @@ from hwprof.report.document.roofline import CodeUnderRoofs, Roofline, UnderRoofs
 from hwprof.report.text import figures, footnotes
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import PATH, Page
+from hwprof.run.peaks import NOISY
 
 BOUND: Final = "bound"
+LEAST_RATE: Final = 0.001
+"""GFLOP/s: with less a layer has nothing to do with arithmetic."""
 
 CODE_NOTE: Final = "bound: of the code while it runs, by its own operations and bytes (hwprof explain roofline)"
 
@@ -77,7 +80,12 @@ def in_words(part: Roofline, page: Page) -> str:
 def notes(part: Roofline) -> list[str]:
     """The roofs."""
     levels = ", ".join(f"{level} {figures.three_digits(value)}" for level, value in part.level_gbytes.items())
+    low = (
+        f"others took {part.others_share or 0.0:.0%} of the processors while the roofs were measured: they are too low"
+    )
+    too_low = [low] if (part.others_share or 0.0) > NOISY else []
     return [
+        *too_low,
         f"roofs, {figures.plural(part.threads, 'thread')}: FP32 {figures.three_digits(part.fp32_gflops)} GFLOP/s; GB/s:"
         f" {levels} (hwprof peaks)",
         "of roof: of the nearest one; bytes modelled: inputs, outputs, weights once (hwprof explain roofline)",
@@ -86,4 +94,6 @@ def notes(part: Roofline) -> list[str]:
 
 def rate(one: UnderRoofs | CodeUnderRoofs, page: Page) -> str:
     """GFLOP/s."""
-    return page.glyphs.dash if one.gflops is None else figures.three_digits(one.gflops)
+    if one.gflops is None:
+        return page.glyphs.dash
+    return figures.three_digits(one.gflops) if one.gflops >= LEAST_RATE else f"<{LEAST_RATE}"

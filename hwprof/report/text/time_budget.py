@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwprof.report.document.time_budget import Budget, TimeBudget
@@ -94,9 +94,16 @@ def in_words(budget: Budget) -> str:
 
 def bar(budget: Budget, width: int = BAR) -> str:
     """``ccccccccccccllllppww``: as many letters of each part as it has of the time."""
-    text, reached = "", 0.0
-    shares = {one.part: one.share for one in budget.parts}
-    for part, letter in LETTERS.items():
-        reached += shares.get(part, 0.0)
-        text += letter * (min(round(width * reached), width) - len(text))
-    return text
+    letters_of = apportioned({part: budget.share(part) for part in LETTERS}, width)
+    return "".join(letter * letters_of[part] for part, letter in LETTERS.items())
+
+
+def apportioned(shares: Mapping[str, float], number: int) -> dict[str, int]:
+    """So many units for shares of a whole: each has its whole ones, and what is left goes to those that lack least of
+    one more (Hamilton's method), so that no part has one that a larger part has not."""
+    exact = {name: number * max(0.0, share) for name, share in shares.items()}
+    found = {name: int(units) for name, units in exact.items()}
+    left = min(number, round(sum(exact.values()))) - sum(found.values())
+    for name in sorted(exact, key=lambda one: found[one] - exact[one])[: max(0, left)]:
+        found[name] += 1
+    return found

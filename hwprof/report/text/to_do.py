@@ -13,9 +13,6 @@ from hwprof.run.trials import Change
 from hwprof.unavailable import explain
 
 ACTIONS: Final = 4
-ACTION: Final = 44
-"""Characters of one's title."""
-
 GAIN: Final = 18
 EVIDENCE: Final = 60
 """Characters of the evidence that say something; with less room it has a line of its own."""
@@ -30,11 +27,12 @@ def show(page: Page) -> None:
     if part.missing is not None:
         named(page, "DO", f"no findings: {explain(part.missing.reason, part.missing.remedy)}", whole=True)
     changes = [(one, change) for one in part.actions if (change := _change(one)) is not None]
-    done = [one for one, change in changes if not change.helps]
+    done = [one for one, change in changes if not change.helps and (change.in_vain or not one.rules)]
     helpful = [one for one in part.actions if one not in done][:ACTIONS]
     if not helpful and part.missing is None:
         named(page, "DO", _nothing(part, page), whole=True)
-    width = min(ACTION, max((len(one.title) for one in helpful), default=0))
+    room = page.console.width - MARGIN - 4 - max((len(_gain(one, page)) for one in helpful), default=0)
+    width = max(1, min(room, max((len(one.title) for one in helpful), default=0)))
     for number, one in enumerate(helpful, 1):
         title = figures.shorten(one.title, width, page.glyphs.ellipsis, head=width - len(page.glyphs.ellipsis))
         _do(page, "" if number > 1 or part.missing is not None else "DO", f"{number} {title:<{width}}", one)
@@ -45,7 +43,7 @@ def show(page: Page) -> None:
         told = [
             f"{one.title} {change_text(change, page.glyphs)}"
             for one, change in changes
-            if not change.helps and change.in_vain is in_vain
+            if one in done and change.in_vain is in_vain
         ]
         if told:
             named(page, "", f"{name}: {', '.join(told)}")
@@ -79,10 +77,12 @@ def _change(one: Action) -> Change | None:
 def _gain(one: Action, page: Page) -> str:
     change = _change(one)
     if change is not None:
-        return f"tried {change_text(change, page.glyphs)}"
+        certain = "" if change.helps else ", not certain"
+        return f"tried {change_text(change, page.glyphs)}{certain}"
     whole = "" if one.gain_of == page.document.whole else f" of {one.gain_of}"
-    if one.gain_low > 0:
-        return f"{one.gain_low:.0%} to {one.gain_high:.0%}{whole}"
+    low, high = f"{one.gain_low:.0%}", f"{one.gain_high:.0%}"
+    if one.gain_low > 0 and low != high:
+        return f"{low} to {high}{whole}"
     return f"up to {one.gain_high:.0%}{whole}"
 
 

@@ -13,7 +13,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
-from hwprof.report.text.peaks import NOISY
+from hwprof.run.peaks import NOISY
 from hwprof.run.trials import Change, Difference, Trial, Trials
 
 REMEDY: Final = 40

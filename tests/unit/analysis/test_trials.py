@@ -118,7 +118,7 @@ def test_what_is_not_certain_is_neither_a_gain_nor_in_vain() -> None:
     assert unsure.inference is not None and not unsure.inference.helps and not unsure.inference.in_vain
     trials = Trials(created="", seconds=1.0, inference_ns=None, rows=[unsure, trial("keep_memory", value=0.001)])
     found = actions(FOUND, trials)
-    assert [one.title for one in found] == ["by hand", "the channels_last", "the keep_memory"]
+    assert {one.title for one in found[:2]} == {"by hand", "the channels_last"} and found[2].title == "the keep_memory"
     assert trials.best is None
 
 

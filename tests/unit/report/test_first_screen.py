@@ -102,7 +102,7 @@ def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
                        threads_share=share)
             for part, share in shares.items()
         ]  # fmt: skip
-        return Budget(path=name, elapsed_ns=1.0, samples=9, parts=parts)
+        return Budget(path=name, elapsed_ns=1.76e6, samples=9, parts=parts)
 
     found = TimeBudget(
         pass_="trace",
@@ -115,6 +115,9 @@ def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
     assert "WHERE  c compute 58, w waiting 25, l layout 17 (% of inference)" in text
     row = next(line for line in text.splitlines() if line.startswith(path))
     assert "ccccclllww" in row
+    longer = msgspec.structs.replace(found, whole=msgspec.structs.replace(found.whole, elapsed_ns=2.5e6))
+    document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": longer})
+    assert "(% of 2.50 ms, as pass trace took)" in shown(document, 100)
 
 
 def test_it_does_without_unicode(tmp_path: Path) -> None:

@@ -1,0 +1,27 @@
+"""Time in which the thread that calls the model waits for something that is no thread of its team."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+
+LEAST: Final = 0.1
+
+
+def find(facts: Facts) -> Finding | None:
+    """Where it takes a share worth naming."""
+    share = facts.part("blocked")
+    if share.low < LEAST:
+        return None
+    layers = facts.most_in("blocked")
+    return Finding(
+        rule="blocked",
+        title="the calling thread sleeps, or waits for something else",
+        evidence=f"{percent(share)} of the time{named(layers)}",
+        meaning="no processor works for the inference meanwhile: input, output, locks, queues, sleeps, other threads",
+        remedy="what it waits for done before or beside the inference (what that is: hwprof report --layer, --python)",
+        gain_low=0.0,
+        gain_high=share.high,
+        layers=layers,
+    )
