@@ -30,6 +30,9 @@ from hwprof.unavailable import Unavailable
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
 
+DISTURBED: Final = 1.25
+"""Times as long: a pass with samples is the slower one, if anything."""
+
 SLOTS: Final = {
     "frontend": "topdown_frontend",
     "bad_speculation": "topdown_bad_speculation",
@@ -89,14 +92,15 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     assert analysis.figures is not None
     layers = analysis.figures.layers
     rows = with_metrics(layers.rows, layers.metrics)
-    budgets = _budgets(analysis)
+    budgets, sampled = _budgets(analysis)
     counted = _dram_counted(analysis)
     by_type = {numbers: roofs_of(peaks, threads, numbers) for numbers in ARITHMETIC}
     types = product_types(analysis.modules)
 
     def under(owner: str, row: Mapping[str, Any]) -> UnderRoofs:
         numbers = types.get(None if owner == WHOLE else owner, FLOAT32)
-        return _under(owner, row, roofs, (numbers, by_type.get(numbers)), budgets.get(owner), dram_counted=counted)
+        products = numbers, by_type.get(numbers)
+        return _under(owner, row, roofs, products, budgets.get(owner), sampled.get(owner), dram_counted=counted)
 
     found = {owner: under(owner, row) for owner, row in rows.items()}
     if peaks.disturbed:  # each is too low, and nobody knows how much
@@ -129,6 +133,7 @@ def _under(
     roofs: Roofs,
     products: tuple[str, Roofs | None],
     budget: dict[str, float] | None,
+    sampled_ns: float | None,
     *,
     dram_counted: bool,
 ) -> UnderRoofs:
@@ -140,7 +145,7 @@ def _under(
     found = point(gflops if of_type is not None else None, traffic, of_type or roofs)
     slots = {name: row[metric] / 100 for name, metric in SLOTS.items() if row.get(metric) is not None}
     loads = loads_of(traffic, roofs, row.get("cpi"), slots.get("memory"), _at_work(row, roofs.threads))
-    reason = _hinted(bound(found, budget, slots, loads), row.get("cpi"), loads_known=loads is not None)
+    reason = _hinted(bound(found, budget, slots, loads), row, sampled_ns, loads_known=loads is not None)
     return UnderRoofs(
         path=None if owner == WHOLE else owner,
         time_ns=row.get("time_median_ns"),
@@ -159,11 +164,17 @@ def _under(
     )
 
 
-def _hinted(reason: Bound, cpi: float | None, *, loads_known: bool) -> Bound:
-    """Where a core that mostly waits may wait for loads, and nobody counted these: what would tell."""
-    if reason.name != NOT_KNOWN or loads_known or cpi is None or cpi < STALLED_CPI:
+def _hinted(reason: Bound, row: Mapping[str, Any], sampled_ns: float | None, *, loads_known: bool) -> Bound:
+    """Of a bound that is not known: whether the time is that of a disturbed pass (``sampled_ns``: of the same layer in
+    the pass with samples), and what tells whether a core that mostly waits waits for loads."""
+    if reason.name != NOT_KNOWN:
         return reason
-    return reason._replace(evidence=f"{reason.evidence}; CPI {cpi:.3g}: --cache-model tells whether it waits for loads")
+    time_ns, cpi, hints = row.get("time_median_ns"), row.get("cpi"), [reason.evidence]
+    if time_ns and sampled_ns and time_ns > DISTURBED * sampled_ns:
+        hints.append(f"{time_ns / sampled_ns:.1f} times as long as where it was sampled: others disturbed it")
+    if not loads_known and cpi is not None and cpi >= STALLED_CPI:
+        hints.append(f"CPI {cpi:.3g}: --cache-model tells whether it waits for loads")
+    return reason._replace(evidence="; ".join(hints))
 
 
 def _at_work(row: Mapping[str, Any], threads: int) -> float:
@@ -182,10 +193,12 @@ def _dram_counted(analysis: RunAnalysis) -> bool:
     return bool(rows.height) and set(rows["provenance"].unique()) == {"measured"}
 
 
-def _budgets(analysis: RunAnalysis) -> dict[str, dict[str, float]]:
+def _budgets(analysis: RunAnalysis) -> tuple[dict[str, dict[str, float]], dict[str, float]]:
+    """By owner the shares of its parts, and the elapsed time in the pass that was sampled."""
     if analysis.time_budget is None:
-        return {}
+        return {}, {}
     from hwprof.analysis.time_budget import nested  # it needs numpy, which a run without samples does not
 
     rows = nested(analysis.time_budget)
-    return {one["path"] or WHOLE: {part["part"]: part["share"] for part in one["parts"]} for one in rows}
+    shares = {one["path"] or WHOLE: {part["part"]: part["share"] for part in one["parts"]} for one in rows}
+    return shares, {one["path"] or WHOLE: float(one["elapsed_ns"]) for one in rows}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 from rich.text import Text
@@ -10,7 +11,7 @@ from hwprof.printable import printable
 from hwprof.report.document.document import Document
 from hwprof.report.document.noise import Noise
 from hwprof.report.document.roofline import Roofline
-from hwprof.report.document.stages import Stages
+from hwprof.report.document.stages import Stage, Stages
 from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import TimeBudget
 from hwprof.report.text import figures, first_layers, noise, to_do
@@ -31,6 +32,7 @@ GAPS: Final = 4
 """Names of what could not be measured."""
 
 WEIGHTS: Final = 30
+WORTH_A_RATE: Final = 0.05
 OTHER_TIME: Final = 0.1
 """So far may a pass with samples be from one without, for their shares to be of the same."""
 
@@ -163,7 +165,15 @@ def _where(page: Page) -> None:
     outside = [one for one in stages.rows if one.inside is None and one.name != "inference"] if stages else []
     told = [f"{one.name} {one.share:.0%}" for one in outside if one.share is not None and one.share >= 0.01]
     if told and page.document.whole == "inference":
-        named(page, "", f"and of an iteration: {', '.join(told)}", whole=True)
+        named(page, "", f"and of an iteration: {', '.join(told)}{_with_stages(page, outside)}", whole=True)
+
+
+def _with_stages(page: Page, outside: Sequence[Stage]) -> str:
+    """How many images a second it is with the stages beside the inference, where these count."""
+    roofs, share = page.part(Roofline), sum(one.share or 0.0 for one in outside)
+    if roofs is None or roofs.images_per_s is None or share < WORTH_A_RATE:
+        return ""
+    return f": {figures.three_digits(roofs.images_per_s * (1 - share))} images/s with them"
 
 
 def _of_what(page: Page, part: TimeBudget) -> str:
