@@ -9,6 +9,8 @@ from hwprof.analysis.findings.facts import Facts, Finding, counted, named
 LEAST: Final = 0.05
 """Of the time, all of these layers together."""
 
+LEAST_OF_ONE: Final = 0.005
+
 
 def find(facts: Facts) -> Finding | None:
     """Where they take a share worth naming."""
@@ -16,11 +18,12 @@ def find(facts: Facts) -> Finding | None:
     if share < LEAST:
         return None
     longest = facts.longest(facts.emulated)
+    layers = [one for one in facts.layers if one.path in facts.emulated and one.of_whole >= LEAST_OF_ONE]
     types = " and ".join(sorted(set(facts.emulated.values())))
     return Finding(
         rule="emulated_numbers",
         title=f"{types} on a processor that does not multiply them",
-        evidence=f"{share:.1%} of the time in {counted(len(facts.emulated), 'layer', 'layers')}{named(longest)}",
+        evidence=f"{share:.1%} of the time in {counted(len(layers), 'layer', 'layers')}{named(longest)}",
         meaning="each number is converted to float32 and back, mostly in plain code: several times as slow as float32",
         remedy="model.float(), no autocast; or a processor with instructions for them",
         gain_low=0.0,
