@@ -65,9 +65,12 @@ def _of_one(layer: Layer, page: Page) -> list[tuple[str, list[str]]]:
 
 
 def _bound(found: OneLayer) -> list[str]:
-    """``compute (confidence: high)``, ``83% of the FP32 roof``."""
+    """``compute (confidence: high)``, ``83% of the FP32 roof``; of a module with layers that is its own code's."""
     under = found.roofline
-    return [] if under is None else [f"{under.bound} (confidence: {under.confidence})", under.evidence]
+    if under is None:
+        return []
+    of_own = "of its own code: " if under.path not in (found.path, None) and len(found.layers) > 1 else ""
+    return [f"{of_own}{under.bound} (confidence: {under.confidence})", under.evidence]
 
 
 def _no_counts(layer: Layer) -> list[str]:
