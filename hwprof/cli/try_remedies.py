@@ -73,7 +73,7 @@ def try_command(
     found = open_run(run, root)
     try:
         with signals_interrupt(), Bars() as bars:
-            trials, failure = carry_out(found, _asked(remedies), bars, limit_s)
+            trials, failure, none_worked = carry_out(found, _asked(remedies), bars, limit_s)
     except KeyboardInterrupt as interrupt:
         raise InterruptionError(interrupt, "nothing was known yet") from interrupt
     if form == "json":
@@ -85,10 +85,8 @@ def try_command(
         show(trials, make_console(width))
     if isinstance(failure, KeyboardInterrupt):
         raise InterruptionError(failure, "what was known by then is kept with the run")
-    if failure is not None:
+    if (failure := failure or none_worked) is not None:
         raise failure
-    if not any(one.inference is not None for one in trials.rows):
-        raise HwprofError("nothing could be tried")
 
 
 def carry_out(run: RunDirectory, asked: Sequence[str], bars: Bars, limit_s: float) -> Tried:

@@ -61,7 +61,7 @@ Positive = Annotated[int, msgspec.Meta(gt=0)]
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One remedy, or several together. Where it was not measured, ``reason`` says why."""
+    """One remedy, or several together. Where it was not measured, or failed after that, ``reason`` says why."""
 
     remedies: list[str]
     titles: list[str]
@@ -81,6 +81,11 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
         """Raises ``ValueError`` for one of nothing."""
         if not self.remedies or len(self.titles) != len(self.remedies):
             raise ValueError("a trial has remedies, each with a title")
+
+    @property
+    def works(self) -> bool:
+        """Whether it was measured, and did not fail after that."""
+        return self.inference is not None and self.reason is None
 
     @property
     def takes_memory(self) -> bool:
@@ -126,7 +131,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
         helping = [
             (one.inference, one)
             for one in self.rows
-            if one.keeps_results is exact and one.inference is not None and one.inference.helps
+            if one.keeps_results is exact and one.works and one.inference is not None and one.inference.helps
         ]
         if not helping:
             return None

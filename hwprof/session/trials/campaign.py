@@ -13,6 +13,7 @@ from typing import Final
 
 from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, spread, undisturbed
 from hwprof.errors import HwprofError
+from hwprof.printable import one_line
 from hwprof.remedies.catalogue import Ready, ready, remedies, together
 from hwprof.run.trials import Change, Difference, Trial, Trials
 from hwprof.session.progress import Progress
@@ -26,6 +27,7 @@ from hwprof.session.trials.generation import (
     Place,
     again_file,
     carry_out,
+    no_room,
     outputs_file,
 )
 from hwprof.unavailable import Unavailable
@@ -94,13 +96,14 @@ class Campaign:
         self._without_ns: list[float] = []
         self._missing: list[Trial] = []
         self._ended: str | None = None
-        self.interrupt: KeyboardInterrupt | None = None
+        self.failure: KeyboardInterrupt | HwprofError | None = None
         self._others = Others()
         self._repeatable: bool | None = None
 
     def carry_out(self, names: Sequence[str]) -> Trials:
-        """Tries the remedies of these names. Ctrl-C ends it: what is known by then is returned, where anything is, and
-        ``interrupt`` tells. Raises ``HwprofError`` where the workload itself fails, and ``KeyboardInterrupt``."""
+        """Tries the remedies of these names. Ctrl-C, the workload itself that fails, and a full disk end it: what is
+        known by then is returned, where anything is, and ``failure`` tells. Else raises ``HwprofError``,
+        ``KeyboardInterrupt`` and ``OSError``."""
         offered = self._offered(names)
         try:
             with tempfile.TemporaryFile(dir=self._folder) as weights:
@@ -112,10 +115,11 @@ class Campaign:
                     several = several[-1:]  # all that help
                 if self._passed_s() < self._limit_s:
                     self._compare(place, several, self._limit_s)
-        except KeyboardInterrupt as interrupt:
+        except (KeyboardInterrupt, HwprofError, OSError) as failure:
             if not any(len(record.inference) > 1 for record in self._records.values()):
                 raise
-            self._ended, self.interrupt = INTERRUPTED, interrupt
+            self.failure = told = no_room(self._folder, failure) if isinstance(failure, OSError) else failure
+            self._ended = one_line(told.message) if isinstance(told, HwprofError) else INTERRUPTED
         return self.trials()
 
     def trials(self) -> Trials:
@@ -193,11 +197,12 @@ class Campaign:
             self._repeatable = not found.unequal and found.largest <= REPEATED
 
     def _that_help(self, contestants: Iterable[Contestant]) -> list[Ready]:
-        """Most first."""
+        """Most first; not one in which the workload fails now and then."""
         gains = []
         for one in contestants:
-            found = self._change(self._records[one.name])
-            if found is not None and found.helps:
+            record = self._records[one.name]
+            found = self._change(record)
+            if found is not None and found.helps and record.failure is None:
                 gains.append((found.value, one.remedies[0]))
         return [remedy for _, remedy in sorted(gains, key=lambda item: item[0])]
 

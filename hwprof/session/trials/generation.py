@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, is_full_disk
 from hwprof.hardware import machine
 from hwprof.remedies.catalogue import Ready
 from hwprof.session.trials.contestant_process import ContestantProcess
@@ -122,6 +122,12 @@ def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> F
     return found
 
 
+def no_room(folder: Path, error: OSError | HwprofError) -> HwprofError:
+    """Of what could not be written: where temporary files are, and what to do."""
+    what = str(error.strerror or error) if isinstance(error, OSError) else error.message
+    return HwprofError(f"{what} (temporary files are in {folder.parent})", "free some space there, or set TMPDIR")
+
+
 def _raise_of(first: Contestant, found: Found) -> None:
     if (error := found.failed.get(first.name)) is not None:
         raise HwprofError(f"the workload as it is cannot be done again: {error.message}", error.remedy)
@@ -139,13 +145,14 @@ def _start(
             environment = {**one.environment, INDUCTOR: str(place.folder / "inductor")}
             started[one.name] = ContestantProcess(entry, place.folder, name, environment, place.weights)
         except OSError as error:
-            found.failed[one.name] = HwprofError(f"it does not start: {error.strerror}")
+            failure = HwprofError(f"it does not start: {error.strerror}")
+            found.failed[one.name] = failure if not is_full_disk(error) else no_room(place.folder, failure)
     running |= started
     for contestant, process in started.items():
         try:
             process.wait_until_ready(START_S)
         except HwprofError as error:
-            _gone(contestant, running, found, error)
+            _gone(place.folder, contestant, running, found, error)
 
 
 def _kept(folder: Path, name: Name, number: int) -> Path | None:
@@ -163,10 +170,12 @@ def _take_turns(place: Place, running: dict[Name, ContestantProcess], found: Fou
                 found.turns.setdefault(contestant, []).append(running[contestant].turn(TURN_S))
             except HwprofError as error:
                 found.turns.pop(contestant, None)
-                _gone(contestant, running, found, error)
+                _gone(place.folder, contestant, running, found, error)
             place.step()
 
 
-def _gone(contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError) -> None:
+def _gone(
+    folder: Path, contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError
+) -> None:
     running.pop(contestant).kill()
-    found.failed[contestant] = error
+    found.failed[contestant] = error if not is_full_disk(error) else no_room(folder, error)

@@ -14,8 +14,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError, UsageError, of_system
 from hwprof.hardware import machine
+from hwprof.printable import one_line
 from hwprof.run.directory import RunDirectory
 from hwprof.run.trials import Trials, merged
 from hwprof.session.progress import Progress
@@ -24,6 +25,8 @@ from hwprof.workload.spec import WorkloadSpec
 
 PREFIX: Final = "hwprof-try-"
 """Of temporary folders; the process's number follows."""
+
+REMEDY: Final = "free some space, or set TMPDIR"
 
 
 def workload_of(run: RunDirectory) -> WorkloadSpec:
@@ -53,10 +56,12 @@ def remove_leftovers(place: Path) -> None:
 
 
 class Tried(NamedTuple):
-    """What came out, and what went wrong all the same: it was interrupted, or could not be kept."""
+    """What came out, and what went wrong all the same: it was interrupted, the workload failed, or it could not be
+    kept."""
 
-    trials: Trials
+    trials: Trials  # all that is known of the run
     failure: BaseException | None = None
+    none_worked: HwprofError | None = None  # why, where each of the remedies that were tried now has failed
 
 
 def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit_s: float) -> Tried:
@@ -65,13 +70,12 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     spec = workload_of(run)
     try:
         remove_leftovers(Path(tempfile.gettempdir()))
-        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as folder:
+        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
             campaign = Campaign(spec, Path(folder), progress, limit_s)
             found = campaign.carry_out(names)
     except OSError as error:
-        raise HwprofError(
-            f"cannot write temporary files: {error.strerror}", "free some space, or set TMPDIR"
-        ) from error
+        raise HwprofError(f"cannot write temporary files: {of_system(error)}", REMEDY) from error
+    failed = none_worked(found)
     try:
         now = RunDirectory.open(run.path)  # another command may have added to it
         now.manifest.trials = found = merged(now.manifest.trials, found)
@@ -80,4 +84,23 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     except (HwprofError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return Tried(found, HwprofError(f"the trials cannot be kept in {run.path}: {reason}"))
-    return Tried(found, campaign.interrupt)
+    return Tried(found, _kept(campaign.failure), failed)
+
+
+def none_worked(now: Trials) -> HwprofError | None:
+    """Where every remedy that was tried has failed: why the first one did. An earlier trial's success is none of this
+    one's."""
+    if any(one.works for one in now.rows):
+        return None
+    reasons = [f"{' + '.join(one.titles)}: {one.reason}" for one in now.rows if one.reason is not None]
+    more = f" ({len(reasons) - 1} more failed, too)" if len(reasons) > 1 else ""
+    return HwprofError(
+        one_line(f"no remedy could be tried{more}: {reasons[0]}") if reasons else "nothing could be tried"
+    )
+
+
+def _kept(failure: BaseException | None) -> BaseException | None:
+    """The workload's failure with what became of the rest; Ctrl-C as it is."""
+    if not isinstance(failure, HwprofError):
+        return failure
+    return HwprofError(f"{failure.message}; what was known by then is kept with the run", failure.remedy)

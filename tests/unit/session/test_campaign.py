@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
-from hwprof.run.trials import Trials
+from hwprof.run.trials import Change, Trial, Trials
 from hwprof.session.trials import campaign
-from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit
-from hwprof.session.trials.run_trials import PREFIX, remove_leftovers
+from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit, no_room
+from hwprof.session.trials.run_trials import PREFIX, none_worked, remove_leftovers
 from hwprof.workload.contest import Measured
 from hwprof.workload.spec import WorkloadSpec
 
@@ -39,18 +41,20 @@ class Machine:
         self.wobble, self.room = wobble, room
         self.now_s = 0.0
         self.fails: Name | None = None
-        self.interrupts_in: int | None = None
+        self.ends_in: int | None = None
+        self.ends_by: BaseException = KeyboardInterrupt()
+        self.fails_in = 0
 
     def __call__(self, place: Place, contestants: Sequence[Contestant], number: int) -> Found:
         names = [one.name for one in contestants]
-        if self.interrupts_in is not None and len(self.started) >= self.interrupts_in:
-            raise KeyboardInterrupt
+        if self.ends_in is not None and len(self.started) >= self.ends_in:
+            raise self.ends_by
         self.now_s += 10.0
         found = Found(waiting=names[1 + self.room :])
         names = names[: 1 + self.room]
         self.started.append(names)
         for name in names:
-            if name == self.fails:
+            if name == self.fails and number >= self.fails_in:
                 found.failed[name] = HwprofError("it died")
                 continue
             factor = 1.0
@@ -117,13 +121,65 @@ def test_ctrl_c_keeps_what_is_known_and_raises_where_nothing_is(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     machine = Machine()
-    machine.interrupts_in = 2
+    machine.ends_in = 2
     found = tried(machine, tmp_path, monkeypatch, "active_wait")
     assert found.ended == campaign.INTERRUPTED and found.rows[0].processes == 2
     machine = Machine()
-    machine.interrupts_in = 1
+    machine.ends_in = 1
     with pytest.raises(KeyboardInterrupt):
         tried(machine, tmp_path, monkeypatch, "active_wait")
+
+
+@pytest.mark.parametrize("ends_in", [2, 3], ids=["one by one", "together"])
+@pytest.mark.parametrize(
+    ("ends_by", "why"),
+    [
+        (HwprofError("it is flaky"), "it is flaky"),
+        (OSError(errno.ENOSPC, "No space left on device"), "temporary files"),
+    ],
+    ids=["failure", "full disk"],
+)
+def test_a_failure_of_the_workload_itself_keeps_what_is_known(
+    ends_by: Exception, why: str, ends_in: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    machine.ends_in, machine.ends_by = ends_in, ends_by
+    monkeypatch.setattr(campaign, "carry_out", machine)
+    here = campaign.Campaign(WorkloadSpec(model="a:b"), tmp_path, Quiet(), 1e9, lambda: machine.now_s)
+    found = here.carry_out(["active_wait", "channels_last"])
+    assert found.ended is not None and why in found.ended and why in str(here.failure)
+    assert {name: one.processes for name, one in by_name(found).items() if "+" not in name} == dict.fromkeys(
+        ("active_wait", "channels_last"), ends_in
+    )
+    machine = Machine()
+    machine.ends_in, machine.ends_by = 1, ends_by
+    with pytest.raises(type(ends_by)):
+        tried(machine, tmp_path, monkeypatch, "active_wait")
+
+
+def test_one_that_fails_now_and_then_is_told_and_not_recommended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine = Machine()
+    machine.fails, machine.fails_in = ("channels_last",), 2
+    found = tried(machine, tmp_path, monkeypatch, "active_wait", "channels_last")
+    one = by_name(found)["channels_last"]
+    assert one.inference.helps and one.reason == "it died" and not one.works
+    assert list(by_name(found)) == ["channels_last", "active_wait"], "it is in no combination"
+    assert found.best is not None and found.best.remedies == ["active_wait"] and found.best_inexact is None
+
+
+def test_where_all_fail_the_first_ones_reason_is_told() -> None:
+    failed = [Trial(remedies=[name], titles=[name], reason=f"{name} died") for name in ("a", "b")]
+    worked = Trial(remedies=["c"], titles=["c"], inference=Change(value=0.0, low=0.0, high=0.0))
+    now = Trials(created="", seconds=1.0, inference_ns=None, rows=failed)
+    assert str(none_worked(now)) == "no remedy could be tried (1 more failed, too): a: a died"
+    assert none_worked(msgspec.structs.replace(now, rows=[*failed, worked])) is None
+
+
+def test_a_full_disk_is_told_with_its_folder(tmp_path: Path) -> None:
+    found = no_room(tmp_path / "hwprof-try-1-x", HwprofError("No space left on device"))
+    assert str(tmp_path) in found.message and found.remedy is not None and "TMPDIR" in found.remedy
 
 
 def test_how_many_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
