@@ -76,6 +76,7 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     outputs: Difference | None = None
     exact: bool = True  # results may differ by the order of sums at most
     reason: str | None = None
+    earlier: str | None = None  # when it was tried (ISO 8601), where that was before the others; null: with them
 
     def __post_init__(self) -> None:
         """Raises ``ValueError`` for one of nothing."""
@@ -102,7 +103,8 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trials(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one run's workload, on the machine that it was measured on."""
+    """Of one run's workload, on the machine that it was measured on: the latest trial, with the rows of earlier ones
+    that it had nothing on."""
 
     created: str  # ISO 8601 with offset
     seconds: float
@@ -141,12 +143,31 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merged(earlier: Trials | None, later: Trials) -> Trials:
-    """What is known of a run: a remedy's later trial in the place of an earlier one, if anything was measured."""
+    """What is known of a run: a remedy's later trial in the place of an earlier one. Where nothing was measured this
+    time, the earlier figures stay, and the reason stands beside them. Combinations with what fails now go."""
     if earlier is None:
         return later
-    names = {tuple(one.remedies) for one in later.rows if one.inference is not None}
-    kept = [one for one in earlier.rows if tuple(one.remedies) not in names]
-    known = {tuple(one.remedies) for one in kept}
-    new = [one for one in later.rows if one.inference is not None or tuple(one.remedies) not in known]
+    before = {tuple(one.remedies): one for one in earlier.rows}
+    new = [_now(before.get(tuple(one.remedies)), one, earlier.created) for one in later.rows]
+    names = {tuple(one.remedies) for one in new}
+    fail = {one.remedies[0] for one in new if len(one.remedies) == 1 and one.reason is not None}
+    kept = [
+        _of(one, earlier.created)
+        for name, one in before.items()
+        if name not in names and not (len(name) > 1 and fail.intersection(name))
+    ]
     rows = sorted([*new, *kept], key=lambda one: one.inference.value if one.inference is not None else math.inf)
     return msgspec.structs.replace(later, rows=rows[:MOST_ROWS])
+
+
+def _now(before: Trial | None, now: Trial, created: str) -> Trial:
+    """Of one remedy, with the figures of before where it has none."""
+    if before is None or before.inference is None or now.inference is not None:
+        return now
+    reason = now.reason if now.reason is not None else before.reason
+    return msgspec.structs.replace(_of(before, created), reason=reason)
+
+
+def _of(one: Trial, created: str) -> Trial:
+    """As one of an earlier trial; of a still earlier one it remains."""
+    return one if one.earlier is not None else msgspec.structs.replace(one, earlier=created)

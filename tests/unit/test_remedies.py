@@ -41,7 +41,7 @@ def test_a_number_of_threads_is_part_of_the_name() -> None:
 
 @pytest.mark.parametrize("name", ["threads", "threads=0", "threads=99999", "threads=-1", "magic", ""])
 def test_what_there_is_not(name: str) -> None:
-    with pytest.raises(UsageError, match="one of channels_last, |threads from 1 to 9999"):
+    with pytest.raises(UsageError, match=r"one of channels_last, |threads from 1 to 9999"):
         catalogue.ready(name)
 
 

@@ -34,19 +34,28 @@ def show(found: Trials, console: Console | None = None) -> None:
     if tried:
         console.print(table(fit(_columns(tried, glyphs), console.width), glyphs))
     for one in found.rows:
-        if one.inference is None:
-            _say(console, f"not tried: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}")
+        if not one.works:
+            what = "not tried" if one.inference is None else "fails, though it was measured"
+            _say(console, f"{what}: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}")
     console.print()
-    for text, best in (("to adopt", found.best), ("faster still, and results change", found.best_inexact)):
+    _say_what_to_adopt(found, console)
+    for note in _notes(found, glyphs):
+        _say(console, note)
+
+
+def _say_what_to_adopt(found: Trials, console: Console) -> None:
+    """Of what leaves results as they are, and of what changes them."""
+    exact, inexact = found.best, found.best_inexact
+    still = "faster still" if exact is not None else "faster"
+    for text, best in (("to adopt", exact), (f"{still}, and results change", inexact)):
         if best is not None:
             console.print(Text.assemble(f"{text}: ", (" + ".join(best.titles), "bold")))
             for line in best.adopt:
                 _say(console, line)
             console.print()
-    if tried and found.best is None:
-        _say(console, "of what was tried, nothing is certain to help", indent=0)
-    for note in _notes(found, glyphs):
-        _say(console, note)
+    if exact is None and any(one.inference is not None for one in found.rows):
+        which = "what was tried" if inexact is None else "what leaves results as they are"
+        _say(console, f"of {which}, nothing is certain to help", indent=0)
 
 
 def change_text(change: Change, glyphs: Glyphs) -> str:
@@ -57,8 +66,10 @@ def change_text(change: Change, glyphs: Glyphs) -> str:
     return f"{change.value:+.1%} {glyphs.plus_minus}{100 * half:.1f}"
 
 
-def verdict(change: Change) -> str:
+def verdict(change: Change | None) -> str:
     """What the interval allows to say."""
+    if change is None:
+        return "not known"
     if change.helps:
         return "faster"
     return "slower" if change.harms else "no gain" if change.in_vain else "not certain"
@@ -80,7 +91,7 @@ def _columns(rows: Sequence[Trial], glyphs: Glyphs) -> list[Column]:
     columns = [
         Column("remedy", [" + ".join(one.titles) for one in rows], right=False, least=REMEDY),
         Column("inference", inference),
-        Column("", [verdict(one) for one in times], right=False),
+        Column("", [verdict(one.inference) if one.works else "fails" for one in rows], right=False),
         Column("iteration", whole, 2),
         Column("peak memory", [_memory(one, glyphs) for one in rows], 1),
         Column("outputs differ", [outputs_text(one.outputs, glyphs) for one in rows], 1),
@@ -98,11 +109,16 @@ def _memory(one: Trial, glyphs: Glyphs) -> str:
 def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
     without = f", {figures.milliseconds(found.inference_ns)} ms of inference without" if found.inference_ns else ""
     notes = []
+    earlier = [one for one in found.rows if one.earlier is not None]
     if any(one.inference is not None for one in found.rows):
+        latest = "; the latest trial" if earlier else ""
         notes.append(
-            f"change of the time with its 95% interval: fresh processes with and without, in turn{without};"
+            f"change of the time with its 95% interval: fresh processes with and without, in turn{latest}{without};"
             f" {found.seconds:.0f} s in all"
         )
+    if earlier:
+        names = ", ".join(" + ".join(one.titles) for one in earlier)
+        notes.append(f"of an earlier trial, of which the rest that stands here is not: {names}")
     peaks = [one.peak_without_bytes for one in found.rows if one.peak_without_bytes is not None]
     if peaks:
         notes.append(f"peak memory: resident, against {figures.amount(max(peaks), glyphs)}B without")

@@ -141,17 +141,31 @@ def test_of_those_that_are_as_good_the_one_that_takes_no_memory() -> None:
 
 
 def test_later_trials_stand_beside_earlier_ones() -> None:
-    failed = Trial(remedies=["channels_last"], titles=["channels_last"], reason="it died")
+    ended = Trial(remedies=["channels_last"], titles=["channels_last"])  # before there were two of each
     first = Trials(
         created="a", seconds=1.0, inference_ns=None, rows=[trial("channels_last", value=-0.2), trial("x", value=0.1)]
     )
-    second = Trials(created="b", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.3), failed])
+    second = Trials(created="b", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.3), ended])
     found = merged(first, second)
-    assert [(one.remedies[0], one.inference and one.inference.value) for one in found.rows] == [
-        ("x", -0.3),
-        ("channels_last", -0.2),
+    assert [(one.remedies[0], one.inference and one.inference.value, one.earlier) for one in found.rows] == [
+        ("x", -0.3, None),
+        ("channels_last", -0.2, "a"),
     ]
+    assert found.best is found.rows[0] and found.rows[1].works
     assert found.created == "b" and merged(None, second) is second
+    third = merged(found, Trials(created="c", seconds=1.0, inference_ns=None, rows=[trial("y")]))
+    assert {one.remedies[0]: one.earlier for one in third.rows} == {"x": "b", "channels_last": "a", "y": None}
+
+
+def test_what_fails_now_is_not_recommended_for_an_earlier_success() -> None:
+    rows = [trial("channels_last", "x", value=-0.4), trial("channels_last", value=-0.2), trial("x", value=-0.1)]
+    first = Trials(created="a", seconds=1.0, inference_ns=None, rows=rows)
+    failed = Trial(remedies=["channels_last"], titles=["channels_last"], reason="it died")
+    found = merged(first, Trials(created="b", seconds=1.0, inference_ns=None, rows=[failed]))
+    assert [(one.remedies, one.reason) for one in found.rows] == [(["channels_last"], "it died"), (["x"], None)]
+    assert found.best is found.rows[1] and not found.rows[0].works
+    titles = [one.title for one in actions(FOUND, found)]
+    assert titles == ["the x", "by hand", "keep freed memory"], "nor is it on the first screen"
 
 
 @pytest.mark.parametrize(
