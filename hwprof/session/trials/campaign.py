@@ -107,7 +107,9 @@ class Campaign:
         offered = self._offered(names)
         try:
             with tempfile.TemporaryFile(dir=self._folder) as weights:
-                place = Place(self._spec, self._folder, weights.fileno(), self._report, self._progress.step)
+                place = Place(
+                    self._spec, self._folder, weights.fileno(), self._report, self._progress.step, self._left_s
+                )
                 singles = [Contestant((one,)) for one in offered]
                 self._compare(place, singles, ALONE_SHARE * self._limit_s)
                 several = combinations(self._that_help(singles))
@@ -148,7 +150,7 @@ class Campaign:
         return found
 
     def _report(self, text: str, total: int | None) -> None:
-        left_s = self._limit_s - self._passed_s()
+        left_s = self._left_s()
         self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > 0 else text, total)
 
     def _compare(self, place: Place, contestants: Sequence[Contestant], until_s: float) -> None:
@@ -169,6 +171,9 @@ class Campaign:
 
     def _change(self, record: _Record) -> Change | None:
         return change(record.inference, spread([one.inference for one in self._records.values()]))
+
+    def _left_s(self) -> float:
+        return self._limit_s - self._passed_s()
 
     def _passed_s(self) -> float:
         return self._clock() - self._began_s

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,9 +14,23 @@ import pytest
 
 from hwprof.errors import HwprofError
 from hwprof.hardware import machine
+from hwprof.remedies.catalogue import Ready, ready
 from hwprof.run.trials import Change, Trial, Trials
 from hwprof.session.trials import campaign
-from hwprof.session.trials.generation import WITHOUT, Contestant, Found, Name, Place, fit, no_room
+from hwprof.session.trials.contestant_process import ContestantProcess
+from hwprof.session.trials.generation import (
+    LEAST_COMPILE_S,
+    LEAST_START_S,
+    LEAST_TURN_S,
+    WITHOUT,
+    Contestant,
+    Found,
+    Name,
+    Place,
+    fit,
+    limits,
+    no_room,
+)
 from hwprof.session.trials.run_trials import PREFIX, none_worked, remove_leftovers
 from hwprof.workload.contest import Measured
 from hwprof.workload.spec import WorkloadSpec
@@ -186,6 +201,34 @@ def test_how_many_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "available_bytes", lambda: 10_000)
     monkeypatch.setattr(machine, "process_bytes", lambda pid, name: {1: 1000, 2: 9000, 3: 0}[pid])
     assert [fit(pid) for pid in (1, 2, 3)] == [6, 1, 1]
+
+
+def contestant(name: str) -> Contestant:
+    found = ready(name)
+    assert isinstance(found, Ready)
+    return Contestant((found,))
+
+
+def test_how_long_one_that_hangs_may_take() -> None:
+    quick, compiled = [contestant("keep_memory")], [contestant("keep_memory"), contestant("compile")]
+    assert limits(2.0, quick, 2, -5.0) == (LEAST_START_S, LEAST_TURN_S), "with --time 3 not five minutes"
+    assert limits(2.0, compiled, 2, -5.0).start_s == LEAST_COMPILE_S > 120
+    assert limits(50.0, quick, 2, -5.0) == (250.0, 250.0), "as slow as the one without is, and more"
+    assert limits(50.0, compiled * 2, 2, -5.0).start_s == 500.0, "four on two cores"
+    assert limits(2.0, quick, 2, 400.0) == (200.0, 200.0), "where there is time, it may be used"
+
+
+def test_one_that_hangs_is_waited_for_since_it_was_started() -> None:
+    process = object.__new__(ContestantProcess)
+    process._hears, says = os.pipe()
+    process._rest, process._began_s = b"", time.monotonic() - 60
+    process._has_ended = lambda: False  # type: ignore[method-assign]
+    try:
+        with pytest.raises(HwprofError, match="was not ready within 40 s"):
+            process.wait_until_ready(40)
+    finally:
+        os.close(says)
+        os.close(process._hears)
 
 
 def test_what_one_that_was_killed_left_is_taken_away(tmp_path: Path) -> None:
