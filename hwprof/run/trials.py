@@ -15,8 +15,21 @@ SAME: Final = 1e-3
 """Of the largest magnitude: sums in another order, of many layers."""
 
 MOST_ROWS: Final = 1000
+MOST_REMEDIES: Final = 32
+"""Together, in one row."""
 
 MUCH_MEMORY: Final = 0.1
+
+
+MOST_CHANGE: Final = 1e9
+"""Who says that a time has grown by more has not measured it."""
+
+LONGEST_S: Final = 1e7
+
+Name = Annotated[str, msgspec.Meta(max_length=64)]
+Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Positive = Annotated[int, msgspec.Meta(gt=0, le=1 << 53)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +41,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raises ``ValueError`` for what is no interval."""
-        if not (-1 <= self.low <= self.value <= self.high < math.inf):
+        if not (-1 <= self.low <= self.value <= self.high <= MOST_CHANGE):
             raise ValueError(f"{self.low} to {self.high} is no interval around {self.value}")
 
     @property
@@ -50,20 +63,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Between what a model gives with and without: the largest over the largest magnitude of the same tensor."""
 
-    largest: float
-    tensors: int  # that could be compared
-    unequal: int = 0  # of another shape or type, or not a number or infinite in other places
-    others: int = 0  # that are no numbers
-
-
-Amount = Annotated[int, msgspec.Meta(ge=0)]
-Positive = Annotated[int, msgspec.Meta(gt=0)]
+    largest: Annotated[float, msgspec.Meta(ge=0)]
+    tensors: Amount  # that could be compared
+    unequal: Amount = 0  # of another shape or type, or not a number or infinite in other places
+    others: Amount = 0  # that are no numbers
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
     """One remedy, or several together. Where it was not measured, or failed after that, ``reason`` says why."""
 
-    remedies: list[str]
+    remedies: Annotated[list[Name], msgspec.Meta(max_length=MOST_REMEDIES)]
     titles: list[str]
     adopt: list[str] = []  # lines that do the same in the user's own program
     inference: Change | None = None
@@ -107,12 +116,17 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
     that it had nothing on."""
 
     created: str  # ISO 8601 with offset
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
     inference_ns: Positive | None  # of an iteration, without remedies
     rows: Annotated[list[Trial], msgspec.Meta(max_length=MOST_ROWS)]
-    others_share: float | None = None  # of all processors' time, that others used meanwhile; None: not told
+    others_share: Share | None = None  # of all processors' time, that others used meanwhile; None: not told
     repeatable: bool | None = None  # whether the model gives the same twice, without a remedy; None: not compared
     ended: str | None = None  # why before it was done: "interrupted", "the time was over"
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for a remedy that is there twice."""
+        if len({tuple(one.remedies) for one in self.rows}) < len(self.rows):
+            raise ValueError("a remedy is there twice")
 
     @property
     def best(self) -> Trial | None:

@@ -14,7 +14,8 @@ from typing import Final
 from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, spread, undisturbed
 from hwprof.errors import HwprofError
 from hwprof.printable import one_line
-from hwprof.remedies.catalogue import Ready, ready, remedies, together
+from hwprof.remedies.catalogue import Ready, ready, title_of, together
+from hwprof.remedies.told import to_adopt
 from hwprof.run.trials import Change, Difference, Trial, Trials
 from hwprof.session.progress import Progress
 from hwprof.session.quiet import Others
@@ -37,7 +38,6 @@ from hwprof.workload.spec import WorkloadSpec
 ALONE_SHARE: Final = 0.6
 """Of the time, for remedies one by one; what is left is for several together."""
 
-EXPORT: Final = "export "
 INTERRUPTED: Final = "interrupted"
 REPEATED: Final = 1e-6
 """Threads may add up in another order."""
@@ -144,7 +144,7 @@ class Campaign:
             one = ready(name)
             if isinstance(one, Unavailable):
                 reason = one.reason if one.remedy is None else f"{one.reason}. Try: {one.remedy}"
-                self._missing.append(Trial(remedies=[name], titles=[name], reason=reason))
+                self._missing.append(Trial(remedies=[name], titles=[title_of(name)], reason=reason))
             else:
                 found.append(one)
         return found
@@ -218,7 +218,7 @@ class Campaign:
         return Trial(
             remedies=list(name),
             titles=[one.title for one in record.contestant.remedies],
-            adopt=to_adopt(record.contestant.remedies),
+            adopt=to_adopt(name),
             inference=found,
             iteration=change(record.iteration, spread([one.iteration for one in self._records.values()])),
             processes=len(record.inference),
@@ -230,15 +230,6 @@ class Campaign:
             exact=all(one.exact for one in record.contestant.remedies),
             reason=str(failure) if failure is not None else None,
         )
-
-
-def to_adopt(chosen: Sequence[Ready]) -> list[str]:
-    """The environment first, then lines of Python as they must follow one another."""
-    order = list(remedies())
-    lines = [
-        line for one in sorted(chosen, key=lambda one: order.index(one.name.partition("=")[0])) for line in one.adopt
-    ]
-    return sorted(lines, key=lambda line: not line.startswith(EXPORT))
 
 
 def combinations(helping: Sequence[Ready]) -> list[Contestant]:

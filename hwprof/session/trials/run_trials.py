@@ -17,6 +17,7 @@ import msgspec
 from hwprof.errors import HwprofError, UsageError, of_system
 from hwprof.hardware import machine
 from hwprof.printable import one_line
+from hwprof.remedies.told import told
 from hwprof.run.directory import RunDirectory
 from hwprof.run.trials import Trials, merged
 from hwprof.session.progress import Progress
@@ -78,7 +79,7 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     failed = none_worked(found)
     try:
         now = RunDirectory.open(run.path)  # another command may have added to it
-        now.manifest.trials = found = merged(now.manifest.trials, found)
+        now.manifest.trials = found = told(merged(now.manifest.trials, found))
         now.save_manifest()
         run.manifest.trials = found
     except (HwprofError, OSError) as error:

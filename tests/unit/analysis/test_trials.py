@@ -170,7 +170,7 @@ def test_what_fails_now_is_not_recommended_for_an_earlier_success() -> None:
 
 @pytest.mark.parametrize(
     "change",
-    [{"low": 0.2}, {"high": float("inf")}, {"value": float("nan")}, {"low": -5.0}, {"high": -0.9}],
+    [{"low": 0.2}, {"high": float("inf")}, {"value": float("nan")}, {"low": -5.0}, {"high": -0.9}, {"high": 1e308}],
     ids=str,
 )
 def test_what_is_no_interval_is_refused(change: dict[str, float]) -> None:
@@ -179,11 +179,38 @@ def test_what_is_no_interval_is_refused(change: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"titles": []}, {"remedies": []}, {"peak_without_bytes": 0}, {"calls": -1}], ids=str
+    "change",
+    [
+        *({"titles": []}, {"remedies": []}, {"peak_without_bytes": 0}, {"calls": -1}, {"remedies": ["a" * 99]}),
+        *({"outputs": {"largest": 0.0, "tensors": -5}}, {"outputs": {"largest": -1.0, "tensors": 1}}),
+        {"remedies": ["a"] * 99, "titles": ["a"] * 99},
+    ],
+    ids=str,
 )
 def test_what_is_no_trial_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"remedies": ["a"], "titles": ["A"], **change}, Trial)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"seconds": 1e308}, {"seconds": -5.0}, {"others_share": 1e300}, {"others_share": -5.0}),
+        {"inference_ns": 1 << 60},
+        {"rows": [{"remedies": ["a"], "titles": ["A"]}] * 2},
+    ],
+    ids=str,
+)
+def test_what_no_trial_finds_is_refused(change: dict[str, object]) -> None:
+    whole = {"created": "", "seconds": 1.0, "inference_ns": None, "rows": []}
+    assert msgspec.convert(whole, Trials).rows == []
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(whole | change, Trials)
+
+
+def test_generations_that_have_nothing_in_common_have_an_interval_all_the_same() -> None:
+    found = change([Pair(1.0, 1.0), Pair(1e300, 1.0)])
+    assert found is not None and found.high == pytest.approx(1e9) and found.low == -1
 
 
 def test_a_remedy_that_was_asked_for_by_name_has_a_row_without_a_finding() -> None:
