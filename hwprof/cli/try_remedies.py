@@ -35,7 +35,7 @@ class NothingToTryError(HwprofError):
 @click.option(
     "--remedies",
     metavar="LIST",
-    help=f"By comma: {', '.join(catalogue.names())}; or all. Default: those of the run's findings.",
+    help=f"By comma: {', '.join(catalogue.names())}; or all, alone. Default: those of the run's findings.",
 )
 @click.option(
     "--time",
@@ -79,10 +79,11 @@ def try_command(
     if form == "json":
         print_json(msgspec.json.format(msgspec.json.encode(trials), indent=1).decode())
     else:
+        from hwprof.cli.products import name_of
         from hwprof.report.text.console import make_console
         from hwprof.report.text.trials import show
 
-        show(trials, make_console(width))
+        show(trials, make_console(width), name_of(found))
     if isinstance(failure, KeyboardInterrupt):
         raise InterruptionError(failure, "what was known by then is kept with the run")
     if (failure := failure or none_worked) is not None:
@@ -117,11 +118,13 @@ def _of_findings(run: RunDirectory, bars: Bars) -> list[str]:
 def _asked(text: str | None) -> list[str]:
     if text is None:
         return []
-    if text.strip() == ALL:
-        return [name for name in catalogue.remedies() if name != catalogue.THREADS]
     found = [name.strip().lower() for name in text.split(",") if name.strip()]
     if not found:
         raise UsageError("--remedies names nothing")
+    if set(found) == {ALL}:
+        return [name for name in catalogue.remedies() if name != catalogue.THREADS]
+    if ALL in found:
+        raise UsageError(f"{ALL} stands alone: it is every remedy but {catalogue.THREADS}=N", f"--remedies {ALL}")
     for name in found:
         catalogue.ready(name)
     return found

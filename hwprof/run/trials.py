@@ -20,6 +20,10 @@ MOST_REMEDIES: Final = 32
 
 MUCH_MEMORY: Final = 0.1
 
+INTERRUPTED: Final = "interrupted"
+TIME_OVER: Final = "the time was over"
+"""Why it ended before it was done, where more time would help."""
+
 
 MOST_CHANGE: Final = 1e9
 """Who says that a time has grown by more has not measured it."""
@@ -121,7 +125,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
     rows: Annotated[list[Trial], msgspec.Meta(max_length=MOST_ROWS)]
     others_share: Share | None = None  # of all processors' time, that others used meanwhile; None: not told
     repeatable: bool | None = None  # whether the model gives the same twice, without a remedy; None: not compared
-    ended: str | None = None  # why before it was done: "interrupted", "the time was over"
+    ended: str | None = None  # why before it was done: "interrupted", "the time was over", a failure
 
     def __post_init__(self) -> None:
         """Raises ``ValueError`` for a remedy that is there twice."""

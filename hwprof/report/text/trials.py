@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,12 +10,14 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from hwprof.remedies.catalogue import lines
 from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
 from hwprof.run.peaks import NOISY
-from hwprof.run.trials import Change, Difference, Trial, Trials
+from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Difference, Trial, Trials
+from hwprof.unavailable import explain
 
 REMEDY: Final = 40
 """To how many characters a row's remedies may be cut before a column goes instead."""
@@ -22,12 +25,20 @@ REMEDY: Final = 40
 WIDE: Final = 0.4
 """Of an interval: it is no longer the same on both sides."""
 
+NOTHING_KNOWN: Final = 2.0
+"""Of an interval with 0 in it: what is in its middle means nothing."""
+
+LONGER: Final = 2
+"""How many times as long who wants to know more may try it."""
+
+STEP_S: Final = 10
+
 EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
 
 
-def show(found: Trials, console: Console | None = None) -> None:
-    """A row for each, those that help first, then what to type for the best."""
+def show(found: Trials, console: Console | None = None, run: str | None = None) -> None:
+    """A row for each, those that help first, then what to type for the best. ``run``: as it is typed."""
     console = console or make_console()
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
     tried = [one for one in found.rows if one.inference is not None]
@@ -39,8 +50,19 @@ def show(found: Trials, console: Console | None = None) -> None:
             _say(console, f"{what}: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}")
     console.print()
     _say_what_to_adopt(found, console)
-    for note in _notes(found, glyphs):
+    for note in _notes(found, glyphs, run):
         _say(console, note)
+
+
+def again(found: Trials, run: str | None) -> str:
+    """The command that tries the same for longer; names that are no remedy's are not typed."""
+    names = [
+        one.remedies[0] for one in found.rows if len(one.remedies) == 1 and one.earlier is None and one.reason is None
+    ]
+    known = ",".join(name for name in names if lines(name))
+    seconds = math.ceil(LONGER * found.seconds / STEP_S) * STEP_S
+    parts = ["hwprof try", run or "", f"--remedies {known}" if known else "", f"--time {seconds}"]
+    return " ".join(part for part in parts if part)
 
 
 def _say_what_to_adopt(found: Trials, console: Console) -> None:
@@ -59,7 +81,10 @@ def _say_what_to_adopt(found: Trials, console: Console) -> None:
 
 
 def change_text(change: Change, glyphs: Glyphs) -> str:
-    """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that."""
+    """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that; no
+    figure where it could as well be several times as long as shorter."""
+    if change.high - change.low > NOTHING_KNOWN and not change.helps and not change.harms:
+        return "not known: too noisy"
     if change.high - change.low > WIDE:
         return f"{change.value:+.0%} ({100 * change.low:+.0f} to {100 * change.high:+.0f})"
     half = max(change.high - change.value, change.value - change.low)
@@ -106,7 +131,7 @@ def _memory(one: Trial, glyphs: Glyphs) -> str:
     return f"{one.peak_bytes / one.peak_without_bytes - 1:+.0%}"
 
 
-def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
+def _notes(found: Trials, glyphs: Glyphs, run: str | None) -> list[str]:
     without = f", {figures.milliseconds(found.inference_ns)} ms of inference without" if found.inference_ns else ""
     notes = []
     earlier = [one for one in found.rows if one.earlier is not None]
@@ -129,7 +154,8 @@ def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
     if found.repeatable is False:
         notes.append("outputs are not compared: without a remedy two calls give different ones")
     if found.ended is not None:
-        notes.append(f"ended before every interval was narrow: {found.ended}. Try: hwprof try --time SECONDS")
+        more = again(found, run) if found.ended in (INTERRUPTED, TIME_OVER) else None
+        notes.append(explain(f"ended before every interval was narrow: {found.ended}", more))
     if found.others_share is not None and found.others_share > NOISY:
         notes.append(f"others used {found.others_share:.0%} of the processors meanwhile: intervals are wider for it")
     return notes

@@ -16,7 +16,7 @@ from hwprof.errors import HwprofError
 from hwprof.printable import one_line
 from hwprof.remedies.catalogue import Ready, ready, title_of, together
 from hwprof.remedies.told import to_adopt
-from hwprof.run.trials import Change, Difference, Trial, Trials
+from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Difference, Trial, Trials
 from hwprof.session.progress import Progress
 from hwprof.session.quiet import Others
 from hwprof.session.trials import outputs
@@ -38,11 +38,8 @@ from hwprof.workload.spec import WorkloadSpec
 ALONE_SHARE: Final = 0.6
 """Of the time, for remedies one by one; what is left is for several together."""
 
-INTERRUPTED: Final = "interrupted"
 REPEATED: Final = 1e-6
 """Threads may add up in another order."""
-
-TIME_OVER: Final = "the time was over"
 
 MOST_TOGETHER: Final = 3
 """Combinations that are tried."""
@@ -96,6 +93,7 @@ class Campaign:
         self._without_ns: list[float] = []
         self._missing: list[Trial] = []
         self._ended: str | None = None
+        self._least_s = 0.0  # so much longer it takes, however little time there is
         self.failure: KeyboardInterrupt | HwprofError | None = None
         self._others = Others()
         self._repeatable: bool | None = None
@@ -150,8 +148,10 @@ class Campaign:
         return found
 
     def _report(self, text: str, total: int | None) -> None:
-        left_s = self._left_s()
-        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > 0 else text, total)
+        left_s, least_s = self._left_s(), self._least_s
+        if least_s > max(0.0, left_s):
+            text = f"{text}, at least {least_s:.0f} s more: {LEAST_GENERATIONS} processes of each"
+        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > max(0.0, least_s) else text, total)
 
     def _compare(self, place: Place, contestants: Sequence[Contestant], until_s: float) -> None:
         """Generation after generation, of those of which too little is known yet."""
@@ -167,6 +167,7 @@ class Campaign:
                 self._keep(found, number)
                 todo = [one for one in todo if one.name in found.waiting]
             number, longest_s = number + 1, max(longest_s, self._passed_s() - began_s)
+            self._least_s = longest_s * (LEAST_GENERATIONS - number)
             left = [one for one in left if self._wants_more(self._records[one.name])]
 
     def _change(self, record: _Record) -> Change | None:

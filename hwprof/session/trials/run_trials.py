@@ -16,7 +16,7 @@ import msgspec
 
 from hwprof.errors import HwprofError, UsageError, of_system
 from hwprof.hardware import machine
-from hwprof.printable import one_line
+from hwprof.printable import one_line, printable
 from hwprof.remedies.told import told
 from hwprof.run.directory import RunDirectory
 from hwprof.run.trials import Trials, merged
@@ -38,12 +38,27 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
     here = machine.describe()
     if (here.hostname, here.processor) != (manifest.machine.hostname, manifest.machine.processor):
         raise UsageError("the run was measured on another machine", "hwprof collect --try, here")
-    if manifest.folder and Path(manifest.folder) != Path.cwd():  # where its model's code lies, and its paths begin
-        raise UsageError("the run was measured from another folder", f"cd {shlex.quote(manifest.folder)}")
+    _check_folder(manifest.folder)
     try:
         return msgspec.convert(manifest.asked, WorkloadSpec, strict=False)
     except msgspec.ValidationError as error:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
+
+
+def _check_folder(folder: str) -> None:
+    """Whether it is here that the model's code lies, and the run's paths begin; "": an older run does not say. Raises
+    ``UsageError``, and ``HwprofError`` where there is no current folder."""
+    there = Path(folder).is_dir() if folder else False
+    back = f"cd {shlex.quote(printable(folder))}"
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise HwprofError("the current folder is not there any more", back if there else "cd to one that is") from error
+    if folder and Path(folder) != here:
+        if not there:
+            gone = f"the folder that the run was measured from is not there any more: {one_line(folder)}"
+            raise UsageError(gone, "hwprof collect --try, where the model is now")
+        raise UsageError("the run was measured from another folder", back)
 
 
 def remove_leftovers(place: Path) -> None:

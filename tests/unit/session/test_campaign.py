@@ -12,10 +12,10 @@ from typing import Any
 import msgspec
 import pytest
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import machine
 from hwprof.remedies.catalogue import Ready, ready
-from hwprof.run.trials import Change, Trial, Trials
+from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Trial, Trials
 from hwprof.session.trials import campaign
 from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.session.trials.generation import (
@@ -31,7 +31,7 @@ from hwprof.session.trials.generation import (
     limits,
     no_room,
 )
-from hwprof.session.trials.run_trials import PREFIX, none_worked, remove_leftovers
+from hwprof.session.trials.run_trials import PREFIX, _check_folder, none_worked, remove_leftovers
 from hwprof.workload.contest import Measured
 from hwprof.workload.spec import WorkloadSpec
 
@@ -41,8 +41,12 @@ TIMES = {"active_wait": 80.0, "bind_threads": 130.0, "flush_denormals": 90.0, "c
 class Quiet:
     """Progress that nobody watches."""
 
+    def __init__(self) -> None:
+        self.texts: list[str] = []
+
     def phase(self, pass_name: str, text: str, total: int | None) -> None:
-        """Nothing."""
+        """Kept."""
+        self.texts.append(text)
 
     def step(self) -> None:
         """Nothing."""
@@ -64,6 +68,7 @@ class Machine:
         names = [one.name for one in contestants]
         if self.ends_in is not None and len(self.started) >= self.ends_in:
             raise self.ends_by
+        place.report(f"round {number + 1}", None)
         self.now_s += 10.0
         found = Found(waiting=names[1 + self.room :])
         names = names[: 1 + self.room]
@@ -110,7 +115,7 @@ def test_more_generations_where_processes_vary_until_the_time_is_over(
 ) -> None:
     machine = Machine(wobble=0.2)
     found = tried(machine, tmp_path, monkeypatch, "flush_denormals", limit_s=100.0)
-    assert found.ended == campaign.TIME_OVER
+    assert found.ended == TIME_OVER
     assert len(machine.started) == 6, "60 of 100 s are for remedies one by one"
     assert by_name(found)["flush_denormals"].processes == 6
 
@@ -138,7 +143,7 @@ def test_ctrl_c_keeps_what_is_known_and_raises_where_nothing_is(
     machine = Machine()
     machine.ends_in = 2
     found = tried(machine, tmp_path, monkeypatch, "active_wait")
-    assert found.ended == campaign.INTERRUPTED and found.rows[0].processes == 2
+    assert found.ended == INTERRUPTED and found.rows[0].processes == 2
     machine = Machine()
     machine.ends_in = 1
     with pytest.raises(KeyboardInterrupt):
@@ -197,10 +202,41 @@ def test_a_full_disk_is_told_with_its_folder(tmp_path: Path) -> None:
     assert str(tmp_path) in found.message and found.remedy is not None and "TMPDIR" in found.remedy
 
 
+def test_how_long_it_takes_at_least_is_told_as_soon_as_it_is_known(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    machine, quiet = Machine(), Quiet()
+    monkeypatch.setattr(campaign, "carry_out", machine)
+    campaign.Campaign(WorkloadSpec(model="a:b"), tmp_path, quiet, 3.0, lambda: machine.now_s).carry_out(["active_wait"])
+    told = [f"round {number}, at least {least} s more: 3 processes of each" for number, least in ((2, 20), (3, 10))]
+    assert quiet.texts == ["round 1, 3 s left", *told]
+    machine, quiet = Machine(), Quiet()
+    monkeypatch.setattr(campaign, "carry_out", machine)
+    campaign.Campaign(WorkloadSpec(model="a:b"), tmp_path, quiet, 1e3, lambda: machine.now_s).carry_out(["active_wait"])
+    assert quiet.texts == ["round 1, 1000 s left", "round 2, 990 s left", "round 3, 980 s left"]
+
+
 def test_how_many_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine, "available_bytes", lambda: 10_000)
     monkeypatch.setattr(machine, "process_bytes", lambda pid, name: {1: 1000, 2: 9000, 3: 0}[pid])
     assert [fit(pid) for pid in (1, 2, 3)] == [6, 1, 1]
+
+
+def test_a_folder_that_is_gone_is_told_with_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    gone, there = tmp_path / "gone", tmp_path / "there"
+    for folder in (gone, there):
+        folder.mkdir()
+    monkeypatch.chdir(gone)
+    gone.rmdir()
+    with pytest.raises(HwprofError, match=f"the current folder is not there any more. Try: cd {there}"):
+        _check_folder(str(there))
+    with pytest.raises(HwprofError, match=r"not there any more. Try: cd to one that is"):
+        _check_folder(str(gone))
+    monkeypatch.chdir(there)
+    _check_folder(str(there))
+    _check_folder("")
+    with pytest.raises(UsageError, match=f"not there any more: {gone}. Try: hwprof collect --try"):
+        _check_folder(str(gone))
 
 
 def contestant(name: str) -> Contestant:
