@@ -14,8 +14,8 @@ WORTH: Final = 0.05
 SAME: Final = 1e-3
 """Of the largest magnitude: sums in another order, of many layers."""
 
-MOST_ROWS: Final = 1000
-MOST_REMEDIES: Final = 32
+MOST_ROWS: Final = 200
+MOST_REMEDIES: Final = 10
 """Together, in one row."""
 
 MUCH_MEMORY: Final = 0.1

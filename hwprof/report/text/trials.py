@@ -33,6 +33,8 @@ LONGER: Final = 2
 
 STEP_S: Final = 10
 
+TOO_FEW: Final = "ended before two processes of each"
+
 EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
 
@@ -46,12 +48,21 @@ def show(found: Trials, console: Console | None = None, run: str | None = None) 
         console.print(table(fit(_columns(tried, glyphs), console.width), glyphs))
     for one in found.rows:
         if not one.works:
-            what = "not tried" if one.inference is None else "fails, though it was measured"
-            _say(console, f"{what}: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}")
+            _say(
+                console,
+                f"{_failed(one)}: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}",
+            )
     console.print()
     _say_what_to_adopt(found, console)
     for note in _notes(found, glyphs, run):
         _say(console, note)
+
+
+def _failed(one: Trial) -> str:
+    """Without the reason."""
+    if one.inference is None:
+        return "not tried"
+    return f"fails{'' if one.earlier is None else ' now'}, though it was measured"
 
 
 def again(found: Trials, run: str | None) -> str:

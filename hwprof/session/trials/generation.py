@@ -15,6 +15,7 @@ import msgspec
 
 from hwprof.errors import HwprofError, is_full_disk
 from hwprof.hardware import machine
+from hwprof.printable import one_line
 from hwprof.remedies.catalogue import Ready
 from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.workload.contest import Entry, Measured
@@ -133,7 +134,7 @@ def fit(pid: int) -> int:
 
 def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> Found:
     """The first contestant warms up before the others start: they have its weights then, and it is known how much
-    memory one takes. Raises ``HwprofError`` where that one fails: nothing can be compared then."""
+    memory one takes. Raises ``HwprofError`` where that one fails, or the disk is full: nothing can be compared then."""
     found = Found()
     running: dict[Name, ContestantProcess] = {}
     try:
@@ -161,7 +162,8 @@ def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> F
 def no_room(folder: Path, error: OSError | HwprofError) -> HwprofError:
     """Of what could not be written: where temporary files are, and what to do."""
     what = str(error.strerror or error) if isinstance(error, OSError) else error.message
-    return HwprofError(f"{what} (temporary files are in {folder.parent})", "free some space there, or set TMPDIR")
+    message = f"nothing more can be tried: {what} (temporary files are in {one_line(str(folder.parent))})"
+    return HwprofError(message, "free some space there, or set TMPDIR")
 
 
 def _raise_of(first: Contestant, found: Found) -> None:
@@ -186,8 +188,10 @@ def _start(
             environment = {**one.environment, INDUCTOR: str(place.folder / "inductor")}
             started[one.name] = ContestantProcess(entry, place.folder, name, environment, place.weights)
         except OSError as error:
-            failure = HwprofError(f"it does not start: {error.strerror}")
-            found.failed[one.name] = failure if not is_full_disk(error) else no_room(place.folder, failure)
+            if is_full_disk(error):
+                running |= started
+                raise no_room(place.folder, error) from error
+            found.failed[one.name] = HwprofError(f"it does not start: {error.strerror}")
     running |= started
     for contestant, process in started.items():
         try:
@@ -221,4 +225,6 @@ def _gone(
     folder: Path, contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError
 ) -> None:
     running.pop(contestant).kill()
-    found.failed[contestant] = error if not is_full_disk(error) else no_room(folder, error)
+    if is_full_disk(error):  # which is no remedy's fault
+        raise no_room(folder, error)
+    found.failed[contestant] = error

@@ -81,3 +81,9 @@ def test_an_interval_that_says_nothing_is_no_figure() -> None:
     assert change_text(noisy, ASCII) == "not known: too noisy"
     assert change_text(Change(value=-0.73, low=-0.96, high=0.93), ASCII) == "-73% (-96 to +93)"
     assert change_text(Change(value=19.0, low=17.0, high=21.0), ASCII) == "+1900% (+1700 to +2100)"
+
+
+def test_what_failed_after_an_earlier_success_says_now() -> None:
+    failed = Trial(remedies=["x"], titles=["x"], reason="it died")
+    text = shown(merged(trials(trial("x", value=-0.1)), trials(failed, created="b")))
+    assert "fails now, though it was measured: x: it died" in text and "type this" not in text

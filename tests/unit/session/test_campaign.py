@@ -16,7 +16,7 @@ from hwprof.errors import HwprofError, UsageError
 from hwprof.hardware import machine
 from hwprof.remedies.catalogue import Ready, ready
 from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Trial, Trials
-from hwprof.session.trials import campaign
+from hwprof.session.trials import campaign, generation
 from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.session.trials.generation import (
     LEAST_COMPILE_S,
@@ -32,7 +32,7 @@ from hwprof.session.trials.generation import (
     no_room,
 )
 from hwprof.session.trials.run_trials import PREFIX, _check_folder, none_worked, remove_leftovers
-from hwprof.workload.contest import Measured
+from hwprof.workload.contest import Entry, Measured
 from hwprof.workload.spec import WorkloadSpec
 
 TIMES = {"active_wait": 80.0, "bind_threads": 130.0, "flush_denormals": 90.0, "channels_last": 70.0}
@@ -200,6 +200,31 @@ def test_where_all_fail_the_first_ones_reason_is_told() -> None:
 def test_a_full_disk_is_told_with_its_folder(tmp_path: Path) -> None:
     found = no_room(tmp_path / "hwprof-try-1-x", HwprofError("No space left on device"))
     assert str(tmp_path) in found.message and found.remedy is not None and "TMPDIR" in found.remedy
+
+
+@pytest.mark.parametrize("full_in", ["", "keep_memory"], ids=["without", "with a remedy"])
+def test_a_full_disk_is_no_remedys_failure(full_in: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+
+    class Full:
+        pid = os.getpid()
+
+        def __init__(self, entry: Entry, folder: Path, name: str, *_: object) -> None:
+            self.name = name
+            if name == (full_in or "without"):
+                raise OSError(errno.ENOSPC, "No space left on device")
+
+        def wait_until_ready(self, limit_s: float) -> None:
+            """At once."""
+
+        def kill(self) -> None:
+            ended.append(self.name)
+
+    monkeypatch.setattr(generation, "ContestantProcess", Full)
+    place = Place(WorkloadSpec(model="a:b"), tmp_path, 0, lambda *_: None, lambda: None, lambda: 1.0)
+    with pytest.raises(HwprofError, match=f"No space left on device .temporary files are in {tmp_path.parent}"):
+        generation.carry_out(place, [Contestant(), contestant("active_wait"), contestant("keep_memory")], 0)
+    assert ended == (["without", "active_wait"] if full_in else []), "no process is left"
 
 
 def test_how_long_it_takes_at_least_is_told_as_soon_as_it_is_known(
