@@ -41,7 +41,8 @@ class Action:
 
 
 def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:
-    """In the order in which they are worth a look: of a finding each of its remedies that was tried, else the first."""
+    """In the order in which they are worth a look: of a finding each of its remedies that was tried, else the first of
+    which nobody knows that it fails."""
     singles = {one.remedies[0]: one for one in trials.rows if len(one.remedies) == 1} if trials is not None else {}
     found: dict[str, Action] = {}
     for finding in findings:
@@ -52,15 +53,16 @@ def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:
         if not finding.remedies:
             found.setdefault(finding.remedy, Action(finding.remedy, None)).causes.append(finding)
     for name, trial in singles.items():
-        if trial.inference is not None and name not in found:  # asked for by name
+        if trial.works and name not in found:  # asked for by name
             found[name] = Action(trial.titles[0], name, tried=trial)
     return sorted(found.values(), key=lambda one: one._order)
 
 
 def _shown(finding: Finding, singles: Mapping[str, Trial]) -> list[str]:
     """Of its remedies those of which something is known; of several unknown ones the first says enough."""
-    tried = [name for name in finding.remedies if (one := singles.get(name)) is not None and one.inference is not None]
-    return tried or list(finding.remedies[:1])
+    tried = [name for name in finding.remedies if (one := singles.get(name)) is not None and one.works]
+    unknown = [name for name in finding.remedies if (one := singles.get(name)) is None or one.reason is None]
+    return tried or unknown[:1]
 
 
 def together(trials: Trials | None) -> Trial | None:

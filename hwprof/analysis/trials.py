@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hwprof.analysis.intervals import STUDENT_95
-from hwprof.run.trials import Change
+from hwprof.run.trials import MOST_CHANGE, Change
 
 LEAST_GENERATIONS: Final = 3
 """Of two, Student's interval is 12.7 standard errors wide on either side."""
@@ -25,6 +25,10 @@ BY_ALL: Final = 2.6
 NARROW: Final = 0.01
 NARROW_OF_CHANGE: Final = 0.1
 """Half an interval that is as narrow as this, or as this part of the change, is enough."""
+
+
+MOST_LOG: Final = math.log(MOST_CHANGE)
+"""Of two generations that have nothing in common the interval has no end that could be written."""
 
 
 class Pair(NamedTuple):
@@ -56,7 +60,7 @@ def change(pairs: Sequence[Pair], of_all: float | None = None) -> Change | None:
     middle = statistics.fmean(logs)
     error = max(_student(len(logs) - 1) * statistics.stdev(logs), BY_ALL * (of_all or 0.0))
     half = error / math.sqrt(len(logs))
-    value, low, high = (math.expm1(one) for one in (middle, middle - half, middle + half))
+    value, low, high = (math.expm1(min(one, MOST_LOG)) for one in (middle, middle - half, middle + half))
     return Change(value=value, low=low, high=high)
 
 

@@ -35,7 +35,7 @@ class NothingToTryError(HwprofError):
 @click.option(
     "--remedies",
     metavar="LIST",
-    help=f"By comma: {', '.join(catalogue.names())}; or all. Default: those of the run's findings.",
+    help=f"By comma: {', '.join(catalogue.names())}; or all, alone. Default: those of the run's findings.",
 )
 @click.option(
     "--time",
@@ -73,22 +73,21 @@ def try_command(
     found = open_run(run, root)
     try:
         with signals_interrupt(), Bars() as bars:
-            trials, failure = carry_out(found, _asked(remedies), bars, limit_s)
+            trials, failure, none_worked = carry_out(found, _asked(remedies), bars, limit_s)
     except KeyboardInterrupt as interrupt:
         raise InterruptionError(interrupt, "nothing was known yet") from interrupt
     if form == "json":
         print_json(msgspec.json.format(msgspec.json.encode(trials), indent=1).decode())
     else:
+        from hwprof.cli.products import name_of
         from hwprof.report.text.console import make_console
         from hwprof.report.text.trials import show
 
-        show(trials, make_console(width))
+        show(trials, make_console(width), name_of(found))
     if isinstance(failure, KeyboardInterrupt):
         raise InterruptionError(failure, "what was known by then is kept with the run")
-    if failure is not None:
+    if (failure := failure or none_worked) is not None:
         raise failure
-    if not any(one.inference is not None for one in trials.rows):
-        raise HwprofError("nothing could be tried")
 
 
 def carry_out(run: RunDirectory, asked: Sequence[str], bars: Bars, limit_s: float) -> Tried:
@@ -119,11 +118,13 @@ def _of_findings(run: RunDirectory, bars: Bars) -> list[str]:
 def _asked(text: str | None) -> list[str]:
     if text is None:
         return []
-    if text.strip() == ALL:
-        return [name for name in catalogue.remedies() if name != catalogue.THREADS]
     found = [name.strip().lower() for name in text.split(",") if name.strip()]
     if not found:
         raise UsageError("--remedies names nothing")
+    if set(found) == {ALL}:
+        return [name for name in catalogue.remedies() if name != catalogue.THREADS]
+    if ALL in found:
+        raise UsageError(f"{ALL} stands alone: it is every remedy but {catalogue.THREADS}=N", f"--remedies {ALL}")
     for name in found:
         catalogue.ready(name)
     return found

@@ -70,21 +70,48 @@ def ready(name: str, find: Callable[[str], Path | None] | None = None) -> Ready 
     known, threads = _known(name)
     if known is None or name == THREADS:
         raise _no_such(name)
-    environment, path = dict(known.environment), None
+    environment = dict(known.environment)
     if known.preload:
-        path = next((found for one in known.preload if (found := (find or library)(one)) is not None), None)
+        path = _preloaded(known, find)
         if path is None:
             return Unavailable(f"{known.preload[0]} is not installed", known.install)
         environment["LD_PRELOAD"] = str(path)
-    values = {"path": str(path), "threads": str(threads)}
-    title, *adopt = (_filled(text, values) for text in (known.title, *known.adopt))
-    return Ready(name, title, known.group, known.change, environment, threads, known.exact, tuple(adopt))
+    adopt = lines(name, find)
+    return Ready(name, title_of(name), known.group, known.change, environment, threads, known.exact, adopt)
 
 
 def title_of(name: str) -> str:
     """For a reader; the name itself where there is no such remedy."""
     known, threads = _known(name)
-    return name if known is None else _filled(known.title, {"threads": str(threads or "N")})
+    if known is None:
+        return name
+    title = known.title if threads != 1 else known.title.replace(" threads", " thread")
+    return _filled(title, {"threads": str(threads or "N")})
+
+
+def lines(name: str, find: Callable[[str], Path | None] | None = None) -> tuple[str, ...]:
+    """What does the same in the user's own program; nothing where there is no such remedy. A library that is not
+    installed here is called by its name, which is enough where it is. ``find``: as ``ready`` takes it."""
+    known, threads = _known(name)
+    if known is None or name == THREADS:
+        return ()
+    values = {"threads": str(threads)}
+    if known.preload:
+        values["path"] = str(_preloaded(known, find) or known.preload[0])
+    return tuple(_filled(text, values) for text in known.adopt)
+
+
+def is_exact(name: str) -> bool:
+    """Whether results differ by the order of sums at most; nobody knows it of what is no remedy."""
+    known, _ = _known(name)
+    return known is None or known.exact
+
+
+def place_of(name: str) -> int:
+    """In the order in which lines of several remedies must follow one another."""
+    order = list(remedies())
+    base = name.partition("=")[0]
+    return order.index(base) if base in order else len(order)
 
 
 def together(one: Ready, others: Iterable[Ready]) -> bool:
@@ -100,6 +127,10 @@ def library(name: str) -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+def _preloaded(known: Remedy, find: Callable[[str], Path | None] | None) -> Path | None:
+    return next((found for one in known.preload if (found := (find or library)(one)) is not None), None)
 
 
 def _known(name: str) -> tuple[Remedy | None, int | None]:

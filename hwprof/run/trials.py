@@ -14,9 +14,26 @@ WORTH: Final = 0.05
 SAME: Final = 1e-3
 """Of the largest magnitude: sums in another order, of many layers."""
 
-MOST_ROWS: Final = 1000
+MOST_ROWS: Final = 200
+MOST_REMEDIES: Final = 10
+"""Together, in one row."""
 
 MUCH_MEMORY: Final = 0.1
+
+INTERRUPTED: Final = "interrupted"
+TIME_OVER: Final = "the time was over"
+"""Why it ended before it was done, where more time would help."""
+
+
+MOST_CHANGE: Final = 1e9
+"""Who says that a time has grown by more has not measured it."""
+
+LONGEST_S: Final = 1e7
+
+Name = Annotated[str, msgspec.Meta(max_length=64)]
+Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
+Positive = Annotated[int, msgspec.Meta(gt=0, le=1 << 53)]
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):
@@ -28,7 +45,7 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         """Raises ``ValueError`` for what is no interval."""
-        if not (-1 <= self.low <= self.value <= self.high < math.inf):
+        if not (-1 <= self.low <= self.value <= self.high <= MOST_CHANGE):
             raise ValueError(f"{self.low} to {self.high} is no interval around {self.value}")
 
     @property
@@ -50,20 +67,16 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
 class Difference(msgspec.Struct, frozen=True, kw_only=True):
     """Between what a model gives with and without: the largest over the largest magnitude of the same tensor."""
 
-    largest: float
-    tensors: int  # that could be compared
-    unequal: int = 0  # of another shape or type, or not a number or infinite in other places
-    others: int = 0  # that are no numbers
-
-
-Amount = Annotated[int, msgspec.Meta(ge=0)]
-Positive = Annotated[int, msgspec.Meta(gt=0)]
+    largest: Annotated[float, msgspec.Meta(ge=0)]
+    tensors: Amount  # that could be compared
+    unequal: Amount = 0  # of another shape or type, or not a number or infinite in other places
+    others: Amount = 0  # that are no numbers
 
 
 class Trial(msgspec.Struct, frozen=True, kw_only=True):
-    """One remedy, or several together. Where it was not measured, ``reason`` says why."""
+    """One remedy, or several together. Where it was not measured, or failed after that, ``reason`` says why."""
 
-    remedies: list[str]
+    remedies: Annotated[list[Name], msgspec.Meta(max_length=MOST_REMEDIES)]
     titles: list[str]
     adopt: list[str] = []  # lines that do the same in the user's own program
     inference: Change | None = None
@@ -76,11 +89,17 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
     outputs: Difference | None = None
     exact: bool = True  # results may differ by the order of sums at most
     reason: str | None = None
+    earlier: str | None = None  # when it was tried (ISO 8601), where that was before the others; null: with them
 
     def __post_init__(self) -> None:
         """Raises ``ValueError`` for one of nothing."""
         if not self.remedies or len(self.titles) != len(self.remedies):
             raise ValueError("a trial has remedies, each with a title")
+
+    @property
+    def works(self) -> bool:
+        """Whether it was measured, and did not fail after that."""
+        return self.inference is not None and self.reason is None
 
     @property
     def takes_memory(self) -> bool:
@@ -97,15 +116,21 @@ class Trial(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Trials(msgspec.Struct, frozen=True, kw_only=True):
-    """Of one run's workload, on the machine that it was measured on."""
+    """Of one run's workload, on the machine that it was measured on: the latest trial, with the rows of earlier ones
+    that it had nothing on."""
 
     created: str  # ISO 8601 with offset
-    seconds: float
+    seconds: Annotated[float, msgspec.Meta(ge=0, le=LONGEST_S)]
     inference_ns: Positive | None  # of an iteration, without remedies
     rows: Annotated[list[Trial], msgspec.Meta(max_length=MOST_ROWS)]
-    others_share: float | None = None  # of all processors' time, that others used meanwhile; None: not told
+    others_share: Share | None = None  # of all processors' time, that others used meanwhile; None: not told
     repeatable: bool | None = None  # whether the model gives the same twice, without a remedy; None: not compared
-    ended: str | None = None  # why before it was done: "interrupted", "the time was over"
+    ended: str | None = None  # why before it was done: "interrupted", "the time was over", a failure
+
+    def __post_init__(self) -> None:
+        """Raises ``ValueError`` for a remedy that is there twice."""
+        if len({tuple(one.remedies) for one in self.rows}) < len(self.rows):
+            raise ValueError("a remedy is there twice")
 
     @property
     def best(self) -> Trial | None:
@@ -126,7 +151,7 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
         helping = [
             (one.inference, one)
             for one in self.rows
-            if one.keeps_results is exact and one.inference is not None and one.inference.helps
+            if one.keeps_results is exact and one.works and one.inference is not None and one.inference.helps
         ]
         if not helping:
             return None
@@ -136,12 +161,31 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def merged(earlier: Trials | None, later: Trials) -> Trials:
-    """What is known of a run: a remedy's later trial in the place of an earlier one, if anything was measured."""
+    """What is known of a run: a remedy's later trial in the place of an earlier one. Where nothing was measured this
+    time, the earlier figures stay, and the reason stands beside them. Combinations with what fails now go."""
     if earlier is None:
         return later
-    names = {tuple(one.remedies) for one in later.rows if one.inference is not None}
-    kept = [one for one in earlier.rows if tuple(one.remedies) not in names]
-    known = {tuple(one.remedies) for one in kept}
-    new = [one for one in later.rows if one.inference is not None or tuple(one.remedies) not in known]
+    before = {tuple(one.remedies): one for one in earlier.rows}
+    new = [_now(before.get(tuple(one.remedies)), one, earlier.created) for one in later.rows]
+    names = {tuple(one.remedies) for one in new}
+    fail = {one.remedies[0] for one in new if len(one.remedies) == 1 and one.reason is not None}
+    kept = [
+        _of(one, earlier.created)
+        for name, one in before.items()
+        if name not in names and not (len(name) > 1 and fail.intersection(name))
+    ]
     rows = sorted([*new, *kept], key=lambda one: one.inference.value if one.inference is not None else math.inf)
     return msgspec.structs.replace(later, rows=rows[:MOST_ROWS])
+
+
+def _now(before: Trial | None, now: Trial, created: str) -> Trial:
+    """Of one remedy, with the figures of before where it has none."""
+    if before is None or before.inference is None or now.inference is not None:
+        return now
+    reason = now.reason if now.reason is not None else before.reason
+    return msgspec.structs.replace(_of(before, created), reason=reason)
+
+
+def _of(one: Trial, created: str) -> Trial:
+    """As one of an earlier trial; of a still earlier one it remains."""
+    return one if one.earlier is not None else msgspec.structs.replace(one, earlier=created)

@@ -78,6 +78,14 @@ def test_the_report_has_it_and_nothing_is_left(place: Path) -> None:
     assert not [folder for folder in Path("/proc").glob("[0-9]*") if is_helper(folder, place)]
 
 
+def test_where_all_fail_standard_error_says_why(place: Path) -> None:
+    options = ("--remedies", "keep_memory", "--time", "3", "--format", "json")
+    done = hwprof("try", *options, cwd=place, environment=TESTS_MODELS)
+    assert done.returncode == 1 and "keep freed memory: it ended with status 7" in done.stderr, done.stderr
+    rows = {"+".join(one["remedies"]): one for one in json.loads(done.stdout)["rows"]}
+    assert rows["active_wait"]["earlier"] is not None and rows["keep_memory"]["earlier"] is None
+
+
 def test_what_cannot_be_tried_is_one_line(tmp_path: Path) -> None:
     require_module("torch")
     run = measured(tmp_path)

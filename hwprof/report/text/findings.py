@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Sequence
 from typing import Final
 
 from rich.padding import Padding
 from rich.text import Text
 
+from hwprof.printable import printable
 from hwprof.report.document.findings import Finding, Findings
 from hwprof.report.text import trials
 from hwprof.report.text.page import Page
@@ -23,7 +25,7 @@ def show(page: Page) -> None:
     of_rows(part.rows[:MOST], part, page)
     if part.trials is not None:
         page.title("Remedies that were tried")
-        trials.show(part.trials, page.console)
+        trials.show(part.trials, page.console, printable(shlex.quote(page.document.run.name)))
 
 
 def of_rows(rows: Sequence[Finding], part: Findings, page: Page) -> None:
@@ -38,8 +40,14 @@ def of_rows(rows: Sequence[Finding], part: Findings, page: Page) -> None:
             (2, f"Try: {one.remedy}"),
         ):
             page.console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2 + indent)))
-    tried = "no remedy was tried: hwprof try" if part.trials is None else "tried: see below"
-    page.notes([f"up to: what the cause takes, at most; {tried} (hwprof explain findings)"])
+    page.notes([f"up to: what the cause takes, at most{_tried(part)} (hwprof explain findings)"])
+
+
+def _tried(part: Findings) -> str:
+    """What is known of remedies; nothing where none can be tried."""
+    if part.trials is not None:
+        return "; tried: see below"
+    return "; no remedy was tried: hwprof try" if any(one.remedies for one in part.rows) else ""
 
 
 def _gain(one: Finding) -> str:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
+
 from rich.text import Text
 
+from hwprof.printable import printable
 from hwprof.report.document.hot_findings import HotFindings
 from hwprof.report.text import findings, trials
 from hwprof.report.text.page import Page
@@ -21,4 +24,4 @@ def show(found: HotFindings, page: Page) -> None:
     findings.of_rows(found.findings.rows, found.findings, page)
     if found.findings.trials is not None:
         page.title("Remedies that were tried")
-        trials.show(found.findings.trials, page.console)
+        trials.show(found.findings.trials, page.console, printable(shlex.quote(found.run)))

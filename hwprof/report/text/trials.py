@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Final
 
@@ -9,12 +10,14 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
+from hwprof.remedies.catalogue import lines
 from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
 from hwprof.run.peaks import NOISY
-from hwprof.run.trials import Change, Difference, Trial, Trials
+from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Difference, Trial, Trials
+from hwprof.unavailable import explain
 
 REMEDY: Final = 40
 """To how many characters a row's remedies may be cut before a column goes instead."""
@@ -22,43 +25,87 @@ REMEDY: Final = 40
 WIDE: Final = 0.4
 """Of an interval: it is no longer the same on both sides."""
 
+NOTHING_KNOWN: Final = 2.0
+"""Of an interval with 0 in it: what is in its middle means nothing."""
+
+LONGER: Final = 2
+"""How many times as long who wants to know more may try it."""
+
+STEP_S: Final = 10
+
+TOO_FEW: Final = "ended before two processes of each"
+
 EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
 
 
-def show(found: Trials, console: Console | None = None) -> None:
-    """A row for each, those that help first, then what to type for the best."""
+def show(found: Trials, console: Console | None = None, run: str | None = None) -> None:
+    """A row for each, those that help first, then what to type for the best. ``run``: as it is typed."""
     console = console or make_console()
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
     tried = [one for one in found.rows if one.inference is not None]
     if tried:
         console.print(table(fit(_columns(tried, glyphs), console.width), glyphs))
     for one in found.rows:
-        if one.inference is None:
-            _say(console, f"not tried: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}")
+        if not one.works:
+            _say(
+                console,
+                f"{_failed(one)}: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}",
+            )
     console.print()
-    for text, best in (("to adopt", found.best), ("faster still, and results change", found.best_inexact)):
+    _say_what_to_adopt(found, console)
+    for note in _notes(found, glyphs, run):
+        _say(console, note)
+
+
+def _failed(one: Trial) -> str:
+    """Without the reason."""
+    if one.inference is None:
+        return "not tried"
+    return f"fails{'' if one.earlier is None else ' now'}, though it was measured"
+
+
+def again(found: Trials, run: str | None) -> str:
+    """The command that tries the same for longer; names that are no remedy's are not typed."""
+    names = [
+        one.remedies[0] for one in found.rows if len(one.remedies) == 1 and one.earlier is None and one.reason is None
+    ]
+    known = ",".join(name for name in names if lines(name))
+    seconds = math.ceil(LONGER * found.seconds / STEP_S) * STEP_S
+    parts = ["hwprof try", run or "", f"--remedies {known}" if known else "", f"--time {seconds}"]
+    return " ".join(part for part in parts if part)
+
+
+def _say_what_to_adopt(found: Trials, console: Console) -> None:
+    """Of what leaves results as they are, and of what changes them."""
+    exact, inexact = found.best, found.best_inexact
+    still = "faster still" if exact is not None else "faster"
+    for text, best in (("to adopt", exact), (f"{still}, and results change", inexact)):
         if best is not None:
             console.print(Text.assemble(f"{text}: ", (" + ".join(best.titles), "bold")))
             for line in best.adopt:
                 _say(console, line)
             console.print()
-    if tried and found.best is None:
-        _say(console, "of what was tried, nothing is certain to help", indent=0)
-    for note in _notes(found, glyphs):
-        _say(console, note)
+    if exact is None and any(one.inference is not None for one in found.rows):
+        which = "what was tried" if inexact is None else "what leaves results as they are"
+        _say(console, f"of {which}, nothing is certain to help", indent=0)
 
 
 def change_text(change: Change, glyphs: Glyphs) -> str:
-    """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that."""
+    """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that; no
+    figure where it could as well be several times as long as shorter."""
+    if change.high - change.low > NOTHING_KNOWN and not change.helps and not change.harms:
+        return "not known: too noisy"
     if change.high - change.low > WIDE:
         return f"{change.value:+.0%} ({100 * change.low:+.0f} to {100 * change.high:+.0f})"
     half = max(change.high - change.value, change.value - change.low)
     return f"{change.value:+.1%} {glyphs.plus_minus}{100 * half:.1f}"
 
 
-def verdict(change: Change) -> str:
+def verdict(change: Change | None) -> str:
     """What the interval allows to say."""
+    if change is None:
+        return "not known"
     if change.helps:
         return "faster"
     return "slower" if change.harms else "no gain" if change.in_vain else "not certain"
@@ -80,7 +127,7 @@ def _columns(rows: Sequence[Trial], glyphs: Glyphs) -> list[Column]:
     columns = [
         Column("remedy", [" + ".join(one.titles) for one in rows], right=False, least=REMEDY),
         Column("inference", inference),
-        Column("", [verdict(one) for one in times], right=False),
+        Column("", [verdict(one.inference) if one.works else "fails" for one in rows], right=False),
         Column("iteration", whole, 2),
         Column("peak memory", [_memory(one, glyphs) for one in rows], 1),
         Column("outputs differ", [outputs_text(one.outputs, glyphs) for one in rows], 1),
@@ -95,14 +142,19 @@ def _memory(one: Trial, glyphs: Glyphs) -> str:
     return f"{one.peak_bytes / one.peak_without_bytes - 1:+.0%}"
 
 
-def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
+def _notes(found: Trials, glyphs: Glyphs, run: str | None) -> list[str]:
     without = f", {figures.milliseconds(found.inference_ns)} ms of inference without" if found.inference_ns else ""
     notes = []
+    earlier = [one for one in found.rows if one.earlier is not None]
     if any(one.inference is not None for one in found.rows):
+        latest = "; the latest trial" if earlier else ""
         notes.append(
-            f"change of the time with its 95% interval: fresh processes with and without, in turn{without};"
+            f"change of the time with its 95% interval: fresh processes with and without, in turn{latest}{without};"
             f" {found.seconds:.0f} s in all"
         )
+    if earlier:
+        names = ", ".join(" + ".join(one.titles) for one in earlier)
+        notes.append(f"of an earlier trial, of which the rest that stands here is not: {names}")
     peaks = [one.peak_without_bytes for one in found.rows if one.peak_without_bytes is not None]
     if peaks:
         notes.append(f"peak memory: resident, against {figures.amount(max(peaks), glyphs)}B without")
@@ -113,7 +165,8 @@ def _notes(found: Trials, glyphs: Glyphs) -> list[str]:
     if found.repeatable is False:
         notes.append("outputs are not compared: without a remedy two calls give different ones")
     if found.ended is not None:
-        notes.append(f"ended before every interval was narrow: {found.ended}. Try: hwprof try --time SECONDS")
+        more = again(found, run) if found.ended in (INTERRUPTED, TIME_OVER) else None
+        notes.append(explain(f"ended before every interval was narrow: {found.ended}", more))
     if found.others_share is not None and found.others_share > NOISY:
         notes.append(f"others used {found.others_share:.0%} of the processors meanwhile: intervals are wider for it")
     return notes

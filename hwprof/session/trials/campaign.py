@@ -13,8 +13,10 @@ from typing import Final
 
 from hwprof.analysis.trials import LEAST_GENERATIONS, Pair, change, is_enough, spread, undisturbed
 from hwprof.errors import HwprofError
-from hwprof.remedies.catalogue import Ready, ready, remedies, together
-from hwprof.run.trials import Change, Difference, Trial, Trials
+from hwprof.printable import one_line
+from hwprof.remedies.catalogue import Ready, ready, title_of, together
+from hwprof.remedies.told import to_adopt
+from hwprof.run.trials import INTERRUPTED, TIME_OVER, Change, Difference, Trial, Trials
 from hwprof.session.progress import Progress
 from hwprof.session.quiet import Others
 from hwprof.session.trials import outputs
@@ -26,6 +28,7 @@ from hwprof.session.trials.generation import (
     Place,
     again_file,
     carry_out,
+    no_room,
     outputs_file,
 )
 from hwprof.unavailable import Unavailable
@@ -35,12 +38,8 @@ from hwprof.workload.spec import WorkloadSpec
 ALONE_SHARE: Final = 0.6
 """Of the time, for remedies one by one; what is left is for several together."""
 
-EXPORT: Final = "export "
-INTERRUPTED: Final = "interrupted"
 REPEATED: Final = 1e-6
 """Threads may add up in another order."""
-
-TIME_OVER: Final = "the time was over"
 
 MOST_TOGETHER: Final = 3
 """Combinations that are tried."""
@@ -94,17 +93,21 @@ class Campaign:
         self._without_ns: list[float] = []
         self._missing: list[Trial] = []
         self._ended: str | None = None
-        self.interrupt: KeyboardInterrupt | None = None
+        self._least_s = 0.0  # so much longer it takes, however little time there is
+        self.failure: KeyboardInterrupt | HwprofError | None = None
         self._others = Others()
         self._repeatable: bool | None = None
 
     def carry_out(self, names: Sequence[str]) -> Trials:
-        """Tries the remedies of these names. Ctrl-C ends it: what is known by then is returned, where anything is, and
-        ``interrupt`` tells. Raises ``HwprofError`` where the workload itself fails, and ``KeyboardInterrupt``."""
+        """Tries the remedies of these names. Ctrl-C, the workload itself that fails, and a full disk end it: what is
+        known by then is returned, where anything is, and ``failure`` tells. Else raises ``HwprofError``,
+        ``KeyboardInterrupt`` and ``OSError``."""
         offered = self._offered(names)
         try:
             with tempfile.TemporaryFile(dir=self._folder) as weights:
-                place = Place(self._spec, self._folder, weights.fileno(), self._report, self._progress.step)
+                place = Place(
+                    self._spec, self._folder, weights.fileno(), self._report, self._progress.step, self._left_s
+                )
                 singles = [Contestant((one,)) for one in offered]
                 self._compare(place, singles, ALONE_SHARE * self._limit_s)
                 several = combinations(self._that_help(singles))
@@ -112,10 +115,11 @@ class Campaign:
                     several = several[-1:]  # all that help
                 if self._passed_s() < self._limit_s:
                     self._compare(place, several, self._limit_s)
-        except KeyboardInterrupt as interrupt:
+        except (KeyboardInterrupt, HwprofError, OSError) as failure:
             if not any(len(record.inference) > 1 for record in self._records.values()):
                 raise
-            self._ended, self.interrupt = INTERRUPTED, interrupt
+            self.failure = told = no_room(self._folder, failure) if isinstance(failure, OSError) else failure
+            self._ended = one_line(told.message) if isinstance(told, HwprofError) else INTERRUPTED
         return self.trials()
 
     def trials(self) -> Trials:
@@ -138,14 +142,16 @@ class Campaign:
             one = ready(name)
             if isinstance(one, Unavailable):
                 reason = one.reason if one.remedy is None else f"{one.reason}. Try: {one.remedy}"
-                self._missing.append(Trial(remedies=[name], titles=[name], reason=reason))
+                self._missing.append(Trial(remedies=[name], titles=[title_of(name)], reason=reason))
             else:
                 found.append(one)
         return found
 
     def _report(self, text: str, total: int | None) -> None:
-        left_s = self._limit_s - self._passed_s()
-        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > 0 else text, total)
+        left_s, least_s = self._left_s(), self._least_s
+        if least_s > max(0.0, left_s):
+            text = f"{text}, at least {least_s:.0f} s more: {LEAST_GENERATIONS} processes of each"
+        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > max(0.0, least_s) else text, total)
 
     def _compare(self, place: Place, contestants: Sequence[Contestant], until_s: float) -> None:
         """Generation after generation, of those of which too little is known yet."""
@@ -161,10 +167,14 @@ class Campaign:
                 self._keep(found, number)
                 todo = [one for one in todo if one.name in found.waiting]
             number, longest_s = number + 1, max(longest_s, self._passed_s() - began_s)
+            self._least_s = longest_s * (LEAST_GENERATIONS - number)
             left = [one for one in left if self._wants_more(self._records[one.name])]
 
     def _change(self, record: _Record) -> Change | None:
         return change(record.inference, spread([one.inference for one in self._records.values()]))
+
+    def _left_s(self) -> float:
+        return self._limit_s - self._passed_s()
 
     def _passed_s(self) -> float:
         return self._clock() - self._began_s
@@ -193,11 +203,12 @@ class Campaign:
             self._repeatable = not found.unequal and found.largest <= REPEATED
 
     def _that_help(self, contestants: Iterable[Contestant]) -> list[Ready]:
-        """Most first."""
+        """Most first; not one in which the workload fails now and then."""
         gains = []
         for one in contestants:
-            found = self._change(self._records[one.name])
-            if found is not None and found.helps:
+            record = self._records[one.name]
+            found = self._change(record)
+            if found is not None and found.helps and record.failure is None:
                 gains.append((found.value, one.remedies[0]))
         return [remedy for _, remedy in sorted(gains, key=lambda item: item[0])]
 
@@ -208,7 +219,7 @@ class Campaign:
         return Trial(
             remedies=list(name),
             titles=[one.title for one in record.contestant.remedies],
-            adopt=to_adopt(record.contestant.remedies),
+            adopt=to_adopt(name),
             inference=found,
             iteration=change(record.iteration, spread([one.iteration for one in self._records.values()])),
             processes=len(record.inference),
@@ -220,15 +231,6 @@ class Campaign:
             exact=all(one.exact for one in record.contestant.remedies),
             reason=str(failure) if failure is not None else None,
         )
-
-
-def to_adopt(chosen: Sequence[Ready]) -> list[str]:
-    """The environment first, then lines of Python as they must follow one another."""
-    order = list(remedies())
-    lines = [
-        line for one in sorted(chosen, key=lambda one: order.index(one.name.partition("=")[0])) for line in one.adopt
-    ]
-    return sorted(lines, key=lambda line: not line.startswith(EXPORT))
 
 
 def combinations(helping: Sequence[Ready]) -> list[Contestant]:

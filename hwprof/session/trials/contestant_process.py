@@ -41,6 +41,7 @@ class ContestantProcess:
         hears, self._tells = os.pipe()
         self._rest = b""
         self._over = False
+        self._began_s = time.monotonic()
         descriptors = (says, hears, weights)
         try:
             with self._log.open("wb") as log:
@@ -69,8 +70,9 @@ class ContestantProcess:
         return self._process.pid
 
     def wait_until_ready(self, limit_s: float) -> None:
-        """It has warmed up, and is stopped. Raises ``HwprofError`` where it gives up, dies, or takes longer."""
-        if not isinstance(self._next(limit_s, "was not ready"), Ready):
+        """It has warmed up, and is stopped. ``limit_s``: since it was started, whoever was waited for before. Raises
+        ``HwprofError`` where it gives up, dies, or takes longer."""
+        if not isinstance(self._next(limit_s, "was not ready", self._began_s), Ready):
             raise HwprofError("it spoke out of turn")
         self._signal(signal.SIGSTOP)
 
@@ -124,8 +126,8 @@ class ContestantProcess:
         except ChildProcessError:  # where SIGCHLD is ignored, the kernel has taken note
             return True
 
-    def _next(self, limit_s: float, late: str) -> Said:
-        deadline_s = time.monotonic() + limit_s
+    def _next(self, limit_s: float, late: str, began_s: float | None = None) -> Said:
+        deadline_s = (time.monotonic() if began_s is None else began_s) + limit_s
         readable = select.poll()  # select() knows no descriptor beyond 1023
         readable.register(self._hears, select.POLLIN)
         while b"\n" not in self._rest:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import math
+import os
 import random
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +13,9 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, is_full_disk
 from hwprof.hardware import machine
+from hwprof.printable import one_line
 from hwprof.remedies.catalogue import Ready
 from hwprof.session.trials.contestant_process import ContestantProcess
 from hwprof.workload.contest import Entry, Measured
@@ -21,9 +25,22 @@ ROUNDS: Final = 2
 """Turns of each: processes differ more than turns of one, so there are rather more generations."""
 
 START_S: Final = 300.0
-"""To build, to compile, to warm up."""
+"""To build, to compile, to warm up: as long as the one without may take, and the others where there is time."""
 
-TURN_S: Final = 300.0
+LEAST_START_S: Final = 40.0
+"""However little the one without needs."""
+
+LEAST_COMPILE_S: Final = 150.0
+"""torch.compile takes a minute or more at its first call."""
+
+LEAST_TURN_S: Final = 30.0
+"""A turn of the one without takes less time than its start, or a quarter of a second."""
+
+LONGER: Final = 5.0
+"""By so much a remedy may take longer than the one without, however much that is."""
+
+COMPILE: Final = "compile"
+"""What a remedy changes that compiles."""
 
 INDUCTOR: Final = "TORCHINDUCTOR_CACHE_DIR"
 """Where torch.compile leaves what it makes: nothing of an earlier time is found, and nothing is left."""
@@ -80,6 +97,23 @@ class Place:
     weights: int  # a descriptor of a file that all share
     report: Callable[[str, int | None], None]
     step: Callable[[], None]
+    left_s: Callable[[], float]  # of the time that the user gave; negative when it is over
+
+
+class Limits(NamedTuple):
+    """In seconds."""
+
+    start_s: float
+    turn_s: float
+
+
+def limits(first_s: float, batch: Sequence[Contestant], cores: int, left_s: float) -> Limits:
+    """How long remedies may take that start at once, and share the cores, by how long the one without took to start,
+    alone, and the time that is left: who hangs costs no more."""
+    compiles = any(remedy.change == COMPILE for one in batch for remedy in one.remedies)
+    least_s, given_s = LEAST_COMPILE_S if compiles else LEAST_START_S, min(START_S, left_s / 2)
+    shared_s = LONGER * first_s * math.ceil(len(batch) / max(1, cores))
+    return Limits(max(least_s, shared_s, given_s), max(LEAST_TURN_S, LONGER * first_s, given_s))
 
 
 def outputs_file(folder: Path, name: Name) -> Path:
@@ -100,19 +134,22 @@ def fit(pid: int) -> int:
 
 def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> Found:
     """The first contestant warms up before the others start: they have its weights then, and it is known how much
-    memory one takes. Raises ``HwprofError`` where that one fails: nothing can be compared then."""
+    memory one takes. Raises ``HwprofError`` where that one fails, or the disk is full: nothing can be compared then."""
     found = Found()
     running: dict[Name, ContestantProcess] = {}
     try:
         first, *others = contestants
+        began_s = time.monotonic()
         place.report(f"round {number + 1}: starting {len(contestants)} processes", None)
-        _start(place, [first], running, found, number)
+        _start(place, [first], running, found, number, START_S)
         _raise_of(first, found)
+        first_s = time.monotonic() - began_s
         room = fit(running[first.name].pid)
         found.waiting = [one.name for one in others[room:]]
-        _start(place, others[:room], running, found, number)
+        limit = limits(first_s, others[:room], len(os.sched_getaffinity(0)), place.left_s())
+        _start(place, others[:room], running, found, number, limit.start_s)
         place.report(f"round {number + 1}: measuring", ROUNDS * len(running))
-        _take_turns(place, running, found, random.Random(number))
+        _take_turns(place, running, found, random.Random(number), limit.turn_s)
         _raise_of(first, found)
         for process in running.values():
             process.end()
@@ -122,15 +159,27 @@ def carry_out(place: Place, contestants: Sequence[Contestant], number: int) -> F
     return found
 
 
+def no_room(folder: Path, error: OSError | HwprofError) -> HwprofError:
+    """Of what could not be written: where temporary files are, and what to do."""
+    what = str(error.strerror or error) if isinstance(error, OSError) else error.message
+    message = f"nothing more can be tried: {what} (temporary files are in {one_line(str(folder.parent))})"
+    return HwprofError(message, "free some space there, or set TMPDIR")
+
+
 def _raise_of(first: Contestant, found: Found) -> None:
     if (error := found.failed.get(first.name)) is not None:
         raise HwprofError(f"the workload as it is cannot be done again: {error.message}", error.remedy)
 
 
 def _start(
-    place: Place, batch: Sequence[Contestant], running: dict[Name, ContestantProcess], found: Found, number: int
+    place: Place,
+    batch: Sequence[Contestant],
+    running: dict[Name, ContestantProcess],
+    found: Found,
+    number: int,
+    limit_s: float,
 ) -> None:
-    """All of them together, each until it is ready."""
+    """All of them together, each until it is ready, or the limit of all is over."""
     started = {}
     for one in batch:
         entry = one.entry(place.spec, _kept(place.folder, one.name, number))
@@ -139,13 +188,16 @@ def _start(
             environment = {**one.environment, INDUCTOR: str(place.folder / "inductor")}
             started[one.name] = ContestantProcess(entry, place.folder, name, environment, place.weights)
         except OSError as error:
+            if is_full_disk(error):
+                running |= started
+                raise no_room(place.folder, error) from error
             found.failed[one.name] = HwprofError(f"it does not start: {error.strerror}")
     running |= started
     for contestant, process in started.items():
         try:
-            process.wait_until_ready(START_S)
+            process.wait_until_ready(limit_s)
         except HwprofError as error:
-            _gone(contestant, running, found, error)
+            _gone(place.folder, contestant, running, found, error)
 
 
 def _kept(folder: Path, name: Name, number: int) -> Path | None:
@@ -155,18 +207,24 @@ def _kept(folder: Path, name: Name, number: int) -> Path | None:
     return again_file(folder) if number == 1 and name == WITHOUT else None
 
 
-def _take_turns(place: Place, running: dict[Name, ContestantProcess], found: Found, chance: random.Random) -> None:
+def _take_turns(
+    place: Place, running: dict[Name, ContestantProcess], found: Found, chance: random.Random, limit_s: float
+) -> None:
     """Each as often as the others, in an order that chance has made: what drifts, drifts for all alike."""
     for _ in range(ROUNDS):
         for contestant in chance.sample(list(running), len(running)):
             try:
-                found.turns.setdefault(contestant, []).append(running[contestant].turn(TURN_S))
+                found.turns.setdefault(contestant, []).append(running[contestant].turn(limit_s))
             except HwprofError as error:
                 found.turns.pop(contestant, None)
-                _gone(contestant, running, found, error)
+                _gone(place.folder, contestant, running, found, error)
             place.step()
 
 
-def _gone(contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError) -> None:
+def _gone(
+    folder: Path, contestant: Name, running: dict[Name, ContestantProcess], found: Found, error: HwprofError
+) -> None:
     running.pop(contestant).kill()
+    if is_full_disk(error):  # which is no remedy's fault
+        raise no_room(folder, error)
     found.failed[contestant] = error

@@ -14,8 +14,10 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import HwprofError, UsageError, of_system
 from hwprof.hardware import machine
+from hwprof.printable import one_line, printable
+from hwprof.remedies.told import told
 from hwprof.run.directory import RunDirectory
 from hwprof.run.trials import Trials, merged
 from hwprof.session.progress import Progress
@@ -24,6 +26,8 @@ from hwprof.workload.spec import WorkloadSpec
 
 PREFIX: Final = "hwprof-try-"
 """Of temporary folders; the process's number follows."""
+
+REMEDY: Final = "free some space, or set TMPDIR"
 
 
 def workload_of(run: RunDirectory) -> WorkloadSpec:
@@ -34,12 +38,27 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
     here = machine.describe()
     if (here.hostname, here.processor) != (manifest.machine.hostname, manifest.machine.processor):
         raise UsageError("the run was measured on another machine", "hwprof collect --try, here")
-    if manifest.folder and Path(manifest.folder) != Path.cwd():  # where its model's code lies, and its paths begin
-        raise UsageError("the run was measured from another folder", f"cd {shlex.quote(manifest.folder)}")
+    _check_folder(manifest.folder)
     try:
         return msgspec.convert(manifest.asked, WorkloadSpec, strict=False)
     except msgspec.ValidationError as error:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
+
+
+def _check_folder(folder: str) -> None:
+    """Whether it is here that the model's code lies, and the run's paths begin; "": an older run does not say. Raises
+    ``UsageError``, and ``HwprofError`` where there is no current folder."""
+    there = Path(folder).is_dir() if folder else False
+    back = f"cd {shlex.quote(printable(folder))}"
+    try:
+        here = Path.cwd()
+    except OSError as error:
+        raise HwprofError("the current folder is not there any more", back if there else "cd to one that is") from error
+    if folder and Path(folder) != here:
+        if not there:
+            gone = f"the folder that the run was measured from is not there any more: {one_line(folder)}"
+            raise UsageError(gone, "hwprof collect --try, where the model is now")
+        raise UsageError("the run was measured from another folder", back)
 
 
 def remove_leftovers(place: Path) -> None:
@@ -53,10 +72,12 @@ def remove_leftovers(place: Path) -> None:
 
 
 class Tried(NamedTuple):
-    """What came out, and what went wrong all the same: it was interrupted, or could not be kept."""
+    """What came out, and what went wrong all the same: it was interrupted, the workload failed, or it could not be
+    kept."""
 
-    trials: Trials
+    trials: Trials  # all that is known of the run
     failure: BaseException | None = None
+    none_worked: HwprofError | None = None  # why, where each of the remedies that were tried now has failed
 
 
 def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit_s: float) -> Tried:
@@ -65,19 +86,37 @@ def carry_out(run: RunDirectory, names: Sequence[str], progress: Progress, limit
     spec = workload_of(run)
     try:
         remove_leftovers(Path(tempfile.gettempdir()))
-        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-") as folder:
+        with tempfile.TemporaryDirectory(prefix=f"{PREFIX}{os.getpid()}-", ignore_cleanup_errors=True) as folder:
             campaign = Campaign(spec, Path(folder), progress, limit_s)
             found = campaign.carry_out(names)
     except OSError as error:
-        raise HwprofError(
-            f"cannot write temporary files: {error.strerror}", "free some space, or set TMPDIR"
-        ) from error
+        raise HwprofError(f"cannot write temporary files: {of_system(error)}", REMEDY) from error
+    failed = none_worked(found)
     try:
         now = RunDirectory.open(run.path)  # another command may have added to it
-        now.manifest.trials = found = merged(now.manifest.trials, found)
+        now.manifest.trials = found = told(merged(now.manifest.trials, found))
         now.save_manifest()
         run.manifest.trials = found
     except (HwprofError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else str(error)
         return Tried(found, HwprofError(f"the trials cannot be kept in {run.path}: {reason}"))
-    return Tried(found, campaign.interrupt)
+    return Tried(found, _kept(campaign.failure), failed)
+
+
+def none_worked(now: Trials) -> HwprofError | None:
+    """Where every remedy that was tried has failed: why the first one did. An earlier trial's success is none of this
+    one's."""
+    if any(one.works for one in now.rows):
+        return None
+    reasons = [f"{' + '.join(one.titles)}: {one.reason}" for one in now.rows if one.reason is not None]
+    more = f" ({len(reasons) - 1} more failed, too)" if len(reasons) > 1 else ""
+    return HwprofError(
+        one_line(f"no remedy could be tried{more}: {reasons[0]}") if reasons else "nothing could be tried"
+    )
+
+
+def _kept(failure: BaseException | None) -> BaseException | None:
+    """The workload's failure with what became of the rest; Ctrl-C as it is."""
+    if not isinstance(failure, HwprofError):
+        return failure
+    return HwprofError(f"{failure.message}; what was known by then is kept with the run", failure.remedy)

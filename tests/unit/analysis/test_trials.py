@@ -141,22 +141,36 @@ def test_of_those_that_are_as_good_the_one_that_takes_no_memory() -> None:
 
 
 def test_later_trials_stand_beside_earlier_ones() -> None:
-    failed = Trial(remedies=["channels_last"], titles=["channels_last"], reason="it died")
+    ended = Trial(remedies=["channels_last"], titles=["channels_last"])  # before there were two of each
     first = Trials(
         created="a", seconds=1.0, inference_ns=None, rows=[trial("channels_last", value=-0.2), trial("x", value=0.1)]
     )
-    second = Trials(created="b", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.3), failed])
+    second = Trials(created="b", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.3), ended])
     found = merged(first, second)
-    assert [(one.remedies[0], one.inference and one.inference.value) for one in found.rows] == [
-        ("x", -0.3),
-        ("channels_last", -0.2),
+    assert [(one.remedies[0], one.inference and one.inference.value, one.earlier) for one in found.rows] == [
+        ("x", -0.3, None),
+        ("channels_last", -0.2, "a"),
     ]
+    assert found.best is found.rows[0] and found.rows[1].works
     assert found.created == "b" and merged(None, second) is second
+    third = merged(found, Trials(created="c", seconds=1.0, inference_ns=None, rows=[trial("y")]))
+    assert {one.remedies[0]: one.earlier for one in third.rows} == {"x": "b", "channels_last": "a", "y": None}
+
+
+def test_what_fails_now_is_not_recommended_for_an_earlier_success() -> None:
+    rows = [trial("channels_last", "x", value=-0.4), trial("channels_last", value=-0.2), trial("x", value=-0.1)]
+    first = Trials(created="a", seconds=1.0, inference_ns=None, rows=rows)
+    failed = Trial(remedies=["channels_last"], titles=["channels_last"], reason="it died")
+    found = merged(first, Trials(created="b", seconds=1.0, inference_ns=None, rows=[failed]))
+    assert [(one.remedies, one.reason) for one in found.rows] == [(["channels_last"], "it died"), (["x"], None)]
+    assert found.best is found.rows[1] and not found.rows[0].works
+    titles = [one.title for one in actions(FOUND, found)]
+    assert titles == ["the x", "by hand", "keep freed memory"], "nor is it on the first screen"
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"low": 0.2}, {"high": float("inf")}, {"value": float("nan")}, {"low": -5.0}, {"high": -0.9}],
+    [{"low": 0.2}, {"high": float("inf")}, {"value": float("nan")}, {"low": -5.0}, {"high": -0.9}, {"high": 1e308}],
     ids=str,
 )
 def test_what_is_no_interval_is_refused(change: dict[str, float]) -> None:
@@ -165,11 +179,38 @@ def test_what_is_no_interval_is_refused(change: dict[str, float]) -> None:
 
 
 @pytest.mark.parametrize(
-    "change", [{"titles": []}, {"remedies": []}, {"peak_without_bytes": 0}, {"calls": -1}], ids=str
+    "change",
+    [
+        *({"titles": []}, {"remedies": []}, {"peak_without_bytes": 0}, {"calls": -1}, {"remedies": ["a" * 99]}),
+        *({"outputs": {"largest": 0.0, "tensors": -5}}, {"outputs": {"largest": -1.0, "tensors": 1}}),
+        {"remedies": ["a"] * 99, "titles": ["a"] * 99},
+    ],
+    ids=str,
 )
 def test_what_is_no_trial_is_refused(change: dict[str, object]) -> None:
     with pytest.raises(msgspec.ValidationError):
         msgspec.convert({"remedies": ["a"], "titles": ["A"], **change}, Trial)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"seconds": 1e308}, {"seconds": -5.0}, {"others_share": 1e300}, {"others_share": -5.0}),
+        {"inference_ns": 1 << 60},
+        {"rows": [{"remedies": ["a"], "titles": ["A"]}] * 2},
+    ],
+    ids=str,
+)
+def test_what_no_trial_finds_is_refused(change: dict[str, object]) -> None:
+    whole = {"created": "", "seconds": 1.0, "inference_ns": None, "rows": []}
+    assert msgspec.convert(whole, Trials).rows == []
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(whole | change, Trials)
+
+
+def test_generations_that_have_nothing_in_common_have_an_interval_all_the_same() -> None:
+    found = change([Pair(1.0, 1.0), Pair(1e300, 1.0)])
+    assert found is not None and found.high == pytest.approx(1e9) and found.low == -1
 
 
 def test_a_remedy_that_was_asked_for_by_name_has_a_row_without_a_finding() -> None:
