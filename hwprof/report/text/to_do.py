@@ -8,7 +8,7 @@ from hwprof.report.document.findings import Action, Findings
 from hwprof.report.text import figures
 from hwprof.report.text.named_lines import DISTURBED, MARGIN, absent, named, preempted
 from hwprof.report.text.page import Page
-from hwprof.report.text.trials import change_text
+from hwprof.report.text.trials import TOO_NOISY, change_text
 from hwprof.run.trials import Change
 from hwprof.unavailable import explain
 
@@ -77,8 +77,8 @@ def _change(one: Action) -> Change | None:
 def _gain(one: Action, page: Page) -> str:
     change = _change(one)
     if change is not None:
-        certain = "" if change.helps else ", not certain"
-        return f"tried {change_text(change, page.glyphs)}{certain}"
+        text, certain = change_text(change, page.glyphs), "" if change.helps else ", not certain"
+        return f"tried: {text}" if text == TOO_NOISY else f"tried {text}{certain}"
     whole = "" if one.gain_of == page.document.whole else f" of {one.gain_of}"
     low, high = f"{one.gain_low:.0%}", f"{one.gain_high:.0%}"
     if one.gain_low > 0 and low != high:

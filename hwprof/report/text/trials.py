@@ -39,6 +39,9 @@ EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
 
 
+TOO_NOISY: Final = "not known: too noisy"
+
+
 def show(found: Trials, console: Console | None = None, run: str | None = None) -> None:
     """A row for each, those that help first, then what to type for the best. ``run``: as it is typed."""
     console = console or make_console()
@@ -95,7 +98,7 @@ def change_text(change: Change, glyphs: Glyphs) -> str:
     """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that; no
     figure where it could as well be several times as long as shorter."""
     if change.high - change.low > NOTHING_KNOWN and not change.helps and not change.harms:
-        return "not known: too noisy"
+        return TOO_NOISY
     if change.high - change.low > WIDE:
         return f"{change.value:+.0%} ({100 * change.low:+.0f} to {100 * change.high:+.0f})"
     half = max(change.high - change.value, change.value - change.low)
