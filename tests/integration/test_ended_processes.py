@@ -318,3 +318,12 @@ def test_ctrl_c_while_the_trace_is_written_says_where_the_run_is(place: Path) ->
     assert printed == ""
     assert [record.status for record in run.manifest.passes] == ["completed"]
     assert not list(run.path.rglob("*.part"))
+
+
+@pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")])
+def test_peaks_end_with_one_line(number: signal.Signals, says: str, tmp_path: Path) -> None:
+    with start_hwprof("peaks", "--again", cwd=tmp_path, environment={"XDG_CACHE_HOME": str(tmp_path)}) as process:
+        time.sleep(2)
+        process.send_signal(number)
+        _, complaints = process.communicate()
+    assert (process.returncode, complaints) == (128 + number, f"hwprof: {says}\n")
