@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from rich.cells import cell_len
+from rich.text import Text
 
 from hwprof.printable import printable
 from hwprof.report.text.console import Lines
@@ -78,7 +79,7 @@ def fit(columns: Sequence[Column], width: int) -> list[Column]:
     return shown
 
 
-def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Lines:
+def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Text:
     """The fitted columns as one text; the last ``footer_rows`` rows stand below an empty line.
 
     Rich's own tables lay out every cell by itself, which takes several times as long as all else in a report.
