@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from contextlib import suppress
 
@@ -10,16 +11,24 @@ from contextlib import suppress
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     try:
-        from hwprof import interrupts, processes
-        from hwprof.cli import streams
-        from hwprof.cli.app import run
+        from hwprof.session import interruption
 
-        interrupts.tell_apart()
-        streams.prepare()
-    except KeyboardInterrupt:  # before anybody is there who handles it
+        with interruption.signals_interrupt():
+            _run()
+    except KeyboardInterrupt as interrupt:  # where nobody is who handles it: before the command, or behind its message
         with suppress(OSError):
-            os.write(2, b"hwprof: interrupted\n")
-        os._exit(130)
+            os.write(2, f"hwprof: {interrupt or 'interrupted'}\n".encode())
+        os._exit(128 + getattr(interrupt, "number", signal.SIGINT))
+
+
+def _run() -> None:
+    from hwprof import interrupts, processes
+    from hwprof.cli import streams
+
+    interrupts.tell_apart()
+    streams.prepare()
+    from hwprof.cli.app import run
+
     status = run(sys.argv[1:])
     streams.settle()
     processes.leave(status)  # a thread of a collector's may never end

@@ -15,6 +15,7 @@ import tempfile
 from pathlib import Path
 from typing import Final
 
+from hwprof.errors import of_system
 from hwprof.printable import printable
 from hwprof.run.manifest import Tool
 
@@ -35,9 +36,9 @@ except OSError as error:
 
 
 INSTALL: Final = "sudo apt-get install -y gcc"
-CHOOSE: Final = f"CC=COMPILER hwprof collect, or {INSTALL}"
+CHOOSE: Final = f"set CC to a C compiler, or {INSTALL}"
 
-CACHE: Final = "XDG_CACHE_HOME=FOLDER hwprof collect"
+CACHE: Final = "set XDG_CACHE_HOME to a folder that can be written to"
 
 MADE_BY: Final = re.compile(rb"(?:GCC: |[^\0]*(?=clang version ))([^\0]+)\0")
 """What a compiler writes into the section .comment of all that it makes."""
@@ -82,11 +83,16 @@ def cached(name: str, source: bytes) -> Path:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         state = folder.stat()
     except (OSError, RuntimeError) as error:
-        raise NoLibraryError(f"no cache folder: {error}", CACHE) from error
+        raise _no_folder(error) from error
     if state.st_uid != os.geteuid() or state.st_mode & 0o022:
         raise NoLibraryError(f"others may write to the cache folder {folder}", f"chmod go-w {shlex.quote(str(folder))}")
     built_from = source + " ".join((*FLAGS, str(sysconfig.get_config_var("SOABI")))).encode()
     return folder / f"{name}-{hashlib.sha256(built_from).hexdigest()[:16]}.so"
+
+
+def _no_folder(error: OSError | RuntimeError) -> NoLibraryError:
+    said = of_system(error) if isinstance(error, OSError) else None
+    return NoLibraryError(f"no cache folder: {said or error}", CACHE)
 
 
 def compiler() -> list[str]:
@@ -111,7 +117,7 @@ def _compile(source: bytes, target: Path) -> None:
     try:
         handle, name = tempfile.mkstemp(suffix=".so", dir=target.parent)
     except OSError as error:
-        raise NoLibraryError(f"no cache folder: {error}", CACHE) from error
+        raise _no_folder(error) from error
     os.close(handle)
     try:
         command = [*command, *FLAGS, "-o", name, "-x", "c", "-"]

@@ -5,10 +5,17 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NamedTuple, NoReturn
 
 _PR_SET_PDEATHSIG: Final = 1
+_PR_SET_CHILD_SUBREAPER: Final = 36
+
+_PARENT: Final = 1
+_STARTED: Final = 19
+"""Of the fields of /proc/PID/stat that stand behind the name (man 5 proc_pid_stat)."""
 
 
 def command(module: str, *arguments: str) -> list[str]:
@@ -25,6 +32,51 @@ def end_with_parent(parent: int | None = None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Known(NamedTuple):
+    """A process: its number, and when it began, in the kernel's ticks: another one that gets the number began later."""
+
+    pid: int
+    started: int
+
+
+def keep_orphans() -> None:
+    """From now on what this process's children leave behind is its own child, so that ``descendants`` finds it."""
+    import ctypes
+
+    ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def descendants(pid: int) -> list[Known]:
+    """All that a process started, and these in turn, whatever session they are in: as long as it lives."""
+    children: dict[int, list[Known]] = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        if (fields := _stat(folder)) is not None:
+            children.setdefault(int(fields[_PARENT]), []).append(Known(int(folder.name), int(fields[_STARTED])))
+    found, waiting = [], [pid]
+    while waiting:
+        own = children.pop(waiting.pop(), [])
+        found += own
+        waiting += [one.pid for one in own]
+    return found
+
+
+def kill(known: Iterable[Known]) -> None:
+    """Those of them that still live."""
+    for one in known:
+        fields = _stat(Path("/proc") / str(one.pid))
+        if fields is not None and int(fields[_STARTED]) == one.started:
+            with suppress(OSError):
+                os.kill(one.pid, signal.SIGKILL)
+
+
+def _stat(folder: Path) -> list[str] | None:
+    """What stands behind the name; None where the process is gone."""
+    try:
+        return (folder / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except OSError:
+        return None
 
 
 def end_copy(original: int) -> None:

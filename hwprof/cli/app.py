@@ -15,6 +15,7 @@ from hwprof import __version__
 from hwprof.cli import streams
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, of_system
 from hwprof.printable import as_written, is_text, one_line, printable
+from hwprof.session.interruption import InterruptionError
 
 COMMANDS: Final = ("collect", "report", "try", "open", "layers", "models", "events", "peaks", "explain", "doctor")
 """In the order of ``--help``: each is the function of that name in the module of that name."""
@@ -28,6 +29,9 @@ _NO_ARGUMENTS: Final[tuple[type[click.UsageError], ...]] = tuple(
     kind for kind in (getattr(click.exceptions, "NoArgsIsHelpError", None),) if kind is not None
 )
 """Newer versions of click raise it with the whole help as its message; older ones print that themselves."""
+
+_NO_DEFECTS: Final = (KeyboardInterrupt, InterruptionError, click.Abort, *_NO_ARGUMENTS)
+"""Of which nobody needs to know where they came from."""
 
 
 class Commands(click.Group):
@@ -49,6 +53,13 @@ class Commands(click.Group):
             near = difflib.get_close_matches(args[0], COMMANDS, n=1)
             hint = f" Did you mean {near[0]!r}?" if near else f" There are {', '.join(COMMANDS)}."
             raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx) from error
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """As click does it, which would answer Ctrl-C with an empty line, and forget which signal it was."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            raise InterruptionError(interrupt) from interrupt
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None for an unknown name; each command takes --debug as well."""
@@ -112,7 +123,7 @@ def run(arguments: Sequence[str]) -> int:
         streams.settle()
         message, code = _told(error)
         with suppress(OSError):  # a terminal that is gone
-            if state["debug"] and not isinstance(error, (KeyboardInterrupt, click.Abort, *_NO_ARGUMENTS)):
+            if state["debug"] and not isinstance(error, _NO_DEFECTS):
                 print(_traceback(error), file=sys.stderr)
             print(message, file=sys.stderr)
         return code
@@ -130,7 +141,9 @@ def _told(error: BaseException) -> tuple[str, int]:
     """What the user reads of a failure, and the exit code."""
     if isinstance(error, _NO_ARGUMENTS):
         return error.format_message(), error.exit_code  # the help
-    if isinstance(error, (KeyboardInterrupt, click.Abort)):
+    if isinstance(error, KeyboardInterrupt):
+        error = InterruptionError(error)
+    if isinstance(error, click.Abort):
         return "hwprof: interrupted", INTERRUPTED
     if isinstance(error, click.ClickException):
         hint = f" (see: {error.ctx.command_path} --help)" if isinstance(error, click.UsageError) and error.ctx else ""

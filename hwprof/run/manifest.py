@@ -15,6 +15,7 @@ from hwprof.run.trials import Trials
 from hwprof.unavailable import Unavailable
 
 SCHEMA_VERSION: Final = 2
+Version = Annotated[int, msgspec.Meta(ge=1)]
 """Of the run directory: the manifest and the tables."""
 
 PassStatus = Literal["running", "completed", "failed", "interrupted"]
@@ -245,7 +246,7 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
 class Manifest(msgspec.Struct, kw_only=True):
     """run.json."""
 
-    schema_version: int = SCHEMA_VERSION
+    schema_version: Version = SCHEMA_VERSION
     hwprof_version: str
     versions: dict[str, str] = {}  # torch, ultralytics, python, …
     name: str
@@ -273,7 +274,7 @@ def encode(manifest: Manifest) -> bytes:
 class Written(msgspec.Struct):
     """By whom a manifest was written: what every version of it has."""
 
-    schema_version: int = 1
+    schema_version: Version = 1
     hwprof_version: str = "of another version"
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Annotated, Final, Literal
 
 import msgspec
 
@@ -20,19 +20,24 @@ LEAST: Final = 1e-9
 MOST: Final = 1e18
 
 
+Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
+Number = Annotated[int, msgspec.Meta(ge=1)]
+Amount = Annotated[float, msgspec.Meta(ge=0)]
+
+
 class Peak(msgspec.Struct, kw_only=True, frozen=True):
     """The best of several repetitions, by so many threads, each on a core of its own."""
 
     what: str  # fp32, bf16, int8; gemm-fp32, gemm-bf16; read, triad, triad-nt; latency; clock
     level: str | None = None  # L1, L2, L3, DRAM: where what is read and written lies
-    threads: int
+    threads: Number
     value: float
     unit: Unit
-    worst: float  # of the repetitions
-    repetitions: int
+    worst: Amount  # of the repetitions
+    repetitions: Number
     how: str  # 512-bit, torch 2.13.0, numpy 2.4.6
-    bytes: int | None = None  # of a thread's data
-    cores: float | None = None  # over that of one thread: how far it scales
+    bytes: Number | None = None  # of a thread's data
+    cores: Amount | None = None  # over that of one thread: how far it scales
 
     def __post_init__(self) -> None:
         """Raises ``ValueError`` for what no machine does."""
@@ -47,6 +52,19 @@ def better(one: Peak, other: Peak) -> Peak:
     worst = min(one.worst, other.worst) if one.unit != "ns" else max(one.worst, other.worst)
     number = one.repetitions + other.repetitions
     return msgspec.structs.replace(best, worst=worst, repetitions=number)
+
+
+def best_of(new: Peaks, old: Peaks) -> Peaks:
+    """Of two disturbed measurements of the same machine the better of each figure, as of the time of the ``new`` one;
+    what only the old one has is left out."""
+    known = {(one.what, one.level, one.threads): one for one in old.peaks}
+    peaks = [
+        better(one, known[key]) if (key := (one.what, one.level, one.threads)) in known else one for one in new.peaks
+    ]
+    shares = [one.others_share or 0.0 for one in (new, old)]
+    return msgspec.structs.replace(
+        new, peaks=scaled(peaks), others_share=min(shares), measurements=new.measurements + old.measurements
+    )
 
 
 def scaled(peaks: Sequence[Peak]) -> list[Peak]:
@@ -72,8 +90,8 @@ class Theoretical(msgspec.Struct, kw_only=True, frozen=True):
     """By data sheet: operations a cycle times the measured clock."""
 
     what: str
-    threads: int
-    value: float
+    threads: Number
+    value: Amount
     unit: Unit
     source: str
 
@@ -84,13 +102,14 @@ class Peaks(msgspec.Struct, kw_only=True):
     created: str  # ISO 8601, UTC
     machine: str  # what these peaks hold for: a digest of processor, caches, kernel's limits
     processor: str
-    threads: list[int]
+    threads: list[Number]
     peaks: list[Peak]
     missing: list[NotMeasured] = []
     theoretical: list[Theoretical] = []
-    others_share: float | None = None  # of all processors' time that others took meanwhile; None: not known
-    seconds: float = 0.0
+    others_share: Share | None = None  # of all processors' time that others took meanwhile; None: not known
+    seconds: Amount = 0.0
     built_by: str | None = None  # the C compiler; None: none
+    measurements: Number = 1  # disturbed ones, of which each peak is the best
 
     @property
     def disturbed(self) -> bool:

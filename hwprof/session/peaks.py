@@ -20,7 +20,7 @@ from hwprof.hardware.peaks import team
 from hwprof.hardware.peaks.data_sheet import theoretical
 from hwprof.run.atomic import atomic
 from hwprof.run.manifest import Machine
-from hwprof.run.peaks import NotMeasured, Peak, Peaks, scaled
+from hwprof.run.peaks import NotMeasured, Peak, Peaks, best_of, scaled
 from hwprof.run.regular_files import read_regular
 from hwprof.session.quiet import Others
 
@@ -67,7 +67,8 @@ def _quiet(found: Peaks) -> bool:
 
 
 def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:
-    """Some eight seconds for two numbers of threads. A cache folder that cannot be written to costs only that."""
+    """Some eight seconds for two numbers of threads. Where others disturbed these and those before, the best of both.
+    A cache folder that cannot be written to costs only that."""
     from hwprof.hardware.peaks.suite import Suite  # with numpy, which known peaks do not need
 
     began_s, others = time.monotonic(), Others()
@@ -84,12 +85,21 @@ def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], No
         peaks=scaled([*suite.peaks, *products]),
         missing=[*suite.missing, *([why_none] if why_none is not None else [])],
         theoretical=theoretical(machine, threads, clock),
-        others_share=others.share(),
+        others_share=min(share, 1.0) if (share := others.share()) is not None else None,
         seconds=time.monotonic() - began_s,
         built_by=suite.built_by,
     )
+    found = _with_earlier(found, machine)
     _keep(found, machine)
     return found
+
+
+def _with_earlier(found: Peaks, machine: Machine) -> Peaks:
+    """Two times that others were in the way, they need not have been in the way of the same."""
+    if not found.disturbed:
+        return found
+    low = [one for one in _all(machine) if one.disturbed and one.threads == found.threads]
+    return best_of(found, min(low, key=_age_s)) if low else found
 
 
 def digest(machine: Machine) -> str:

@@ -46,7 +46,24 @@ LONGEST_TRACE: Final = 1 << 16
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Carries out the order; every failure reaches the supervisor as one message."""
+    """Carries out the order; every failure reaches the supervisor as one message. What the model's code started, and is
+    in a session of its own, ends here: nobody else finds it."""
+    processes.keep_orphans()
+    try:
+        return _carried_out(arguments)
+    finally:
+        group = os.getpgrp()
+        processes.kill(one for one in processes.descendants(os.getpid()) if _group_of(one.pid) not in (group, None))
+
+
+def _group_of(pid: int) -> int | None:
+    try:
+        return os.getpgid(pid)
+    except OSError:
+        return None
+
+
+def _carried_out(arguments: Sequence[str]) -> int:
     faulthandler.enable()  # what a library that crashes was called from stands in the log then
     interrupts.tell_apart()
     processes.end_with_parent()  # one that is gone already leaves the second descriptor at its end

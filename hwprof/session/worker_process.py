@@ -169,6 +169,7 @@ class WorkerProcess:
             self._read_end = None
         if self._status is not None:
             return
+        started = processes.descendants(self.pid)  # those in sessions of their own, too
         for how in (signal.SIGTERM, signal.SIGKILL):
             if self._child.has_ended():
                 break
@@ -178,6 +179,7 @@ class WorkerProcess:
             _wait_until(self._child.has_ended, KILL_AFTER_S)
         if self._child.has_ended():
             self.wait()
+        processes.kill(started)
 
     def _has_no_group(self) -> bool:
         try:

@@ -5,16 +5,22 @@ from __future__ import annotations
 
 import math
 import re
+import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
+import torch
 from torch.utils import _python_dispatch, flop_counter
 
 from hwprof.workload.tensors import tensors_in
 
 _DispatchMode: Any = _python_dispatch.TorchDispatchMode  # untyped there
 _TORCHS: Any = flop_counter.flop_registry  # by operators without overload
+
+COMPILER: Final = "torch._dynamo"
+KEPT_OUT: Final = "_torchdynamo_disable"
+"""The mark of a function that it lets alone."""
 
 QUANTIZED: Final = "quantized::"
 
@@ -49,8 +55,15 @@ class CountedFlops(_DispatchMode):  # type: ignore[misc]
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Otherwise the compiler is imported, to keep it away from this mode."""
+        """Otherwise the compiler is imported, to keep it away from this mode; see ``__enter__``."""
         return False
+
+    def __enter__(self) -> Any:
+        """Where the model brings the compiler, that shall not compile what is counted with here."""
+        if COMPILER in sys.modules and not hasattr(CountedFlops.__torch_dispatch__, KEPT_OUT):
+            compiler: Any = torch.compiler  # untyped there
+            CountedFlops.__torch_dispatch__ = compiler.disable(CountedFlops.__torch_dispatch__)  # type: ignore[method-assign]
+        return super().__enter__()
 
     def __torch_dispatch__(
         self,

@@ -65,6 +65,12 @@ def starting():
             child = subprocess.Popen(["sleep", "60"], close_fds=False)
             (HERE / "child").write_text(str(child.pid))
     return Does(start)
+def leaving_the_session():
+    def start(call):
+        if call == 2:
+            child = subprocess.Popen(["sleep", "60"], start_new_session=True)
+            (HERE / "child").write_text(str(child.pid))
+    return Does(start)
 def forking_at_once():
     \"\"\"And coming back in both.\"\"\"
     child = os.fork()
@@ -164,7 +170,7 @@ def test_the_passes_that_are_done_are_kept_and_said_where(place: Path) -> None:
     assert not perf_map_of(worker).exists()
 
 
-@pytest.mark.parametrize("model", ["forking", "forking_at_once", "starting"])
+@pytest.mark.parametrize("model", ["forking", "forking_at_once", "starting", "leaving_the_session"])
 def test_what_the_model_leaves_running_holds_nobody_up(place: Path, model: str) -> None:
     done = hwprof("collect", "--model", f"mine:{model}", *QUICK, "--passes", "measure", cwd=place, timeout_s=50)
     assert done.returncode == 0, done.stderr
@@ -318,3 +324,12 @@ def test_ctrl_c_while_the_trace_is_written_says_where_the_run_is(place: Path) ->
     assert printed == ""
     assert [record.status for record in run.manifest.passes] == ["completed"]
     assert not list(run.path.rglob("*.part"))
+
+
+@pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")])
+def test_peaks_end_with_one_line(number: signal.Signals, says: str, tmp_path: Path) -> None:
+    with start_hwprof("peaks", "--again", cwd=tmp_path, environment={"XDG_CACHE_HOME": str(tmp_path)}) as process:
+        time.sleep(2)
+        process.send_signal(number)
+        _, complaints = process.communicate()
+    assert (process.returncode, complaints) == (128 + number, f"hwprof: {says}\n")

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+from hwprof.processes import Known, descendants, kill
+
 CHILD = """
 import os, sys, time
 from hwprof.processes import end_with_parent
@@ -28,3 +30,37 @@ def test_the_child_is_gone_when_its_parent_was_killed() -> None:
 def test_one_that_comes_too_late_ends_at_once() -> None:
     done = subprocess.run([sys.executable, "-c", CHILD, str(os.getpid() + 1)], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (-signal.SIGKILL, b"")
+
+
+STARTS = """
+import os, subprocess, sys, time
+from hwprof import processes
+processes.keep_orphans()
+subprocess.Popen(["sleep", "60"], start_new_session=True)
+if not os.fork():
+    os.setsid()
+    if not os.fork():
+        time.sleep(60)
+    os._exit(0)
+time.sleep(0.5)
+print(flush=True)
+time.sleep(60)
+"""
+
+
+def test_what_left_its_session_or_lost_its_parent_is_found_and_ended() -> None:
+    with subprocess.Popen([sys.executable, "-c", STARTS], stdout=subprocess.PIPE) as parent:
+        assert parent.stdout is not None
+        parent.stdout.readline()
+        found = descendants(parent.pid)
+        assert len(found) >= 2
+        parent.kill()
+        kill(found)
+        assert parent.stdout.read() == b"", "the pipe ends with the last process that holds it"
+
+
+def test_a_number_that_another_process_has_by_now_is_let_alone() -> None:
+    with subprocess.Popen(["sleep", "60"]) as other:
+        kill([Known(other.pid, 1)])
+        assert other.poll() is None
+        other.kill()

@@ -19,6 +19,9 @@ ALL: Final = "all"
 AFTER_CHOSEN: Final = 1000
 """What is not a metric comes after the metrics that were asked for."""
 
+FIRST: Final = 0
+"""Always shown."""
+
 LAST: Final = 20
 """The place of metrics that ``metrics.toml`` gives none, and (behind all others) of those that are missing."""
 
@@ -100,7 +103,8 @@ def unmeasured(metric: MetricFacts, document: Document) -> MetricInfo:
 
 
 def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[MetricInfo, int]]:
-    """The metrics to show, in order, each with its priority. ``wanted``: exactly these, in this order of priority."""
+    """The metrics to show, in order, each with its priority; what the layers are sorted by first. ``wanted``: exactly
+    these, in this order of priority."""
     if wanted is not None:
         by_name = {metric.name: metric for metric in document.metrics}
         found = [by_name.get(name) or unmeasured(facts()[name], document) for name in wanted]
@@ -108,14 +112,18 @@ def choose(document: Document, wanted: Sequence[str] | None) -> list[tuple[Metri
     shown = _defaults()
     if integers_prevail(document):
         shown = shown - {FLOATS} | {INTEGERS}
+    sort = document.hottest.sort
     usual = [
         metric
         for metric in document.metrics
-        if (metric.core or metric.missing is None)
-        and section(metric.name) == LAYERS
-        and (metric.name in shown or not is_instrumented(metric))
+        if metric.name == sort
+        or (
+            (metric.core or metric.missing is None)
+            and section(metric.name) == LAYERS
+            and (metric.name in shown or not is_instrumented(metric))
+        )
     ]
-    return [(metric, _priority(metric)) for metric in _paired(usual)]
+    return [(metric, FIRST if metric.name == sort else _priority(metric)) for metric in _paired(usual)]
 
 
 def integers_prevail(document: Document) -> bool:

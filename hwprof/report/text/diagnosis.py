@@ -20,7 +20,8 @@ def show(diagnosis: Diagnosis) -> None:
     facts = f", {machine.logical_processors} processors, {machine.kernel}"
     console.print(Text.assemble((machine.processor, "bold"), facts))
     for kind, title in (("collector", "Collectors"), ("package", "Packages that commands need")):
-        console.print(Text(f"\n{title}", "bold"))
+        console.print()
+        console.print(Text(title, "bold"))
         for finding in diagnosis.findings:
             if finding.kind == kind:
                 _show_finding(console, finding)

@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from hwprof.report.document.events import EventList, ListedEvent, ListedMetric
+from hwprof.report.text.console import Lines
 from hwprof.report.text.figures import enumerate_words, plural
 from hwprof.unavailable import explain
 
@@ -24,7 +25,8 @@ def show(listed: EventList, console: Console) -> None:
     """Prints it: what the processor is, its metrics with their events by group, the sets, what it does not have."""
     _head(listed, console)
     for group, metrics, events in _by_group(listed):
-        console.print(Text(f"\n{group}", "bold"))
+        console.print()
+        console.print(Text(group, "bold"))
         if metrics:
             _metrics(metrics, listed, console)
         if events:
@@ -94,7 +96,7 @@ def _events(events: Sequence[ListedEvent], listed: EventList, console: Console) 
         for event in events:
             name = _name(event.name, event.unavailable is None, listed)
             if event.code != event.name:
-                name.append(f"\n{event.code}", "dim")
+                name = Lines.assemble(name, "\n", (event.code, "dim"))
             grid.add_row(name, Text(_takes(event)), _explained_event(event, listed))
         console.print(Padding(grid, (0, 0, 0, 2)))
         return
@@ -110,7 +112,8 @@ def _sets(listed: EventList, console: Console) -> None:
     sets = [one for one in listed.sets if one.events]
     if not sets:
         return
-    console.print(Text(f"\n{plural(len(sets), 'event set')}, one per iteration", "bold"))
+    console.print()
+    console.print(Text(f"{plural(len(sets), 'event set')}, one per iteration", "bold"))
     for number, one in enumerate(sets, 1):
         used = enumerate_words(
             [
@@ -126,13 +129,15 @@ def _tail(listed: EventList, console: Console) -> None:
     for name, why in listed.dropped.items():
         reasons.setdefault((why.reason, why.remedy), []).append(name)
     if reasons:
-        console.print(Text("\nnot available", "bold"))
+        console.print()
+        console.print(Text("not available", "bold"))
     for (reason, remedy), names in reasons.items():
         _put(Text(f"{', '.join(names)}: {explain(reason, remedy)}"), console, 2, 2)
     timed = any("counted-time" in metric.events for metric in listed.metrics)
     notes = [*([COUNTED_TIME] if timed else []), *listed.notes]
     if notes:
-        console.print(Text("\nnotes", "bold"))
+        console.print()
+        console.print(Text("notes", "bold"))
     for note in notes:
         _put(Text(note), console, 2, 2)
 

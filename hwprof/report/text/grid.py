@@ -9,11 +9,16 @@ from typing import Final
 from rich.cells import cell_len
 from rich.text import Text
 
+from hwprof.printable import printable
+from hwprof.report.text.console import Lines
 from hwprof.report.text.figures import Glyphs, shorten
 from hwprof.report.text.names import shorten_apart
 
 GAP: Final = 2
 ALWAYS: Final = 0
+
+_FILLER: Final = "\0"
+"""Behind a character that takes the room of two, while it is not printed."""
 
 
 @dataclass(eq=False)
@@ -80,15 +85,32 @@ def table(columns: Sequence[Column], glyphs: Glyphs, footer_rows: int = 0) -> Te
     Rich's own tables lay out every cell by itself, which takes several times as long as all else in a report.
     """
     header = _line([shorten(column.header, column.width, glyphs.ellipsis) for column in columns], columns)
-    cut = [
-        shorten_apart([*map(_on_one_line, column.cells)], column.width, glyphs.ellipsis, column.among)
-        for column in columns
-    ]
+    cut = [_cut(column.cells, column, glyphs.ellipsis, column.among) for column in columns]
     rows = [_line(cells, columns) for cells in zip(*cut, strict=True)]
     if 0 < footer_rows < len(rows):
         rows.insert(len(rows) - footer_rows, "")
     width = sum(column.width + GAP for column in columns) - GAP
-    return Text.assemble((header, "bold"), "\n", glyphs.rule * width, *(f"\n{row}" for row in rows), no_wrap=True)
+    return Lines.assemble((header, "bold"), "\n", glyphs.rule * width, *(f"\n{row}" for row in rows), no_wrap=True)
+
+
+def _cut(texts: Sequence[str], column: Column, ellipsis: str, among: Sequence[str] = ()) -> list[str]:
+    """The texts, each on one line (names come from outside), as wide as the column at most."""
+    lines = [printable(text) for text in texts]
+    if all(cell_len(line) == len(line) for line in lines):
+        return shorten_apart(lines, column.width, ellipsis, among)
+    cut = shorten_apart([*map(_filled, lines)], column.width, ellipsis, [*map(_filled, among)])
+    return [_without_halves(line) for line in cut]
+
+
+def _filled(text: str) -> str:
+    """With a filler behind each character that takes the room of two: as many characters as cells."""
+    return "".join(one + _FILLER * (cell_len(one) - 1) for one in printable(text))
+
+
+def _without_halves(filled: str) -> str:
+    """The text without fillers, and without a wide character that the cut left no second half of."""
+    kept = zip(filled, filled[1:] + " ", strict=True)
+    return "".join(one for one, behind in kept if one != _FILLER and (cell_len(one) < 2 or behind == _FILLER))
 
 
 def _line(cells: Sequence[str], columns: Sequence[Column]) -> str:
@@ -99,8 +121,3 @@ def _line(cells: Sequence[str], columns: Sequence[Column]) -> str:
         texts.append(blank + text if column.right else text + blank)
     separator = " " * GAP
     return separator.join(texts).rstrip()
-
-
-def _on_one_line(text: str) -> str:
-    """Names come from outside: what moves a terminal's cursor, or starts a line, stands as a question mark."""
-    return text if text.isprintable() else "".join(one if one.isprintable() else "?" for one in text)

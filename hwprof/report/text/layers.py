@@ -7,14 +7,18 @@ from collections.abc import Sequence
 from typing import Final
 
 from hwprof.report.document.hottest import ORDER, lowest_first, value
+from hwprof.report.document.layers import Layer
 from hwprof.report.document.noise import Noise
 from hwprof.report.text import choice, columns, figures, kernels, layer_rows, noise
-from hwprof.report.text.grid import Column
+from hwprof.report.text.grid import ALWAYS, Column
 from hwprof.report.text.layer_rows import Row
 from hwprof.report.text.page import PATH, Page
 
 ALIKE: Final = 0.02
 """By how much the sum of the layers' times differs from the whole's at most, to need no word."""
+
+ELSEWHERE: Final = ("macs", "calls")
+"""Sort keys that have a column of their own."""
 
 TYPES: Final = 4
 """Of layers that were not called, so many types are named."""
@@ -31,7 +35,7 @@ def show(page: Page) -> None:
     shares = ["" if row.operator else figures.percent(row.share, glyphs) for row in rows]
     bars = [*figures.bars([row.share for row in hottest], glyphs), *("" for _ in below)]
     later = 0 if page.metrics is None else choice.AFTER_CHOSEN
-    metrics = columns.metric_columns(layers, page)
+    metrics, sort = columns.metric_columns(layers, page), page.document.hottest.sort
 
     def layer() -> Column:
         return Column("layer", [row.name for row in rows], right=False, least=PATH, among=page.paths)
@@ -40,12 +44,17 @@ def show(page: Page) -> None:
         [
             layer(),
             Column("type", [one.type or "" if one else "" for one in layers], later + 3, right=False, least=9),
-            Column("calls", [row.calls for row in rows], later + 13),
+            Column("calls", [row.calls for row in rows], ALWAYS if sort == "calls" else later + 13),
             Column("time ms", ["" if one is None else figures.time_with_spread(one.time, glyphs) for one in layers]),
             *columns.minimum([None if one is None else one.time for one in layers], page, later),
             Column("share", shares, later),
             Column("", bars, later + 8, right=False),
-            Column("MACs", ["" if one is None else figures.macs(one.macs, glyphs) for one in layers], later + 1),
+            Column(
+                "MACs",
+                ["" if one is None else figures.macs(one.macs, glyphs) for one in layers],
+                ALWAYS if sort == "macs" else later + 1,
+            ),
+            *_sorted_by(sort, layers, metrics, page),
             *metrics,
             *kernels.layer_columns(layers, page, later),
             Column(
@@ -78,6 +87,15 @@ def show(page: Page) -> None:
             *kernels.layer_notes(shown, page.hottest(), page),
         ]
     )
+
+
+def _sorted_by(sort: str, layers: Sequence[Layer | None], metrics: Sequence[Column], page: Page) -> list[Column]:
+    """What the rows are sorted by, where no other column has it: an event, bytes, parameters, a metric that was not
+    asked for."""
+    if sort in ("time", ORDER, *ELSEWHERE) or any(column.key == sort for column in metrics):
+        return []
+    cells = ["" if one is None else figures.amount(value(one, sort), page.glyphs) for one in layers]
+    return [Column(sort, cells)]
 
 
 def sum_of_times(page: Page) -> str:

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 
 from rich.text import Text
 
+from hwprof.report.text.console import Lines
 from hwprof.report.text.figures import ASCII, Glyphs
 
 BRAILLE: Final = 0x2800
@@ -110,7 +111,7 @@ class LogPlot:
                 return True
         return False
 
-    def text(self, x_title: str, y_title: str) -> Text:
+    def text(self, x_title: str, y_title: str) -> Lines:
         """The plot with its axes: so many rows, and three more."""
         vertical, corner, tick, across, below = "|", "+", "+", "-", "+"
         if not self._ascii:
@@ -131,7 +132,7 @@ class LogPlot:
         lines.append(Text(corner.rjust(LABEL) + "".join(ticks), style="dim"))
         lines.append(Text("".join(numbers).rstrip(), style="dim"))
         lines.append(Text(x_title.rjust(LABEL + self.columns), style="dim"))
-        found = Text()
+        found = Lines()
         for line in lines:
             found.append("\n" if found else "").append_text(line)
         return found

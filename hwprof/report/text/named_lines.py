@@ -9,15 +9,14 @@ from rich.text import Text
 
 from hwprof.printable import printable
 from hwprof.report.document.time_budget import TimeBudget
-from hwprof.report.text import figures
+from hwprof.report.text import console, figures
 from hwprof.report.text.page import Page
 from hwprof.unavailable import explain
 
 MARGIN: Final = 7
 """Characters before a line's text: its name."""
 
-NO_BREAK: Final = "\N{NO-BREAK SPACE}"
-"""Within a line's words that stay together."""
+NO_BREAK: Final = console.NO_BREAK
 
 DISTURBED: Final = 0.2
 """Of the elapsed time: with more of it taken by others, rules that find nothing say nothing."""

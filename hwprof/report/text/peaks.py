@@ -32,11 +32,13 @@ def show(found: Peaks, console: Console | None = None) -> None:
     """Prints all of them; what could not be measured with its reason."""
     console = console or make_console()
     glyphs = UNICODE if console.encoding.lower().startswith("utf") else ASCII
-    compiler = f"C compiler {found.built_by}" if found.built_by else "no C compiler"
+    compiler = f"C compiler {found.built_by}" if found.built_by else "nothing compiled"
     facts = f", measured {found.created} in {found.seconds:.1f} s, {compiler}"
     console.print(Text.assemble((found.processor, "bold"), facts))
     if found.disturbed:
         warning = f"others took {found.others_share:.0%} of the processors meanwhile: peaks are too low"
+        if found.measurements > 1:
+            warning = f"{warning}, though the best of {found.measurements} measurements"
         console.print(Text(f"{warning}. Try: hwprof peaks on a quiet machine", "bold"))
     levels = list(dict.fromkeys(one.level for one in found.peaks if one.level is not None))
     levels.sort(key=lambda level: (level == DRAM, level))
@@ -51,8 +53,11 @@ def show(found: Peaks, console: Console | None = None) -> None:
     ]
     for note in notes:
         console.print(Padding(Text(note, overflow="fold"), (0, 0, 0, 2)))
+    lacking: dict[str, list[str]] = {}
     for one in found.missing:
-        text = f"{NAMES.get(one.what, one.what)} not available: {explain(one.reason, one.remedy)}"
+        lacking.setdefault(explain(one.reason, one.remedy), []).append(NAMES.get(one.what, one.what))
+    for reason, names in lacking.items():
+        text = f"{', '.join(names)} not available: {reason}"
         console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2)))
 
 

@@ -93,6 +93,7 @@ class ContestantProcess:
         """Kindly at first, and then whatever it started; may be called again."""
         if self._over:
             return
+        started = processes.descendants(self.pid)
         with suppress(OSError):
             os.write(self._tells, END)
         self._signal(signal.SIGCONT)
@@ -100,6 +101,7 @@ class ContestantProcess:
         while not self._has_ended() and time.monotonic() < deadline_s:
             time.sleep(LOOK_EVERY_MS / 1000 / 5)
         self.kill()
+        processes.kill(started)
 
     def kill(self) -> None:
         """At once, with all that it started; may be called again. As long as it is not waited for, its number, which is
@@ -107,8 +109,10 @@ class ContestantProcess:
         if self._over:
             return
         self._over = True
+        started = processes.descendants(self.pid)
         with suppress(OSError):
             os.killpg(self.pid, signal.SIGKILL)
+        processes.kill(started)
         self._process.wait()
         for descriptor in (self._hears, self._tells):
             with suppress(OSError):

@@ -83,8 +83,23 @@ def test_debug_shows_the_traceback_and_changes_no_exit_code(
     assert (plain.returncode, debug.returncode) == (code, code)
     *above, message = debug.stderr.splitlines()
     assert message == plain.stderr.strip()
-    assert ("Traceback (most recent call last):" in above) == (code != 130)
+    assert ("Traceback (most recent call last):" in above) == (code not in (130, 143))
     assert all(line.isprintable() for line in above)
+
+
+@pytest.mark.parametrize(
+    ("interrupt", "code", "line"),
+    [(KeyboardInterrupt(), 130, "hwprof: interrupted"), (EndedBySignal(1), 129, "hwprof: ended by SIGHUP")],
+)
+def test_an_interrupt_is_one_line_and_its_own_exit_code(
+    interrupt: KeyboardInterrupt, code: int, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def command(*_: object) -> None:
+        raise interrupt
+
+    monkeypatch.setattr(click.Group, "invoke", command)
+    done = hwprof_here("models")
+    assert (done.returncode, done.stderr) == (code, f"{line}\n")
 
 
 def test_an_option_s_own_characters_are_not_printed() -> None:

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from hwprof.analysis import states
-from hwprof.glossary.explain import MOST_WORDS
+from hwprof.analysis import roofline, states
+from hwprof.analysis.findings import rules
+from hwprof.glossary.explain import MOST_WORDS, is_known
 from hwprof.glossary.terms import by_name, find, nearest, normal, terms
 from hwprof.hardware.metrics import facts
 from hwprof.remedies import catalogue
@@ -115,3 +116,37 @@ def test_every_remedy_and_what_the_first_screen_says_is_explained() -> None:
     first = ["images/s", "GEMM peak", "WHERE", "DO", "LOST", "quiet", "efficiency", "random weights", "budget", "bound"]
     for word in [*catalogue.names(), *first]:
         assert find(word) is not None, word
+
+
+@pytest.mark.parametrize("name", rules.names())
+def test_every_rule_is_explained_as_it_is_printed(name: str) -> None:
+    for word in (name, name.replace("_", " ")):
+        assert find(word) is not None, word
+    term = find(name)
+    assert term is not None and (term.term == "findings" or any("finding" in line for line in term.more))
+
+
+@pytest.mark.parametrize(
+    ("word", "term", "says"),
+    [
+        ("NOISY", "disturbed iteration", ""),
+        ("not known", "not available", ""),
+        ("latency", "roofline", "latency"),
+        ("overhead", "overhead", "bounds a layer"),
+        ("waiting", "waiting", "time budget"),
+        ("up to", "findings", "up to"),
+        ("page faults", "time budget", "page faults"),
+        ("blocked", "off-CPU", "time budget"),
+        ("emulated numbers", "findings", "emulated numbers"),
+    ],
+)
+def test_a_word_of_the_report_is_explained_in_each_of_its_senses(word: str, term: str, says: str) -> None:
+    found = find(word)
+    assert found is not None and found.term == term
+    assert says in " ".join(found.more)
+
+
+def test_every_bound_is_explained() -> None:
+    names = ("COMPUTE", "LATENCY", "WAITING", "OVERHEAD", "FRONT_END", "BAD_SPECULATION", "NOT_KNOWN")
+    for bound in (getattr(roofline, name) for name in names):
+        assert is_known(bound), bound

@@ -7,11 +7,13 @@ import math
 import os
 from pathlib import Path
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
+from hwprof import c_compiler
 from hwprof.hardware.catalogue import microarchitectures
 from hwprof.hardware.peaks import team
 from hwprof.hardware.peaks.data_sheet import sheets, theoretical
@@ -20,9 +22,10 @@ from hwprof.hardware.peaks.working_sets import STREAM, chased, dram_bytes, worki
 from hwprof.report.text.console import make_console
 from hwprof.report.text.peaks import show
 from hwprof.run.manifest import Cache, CoreKind
-from hwprof.run.peaks import DRAM, Peaks
+from hwprof.run.peaks import DRAM, NotMeasured, Peaks
+from hwprof.session import peaks as session_peaks
 from tests.support.fake_perf import machine
-from tests.support.machine_peaks import FOUND
+from tests.support.machine_peaks import FOUND, peak
 
 KIB, MIB, GIB = 1 << 10, 1 << 20, 1 << 30
 
@@ -151,3 +154,46 @@ def test_the_peak_by_most_threads_unless_one_is_named() -> None:
     assert (found := FOUND.find("fp32")) is not None and found.threads == 2
     assert (found := FOUND.find("triad", 1, "L2")) is not None and found.value == 200.0
     assert FOUND.find("triad", 4, "L2") is None and FOUND.find("int8") is None
+
+
+def busy(fp32: float, ns: float, share: float) -> Peaks:
+    peaks = [peak("fp32", 1, fp32), peak("latency", 1, ns, DRAM)]
+    return msgspec.structs.replace(FOUND, threads=[1], peaks=peaks, others_share=share)
+
+
+def test_of_disturbed_measurements_the_better_of_each_figure_is_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    of = machine(())
+    digest = session_peaks.digest(of)
+    first, second = (msgspec.structs.replace(busy(*one), machine=digest) for one in ((64, 140, 0.48), (48, 120, 0.42)))
+    session_peaks._keep(first, of)
+    both = session_peaks._with_earlier(second, of)
+    assert [one.value for one in both.peaks] == [64, 120]
+    assert (both.measurements, both.others_share) == (2, 0.42)
+    assert any("the best of 2 measurements" in line for line in printed(both, 120))
+    quiet = msgspec.structs.replace(busy(50, 130, 0.0), machine=digest)
+    assert session_peaks._with_earlier(quiet, of) is quiet
+
+
+@pytest.mark.parametrize(("field", "value"), [("others_share", -5.0), ("others_share", 1.5), ("seconds", -1)])
+def test_impossible_figures_are_refused(field: str, value: float) -> None:
+    raw = msgspec.to_builtins(FOUND) | {field: value}
+    with pytest.raises(msgspec.ValidationError, match=field):
+        msgspec.convert(raw, Peaks)
+
+
+def test_one_reason_for_many_is_said_once() -> None:
+    lacking = [NotMeasured(what=what, reason="no cache folder") for what in ("fp32", "bf16", "caches")]
+    lines = printed(msgspec.structs.replace(FOUND, missing=lacking, built_by=None), 120)
+    assert [line.strip() for line in lines if "no cache folder" in line] == [
+        "FP32, BF16, caches not available: no cache folder"
+    ]
+    assert not any("no C compiler" in line for line in lines)
+
+
+def test_without_a_cache_folder_the_system_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    with pytest.raises(c_compiler.NoLibraryError, match=r"^no cache folder: Not a directory: /dev/null/hwprof$"):
+        c_compiler.cached("any", b"")

@@ -40,6 +40,23 @@ def test_columns_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert "dTLB MPKI" in hottest and "IPC" in hottest and "GFLOP/s" not in hottest
 
 
+@pytest.mark.parametrize(
+    ("key", "header"),
+    [
+        ("cpi", "CPI"), ("ipc", "IPC"), ("macs", "MACs"), ("bytes", "bytes"), ("parameters", "parameters"),
+        ("calls", "calls"), ("cycles", "cycles"), ("counted_flops", "FLOP"), ("topdown_backend", "backend"),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("more", [[], ["--metrics", "llc_mpki"]])
+def test_what_the_layers_are_sorted_by_is_shown(
+    key: str, header: str, more: list[str], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.zen(tmp_path)
+    assert app.run(["report", str(run.path), "--all", "--width", "80", "--sort", key, *more]) == 0
+    title, _, table = capsys.readouterr().out.partition(f" by {key}")[2].partition("\n")
+    assert header.lower() in table.splitlines()[0].lower() or key in table.splitlines()[0], title
+
+
 def test_any_metric_sorts(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     run = runs.zen(tmp_path)
     for name in ("counted_flops", "topdown_backend", "uncore_dram_gbytes", "worker_instructions"):

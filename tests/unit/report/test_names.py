@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from rich.cells import cell_len
 
 from hwprof.report.text import grid
 from hwprof.report.text.figures import ASCII, UNICODE
@@ -114,3 +115,14 @@ def test_a_column_has_no_more_room_than_it_wants() -> None:
     rows = str(grid.table([column], UNICODE)).splitlines()[2:]
     assert len(set(rows)) == 2
     assert "silu" in rows[0] and "mul" in rows[1]
+
+
+def test_a_wide_name_has_the_room_that_it_is_given() -> None:
+    """Chinese characters take two cells each."""
+    names = ["模型" * 30 + ".第一", "模型" * 30 + ".第二", "short"]
+    for width in (24, 25):
+        column = Column("layer", names, right=False)
+        column.width = width
+        rows = str(grid.table([column], UNICODE)).splitlines()[2:]
+        assert all(cell_len(row) <= width for row in rows)
+        assert len(set(rows)) == 3 and rows[2] == "short"

@@ -57,6 +57,14 @@ def test_a_newer_run_is_newer_and_not_damaged(tmp_path: Path) -> None:
         RunDirectory.open(tmp_path)
 
 
+def test_no_version_is_below_the_first(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    file = run.path / "run.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"schema_version": -1}))
+    with pytest.raises(HwprofError, match="schema_version"):
+        RunDirectory.open(run.path)
+
+
 @pytest.mark.parametrize("formula", ["cycles cycles (", "nonsense + 1", "(SELECT 1)", "'a'"])
 def test_a_formula_that_is_none_is_damage(tmp_path: Path, formula: str) -> None:
     run = zen(tmp_path)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
@@ -47,7 +50,7 @@ def test_by_the_operators_name(name: str, unknown: bool) -> None:
 def counted(module: nn.Module, *arguments: torch.Tensor) -> tuple[int, int]:
     with torch.inference_mode(), CountedFlops() as flops:
         module.eval()(*arguments)
-    return flops.total, flops.uncounted
+    return flops.by_type.total(), flops.uncounted
 
 
 def test_an_lstm_multiplies_each_step_by_all_gates() -> None:
@@ -88,15 +91,15 @@ def test_attention_counts_the_same_on_its_fast_path() -> None:
     attention, x = nn.MultiheadAttention(32, 4, batch_first=True).eval(), torch.zeros(2, 7, 32)
     with CountedFlops() as slow:  # enabled gradients keep it from the fast path
         attention(x, x, x)
-    assert counted(attention, x, x, x) == (slow.total, 0)
-    assert slow.total == 2 * 2 * 7 * 32 * (4 * 32 + 2 * 7)
+    assert counted(attention, x, x, x) == (slow.by_type.total(), 0)
+    assert slow.by_type.total() == 2 * 2 * 7 * 32 * (4 * 32 + 2 * 7)
 
 
 def test_an_encoder_layer_counts_the_same_on_its_fast_path() -> None:
     layer, x = nn.TransformerEncoderLayer(32, 4, 80, batch_first=True).eval(), torch.zeros(2, 7, 32)
     with CountedFlops() as slow:
         layer(x)
-    assert counted(layer, x) == (slow.total, 0)
+    assert counted(layer, x) == (slow.by_type.total(), 0)
 
 
 def test_a_quantised_linear_is_as_much_as_the_plain_one() -> None:
@@ -113,7 +116,7 @@ def test_products_with_vectors(operation: Callable[..., torch.Tensor]) -> None:
     arguments = {torch.mv: (matrix, vector), torch.addmv: (torch.rand(4), matrix, vector), torch.dot: (vector, vector)}
     with CountedFlops() as flops:
         operation(*arguments[operation])
-    assert (flops.total, flops.uncounted) == (2 * 6 if operation is torch.dot else 2 * 24, 0)
+    assert (flops.by_type.total(), flops.uncounted) == (2 * 6 if operation is torch.dot else 2 * 24, 0)
 
 
 def executed_products(call: Callable[[], object]) -> int:
@@ -131,7 +134,7 @@ def test_distances_by_a_product_are_the_product_that_is_executed(shapes: tuple[t
     with torch.inference_mode(), CountedFlops() as flops:
         torch.cdist(first, second)
     executed = executed_products(lambda: torch.cdist(first, second))
-    assert (flops.total, flops.uncounted) == (executed, 0)
+    assert (flops.by_type.total(), flops.uncounted) == (executed, 0)
     assert executed > 0
 
 
@@ -139,4 +142,26 @@ def test_distances_one_by_one_are_not_known() -> None:
     few = torch.rand(5, 16)
     with torch.inference_mode(), CountedFlops() as flops:
         torch.cdist(few, few)
-    assert (flops.total, flops.uncounted) == (0, 1)
+    assert (flops.by_type.total(), flops.uncounted) == (0, 1)
+
+
+COMPILED = """
+import sys, torch
+from hwprof.workload.operator_flops import CountedFlops
+assert "torch._dynamo" not in sys.modules
+model = torch.compile(torch.nn.Sequential(torch.nn.Linear(8, 4), torch.nn.ReLU()), backend="eager")
+for width in range(20):
+    with torch.inference_mode(), CountedFlops() as flops:
+        model(torch.zeros(width + 2, 8))
+    assert sum(flops.by_type.values()) == 2 * (width + 2) * 8 * 4, flops.by_type
+"""
+
+
+def test_the_compiler_compiles_nothing_of_the_counting() -> None:
+    """In a process of its own: here it may be there already."""
+    environment = os.environ | {"TORCH_LOGS": "+dynamo"}
+    done = subprocess.run(
+        [sys.executable, "-c", COMPILED], env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "operator_flops.py" not in done.stderr
