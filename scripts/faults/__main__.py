@@ -91,7 +91,8 @@ def kind_of(name: str) -> ModuleType:
     return import_module(f"scripts.faults.kinds.{name}")
 
 
-def _ready(kind: ModuleType) -> Warm | Fresh:
+def ready_for(kind: ModuleType) -> Warm | Fresh:
+    """What carries its cases out."""
     return Warm(kind.IMPORTS) if kind.IMPORTS else Fresh()
 
 
@@ -99,7 +100,7 @@ def _campaign(name: str, seed: int, deadline: float, place: Path, found: Found) 
     kind = kind_of(name)
     place.mkdir()
     shared = kind.shared(place / "shared")
-    with _ready(kind) as ready:
+    with ready_for(kind) as ready:
         number = 0
         while time.monotonic() < deadline:
             with tempfile.TemporaryDirectory(dir=place, prefix=f"{number}-") as folder:
@@ -137,7 +138,7 @@ def _again(name: str, number: str, seed: int) -> int:
     kind = kind_of(name)
     folder = place / "case"
     folder.mkdir()
-    with _ready(kind) as ready:
+    with ready_for(kind) as ready:
         case, outcome, rules = carried_out(kind, f"{seed}:{number}", folder, kind.shared(place / "shared"), ready)
     for told in (f"in {folder}: {case.what}", case.arguments, outcome, *rules):
         print(ascii(told))

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from scripts.faults.__main__ import KINDS, carried_out, kind_of
+from scripts.faults.__main__ import KINDS, carried_out, kind_of, ready_for
 from scripts.faults.case import Case, Outcome
 from scripts.faults.rules import broken, contents
 from scripts.faults.warm import Warm
 from tests.support.requirements import require_module
 
-CASES = {"mutated_runs": 12, "checkpoints": 60, "surroundings": 16}
+CASES = {"mutated_runs": 12, "checkpoints": 60, "surroundings": 16, "collects": 3}
 SEED = "test"
 
 
@@ -22,11 +22,11 @@ def test_what_is_hostile_or_broken_breaks_no_rule(name: str, tmp_path: Path) -> 
     require_module("torch")
     kind = kind_of(name)
     shared = kind.shared(tmp_path / "shared")
-    with Warm(kind.IMPORTS) as warm:
+    with ready_for(kind) as ready:
         for number in range(CASES[name]):
             folder = tmp_path / str(number)
             folder.mkdir()
-            case, outcome, rules = carried_out(kind, f"{SEED}:{number}", folder, shared, warm)
+            case, outcome, rules = carried_out(kind, f"{SEED}:{number}", folder, shared, ready)
             assert not rules, (number, case.what, outcome, rules)
 
 
