@@ -214,7 +214,7 @@ def a_faulty_valgrind(fault: str, tmp_path: Path) -> None:
 
 
 LATE: dict[str, tuple[str, str]] = {
-    "hangs": ("work(); hang()", "not a step in 40 s"),
+    "hangs": ("work(); hang()", "not a step in 60 s"),
     "fails": ("work(); os.unlink(OPTIONS['--callgrind-out-file']); complain(4)", "callgrind.out"),
     "leaves garbage": (f"work(); {GARBAGE}", "callgrind's output is not understood"),
 }
@@ -228,7 +228,7 @@ def test_valgrind_at_its_end(tmp_path: Path) -> None:
 
 def a_valgrind_that_fails_late(fault: str, tmp_path: Path) -> None:
     script, told = LATE[fault]
-    found, record = under_valgrind(tmp_path, script, 40)
+    found, record = under_valgrind(tmp_path, script, 60)
     assert record.state == "failed" and told in (record.reason or ""), record
     assert len(found.lines(told)) == 1
 

@@ -32,7 +32,7 @@ PRIVATE = re.compile(
 """Words of our own that the field has others for (see the glossary)."""
 
 MADE_OF_OTHERS = {
-    "?_title(metric, paired=paired)", "?header", "?marked", "?metric.title", "?title",
+    "?_title(metric, paired=paired)", "?sort", "?header", "?marked", "?metric.title", "?title",
     "?_threads(threads)", "?{name.replace('-', ' ').removeprefix('dram ')}",
 }  # fmt: skip
 """Titles that are variables: of metrics, of kernels (CPI, CPI~; "kernel, its layers") and of series of DRAM traffic;

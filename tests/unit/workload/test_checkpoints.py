@@ -13,7 +13,7 @@ import torch
 from torch import nn
 
 from hwprof.errors import HwprofError, UsageError
-from hwprof.workload.checkpoints import load_weights, read_state
+from hwprof.workload.checkpoints import ZIP, load_weights, read_state
 from tests.support.requirements import require_module
 
 
@@ -272,7 +272,7 @@ def test_whatever_a_library_raises_names_the_file(
     def load(*_: object, **__: object) -> None:
         raise raised
 
-    (tmp_path / "weights.pt").touch()
+    (tmp_path / "weights.pt").write_bytes(ZIP)
     monkeypatch.setattr(torch, "load", load)
     with pytest.raises(HwprofError, match=rf"weights\.pt is not a checkpoint .*{type(raised).__name__}"):
         read_state(tmp_path / "weights.pt")
