@@ -73,7 +73,8 @@ def _try(name: str, seconds: float, place: Path) -> None:
 
 
 def _promises(found: Findings) -> list[Promise]:
-    measured = [one for one in found.actions if one.tried is not None and one.tried.inference is not None]
+    promising = [one for one in found.actions if one.causes]  # what was only asked for promises nothing
+    measured = [one for one in promising if one.tried is not None and one.tried.inference is not None]
     return [Promise(one, one.tried.inference) for one in measured if one.tried and one.tried.inference][:FIRST]
 
 
