@@ -46,7 +46,7 @@ def within_modules(calls: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
 
 
 def _callers(known: pl.DataFrame) -> pl.DataFrame:
-    """``span`` and ``owner``: itself, who called it, who called that one, … Raises ``HwprofError`` where a span does
+    """``span`` and ``owner``: itself, who called it, who called that one, … Raises ``DamagedError`` where a span does
     not come after its caller: they may go round in a circle."""
     if (known["parent"] >= known["span"]).any():
         raise DamagedError("the table spans is damaged: a span stands before its caller", "hwprof collect again")

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import polars as pl
 
 from hwprof.analysis import instrumented, roofline
+from hwprof.analysis.confidence import LOW
 from hwprof.analysis.kernel_cpi import KEYS
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.roofline import (
@@ -38,7 +39,6 @@ from hwprof.unavailable import Unavailable
 if TYPE_CHECKING:
     from hwprof.analysis.instrumented_pass import InstrumentedPass
     from hwprof.analysis.run_analysis import RunAnalysis
-    from hwprof.run.peaks import Peaks
 
 NEARLY_ALL: Final = 0.9
 """Of a layer's processor time: a kernel with so much of it is what the layer is."""
@@ -106,18 +106,13 @@ def of_kernels(analysis: RunAnalysis) -> dict[Key, CodeUnderRoofs]:
     if threads is None or roofs is None or analysis.sampled is None:
         return {}
     types = product_types(analysis.modules)
+    by_type = {name: [roofs_of(manifest.peaks, number, name) for number in (threads, 1)] for name in ARITHMETIC}
     found = _of_their_layers(analysis, roofs)
     for row in _counted(analysis).iter_rows(named=True):
-        of_all, of_one = (_of_type(manifest.peaks, number, types.get(row["layer"])) for number in (threads, 1))
+        of_all, of_one = by_type.get(types.get(row["layer"], FLOAT32), (None, None))
         known = _of_counted(row, of_all or roofs, of_one, comparable=of_all is not None)
         found[row["layer"], row["kernel"], row["library"], row["domain"]] = known
     return found
-
-
-def _of_type(peaks: Peaks | None, threads: int, numbers: str | None) -> Roofs | None:
-    """None: there is no peak of that type."""
-    numbers = numbers or FLOAT32
-    return roofs_of(peaks, threads, numbers) if numbers in ARITHMETIC else None
 
 
 def _of_counted(row: dict[str, Any], of_all: Roofs, of_one: Roofs | None, *, comparable: bool) -> CodeUnderRoofs:
@@ -149,7 +144,7 @@ def _under(
         share_of_roof=found.share_of_roof,
         bound=reason.name,
         evidence=reason.evidence,
-        confidence=reason.confidence,
+        confidence=LOW if roofs.disturbed else reason.confidence,
     )
 
 

@@ -82,6 +82,7 @@ class Roofs(NamedTuple):
     latency_ns: float | None = None  # of a load from DRAM, by one thread
     modelled_gbytes: float | None = None  # of DRAM, by bytes that are counted once, as STREAM and a layer's shapes do
     arithmetic: str = ARITHMETIC[FLOAT32].roof  # the roof of operations
+    disturbed: bool = False  # others were in the way: each is too low, and nobody knows how much
 
     def rate(self, level: str, source: str) -> float | None:
         """The roof for bytes of this source: a store reads its line first, which shapes do not tell, and stores past
@@ -145,6 +146,7 @@ def roofs_of(peaks: Peaks | None, threads: int, numbers: str = FLOAT32) -> Roofs
         latency_ns.value if latency_ns is not None else None,
         best(DRAM, "read", "triad"),
         of_type.roof,
+        peaks.disturbed,
     )
 
 

@@ -121,9 +121,10 @@ def multiplies_bfloat16(peaks: Peaks | None) -> bool:
 
 def emulated(modules: pl.DataFrame, peaks: Peaks | None) -> dict[str, str]:
     """Of the layers that multiply what the processor does not, the types (the table ``layers``)."""
-    types = {path: numbers for path, numbers in product_types(modules).items() if path is not None}
-    found = {path: set(numbers.split(", ")) & HALF for path, numbers in types.items()}
-    return {} if multiplies_bfloat16(peaks) else {path: ", ".join(sorted(half)) for path, half in found.items() if half}
+    if multiplies_bfloat16(peaks):
+        return {}
+    found = {path: HALF & set(numbers.split(", ")) for path, numbers in product_types(modules).items()}
+    return {path: ", ".join(sorted(half)) for path, half in found.items() if half and path is not None}
 
 
 def memory_facts(analysis: RunAnalysis) -> dict[str, Any]:

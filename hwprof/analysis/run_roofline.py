@@ -103,8 +103,6 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
         return _under(owner, row, roofs, products, budgets.get(owner), sampled.get(owner), dram_counted=counted)
 
     found = {owner: under(owner, row) for owner, row in rows.items()}
-    if peaks.disturbed:  # each is too low, and nobody knows how much
-        found = {owner: one._replace(confidence=LOW) for owner, one in found.items()}
     of_whole = by_type.get(types.get(None, FLOAT32))
     gemm = of_whole.gemm_gflops if of_whole is not None and not peaks.disturbed else None
     order = sorted(rows, key=lambda owner: -(rows[owner]["time_median_ns"] or 0.0))
@@ -160,7 +158,7 @@ def _under(
         attainable_gflops=found.attainable_gflops,
         bound=reason.name,
         evidence=reason.evidence if of_type is not None else f"{reason.evidence}; no peak of {numbers}",
-        confidence=reason.confidence,
+        confidence=LOW if roofs.disturbed else reason.confidence,
     )
 
 

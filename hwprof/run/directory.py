@@ -148,7 +148,7 @@ class RunDirectory:
         self.save_manifest()
 
     def _require_unchanged(self, table: str) -> None:
-        """Raises ``HwprofError`` where a table's file is not one of those that were written; each is looked at once."""
+        """Raises ``DamagedError`` where a table's file is none of those that were written; each is looked at once."""
         from hwprof.run.tables import damaged
 
         file, written = self.path / f"{table}.parquet", self.manifest.tables.get(table)

@@ -15,8 +15,9 @@ from hwprof.run.trials import Trials
 from hwprof.unavailable import Unavailable
 
 SCHEMA_VERSION: Final = 2
-Version = Annotated[int, msgspec.Meta(ge=1)]
 """Of the run directory: the manifest and the tables."""
+
+Version = Annotated[int, msgspec.Meta(ge=1)]
 
 PassStatus = Literal["running", "completed", "failed", "interrupted"]
 UNFINISHED: Final = "still being measured, or was killed"

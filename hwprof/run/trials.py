@@ -7,6 +7,8 @@ from typing import Annotated, Final
 
 import msgspec
 
+from hwprof.run.peaks import Share
+
 WORTH: Final = 0.05
 """A gain that would be worth a word."""
 
@@ -33,7 +35,6 @@ LONGEST_S: Final = 1e7
 Name = Annotated[str, msgspec.Meta(max_length=64)]
 Amount = Annotated[int, msgspec.Meta(ge=0, le=1 << 53)]
 Positive = Annotated[int, msgspec.Meta(gt=0, le=1 << 53)]
-Share = Annotated[float, msgspec.Meta(ge=0, le=1)]
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True):

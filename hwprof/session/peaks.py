@@ -47,7 +47,7 @@ def kept(machine: Machine, threads: Sequence[int], *, too_low: bool = True) -> P
     """Those of an earlier time; None where there are none with so many threads, or none that can be read. Those that
     were measured while others used the machine are too low: good for ``TOO_LOW_S``, or (not ``too_low``) not at all."""
     known = [one for one in _all(machine) if set(threads) <= set(one.threads)]
-    quiet = [one for one in known if _quiet(one)]
+    quiet = [one for one in known if not one.disturbed]
     low = [one for one in known if too_low and _age_s(one) <= TOO_LOW_S]
     return min(quiet or low, key=_age_s, default=None)
 
@@ -60,10 +60,6 @@ def _all(machine: Machine) -> list[Peaks]:
             with suppress(OSError, msgspec.MsgspecError):
                 found.append(msgspec.json.decode(read_regular(file, LARGEST_BYTES), type=Peaks))
     return [one for one in found if one.machine == digest(machine)]
-
-
-def _quiet(found: Peaks) -> bool:
-    return not found.disturbed
 
 
 def measure(machine: Machine, threads: Sequence[int], report: Callable[[str], None] = lambda _: None) -> Peaks:
@@ -150,7 +146,7 @@ def _file(machine: Machine, threads: Sequence[int]) -> Path:
 
 def _keep(found: Peaks, machine: Machine) -> None:
     """Those of a busy machine take the place of none that are better."""
-    if not _quiet(found) and kept(machine, found.threads, too_low=False) is not None:
+    if found.disturbed and kept(machine, found.threads, too_low=False) is not None:
         return
     try:
         file = _file(machine, found.threads)

@@ -17,7 +17,7 @@ Callers: TypeAlias = Mapping[int, tuple[int | None, Key]]
 
 
 def callers_of(stacks: pl.DataFrame) -> Callers:
-    """From rows of the table ``stacks`` with a column ``kernel`` (null where there is none). Raises ``HwprofError``
+    """From rows of the table ``stacks`` with a column ``kernel`` (null where there is none). Raises ``DamagedError``
     where a stack does not come after its caller: they may go round in a circle."""
     if (stacks["parent"] >= stacks["stack"]).any():
         raise DamagedError("the table stacks is damaged: a stack stands before its caller", "hwprof collect again")

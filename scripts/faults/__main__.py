@@ -124,7 +124,7 @@ def carried_out(
     outside = [name for name in new if name not in OWN and not name.startswith(ALLOWED)]
     rules = list(broken(case, outcome, before, outside))
     if case.then:
-        after = Case(f"then {' '.join(case.then)}", case.then, limit_s=case.limit_s)
+        after = Case(f"then {' '.join(case.then)}", case.then, limit_s=case.limit_s, limit_bytes=case.limit_bytes)
         rules += [f"then: {rule}" for rule in broken(after, ready.carry_out(after, folder), {}, ())]
     return case, outcome, rules
 

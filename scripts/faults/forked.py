@@ -16,9 +16,10 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from scripts.faults.left_alive import left_alive
+
 SPACE_BYTES: Final = 24 << 30
 LOOK_EVERY_S: Final = 0.002
-KILL_AFTER_S: Final = 3.0
 
 DANGEROUS: Final = (
     "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty", "subprocess.Popen", "pty.spawn",
@@ -58,7 +59,7 @@ def _carried_out(order: dict[str, Any]) -> dict[str, Any]:
     code = 128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status)
     return {
         "code": code, "seconds": time.monotonic() - begin, "peak_bytes": used.ru_maxrss << 10,
-        "timed_out": timed_out, "left": _left(pid),
+        "timed_out": timed_out, "left": left_alive(lambda folder: _is_of(folder, pid)),
     }  # fmt: skip
 
 
@@ -137,28 +138,9 @@ def _watch(file: Path) -> None:
     sys.addaudithook(heard)
 
 
-def _left(session: int) -> list[str]:
-    """The processes of its session that live on, after some seconds; they are ended."""
-    deadline = time.monotonic() + KILL_AFTER_S
-    while (found := _of_session(session)) and time.monotonic() < deadline:
-        time.sleep(LOOK_EVERY_S)
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    return list(found.values())
-
-
-def _of_session(session: int) -> dict[int, str]:
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            fields = (folder / "stat").read_text().rpartition(")")[2].split()
-            if int(fields[3]) == session and fields[0] != "Z":
-                found[int(folder.name)] = (
-                    (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                )
-        except OSError:  # it ended meanwhile
-            continue
-    return found
+def _is_of(folder: Path, session: int) -> bool:
+    fields = (folder / "stat").read_text().rpartition(")")[2].split()
+    return int(fields[3]) == session and fields[0] != "Z"
 
 
 if __name__ == "__main__":

@@ -15,13 +15,13 @@ from types import TracebackType
 from typing import Final, Self
 
 from scripts.faults.case import Case, Outcome
+from scripts.faults.left_alive import left_alive
 
 ROOT: Final = Path(__file__).parents[2]
 MARK: Final = "HWPROF_FAULTS_CASE"
 """In the environment of all processes of a case."""
 
 LOOK_EVERY_S: Final = 0.005
-LEFT_AFTER_S: Final = 3.0
 
 
 class Fresh:
@@ -50,19 +50,16 @@ class Fresh:
                 preexec_fn=_limited(case),
                 start_new_session=True,
             )
-        timed_out = not _ended(process, case, begin)
-        if timed_out:
-            process.kill()
-        status = process.wait()
+        timed_out, status, used = _ended(process, case, begin)
         outcome = Outcome(
-            code=128 - status if status < 0 else status,
+            code=128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
             out=_text(folder / ".out"),
             err=_text(folder / ".err"),
             seconds=time.monotonic() - begin,
-            peak_bytes=0,
+            peak_bytes=used.ru_maxrss << 10,
             timed_out=timed_out,
         )
-        outcome.left = _left(mark)
+        outcome.left = left_alive(lambda process: f"{MARK}={mark}".encode() in (process / "environ").read_bytes())
         return outcome
 
 
@@ -87,39 +84,22 @@ def _limited(case: Case) -> Callable[[], None] | None:
     return limit if limits else None
 
 
-def _ended(process: subprocess.Popen[bytes], case: Case, begin: float) -> bool:
-    """Whether it ended in time; the signals of the case are sent meanwhile."""
-    waiting = list(case.signals)
-    while process.poll() is None:
+def _ended(process: subprocess.Popen[bytes], case: Case, begin: float) -> tuple[bool, int, resource.struct_rusage]:
+    """Whether it took too long and was ended, how it ended, and what it and those that it waited for have used; the
+    signals of the case are sent meanwhile."""
+    waiting, timed_out = list(case.signals), False
+    while True:
+        done, status, used = os.wait4(process.pid, os.WNOHANG)
+        if done:
+            process.returncode = status  # nobody else is to wait for it
+            return timed_out, status, used
         passed_s = time.monotonic() - begin
-        if passed_s > case.limit_s:
-            return False
+        if not timed_out and passed_s > case.limit_s:
+            timed_out = True
+            os.kill(process.pid, signal.SIGKILL)
         if waiting and passed_s >= waiting[0][1]:
-            process.send_signal(signal.Signals[waiting.pop(0)[0]])
+            os.kill(process.pid, signal.Signals[waiting.pop(0)[0]])  # ``send_signal`` would wait for it
         time.sleep(LOOK_EVERY_S)
-    return True
-
-
-def _left(mark: str) -> list[str]:
-    """The processes of the case that live on, after some seconds; they are ended."""
-    deadline = time.monotonic() + LEFT_AFTER_S
-    while (found := _of_case(mark)) and time.monotonic() < deadline:
-        time.sleep(10 * LOOK_EVERY_S)
-    for pid in found:
-        os.kill(pid, signal.SIGKILL)
-    return list(found.values())
-
-
-def _of_case(mark: str) -> dict[int, str]:
-    found = {}
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"{MARK}={mark}".encode() in (folder / "environ").read_bytes():
-                command = (folder / "cmdline").read_bytes().replace(b"\0", b" ")
-                found[int(folder.name)] = command.decode(errors="replace")
-        except OSError:  # it ended meanwhile
-            continue
-    return found
 
 
 def _text(file: Path) -> str:

@@ -18,9 +18,7 @@ class Document(Header, kw_only=True, frozen=True):
 
     parts: Mapping[str, Part]
     absent: dict[str, Unavailable]
-    damaged: tuple[
-        str, ...
-    ] = ()  # files of the run that are not what was written, and why; sections of them are absent
+    damaged: tuple[str, ...] = ()  # files of the run that are not what was written: what is made of them is absent
 
     def part(self, kind: type[P]) -> P | None:
         """A section's part, by its type: ``document.part(Layers)``; None where the run has nothing of it."""

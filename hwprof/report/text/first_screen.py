@@ -20,7 +20,6 @@ from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, named, preempted
 from hwprof.report.text.page import Page
 from hwprof.report.text.time_budget import LETTERS, apportioned, bar
-from hwprof.run.peaks import NOISY
 from hwprof.unavailable import explain
 
 LEAST_GFLOPS: Final = 0.01
@@ -77,13 +76,13 @@ def _headline(page: Page) -> str:
     if roofs is not None and roofs.images_per_s is not None:
         words.append(f"{figures.three_digits(roofs.images_per_s)} images/s")
     if roofs is not None and roofs.analytic_gflops is not None and roofs.analytic_gflops >= LEAST_GFLOPS:
-        quiet = (roofs.others_share or 0.0) <= NOISY  # else the peaks are too low
-        words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{_of_peak(roofs) if quiet else ''}")
+        words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{_of_peak(roofs)}")
     return page.glyphs.separator.join(words) or document.run.name
 
 
 def _of_peak(roofs: Roofline) -> str:
-    """Of what the library's large product attains; where other kernels attain more, of the processor's own."""
+    """Of what the library's large product attains; where other kernels attain more, of the processor's own; nothing
+    where the peaks are too low, or are not of what it multiplies."""
     if roofs.share_of_gemm is None:
         return ""
     if roofs.share_of_gemm <= 1:

@@ -80,12 +80,10 @@ def in_words(part: Roofline, page: Page) -> str:
 def notes(part: Roofline) -> list[str]:
     """The roofs."""
     levels = ", ".join(f"{level} {figures.three_digits(value)}" for level, value in part.level_gbytes.items())
-    low = (
-        f"others took {part.others_share or 0.0:.0%} of the processors while the roofs were measured: they are too low"
-    )
-    too_low = [low] if (part.others_share or 0.0) > NOISY else []
+    others = part.others_share or 0.0
+    low = f"others took {others:.0%} of the processors while the roofs were measured: they are too low"
     return [
-        *too_low,
+        *([low] if others > NOISY else []),
         f"roofs, {figures.plural(part.threads, 'thread')}: FP32 {figures.three_digits(part.fp32_gflops)} GFLOP/s; GB/s:"
         f" {levels} (hwprof peaks)",
         "of roof: of the nearest one; bytes modelled: inputs, outputs, weights once (hwprof explain roofline)",

@@ -34,12 +34,10 @@ LONGER: Final = 2
 STEP_S: Final = 10
 
 TOO_FEW: Final = "ended before two processes of each"
+TOO_NOISY: Final = "not known: too noisy"
 
 EXACT: Final = 1e-4
 """Of the largest magnitude: sums in another order."""
-
-
-TOO_NOISY: Final = "not known: too noisy"
 
 
 def show(found: Trials, console: Console | None = None, run: str | None = None) -> None:
@@ -51,10 +49,7 @@ def show(found: Trials, console: Console | None = None, run: str | None = None) 
         console.print(table(fit(_columns(tried, glyphs), console.width), glyphs))
     for one in found.rows:
         if not one.works:
-            _say(
-                console,
-                f"{_failed(one)}: {' + '.join(one.titles)}: {one.reason or 'ended before two processes of each'}",
-            )
+            _say(console, f"{_failed(one)}: {' + '.join(one.titles)}: {one.reason or TOO_FEW}")
     console.print()
     _say_what_to_adopt(found, console)
     for note in _notes(found, glyphs, run):

@@ -16,6 +16,8 @@ LONGEST_S: Final = 30.0
 """About as long as such a run takes on a busy machine."""
 
 LIMIT_S: Final = 240.0
+LIMIT_BYTES: Final = 2 << 30
+"""The bare model, with torch, has a quarter of it."""
 
 OPTIONS: Final = (
     ("--passes", "measure"), ("--passes", "measure,trace"), ("--passes", "trace"), ("--no-pyspy",),
@@ -118,6 +120,7 @@ def case(random: Random, folder: Path, _: None) -> Case:
         arguments,
         codes=USUAL | codes | ({130} if "KeyboardInterrupt" in fault else set()),
         limit_s=LIMIT_S,
+        limit_bytes=LIMIT_BYTES,
         limits=limits,
         signals=tuple(signals),
         told="RLIMIT_FSIZE" not in limits and 137 not in codes,

@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from hwprof.errors import DamagedError, HwprofError
 from hwprof.run import digests, manifest
 from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import PassRecord
 from tests.support.synthetic_run import build
 
 SEALED = digests.sealed(msgspec.json.format(b'{"name":"a","rows":[1,2.5,{"x":null}]}', indent=1) + b"\n")
@@ -49,25 +48,22 @@ def series(run: RunDirectory, value: float) -> None:
     run.append("series", run.path / "part.parquet")
 
 
+def with_series(root: Path, value: float = 1.0) -> RunDirectory:
+    made = build(root)
+    (made.path / "series.parquet").unlink(missing_ok=True)
+    series(made, value)
+    return made
+
+
 @pytest.fixture
 def run(tmp_path: Path) -> RunDirectory:
-    made = build(tmp_path)
-    if not made.manifest.passes:
-        made.manifest.passes.append(PassRecord(name="measure", status="completed"))
-    (made.path / "series.parquet").unlink(missing_ok=True)
-    made.manifest.tables.pop("series", None)
-    series(made, 1.0)
-    return made
+    return with_series(tmp_path)
 
 
 @settings(max_examples=60, deadline=None)
 @given(bit=st.integers(0, 1 << 20))
 def test_no_bit_of_a_table_changes_without_a_word(bit: int, tmp_path_factory: pytest.TempPathFactory) -> None:
-    root = tmp_path_factory.mktemp("flip")
-    made = build(root)
-    (made.path / "series.parquet").unlink(missing_ok=True)
-    made.manifest.tables.pop("series", None)
-    series(made, 1.0)
+    made = with_series(tmp_path_factory.mktemp("flip"))
     file = made.path / "series.parquet"
     file.write_bytes(flipped(file.read_bytes(), bit))
     with pytest.raises(DamagedError, match=r"^series\.parquet of this run is damaged: it is not what hwprof wrote"):
@@ -75,10 +71,7 @@ def test_no_bit_of_a_table_changes_without_a_word(bit: int, tmp_path_factory: py
 
 
 def test_a_table_that_is_gone_or_another_runs_is_named(run: RunDirectory, tmp_path: Path) -> None:
-    other = build(tmp_path / "other")
-    (other.path / "series.parquet").unlink(missing_ok=True)
-    other.manifest.tables.pop("series", None)
-    series(other, 2.0)
+    other = with_series(tmp_path / "other", 2.0)
     (other.path / "series.parquet").rename(run.path / "series.parquet")
     with pytest.raises(DamagedError, match="another run's"):
         RunDirectory.open(run.path).read("series")
