@@ -130,13 +130,15 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
     of_threads = rows.filter(pl.col("tid").is_in([times.calling_tid, *sharing]) & (pl.col("part") != ABSENT))
     threads = _sums(of_threads, times.iterations).select("layer", "part", threads_ns="ns", threads_share="share")
     both = own.join(threads, on=["layer", "part"], how="full", coalesce=True, nulls_equal=True)
-    totals = both.group_by("layer").agg(of_samples=pl.col("samples").sum(), layer_ns=pl.col("ns").sum())
+    totals = both.group_by("layer").agg(
+        of_samples=pl.col("samples").sum(), layer_ns=pl.col("ns").sum(), layer_off_ns=pl.col("off_ns").sum()
+    )
     found = both.join(totals, on="layer", nulls_equal=True).with_columns(
         pl.col("ns", "share", "threads_ns", "threads_share").fill_null(0.0), pl.col("samples").fill_null(0)
     )
     low, high = wilson(pl.col("share").clip(0, 1), pl.col("of_samples").cast(pl.Float64).clip(1))
-    off_ns = pl.col("ns").filter(pl.col("samples") == 0).sum().over("layer")
-    enough = (pl.col("of_samples") >= FEW_SAMPLES) | (off_ns >= 0.9 * pl.col("layer_ns")) | pl.col("layer").is_null()
+    hardly_there = pl.col("layer_off_ns") >= 0.9 * pl.col("layer_ns")
+    enough = (pl.col("of_samples") >= FEW_SAMPLES) | hardly_there | pl.col("layer").is_null()
     order = pl.col("part").replace_strict({part: place for place, part in enumerate(PARTS)}, return_dtype=pl.Int64)
     return (
         found.filter(enough & (pl.col("layer_ns") > 0))
@@ -210,9 +212,12 @@ def _part() -> pl.Expr:
 
 
 def _sums(rows: pl.DataFrame, iterations: int) -> pl.DataFrame:
-    """Of the whole (``layer`` is null) and of each layer: ``part``, ``ns`` of an iteration, ``share``, ``samples``."""
+    """Of the whole (``layer`` is null) and of each layer: ``part``, ``ns`` of an iteration, ``off_ns`` of them off a
+    processor, ``share``, ``samples``."""
     both = pl.concat([rows.with_columns(layer=pl.lit(None, pl.String)), rows], how="vertical")
-    sums = both.filter(pl.col("part") != ABSENT).group_by("layer", "part").agg(pl.col("ns", "samples").sum())
+    off_ns = pl.col("ns").filter(pl.col("samples") == 0).sum() / iterations
+    there = both.filter(pl.col("part") != ABSENT)
+    sums = there.group_by("layer", "part").agg(pl.col("ns", "samples").sum(), off_ns=off_ns)
     whole_ns = pl.col("ns").sum().over("layer")
     return sums.filter(pl.col("ns") > 0).with_columns(
         share=pl.when(whole_ns > 0).then(pl.col("ns") / whole_ns), ns=pl.col("ns") / iterations

@@ -100,6 +100,13 @@ def test_the_whole_comes_first_and_a_layer_of_few_samples_is_left_out() -> None:
     assert [one["path"] for one in nested(few)] == [None]
 
 
+def test_a_layer_that_was_hardly_on_a_processor_is_kept_though_a_sample_met_it_as_it_went_to_wait() -> None:
+    waits = [(1 * MS, WAITING), (39 * MS, BARRIER)]
+    found = time_budget(times_of({MAIN: waits * 2}, [(0, 40 * MS), (40 * MS, 80 * MS)]))
+    assert [(one["path"], one["samples"]) for one in nested(found)] == [(None, 2), ("a", 2)]
+    assert shares(found) == pytest.approx({"waiting": 1})
+
+
 def test_blocks_are_the_sums_of_what_is_in_them() -> None:
     rows = [
         ("net.b.0", "compute", 60.0, 90.0),
