@@ -27,8 +27,10 @@ class Action:
 
     @property
     def gain_high(self) -> float:
-        """Of all of them."""
-        return min(1.0, sum(one.gain_high for one in self.causes))
+        """Of all of them; what two of them count once."""
+        rules = {one.rule for one in self.causes}
+        twice = sum(gain for one in self.causes for rule, gain in one.shared.items() if rule in rules)
+        return min(1.0, sum(one.gain_high for one in self.causes) - twice)
 
     @property
     def _order(self) -> tuple[int, float]:

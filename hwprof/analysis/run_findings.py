@@ -15,6 +15,7 @@ from hwprof.analysis.roofline import product_types, roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
 from hwprof.analysis.thread_facts import processors, thread_facts
 from hwprof.analysis.time_budget import nested
+from hwprof.run.peaks import NEW_PAGE
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         ],
         kernels=_kernels(analysis),
         stages=stage_shares(analysis),
-        **memory_facts(analysis),
+        **memory_facts(analysis, whole["elapsed_ns"]),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
         **peak_facts(analysis.run.manifest.peaks, workload.threads if workload is not None else 1),
@@ -127,15 +128,19 @@ def emulated(modules: pl.DataFrame, peaks: Peaks | None) -> dict[str, str]:
     return {path: ", ".join(sorted(half)) for path, half in found.items() if half and path is not None}
 
 
-def memory_facts(analysis: RunAnalysis) -> dict[str, Any]:
-    """``anew``, ``faults`` and ``malloc`` of ``findings.Facts``."""
+def memory_facts(analysis: RunAnalysis, inference_ns: float) -> dict[str, Any]:
+    """``anew``, ``faults``, ``new_pages`` and ``malloc`` of ``findings.Facts``."""
     found = analysis.memory.found
     if found is None or isinstance(found.tables, Unavailable):
         return {}
     rows, _ = found.tables
-    faults = rows.filter(layer=WHOLE)["faults"]
+    peaks = analysis.run.manifest.peaks
+    page = peaks.find(NEW_PAGE) if peaks is not None else None
+    faults = dict(rows.drop_nulls("faults").select("layer", "faults").iter_rows())
+    shares = {path: number * page.value / inference_ns for path, number in faults.items()} if page is not None else {}
     return {
         "anew": layer_memory.anew(rows),
-        "faults": faults[0] if faults.len() else None,
+        "faults": faults.get(WHOLE),
+        "new_pages": {None if path == WHOLE else path: share for path, share in shares.items()},
         "malloc": found.allocator.allocator if found.allocator is not None else None,
     }

@@ -12,6 +12,9 @@ Unit = Literal["GFLOP/s", "GOP/s", "GB/s", "ns", "GHz"]
 DRAM: Final = "DRAM"
 """The level below all caches."""
 
+NEW_PAGE: Final = "new-page"
+"""What a page fault costs, with what giving the page back does."""
+
 
 NOISY: Final = 0.05
 """Of all processors' time, taken by others: what was measured meanwhile is too low."""
@@ -28,7 +31,7 @@ Amount = Annotated[float, msgspec.Meta(ge=0)]
 class Peak(msgspec.Struct, kw_only=True, frozen=True):
     """The best of several repetitions, by so many threads, each on a core of its own."""
 
-    what: str  # fp32, bf16, int8; gemm-fp32, gemm-bf16; read, triad, triad-nt; latency; clock
+    what: str  # fp32, bf16, int8; gemm-fp32, gemm-bf16; read, triad, triad-nt; latency; clock; new-page
     level: str | None = None  # L1, L2, L3, DRAM: where what is read and written lies
     threads: Number
     value: float

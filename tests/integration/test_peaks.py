@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import mmap
+import resource
 import shutil
 from pathlib import Path
 
@@ -11,7 +13,7 @@ import pytest
 from hwprof.hardware import machine
 from hwprof.hardware.peaks import team
 from hwprof.hardware.peaks.kernels import Kernels
-from hwprof.hardware.peaks.memory import LINE_BYTES, Memory
+from hwprof.hardware.peaks.memory import LINE_BYTES, Memory, renewed
 from hwprof.run.peaks import DRAM
 from tests.support.command import hwprof
 from tests.support.requirements import require_module
@@ -47,6 +49,14 @@ def test_a_chase_comes_by_each_line_once(lines: int) -> None:
     assert len(seen) == lines and at == memory.address
 
 
+def test_new_memory_has_a_fault_a_page_each_time() -> None:
+    loop, faults = renewed(4 << 20)
+    assert 2 <= faults <= (4 << 20) // mmap.PAGESIZE + 16, "with huge pages, the lower end"
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    loop(5)
+    assert resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before >= 5 * (faults - 16)
+
+
 def test_a_thread_that_fails_ends_all(kernels: Kernels) -> None:
     def make(number: int) -> list[team.Loop]:
         if number == 0:
@@ -72,6 +82,7 @@ def test_the_command_measures_keeps_and_shows(tmp_path: Path) -> None:
     assert peaks["latency", "L1", 1] < 5 < 20 < peaks["latency", DRAM, 1]
     assert 0.3 < peaks["gemm-fp32", None, 1] / peaks["fp32", None, 1] < 1.1
     assert 0.5 < peaks["clock", None, 1] < 7
+    assert 100 < peaks["new-page", None, 1] < 1e6, "with huge pages, the upper end"
     for sheet in found["theoretical"]:
         assert peaks[sheet["what"], None, sheet["threads"]] <= 1.1 * sheet["value"], sheet
     assert found["seconds"] < 30
@@ -95,7 +106,7 @@ def test_without_a_compiler_there_are_products_and_numpys_triad(tmp_path: Path) 
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     kinds = {one["what"]: one["how"] for one in found["peaks"]}
-    assert "gemm-fp32" in kinds and kinds["triad"].startswith("numpy") and "fp32" not in kinds
+    assert "new-page" in kinds and "gemm-fp32" in kinds and kinds["triad"].startswith("numpy") and "fp32" not in kinds
     reasons = {one["what"]: one for one in found["missing"]}
     assert "no-such-compiler" in reasons["fp32"]["reason"] and reasons["fp32"]["remedy"]
     text = hwprof("peaks", "--threads", "1", cwd=tmp_path, environment=given, columns=100).stdout

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from hwprof.analysis.owners import INFERENCE
@@ -18,6 +19,9 @@ class Share(NamedTuple):
 
 
 NOTHING = Share(0.0, 0.0, 0.0)
+
+PAGE_FAULTS: Final = "page_faults"
+ALLOCATION: Final = "allocation"
 
 LEAST_LEFT: Final = 0.05
 """Of the time: where others had more, nothing is derived from what they left."""
@@ -83,6 +87,9 @@ class Facts:
     stages: Mapping[str, float] = field(default_factory=dict)  # of an iteration
     anew: Sequence[str] = ()  # layers that get their memory anew at each call
     faults: float | None = None  # page faults of an inference
+    new_pages: Mapping[str | None, float] = field(
+        default_factory=dict
+    )  # by layer, None: the inference: its page faults by what one costs on this machine
     malloc: str | None = None  # who gives memory: glibc, jemalloc, …
     vendor: str = ""
     gemm_of_roof: float | None = None  # of the FP32 peak: what a large product by the library attains; None: unknown
@@ -138,6 +145,17 @@ class Facts:
             return sum(one.of_whole for one in chosen)
         return min(1.0, sum(one.lost(part) for one in chosen) / self.left)
 
+    def new_memory(self, paths: Collection[str] | None = None) -> float:
+        """Of the time ``left``, what new pages and ``malloc`` take at most, in these layers or in all: by the samples
+        or, where that is more, by what a page fault costs. Some of that cost is met in the code that faults: the
+        processor enters and leaves the kernel with interrupts off, so that no sample can meet it there."""
+        if paths is None:
+            sampled, own = self.part(PAGE_FAULTS).high + self.part(ALLOCATION).high, self.new_pages.get(None, 0.0)
+        else:
+            sampled = self.time_of(paths, PAGE_FAULTS) + self.time_of(paths, ALLOCATION)
+            own = sum(self.new_pages.get(path, 0.0) for path in paths)
+        return min(1.0, max(sampled, own / self.left))
+
     def longest(self, paths: Collection[str], number: int = 3) -> list[str]:
         """Of these layers the ones that take most, in order."""
         ordered = sorted((one for one in self.layers if one.path in paths), key=lambda one: -one.of_whole)
@@ -163,6 +181,7 @@ class Finding(NamedTuple):
     stage: str | None = None  # that it is about; None: the inference, or layers of it
     gain_of: str = INFERENCE  # or "iteration"
     remedies: Sequence[str] = ()  # those that hwprof can try (remedies/remedies.toml)
+    shared: Mapping[str, float] = MappingProxyType({})  # of ``gain_high``: what another rule counts too
 
 
 def percent(share: Share) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, named, percent
 
 LEAST: Final = 0.02
 
@@ -22,12 +22,12 @@ ALLOCATORS: Final = ("keep_memory", "tcmalloc", "jemalloc")
 
 def find(facts: Facts) -> Finding | None:
     """Where new pages take a share worth naming."""
-    share = facts.part("page_faults")
+    share = facts.part(PAGE_FAULTS)
     if share.low < (LEAST if facts.anew else MUCH):
         return None
     known = facts.faults is not None and facts.faults >= FEW_FAULTS
     faults = f"; {facts.faults:,.0f} page faults an inference" if known else ""
-    layers = list(facts.anew[:3]) or facts.most_in("page_faults")  # of memory that is not torch's nobody knows more
+    layers = list(facts.anew[:3]) or facts.most_in(PAGE_FAULTS)  # of memory that is not torch's nobody knows more
     return Finding(
         rule="fresh_memory",
         title="large blocks are returned to the system at each call",
@@ -35,7 +35,7 @@ def find(facts: Facts) -> Finding | None:
         meaning="each block that is freed goes back to the kernel, which clears new pages at the next call",
         remedy=KEEP if facts.malloc in (None, "glibc") else f"an allocator that keeps more than {facts.malloc}",
         gain_low=0.0,
-        gain_high=min(1.0, share.high + facts.part("allocation").high),
+        gain_high=facts.new_memory(),
         layers=layers,
         remedies=(*(ALLOCATORS if facts.malloc in (None, "glibc") else ()), "compile"),
     )

@@ -15,14 +15,18 @@ def find(facts: Facts) -> Finding | None:
     if share.low < LEAST or not facts.convolutions:
         return None
     layers = facts.most_in("layout")
+    copied = [one.path for one in facts.layers if one.parts.get("layout", 0.0) >= LEAST]
+    new = facts.new_memory(copied)
     return Finding(
         rule="layout_changes",
         title=f"layout changes around {facts.convolutions} convolutions",
         evidence=f"{percent(share)} of the time{named(layers)}",
-        meaning="each convolution copies its input into the order that its kernel reads, and often its output back",
+        meaning="each convolution copies its input into the order that its kernel reads, and often its output back,"
+        " each time into new memory",
         remedy="model = model.to(memory_format=torch.channels_last), inputs too",
         gain_low=0.0,
-        gain_high=share.high,
+        gain_high=min(1.0, share.high + new),
         remedies=("channels_last", "compile"),
         layers=layers,
+        shared={"fresh_memory": new},
     )

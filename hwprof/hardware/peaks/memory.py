@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+import resource
 from contextlib import suppress
 from typing import Final
 
 import numpy as np
 
 from hwprof.hardware.peaks.kernels import Arrays
+from hwprof.hardware.peaks.team import Loop
 
 LINE_BYTES: Final = 64
 """Of every processor that is known here; on those with lines of 128 bytes two steps in one line make a chase no faster
@@ -49,3 +51,17 @@ class Memory:
         words = memory.bytes.view(np.uint64)
         words[order * (LINE_BYTES // 8)] = np.uint64(memory.address) + np.roll(order, -1) * LINE_BYTES
         return memory
+
+
+def renewed(size: int) -> tuple[Loop, int]:
+    """A round takes so many bytes from the kernel, writes to each page, and gives them back, as a large block of
+    ``malloc`` is; and the page faults of a round: with transparent huge pages fewer than there are pages."""
+
+    def loop(rounds: int) -> None:
+        for _ in range(rounds):
+            Memory(size).bytes[:: mmap.PAGESIZE] = 1
+
+    loop(1)
+    before = resource.getrusage(resource.RUSAGE_THREAD).ru_minflt
+    loop(1)
+    return loop, max(1, resource.getrusage(resource.RUSAGE_THREAD).ru_minflt - before)

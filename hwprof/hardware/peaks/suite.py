@@ -9,15 +9,18 @@ from hwprof.c_compiler import NoLibraryError, tool
 from hwprof.hardware import machine
 from hwprof.hardware.peaks import numpy_kernels, team
 from hwprof.hardware.peaks.kernels import CHAINS, TRIAD_BYTES, Kernels
-from hwprof.hardware.peaks.memory import LINE_BYTES, Memory
+from hwprof.hardware.peaks.memory import LINE_BYTES, Memory, renewed
 from hwprof.hardware.peaks.working_sets import WorkingSet, chased, dram_bytes, working_sets
 from hwprof.run.manifest import Machine
-from hwprof.run.peaks import DRAM, NotMeasured, Peak, Unit, better
+from hwprof.run.peaks import DRAM, NEW_PAGE, NotMeasured, Peak, Unit, better
 
 EACH_S: Final = 0.012
 REPETITIONS: Final = 5
 
 LEAST_RESERVED: Final = 64 << 20
+
+RENEWED_BYTES: Final = 16 << 20
+"""More than glibc keeps by default."""
 
 Report = Callable[[str], None]
 """What is measured now."""
@@ -34,6 +37,7 @@ class Suite:
 
     def carry_out(self, threads: Sequence[int]) -> None:
         """With each of so many threads; what one thread alone can tell (clock, latency) is measured once."""
+        self._new_pages()
         self._report("compiling")
         try:
             kernels, path = Kernels.compiled(machine.cpuinfo().flags)
@@ -115,6 +119,22 @@ class Suite:
             nanoseconds = [seconds * 1e9 for seconds in times]
             how = f"a chase of {LINE_BYTES}-byte lines in huge pages"
             self._add("latency", one.level, cpus, nanoseconds, "ns", how, one.bytes)
+
+    def _new_pages(self) -> None:
+        """What a page fault costs, all in all: entering the kernel, clearing the page, giving it back."""
+        self._report("new pages")
+        faults: list[int] = []
+
+        def make(_: int) -> list[team.Loop]:
+            loop, number = renewed(RENEWED_BYTES)
+            faults.append(number)
+            return [loop]
+
+        cpus = team.processors(1)
+        (times,) = _timed(cpus, make)
+        each_bytes = RENEWED_BYTES // faults[0]
+        how = f"memory that is given back, {each_bytes >> 10} KiB a fault"
+        self._add(NEW_PAGE, None, cpus, [s * 1e9 / faults[0] for s in times], "ns", how, RENEWED_BYTES)
 
     def _without_a_compiler(self, threads: Sequence[int], error: NoLibraryError) -> None:
         """The triad as numpy does it, in DRAM; torch's products are there all the same."""

@@ -87,7 +87,8 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
 
 
 def _finding(one: facts.Finding) -> Finding:
-    return Finding(**{**one._asdict(), "layers": list(one.layers), "remedies": list(one.remedies)})
+    told = {name: value for name, value in one._asdict().items() if name != "shared"}  # the gains of actions have it
+    return Finding(**{**told, "layers": list(one.layers), "remedies": list(one.remedies)})
 
 
 def _action(one: analysed.Action) -> Action:

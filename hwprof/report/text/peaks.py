@@ -13,7 +13,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
-from hwprof.run.peaks import DRAM, Peak, Peaks
+from hwprof.run.peaks import DRAM, NEW_PAGE, Peak, Peaks
 from hwprof.unavailable import explain
 
 NAMES: Final = {
@@ -45,6 +45,10 @@ def show(found: Peaks, console: Console | None = None) -> None:
     _table(console, glyphs, "Arithmetic", _arithmetic(found, glyphs))
     _table(console, glyphs, "Bandwidth, GB/s", _bandwidth(found, levels, glyphs))
     _table(console, glyphs, _latency_title(found), _latency(found, levels, glyphs))
+    if (page := found.find(NEW_PAGE)) is not None:
+        console.print()
+        fault = f"A page fault: {figures.three_digits(page.value)} ns, of {page.how}"
+        console.print(Text(fault, overflow="fold"))
     console.print()
     notes = [
         "threads: each on a core of its own, as far as there are cores; the best of several repetitions",

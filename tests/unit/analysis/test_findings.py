@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.analysis.actions import Action
 from hwprof.analysis.findings.facts import Clock, Facts, Fallback, Kernel, Layer, Pooling, Share
 from hwprof.analysis.findings.rules import RULES, find_all, names
 
@@ -265,6 +266,30 @@ def test_gains_of_the_other_causes_are_too(
     )  # fmt: skip
     for one in find_all(facts):
         assert 0 <= one.gain_low <= one.gain_high <= 1 and set(one.layers) <= {"a", "b", "c"}
+
+
+def test_new_memory_costs_its_page_faults_at_what_one_costs_where_samples_met_less_of_it() -> None:
+    of = parts(page_faults=0.3, allocation=0.05, preempted=0.2)
+    for cost, most in ((0.1, of["page_faults"].high / 0.8 + of["allocation"].high / 0.8), (0.64, 0.8), (0.9, 1.0)):
+        (found,) = find_all(dataclasses.replace(QUIET, parts=of, anew=("a",), new_pages={None: cost, "a": cost}))
+        assert found.rule == "fresh_memory" and found.gain_high == pytest.approx(most)
+
+
+def test_layout_changes_cost_the_memory_of_the_copies_too() -> None:
+    layers = (
+        Layer("conv", 0.5, {"layout": 0.2, "page_faults": 0.1, "allocation": 0.02, "compute": 0.68}),
+        Layer("cat", 0.5, {"layout": 0.01, "page_faults": 0.5, "compute": 0.49}),
+    )
+    of = parts(layout=0.105, page_faults=0.3, allocation=0.01)
+    facts = dataclasses.replace(QUIET, parts=of, layers=layers, convolutions=1, anew=("cat",))
+    for pages, most in (({}, 0.06), ({None: 0.5, "conv": 0.2, "cat": 0.3}, 0.2)):
+        found = {one.rule: one for one in find_all(dataclasses.replace(facts, new_pages=pages))}
+        layout, fresh = found["layout_changes"], found["fresh_memory"]
+        assert layout.gain_high == pytest.approx(of["layout"].high + most)
+        assert layout.shared == {"fresh_memory": pytest.approx(most)}
+        both = Action("torch.compile", "compile", [layout, fresh])
+        assert both.gain_high == pytest.approx(min(1.0, of["layout"].high + fresh.gain_high))
+        assert Action("channels_last", "channels_last", [layout]).gain_high == layout.gain_high
 
 
 def test_memory_that_is_not_torchs_is_found_by_its_page_faults() -> None:
