@@ -66,9 +66,8 @@ def _counters_help() -> str:
 @click.option(
     "--iterations",
     type=click.IntRange(1, MOST),
-    default=20,
-    show_default=True,
-    help="Of the measure pass; the trace pass does at most 5, and 3 more for oneDNN's own report.",
+    help="Of the measure pass. Default: 20, or as many as take 20 s, but 8 at least. The trace pass does at most 5 (in "
+    "10 s), and 3 more for oneDNN's own report.",
 )
 @click.option("--warmup", type=click.IntRange(0, MOST), default=2, show_default=True, help="Iterations before that.")
 @click.option(
@@ -139,7 +138,7 @@ def _counters_help() -> str:
     "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
 def collect_command(
-    iterations: int,
+    iterations: int | None,
     warmup: int,
     wait_quiet_s: float | None,
     with_peaks: bool,

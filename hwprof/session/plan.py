@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -24,6 +25,9 @@ REPETITIONS: Final = 2
 """How often each event set is counted at least, where that leaves half of the iterations to be timed: a spread needs
 two."""
 
+ENOUGH: Final = 0.4
+"""Of the iterations of a pass that are done at least, however long they take."""
+
 IDLE_S: Final = 0.5
 """How long a pass rests after warm-up when energy is measured, so that the machine's idle power is known."""
 
@@ -45,6 +49,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int
     in_process: tuple[CollectorPlan, ...]
     external: tuple[CollectorPlan, ...]
+    enough_s: float | None = None  # so many iterations as take longer are left out (``that_fit``); None: none
     idle_s: float = 0.0
     wait_quiet_s: float = 0.0  # how long it waits, at most, until others let the processors alone
     launcher: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
@@ -65,6 +70,15 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     left_out: tuple[CollectorRecord, ...] = ()  # the collectors that will not run, and why
     may_fail: bool = False  # the run goes on without it
     asked: bool = True  # the user named it; false: it is the fallback for what this machine lacks
+
+
+def that_fit(plan: PassPlan, once_s: float | None, event_sets: int) -> int:
+    """How many iterations a pass does of which one takes ``once_s`` (None: not known): those planned, or as many as
+    take ``enough_s``; yet ``ENOUGH`` of them, and ``REPETITIONS`` for each event set."""
+    if plan.enough_s is None or not once_s:
+        return plan.iterations
+    least = max(math.ceil(ENOUGH * plan.iterations), REPETITIONS * event_sets)
+    return min(plan.iterations, max(least, int(plan.enough_s / once_s)))
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:

@@ -13,10 +13,17 @@ from hwprof.collector.declaration import Place
 from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
 from hwprof.run.manifest import CollectorRecord
-from hwprof.run.passes import MEASURE, SHARED_PASSES
+from hwprof.run.passes import MEASURE, SHARED_PASSES, TRACE
 from hwprof.session.counters import Counting, choose_counters, has_own_passes, is_counter
 from hwprof.session.plan import IDLE_S, CollectorPlan, PassPlan
 from hwprof.unavailable import Unavailable
+
+ITERATIONS: Final = 20
+"""Of the measure pass, unless the user says how many."""
+
+ENOUGH_S: Final = {MEASURE: 20.0, TRACE: 10.0}
+"""For so long a pass iterates, unless the user says how many times: of a large model, or on a slow machine, fewer
+iterations tell as much."""
 
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
@@ -26,7 +33,7 @@ def plan_passes(
     surveyed: Sequence[Surveyed],
     passes: Sequence[str],
     *,
-    iterations: int,
+    iterations: int | None,
     warmup: int,
     off: Collection[str] = (),
     named: Collection[str] = (),
@@ -38,8 +45,9 @@ def plan_passes(
 ) -> list[PassPlan]:
     """One plan a pass, in the given order, then those that a counter needs for itself. ``off`` names collectors that
     the user does not want, ``named`` those that the user listed, ``asked`` those that options ask for. ``options`` by
-    collector, and ``passes_of``, where one is to run in others than its own. ``wait_quiet_s``: how long each pass waits
-    for a quiet machine at most; not those that are far slower than what they measure, and whose times nobody reads.
+    collector, and ``passes_of``, where one is to run in others than its own. ``iterations``: None for ``ITERATIONS``,
+    or as many as ``ENOUGH_S`` allows. ``wait_quiet_s``: how long each pass waits for a quiet machine at most; not those
+    that are far slower than what they measure, and whose times nobody reads.
 
     Raises ``UsageError`` for a pass that is not known or named twice, for a counter or an event that nobody knows, and
     ``HwprofError`` where a counter that was asked for by name, or a collector with options, does not work.
@@ -57,7 +65,11 @@ def plan_passes(
     _check(further, surveyed, off)
     where = _Where(passes_of or {}, passes, {*named, *asked})
     all_options = {**counters.options, **further}
-    shared = [_plan(name, taking_part, where, iterations, warmup, off, all_options) for name in passes]
+    enough_s = ENOUGH_S if iterations is None else {}
+    iterations = ITERATIONS if iterations is None else iterations
+    shared = [
+        _plan(name, taking_part, where, iterations, warmup, off, all_options, enough_s.get(name)) for name in passes
+    ]
     own = [
         found
         for found in taking_part
@@ -169,6 +181,7 @@ def _plan(
     warmup: int,
     off: Collection[str],
     options: Mapping[str, dict[str, Any]],
+    enough_s: float | None,
 ) -> PassPlan:
     in_process: list[CollectorPlan] = []
     external: list[CollectorPlan] = []
@@ -202,6 +215,7 @@ def _plan(
         warmup=warmup,
         in_process=tuple(in_process),
         external=tuple(external),
+        enough_s=enough_s,
         idle_s=idle_s,
         alternate=name == MEASURE,
         left_out=tuple(left_out),

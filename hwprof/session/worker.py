@@ -33,7 +33,7 @@ from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import disturbance
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.messages import Built, Failed, Finished, Order, Phase, PhaseBegins, Step
-from hwprof.session.plan import joint_sets, schedule
+from hwprof.session.plan import joint_sets, schedule, that_fit
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
@@ -127,6 +127,7 @@ class _Worker:
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
         self._interrupted: str | None = None  # how far it came
+        self._once_s: float | None = None  # the last iteration of the warm-up
         self._notes: list[str] = []  # on the workload
         self._pid = os.getpid()
         self._record = PassRecord(name=order.plan.name, pid=self._pid, main_tid=self._pid)
@@ -139,7 +140,9 @@ class _Worker:
         self._record.begin_ns = time.monotonic_ns()
         self._reporter.send(PhaseBegins(Phase.WARMING_UP, self._plan.warmup))
         for iteration in schedule(self._plan.warmup, 0, 0, alternate=False):
+            began_s = time.monotonic()
             self._iterate(iteration)
+            self._once_s = time.monotonic() - began_s
             self._step()
         if self._plan.idle_s:
             with self._recorder.region("idle"):
@@ -198,7 +201,8 @@ class _Worker:
         self._recorder.count_with(counters)
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
-        planned = schedule(warmup, self._plan.iterations, sets, alternate=self._plan.alternate)[warmup:]
+        number = that_fit(self._plan, self._once_s, sets)
+        planned = schedule(warmup, number, sets, alternate=self._plan.alternate)[warmup:]
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))

@@ -283,3 +283,24 @@ def test_synthetic_runs_hold_nothing_that_production_does_not_write(
     of_process = pl.col("tid") == WHOLE_PROCESS_TID
     made, written = (run.read("counts").filter(of_process) for run in (synthetic, real))
     assert set(made["event"]) <= set(written["event"])
+
+
+LONG = """
+import time
+import torch
+class Long(torch.nn.Module):
+    def forward(self, x):
+        time.sleep(4.2)
+        return x
+def model():
+    return torch.nn.Sequential(Long()), torch.zeros(1)
+"""
+
+
+def test_iterations_that_take_long_are_fewer_unless_somebody_says_how_many(tmp_path: Path) -> None:
+    (tmp_path / "long_model.py").write_text(LONG, encoding="utf-8")
+    alone = ("--passes", "trace", "--warmup", "1", "--collectors", "sampler,perf", "--no-instrumented")
+    done = hwprof("collect", "--model", "long_model:model", *alone, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (trace,) = RunDirectory.latest(tmp_path / "results").manifest.passes
+    assert sum(not one.warmup for one in trace.iterations) == 2, "as many as 10 s have room for, of five"

@@ -14,7 +14,7 @@ from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
 from hwprof.run.notes import NoteKind
 from hwprof.run.roles import Role
-from hwprof.session.plan import IDLE_S, joint_sets, schedule, uncounted_notes, uncounted_sets
+from hwprof.session.plan import IDLE_S, PassPlan, joint_sets, schedule, that_fit, uncounted_notes, uncounted_sets
 from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
 from tests.support.fake_collectors import Bystander, surveyed
 
@@ -25,6 +25,38 @@ class Made(Bystander):
     def __init__(self, name: str, place: Place, passes: set[str], wants_idle: bool = False) -> None:
         self.name, self.place, self.passes, self.wants_idle = name, place, frozenset(passes), wants_idle
         self.role = Role.COUNTER if name == "perf" else Role.OTHER
+
+
+def long_pass(iterations: int, enough_s: float | None) -> PassPlan:
+    return PassPlan(name="measure", iterations=iterations, warmup=2, in_process=(), external=(), enough_s=enough_s)
+
+
+@pytest.mark.parametrize(
+    ("once_s", "sets", "number"),
+    [
+        (0.03, 1, 20),
+        (1.0, 1, 20),
+        (2.5, 1, 8),
+        (1.6, 1, 12),
+        (60.0, 1, 8),
+        (60.0, 7, 14),
+        (60.0, 30, 20),
+        (None, 1, 20),
+    ],
+)
+def test_iterations_that_take_long_are_fewer_though_every_event_set_has_its_turns(
+    once_s: float | None, sets: int, number: int
+) -> None:
+    assert that_fit(long_pass(20, 20.0), once_s, sets) == number
+    assert that_fit(long_pass(20, None), once_s, sets) == 20
+
+
+def test_only_who_says_how_many_gets_all_of_them() -> None:
+    passes = ["measure", "trace"]
+    measure, trace = plan_passes([], passes, iterations=None, warmup=2)
+    assert (measure.iterations, trace.iterations) == (20, 5)
+    assert measure.enough_s == 20 and trace.enough_s == 10
+    assert all(one.enough_s is None for one in plan_passes([], passes, iterations=20, warmup=2))
 
 
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
