@@ -52,12 +52,13 @@ def _as_float32(value: Any) -> Any:
 
 
 def _compile(module: nn.Module) -> None:
-    """With constant weights, which inductor then lays out as its kernels want them; for each shape of its own."""
+    """With constant weights, which inductor then lays out as its kernels want them; for each shape of its own. Of the
+    module's ``forward``: ``module.compile`` compiles nothing of a class of torch's own, as ``nn.Sequential`` is."""
     import torch._inductor.config as inductor
 
     settings: Any = inductor
     settings.freezing = True
-    module.compile(dynamic=False)
+    module.forward = torch.compile(module.forward, dynamic=False)
 
 
 def _flush_denormals() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import difflib
 import glob
+import os
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -25,7 +26,7 @@ GIVEN = "a file, a folder of images or a quoted pattern; without --source two ph
 """What --source takes."""
 
 LARGEST_FILE = 1 << 30
-"""In bytes; OpenCV decodes no picture of more than a gigapixel."""
+"""In bytes."""
 
 Image = np.ndarray[Any, np.dtype[np.uint8]]
 """(H, W, 3), blue first, as OpenCV has them."""
@@ -94,7 +95,10 @@ def read_image(path: Path) -> Image:
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
     try:
         image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
-    except cv2.error:  # a picture too large for OpenCV
+    except cv2.error as error:
+        if "CV_IO_MAX_IMAGE_PIXELS" in str(error):
+            most = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]
+            raise UsageError(f"{path} has more than {most} pixels", "OPENCV_IO_MAX_IMAGE_PIXELS allows more") from None
         image = None
     if image is None:
         raise UsageError(f"{path} is not an image that OpenCV can decode", "name a JPEG or PNG file with --source")

@@ -17,8 +17,13 @@ _ULTRALYTICS_ENVIRONMENT = {
 }
 
 
+MOST_PIXELS = 1 << 28
+"""That an image may have: 800 MB, from a file of a few kilobytes. ``OPENCV_IO_MAX_IMAGE_PIXELS`` allows more."""
+
+
 def require_cv2() -> ModuleType:
     """OpenCV; raises ``HwprofError`` with the way to get it, or the system libraries it needs."""
+    os.environ.setdefault("OPENCV_IO_MAX_IMAGE_PIXELS", str(MOST_PIXELS))  # read when it is loaded
     try:
         return importlib.import_module("cv2")
     except ModuleNotFoundError as error:

@@ -29,16 +29,17 @@ from typing import Any, Final
 
 from scripts.benchmarks.tables import Part, Table, write
 from scripts.faults.case import Case, Outcome
+from scripts.faults.disks import RESULTS, small_disk
 from scripts.faults.fresh import Fresh
-from scripts.faults.rules import broken, contents
+from scripts.faults.rules import broken, contents, runs_missing
 from scripts.faults.warm import Warm
 
-KINDS: Final = ("mutated_runs", "checkpoints", "surroundings", "collects")
+KINDS: Final = ("mutated_runs", "checkpoints", "sources", "surroundings", "collects", "starts")
 SHOWN: Final = 200
 """Characters of what was done."""
 
 OWN: Final = (".out", ".err", ".events")
-ALLOWED: Final = ("results", ".cache", "__pycache__")
+ALLOWED: Final = (RESULTS, ".cache", "__pycache__")
 
 
 @dataclass
@@ -104,29 +105,33 @@ def _campaign(name: str, seed: int, deadline: float, place: Path, found: Found) 
         number = 0
         while time.monotonic() < deadline:
             with tempfile.TemporaryDirectory(dir=place, prefix=f"{number}-") as folder:
-                case, outcome, rules = carried_out(kind, f"{seed}:{number}", Path(folder), shared, ready)
+                case, outcomes, rules = carried_out(kind, f"{seed}:{number}", Path(folder), shared, ready)
             found.cases[name] += 1
-            found.codes[name, outcome.code] += 1
-            found.slowest_s[name] = max(found.slowest_s.get(name, 0.0), outcome.seconds)
-            err = ascii(outcome.err.strip())[:SHOWN]
+            found.codes.update((name, one.code) for one in outcomes)
+            found.slowest_s[name] = max(found.slowest_s.get(name, 0.0), *(one.seconds for one in outcomes))
+            err = ascii("".join(one.err for one in outcomes).strip())[:SHOWN]
             found.violations += [(name, number, rule, ascii(case.what)[:SHOWN], err) for rule in rules]
             number += 1
 
 
 def carried_out(
     kind: ModuleType, seed: str, folder: Path, shared: Any, ready: Warm | Fresh
-) -> tuple[Case, Outcome, list[str]]:
+) -> tuple[Case, list[Outcome], list[str]]:
     """One case: what it was, what came of it, and which rules it broke."""
     case = kind.case(Random(seed), folder, shared)
-    before, there = contents(case.unchanged), set(_files(folder))
-    outcome = ready.carry_out(case, folder)
-    new = [str(path.relative_to(folder)) for path in _files(folder) if path not in there]
-    outside = [name for name in new if name not in OWN and not name.startswith(ALLOWED)]
-    rules = list(broken(case, outcome, before, outside))
-    if case.then:
-        after = Case(f"then {' '.join(case.then)}", case.then, limit_s=case.limit_s, limit_bytes=case.limit_bytes)
-        rules += [f"then: {rule}" for rule in broken(after, ready.carry_out(after, folder), {}, ())]
-    return case, outcome, rules
+    with small_disk(case, folder):
+        before, there = contents(case.unchanged), set(_files(folder))
+        outcomes = ready.carry_out(case, folder)
+        new = [str(path.relative_to(folder)) for path in _files(folder) if path not in there]
+        outside = [name for name in new if not name.startswith((*OWN, *ALLOWED))]
+        rules = [rule for one in outcomes for rule in broken(case, one, before, outside)]
+        if case.beside and (rule := runs_missing(folder / RESULTS, outcomes)):
+            rules.append(rule)
+        if case.then:
+            after = Case(f"then {' '.join(case.then)}", case.then, limit_s=case.limit_s, limit_bytes=case.limit_bytes)
+            (outcome,) = ready.carry_out(after, folder)
+            rules += [f"then: {rule}" for rule in broken(after, outcome, {}, ())]
+    return case, outcomes, rules
 
 
 def _files(folder: Path) -> Iterator[Path]:
@@ -139,8 +144,8 @@ def _again(name: str, number: str, seed: int) -> int:
     folder = place / "case"
     folder.mkdir()
     with ready_for(kind) as ready:
-        case, outcome, rules = carried_out(kind, f"{seed}:{number}", folder, kind.shared(place / "shared"), ready)
-    for told in (f"in {folder}: {case.what}", case.arguments, outcome, *rules):
+        case, outcomes, rules = carried_out(kind, f"{seed}:{number}", folder, kind.shared(place / "shared"), ready)
+    for told in (f"in {folder}: {case.what}", case.arguments, *outcomes, *rules):
         print(ascii(told))
     return 1 if rules else 0
 

@@ -15,6 +15,14 @@ def weights(path: str) -> None:
     load_weights(nn.Sequential(nn.Linear(4, 4), nn.BatchNorm1d(4)), Path(path))
 
 
+def pictures(source: str) -> None:
+    """Finds and decodes what ``--source`` names."""
+    from hwprof.workload.images import find_images, read_image
+
+    for path in find_images(source):
+        read_image(path)
+
+
 def execute(path: str) -> None:
     """A program; for tests of the campaign itself."""
     exec(compile(Path(path).read_text(encoding="utf-8"), path, "exec"), {})

@@ -29,6 +29,9 @@ class Case:
     )  # 0 to 2: "closed", "full", "nobody" (a pipe without reader)
     signals: Sequence[tuple[str, float]] = ()  # by name, so many seconds after the start
     then: tuple[str, ...] = ()  # a command that must hold to the rules afterwards: what is kept can be read
+    beside: int = 0  # so many more do the same at the same moment; each that succeeds has a run of its own
+    disk_bytes: int | None = None  # where results are kept, there is room for so many
+    slow_s: float = 0.0  # each access to a disk takes so long
     told: bool = True  # what goes to standard error can be read
     quiet: bool = False  # nothing that audits as dangerous may happen (see ``forked``)
 

@@ -1,4 +1,5 @@
-"""A warmed process, of which each case is a copy: ``python -m scripts.faults.forked IMPORTS``.
+"""A warmed process, of which each case is a copy: ``python -m scripts.faults.forked IMPORTS``: modules,
+and ``module:function`` for what is called beforehand.
 
 Reads orders as lines of JSON on standard input, and answers with one line each. A copy has a session, a folder and
 streams of its own, and a bound on its address space; what it does that no reader of files does is noted.
@@ -32,7 +33,10 @@ DANGEROUS: Final = (
 def main() -> None:
     """Until there is no order left."""
     for name in sys.argv[1].split(","):
-        importlib.import_module(name)
+        module, _, function = name.partition(":")
+        imported = importlib.import_module(module)
+        if function:
+            getattr(imported, function)()
     for line in sys.stdin:
         answer = _carried_out(json.loads(line))
         print(json.dumps(answer), flush=True)

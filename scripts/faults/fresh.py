@@ -15,6 +15,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from scripts.faults.case import Case, Outcome
+from scripts.faults.disks import slow_environment
 from scripts.faults.left_alive import left_alive
 
 ROOT: Final = Path(__file__).parents[2]
@@ -35,32 +36,45 @@ class Fresh:
     ) -> None:
         pass
 
-    def carry_out(self, case: Case, folder: Path) -> Outcome:
-        """The case in its folder, to its end."""
+    def carry_out(self, case: Case, folder: Path) -> list[Outcome]:
+        """The case in its folder, to its end: of each process that does it at the same moment."""
         mark = uuid.uuid4().hex
         begin = time.monotonic()
-        with (folder / ".out").open("wb") as out, (folder / ".err").open("wb") as err:
-            process = subprocess.Popen(
-                [sys.executable, "-P", "-m", "hwprof", *case.arguments],
-                cwd=folder,
-                env=_environment(case, folder, mark),
-                stdin=subprocess.DEVNULL,
-                stdout=out,
-                stderr=err,
-                preexec_fn=_limited(case),
-                start_new_session=True,
+        outputs = [folder / f".out{number or ''}" for number in range(1 + case.beside)]
+        processes = [_started(case, folder, mark, out) for out in outputs]
+        outcomes = []
+        for process, out in zip(processes, outputs, strict=True):
+            timed_out, status, used = _ended(process, case, begin)
+            outcomes.append(
+                Outcome(
+                    code=128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
+                    out=_text(out),
+                    err=_text(_errors(out)),
+                    seconds=time.monotonic() - begin,
+                    peak_bytes=used.ru_maxrss << 10,
+                    timed_out=timed_out,
+                )
             )
-        timed_out, status, used = _ended(process, case, begin)
-        outcome = Outcome(
-            code=128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
-            out=_text(folder / ".out"),
-            err=_text(folder / ".err"),
-            seconds=time.monotonic() - begin,
-            peak_bytes=used.ru_maxrss << 10,
-            timed_out=timed_out,
+        outcomes[-1].left = left_alive(lambda one: f"{MARK}={mark}".encode() in (one / "environ").read_bytes())
+        return outcomes
+
+
+def _started(case: Case, folder: Path, mark: str, out_file: Path) -> subprocess.Popen[bytes]:
+    with out_file.open("wb") as out, _errors(out_file).open("wb") as err:
+        return subprocess.Popen(
+            [sys.executable, "-P", "-m", "hwprof", *case.arguments],
+            cwd=folder,
+            env=_environment(case, folder, mark),
+            stdin=subprocess.DEVNULL,
+            stdout=out,
+            stderr=err,
+            preexec_fn=_limited(case),
+            start_new_session=True,
         )
-        outcome.left = left_alive(lambda process: f"{MARK}={mark}".encode() in (process / "environ").read_bytes())
-        return outcome
+
+
+def _errors(out: Path) -> Path:
+    return out.with_name(out.name.replace("out", "err"))
 
 
 def _environment(case: Case, folder: Path, mark: str) -> dict[str, str]:
@@ -68,7 +82,7 @@ def _environment(case: Case, folder: Path, mark: str) -> dict[str, str]:
     place.mkdir(exist_ok=True)
     own = {
         "HOME": str(folder), "XDG_CACHE_HOME": str(folder.parent / "cache"), "TMPDIR": str(place), "COLUMNS": "100",
-        "PYTHONPATH": str(ROOT), MARK: mark,
+        "PYTHONPATH": str(ROOT), MARK: mark, **slow_environment(case),
     }  # fmt: skip
     wanted: dict[str, str | None] = {**os.environ, **own, **case.environment}
     return {name: value for name, value in wanted.items() if value is not None}

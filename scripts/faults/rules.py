@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -51,3 +51,10 @@ def broken(case: Case, outcome: Outcome, before: Mapping[Path, str], outside: It
     yield from (f"wrote {one}" for one in outside)
     now = contents(before)
     yield from (f"changed {path.name}" for path, was in before.items() if now[path] != was)
+
+
+def runs_missing(results: Path, outcomes: Sequence[Outcome]) -> str:
+    """Of who started at the same moment each that succeeded has a run of its own."""
+    runs = sum((folder / "run.json").exists() for folder in results.iterdir()) if results.exists() else 0
+    ended = sum(not one.code for one in outcomes)
+    return f"{runs} runs of {ended} that succeeded" if runs < ended else ""

@@ -26,8 +26,8 @@ class Warm:
             text=True,
         )
 
-    def carry_out(self, case: Case, folder: Path) -> Outcome:
-        """The case in its folder, to its end."""
+    def carry_out(self, case: Case, folder: Path) -> list[Outcome]:
+        """The case in its folder, to its end: of one process."""
         assert self._process.stdin is not None and self._process.stdout is not None
         order = {
             "arguments": case.arguments, "call": case.call, "folder": str(folder), "limit_s": case.limit_s,
@@ -37,7 +37,7 @@ class Warm:
         self._process.stdin.flush()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
         out, err, events = (_text(folder / name) for name in (".out", ".err", ".events"))
-        return Outcome(out=out, err=err, events=events.splitlines(), **answer)
+        return [Outcome(out=out, err=err, events=events.splitlines(), **answer)]
 
     def __enter__(self) -> Self:
         return self

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
 
 from scripts.faults.__main__ import KINDS, carried_out, kind_of, ready_for
 from scripts.faults.case import Case, Outcome
-from scripts.faults.rules import broken, contents
+from scripts.faults.disks import may_mount, slow_environment, small_disk
+from scripts.faults.rules import broken, contents, runs_missing
 from scripts.faults.warm import Warm
 from tests.support.requirements import require_module
 
-CASES = {"mutated_runs": 12, "checkpoints": 60, "surroundings": 16, "collects": 3}
+CASES = {"mutated_runs": 12, "checkpoints": 60, "sources": 40, "surroundings": 16, "collects": 3, "starts": 1}
 SEED = "test"
 
 
@@ -26,8 +30,8 @@ def test_what_is_hostile_or_broken_breaks_no_rule(name: str, tmp_path: Path) -> 
         for number in range(CASES[name]):
             folder = tmp_path / str(number)
             folder.mkdir()
-            case, outcome, rules = carried_out(kind, f"{SEED}:{number}", folder, shared, ready)
-            assert not rules, (number, case.what, outcome, rules)
+            case, outcomes, rules = carried_out(kind, f"{SEED}:{number}", folder, shared, ready)
+            assert not rules, (number, case.what, outcomes, rules)
 
 
 def ended(**changed: object) -> Outcome:
@@ -76,11 +80,36 @@ def test_what_a_copy_starts_leaves_and_runs_into_is_seen(tmp_path: Path) -> None
         "open('made', 'w').close()\n"
     )
     with Warm("hwprof.cli.app") as warm:
-        outcome = warm.carry_out(Case("x", (str(tmp_path / "bad.py"),), call="execute", quiet=True), tmp_path)
+        bad = Case("x", (str(tmp_path / "bad.py"),), call="execute", quiet=True)
+        (outcome,) = warm.carry_out(bad, tmp_path)
         assert len(outcome.left) == 1 and Path(sys.executable).name in outcome.left[0]
         assert any(event.startswith("subprocess.Popen") for event in outcome.events)
         assert any("'made'" in event for event in outcome.events) and (tmp_path / "made").exists()
         case = Case("x", (str(tmp_path / "bad.py"),), call="wait", limit_s=0.5)
-        assert warm.carry_out(case, tmp_path).timed_out
+        assert warm.carry_out(case, tmp_path)[0].timed_out
         tight = Case("x", ("explain", "cpi"), limits={"RLIMIT_FSIZE": 1})
-        assert warm.carry_out(tight, tmp_path).code == 1
+        assert warm.carry_out(tight, tmp_path)[0].code == 1
+
+
+def test_who_has_no_run_is_missed(tmp_path: Path) -> None:
+    (tmp_path / "one").mkdir()
+    (tmp_path / "one" / "run.json").write_text("{}")
+    assert not runs_missing(tmp_path, [ended(code=0), ended()])
+    assert runs_missing(tmp_path, [ended(code=0), ended(code=0)]) == "1 runs of 2 that succeeded"
+
+
+def test_a_small_disk_is_full_and_a_slow_one_slow(tmp_path: Path) -> None:
+    if not may_mount():
+        pytest.skip("only root may mount")
+    small = Case("x", (), disk_bytes=1 << 14, slow_s=0.05)
+    write = "import sys; file = open(sys.argv[1], 'wb', buffering=0); [file.write(bytes(1024)) for _ in range(9)]"
+    with small_disk(small, tmp_path):
+        place = tmp_path / "results"
+        with pytest.raises(OSError, match="No space left"):
+            (place / "much").write_bytes(bytes(1 << 20))
+        (place / "much").unlink()
+        begin = time.monotonic()
+        environment = {**os.environ, **slow_environment(small)}
+        subprocess.run([sys.executable, "-c", write, str(place / "slowly")], env=environment, check=True)
+        assert time.monotonic() - begin > 9 * 0.05
+    assert not list(place.iterdir())

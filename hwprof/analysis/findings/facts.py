@@ -23,6 +23,9 @@ NOTHING = Share(0.0, 0.0, 0.0)
 PAGE_FAULTS: Final = "page_faults"
 ALLOCATION: Final = "allocation"
 
+LITTLE_ELSE: Final = 0.5
+"""Of a layer's time."""
+
 LEAST_LEFT: Final = 0.05
 """Of the time: where others had more, nothing is derived from what they left."""
 
@@ -146,15 +149,18 @@ class Facts:
         return min(1.0, sum(one.lost(part) for one in chosen) / self.left)
 
     def new_memory(self, paths: Collection[str] | None = None) -> float:
-        """Of the time ``left``, what new pages and ``malloc`` take at most, in these layers or in all: by the samples
-        or, where that is more, by what a page fault costs. Some of that cost is met in the code that faults: the
-        processor enters and leaves the kernel with interrupts off, so that no sample can meet it there."""
+        """Of the time ``left``, what new pages and ``malloc`` take at most, in these layers or in all: by the samples,
+        by what a page fault costs, or all the time of layers that do little else, whichever is most. Some of the cost is
+        met in the code that faults: the processor enters and leaves the kernel with interrupts off, so that no sample
+        can meet it there; and what is read next is no longer in the caches."""
         if paths is None:
             sampled, own = self.part(PAGE_FAULTS).high + self.part(ALLOCATION).high, self.new_pages.get(None, 0.0)
         else:
             sampled = self.time_of(paths, PAGE_FAULTS) + self.time_of(paths, ALLOCATION)
             own = sum(self.new_pages.get(path, 0.0) for path in paths)
-        return min(1.0, max(sampled, own / self.left))
+        faulting = [one for one in self.layers if one.of_left(PAGE_FAULTS) >= LITTLE_ELSE]
+        whole = sum(one.of_whole for one in faulting if paths is None or one.path in paths)
+        return min(1.0, max(sampled, own / self.left, whole / self.left))
 
     def longest(self, paths: Collection[str], number: int = 3) -> list[str]:
         """Of these layers the ones that take most, in order."""

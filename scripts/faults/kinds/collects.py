@@ -1,4 +1,4 @@
-"""Measuring a small model that misbehaves, is ended at some moment, or has not what it needs."""
+"""Measuring a small model that misbehaves, is ended at some moment, or has not what it needs: time, room, memory."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from random import Random
 from typing import Final
 
 from scripts.faults.case import USUAL, Case
+from scripts.faults.disks import may_mount
 
 IMPORTS: Final = ""
 """In fresh processes."""
@@ -30,6 +31,12 @@ LIMITS: Final = {
     "RLIMIT_NOFILE": (8, 20, 40, 80, 200), "RLIMIT_FSIZE": (0, 4096, 1 << 16, 1 << 20),
     "RLIMIT_CPU": (1, 3, 6, 10), "RLIMIT_AS": (1 << 28, 1 << 30, 3 << 30), "RLIMIT_NPROC": (1, 8),
 }  # fmt: skip
+
+DISKS: Final = (1 << 12, 1 << 14, 1 << 16, 1 << 18, 1 << 20, 3 << 20)
+"""Bytes: such a run has about four megabytes."""
+
+SLOW: Final = (0.001, 0.01, 0.05)
+"""Seconds for each access to a file."""
 
 FACTORY: Final = """
 import os, signal, sys, threading, time
@@ -112,17 +119,21 @@ def case(random: Random, folder: Path, _: None) -> Case:
     if random.random() < 0.3:
         name = random.choice(list(LIMITS))
         limits = {name: random.choice(LIMITS[name])}
+    disk_bytes = random.choice(DISKS) if may_mount() and random.random() < 0.2 else None
+    slow_s = random.choice(SLOW) if random.random() < 0.1 else 0.0
     codes = {SIGNALS[name] for name, _ in signals}
     if "RLIMIT_CPU" in limits:
         codes.add(137)
     return Case(
-        f"{fault}; {at_start}; {' '.join(options)} {signals} {limits}",
+        f"{fault}; {at_start}; {' '.join(options)} {signals} {limits} {disk_bytes} {slow_s}",
         arguments,
         codes=USUAL | codes | ({130} if "KeyboardInterrupt" in fault else set()),
         limit_s=LIMIT_S,
         limit_bytes=LIMIT_BYTES,
         limits=limits,
         signals=tuple(signals),
+        disk_bytes=disk_bytes,
+        slow_s=slow_s,
         told="RLIMIT_FSIZE" not in limits and 137 not in codes,
         then=("report", "--all"),
     )

@@ -275,6 +275,13 @@ def test_new_memory_costs_its_page_faults_at_what_one_costs_where_samples_met_le
         assert found.rule == "fresh_memory" and found.gain_high == pytest.approx(most)
 
 
+def test_a_layer_that_does_little_but_fault_may_lose_all_its_time() -> None:
+    layers = (Layer("a", 0.6, {"page_faults": 0.6, "compute": 0.4}), Layer("b", 0.4, {"compute": 1.0}))
+    facts = dataclasses.replace(QUIET, parts=parts(page_faults=0.36), layers=layers, anew=("a",))
+    (found,) = find_all(facts)
+    assert found.gain_high == pytest.approx(0.6)
+
+
 def test_layout_changes_cost_the_memory_of_the_copies_too() -> None:
     layers = (
         Layer("conv", 0.5, {"layout": 0.2, "page_faults": 0.1, "allocation": 0.02, "compute": 0.68}),
