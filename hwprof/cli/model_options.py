@@ -30,6 +30,8 @@ CHECKPOINTS: Final = (".pt", ".pth", ".ckpt", ".safetensors")
 """How files end that somebody may give in the place of a model's name."""
 
 THREADS_A_PROCESSOR: Final = 4
+MOST_THREADS: Final = 1024
+"""With --oversubscribe: a team of more may take all the processes that a machine has room for."""
 
 _OPTIONS = (
     click.option(
@@ -59,6 +61,11 @@ _OPTIONS = (
     ),
     click.option("--batch", type=click.IntRange(1, 4096), default=1, show_default=True, help="Images a forward."),
     click.option("--threads", type=click.IntRange(min=1), help="Intra-op threads. Default: torch's own choice."),
+    click.option(
+        "--oversubscribe",
+        is_flag=True,
+        help=f"Allow --threads above {THREADS_A_PROCESSOR} a processor, to {MOST_THREADS}.",
+    ),
     click.option("--seed", type=int, default=0, show_default=True, help="Of weights and inputs."),
     click.option("--conf", type=RealRange(0, 1), default=0.25, show_default=True, help="Least confidence."),
     click.option("--iou", type=RealRange(0, 1), default=0.45, show_default=True, help="Overlap kept by NMS."),
@@ -89,6 +96,7 @@ def workload_spec(
     imgsz: int,
     batch: int,
     threads: int | None,
+    oversubscribe: bool,
     seed: int,
     conf: float,
     iou: float,
@@ -97,9 +105,8 @@ def workload_spec(
     """The workload that the options ask for; raises ``UsageError`` for what no machine could do."""
     if seed not in SEEDS:
         raise UsageError(f"--seed {seed} has more than 64 bits")
-    most = THREADS_A_PROCESSOR * (os.cpu_count() or 1)
-    if threads is not None and threads > most:
-        raise UsageError(f"--threads {threads}: at most {most} here, {THREADS_A_PROCESSOR} a processor")
+    if threads is not None:
+        _check_threads(threads, oversubscribe=oversubscribe)
     return WorkloadSpec(
         model=model,
         weights=weights,
@@ -113,6 +120,15 @@ def workload_spec(
         iou=iou,
         fuse=fuse,
     )
+
+
+def _check_threads(threads: int, *, oversubscribe: bool) -> None:
+    usual = THREADS_A_PROCESSOR * (os.cpu_count() or 1)
+    most = max(usual, MOST_THREADS) if oversubscribe else usual
+    if threads > most:
+        why = "" if oversubscribe else f", {THREADS_A_PROCESSOR} a processor"
+        remedy = None if oversubscribe or threads > MOST_THREADS else "--oversubscribe to have them all the same"
+        raise UsageError(f"--threads {threads}: at most {most} here{why}", remedy)
 
 
 def check_model(spec: WorkloadSpec) -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import struct
 import warnings
+import zipfile
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
@@ -136,11 +138,25 @@ def _read_pickle(path: Path) -> Any:
         head = file.read(len(ZIP))
     if not head.startswith((ZIP, PICKLE)):
         raise pickle.UnpicklingError("it begins neither as a zip archive nor as a pickle")
+    if head.startswith(ZIP):
+        _check_archive(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of old protocols, and that the classes' source changed: they are not used
         with suppress(pickle.UnpicklingError):  # it names classes
             return torch.load(path, map_location="cpu", weights_only=True)
         return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
+
+
+def _check_archive(path: Path) -> None:
+    """A few kilobytes of compressed members, or of members that lie in one another, unpack to what no memory holds;
+    ``torch.save`` writes neither. Raises ``UnpicklingError``."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            unpacked = sum(member.file_size for member in archive.infolist())
+    except (zipfile.BadZipFile, ValueError, NotImplementedError, struct.error):
+        return  # torch says what is wrong with it
+    if unpacked > path.stat().st_size:
+        raise pickle.UnpicklingError(f"its {unpacked:,} bytes are more than the file has: torch.save compresses none")
 
 
 def _find_state(content: Any, seen: set[int] | None = None) -> StateDict:

@@ -150,8 +150,8 @@ class Facts:
 
     def new_memory(self, paths: Collection[str] | None = None) -> float:
         """Of the time ``left``, what new pages and ``malloc`` take at most, in these layers or in all: by the samples,
-        by what a page fault costs, or all the time of layers that do little else, whichever is most. Some of the cost is
-        met in the code that faults: the processor enters and leaves the kernel with interrupts off, so that no sample
+        by what a page fault costs, or all the time of layers that do little else, whichever is most. Some of it is met
+        in the code that faults: the processor enters and leaves the kernel with interrupts off, so that no sample
         can meet it there; and what is read next is no longer in the caches."""
         if paths is None:
             sampled, own = self.part(PAGE_FAULTS).high + self.part(ALLOCATION).high, self.new_pages.get(None, 0.0)

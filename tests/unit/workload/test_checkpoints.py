@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import os
 import sys
+import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
@@ -358,3 +359,19 @@ def test_a_dictionary_that_is_named_many_times_is_looked_into_once(tmp_path: Pat
     torch.save(inner, tmp_path / "nested.pt")
     with pytest.raises(HwprofError, match=r"nested\.pt"):
         load_weights(_net(), tmp_path / "nested.pt")
+
+
+@pytest.mark.parametrize("overlapping", [False, True])
+def test_an_archive_that_unpacks_to_more_than_it_has_is_refused_unread(tmp_path: Path, overlapping: bool) -> None:
+    path = tmp_path / "bomb.pt"
+    torch.save({"weight": torch.zeros(4)}, path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_STORED if overlapping else zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+        archive.writestr("archive/data/9", bytes(1 << 24))
+        if overlapping:
+            archive.filelist += [archive.filelist[-1]] * 9
+    with pytest.raises(UsageError, match=r"bomb.pt is not a checkpoint .* more than the file has"):
+        read_state(path)
