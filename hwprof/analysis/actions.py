@@ -52,8 +52,9 @@ def actions(findings: Sequence[Finding], trials: Trials | None) -> list[Action]:
             trial = singles.get(name)
             title = trial.titles[0] if trial is not None else title_of(name)
             found.setdefault(name, Action(title, name, tried=trial)).causes.append(finding)
-        if not finding.remedies:
-            found.setdefault(finding.remedy, Action(finding.remedy, None)).causes.append(finding)
+        by_hand = finding.remedy if not finding.remedies else _by_hand(finding, singles)
+        if by_hand is not None:
+            found.setdefault(by_hand, Action(by_hand, None)).causes.append(finding)
     for name, trial in singles.items():
         if trial.works and name not in found:  # asked for by name
             found[name] = Action(trial.titles[0], name, tried=trial)
@@ -65,6 +66,13 @@ def _shown(finding: Finding, singles: Mapping[str, Trial]) -> list[str]:
     tried = [name for name in finding.remedies if (one := singles.get(name)) is not None and one.works]
     unknown = [name for name in finding.remedies if (one := singles.get(name)) is None or one.reason is None]
     return tried or unknown[:1]
+
+
+def _by_hand(finding: Finding, singles: Mapping[str, Trial]) -> str | None:
+    """What is left to do of a finding, where what was tried of its remedies did not help or could not be tried."""
+    tried = [singles[name] for name in finding.remedies if name in singles]
+    helped = any(one.inference is not None and not one.inference.in_vain for one in tried)
+    return finding.by_hand if tried and not helped else None
 
 
 def together(trials: Trials | None) -> Trial | None:

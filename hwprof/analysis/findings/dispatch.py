@@ -26,4 +26,5 @@ def find(facts: Facts) -> Finding | None:
         gain_high=share.high,
         layers=layers,
         remedies=("compile",),
+        by_hand="a larger batch, or fewer and larger operators",
     )

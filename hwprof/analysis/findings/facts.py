@@ -187,6 +187,7 @@ class Finding(NamedTuple):
     stage: str | None = None  # that it is about; None: the inference, or layers of it
     gain_of: str = INFERENCE  # or "iteration"
     remedies: Sequence[str] = ()  # those that hwprof can try (remedies/remedies.toml)
+    by_hand: str | None = None  # what to do where none of these helps
     shared: Mapping[str, float] = MappingProxyType({})  # of ``gain_high``: what another rule counts too
 
 

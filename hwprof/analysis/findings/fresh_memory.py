@@ -38,4 +38,5 @@ def find(facts: Facts) -> Finding | None:
         gain_high=facts.new_memory(),
         layers=layers,
         remedies=(*(ALLOCATORS if facts.malloc in (None, "glibc") else ()), "compile"),
+        by_hand="buffers that are kept, given to operators as out=",
     )

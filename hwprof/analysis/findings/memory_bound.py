@@ -29,5 +29,6 @@ def find(facts: Facts) -> Finding | None:
         gain_low=0.0,
         gain_high=share / 2,
         remedies=("compile", "bfloat16") if facts.bfloat16 else ("compile",),
+        by_hand="operators in place (inplace=True, add_), or one for several",
         layers=ordered,
     )

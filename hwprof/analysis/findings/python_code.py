@@ -31,4 +31,5 @@ def find(facts: Facts) -> Finding | None:
         gain_high=share.high,
         layers=layers,
         remedies=("compile",),
+        by_hand="operators on whole tensors in place of loops over numbers",
     )

@@ -86,8 +86,12 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
     )
 
 
+OF_ACTIONS: Final = ("shared", "by_hand")
+"""What of a finding only actions tell."""
+
+
 def _finding(one: facts.Finding) -> Finding:
-    told = {name: value for name, value in one._asdict().items() if name != "shared"}  # the gains of actions have it
+    told = {name: value for name, value in one._asdict().items() if name not in OF_ACTIONS}
     return Finding(**{**told, "layers": list(one.layers), "remedies": list(one.remedies)})
 
 

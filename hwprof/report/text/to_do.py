@@ -13,6 +13,7 @@ from hwprof.run.trials import Change
 from hwprof.unavailable import explain
 
 ACTIONS: Final = 4
+FAILED: Final = 2
 GAIN: Final = 18
 EVIDENCE: Final = 60
 """Characters of the evidence that say something; with less room it has a line of its own."""
@@ -47,6 +48,10 @@ def show(page: Page) -> None:
         ]
         if told:
             named(page, "", f"{name}: {', '.join(told)}")
+    failed = [one for one in part.trials.rows if one.reason is not None] if part.trials is not None else []
+    if failed:
+        told = [f"{' + '.join(one.titles)}: {one.reason}" for one in failed[:FAILED]]
+        named(page, "", f"not tried: {'; '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
         named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
 
@@ -63,7 +68,9 @@ def _do(page: Page, name: str, what: str, one: Action) -> None:
 
 def _nothing(part: Findings, page: Page) -> str:
     if part.rows:
-        return "no remedy helped"
+        tried = part.trials is not None and any(one.inference is not None for one in part.trials.rows)
+        causes = ", ".join(row.rule.replace("_", " ") for row in part.rows[:ACTIONS])
+        return f"no remedy {'helped' if tried else 'could be tried'} ({causes}: --findings)"
     if preempted(page) >= DISTURBED:
         others = f"others had the processor for {preempted(page):.0%} of the time"
         return explain(f"not known: {others}, and no rule found a cause in the rest", "collect with --wait-quiet")

@@ -213,6 +213,23 @@ def test_generations_that_have_nothing_in_common_have_an_interval_all_the_same()
     assert found is not None and found.high == pytest.approx(1e9) and found.low == -1
 
 
+@pytest.mark.parametrize(
+    ("tried", "left"),
+    [
+        ([], False),
+        ([trial("compile", value=-0.3)], False),
+        ([trial("compile", value=0.3)], True),
+        ([Trial(remedies=["compile"], titles=["torch.compile"], reason="was not ready within 150 s")], True),
+    ],
+    ids=["untried", "helps", "harms", "failed"],
+)
+def test_where_no_remedy_helps_what_is_done_by_hand_is_left(tried: list[Trial], left: bool) -> None:
+    small = finding("dispatch", 0.6, ("compile",))._replace(by_hand="a larger batch")
+    found = actions([small], Trials(created="", seconds=1.0, inference_ns=None, rows=tried))
+    by_hand = [one for one in found if one.title == "a larger batch"]
+    assert bool(by_hand) is left and all(one.remedy is None and one.causes == [small] for one in by_hand)
+
+
 def test_a_remedy_that_was_asked_for_by_name_has_a_row_without_a_finding() -> None:
     found = actions([], Trials(created="", seconds=1.0, inference_ns=None, rows=[trial("threads=1", value=-0.5)]))
     assert [(one.title, one.causes) for one in found] == [("the threads=1", [])]

@@ -11,7 +11,7 @@ from rich.cells import cell_len
 
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
-from hwprof.report.document.findings import Action, Findings
+from hwprof.report.document.findings import Action, Finding, Findings
 from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
 from hwprof.report.text import first_screen
 from hwprof.report.text.console import make_console
@@ -90,6 +90,25 @@ def test_what_nobody_tried_says_how_to(tmp_path: Path) -> None:
     text = shown(with_findings(tmp_path, Findings(rows=[], actions=[action("channels_last", None)])), 100)
     assert "up to 20%" in text and "hwprof try" in text
     assert "no rule found a cause" in shown(with_findings(tmp_path / "other", Findings(rows=[], actions=[])), 100)
+
+
+def test_what_could_not_be_tried_says_why_and_its_causes_are_named(tmp_path: Path) -> None:
+    failed = Trial(
+        remedies=["compile"], titles=["torch.compile"], reason="was not ready within 150 s\x1b[31m" + "x" * 200
+    )
+    row = Finding(
+        rule="small_products", title="t", evidence="e", meaning="m", remedy="r", gain_low=0.0, gain_high=0.5,
+        gain_of="inference", stage=None, layers=[], remedies=["compile"],
+    )  # fmt: skip
+    tried = Trials(created="", seconds=1.0, inference_ns=None, rows=[failed])
+    lines = shown(with_findings(tmp_path, Findings(rows=[row], actions=[], trials=tried)), 100).splitlines()
+    do = next(number for number, line in enumerate(lines) if line.startswith("DO"))
+    assert lines[do] == "DO     no remedy could be tried (small products: --findings)"
+    assert lines[do + 1].startswith("       not tried: torch.compile: was not ready within 150 s")
+    assert "\x1b" not in lines[do + 1] and len(lines[do + 1]) <= 100
+    helped = msgspec.structs.replace(tried, rows=[failed, trial("tcmalloc", value=0.1)])
+    text = shown(with_findings(tmp_path / "other", Findings(rows=[row], actions=[], trials=helped)), 100)
+    assert "no remedy helped (small products: --findings)" in text
 
 
 def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
