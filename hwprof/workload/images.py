@@ -5,7 +5,8 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -18,6 +19,8 @@ from hwprof.run.regular_files import read_regular
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
+
+STANDARD_ERROR = 2
 
 NEAR = 3
 """How many names are told to somebody who misspelt one."""
@@ -94,7 +97,8 @@ def read_image(path: Path) -> Image:
     except OSError as error:
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
     try:
-        image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
+        with _silent_libraries():
+            image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
     except cv2.error as error:
         if "CV_IO_MAX_IMAGE_PIXELS" in str(error):
             most = os.environ["OPENCV_IO_MAX_IMAGE_PIXELS"]
@@ -104,6 +108,25 @@ def read_image(path: Path) -> Image:
         raise UsageError(f"{path} is not an image that OpenCV can decode", "name a JPEG or PNG file with --source")
     decoded: Image = image
     return decoded
+
+
+@contextmanager
+def _silent_libraries() -> Iterator[None]:
+    """libpng and libjpeg write to standard error what they think of a file; what is wrong with it is told once, by
+    us."""
+    try:
+        kept = os.dup(STANDARD_ERROR)
+    except OSError:  # it is closed
+        yield
+        return
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, STANDARD_ERROR)
+    try:
+        yield
+    finally:
+        os.dup2(kept, STANDARD_ERROR)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _only_images(paths: Any) -> list[Path]:

@@ -16,10 +16,10 @@ from __future__ import annotations
 import argparse
 import sys
 import tempfile
-import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from importlib import import_module
 from pathlib import Path
@@ -61,14 +61,13 @@ def main() -> int:
     found = Found()
     deadline = time.monotonic() + options.seconds
     with tempfile.TemporaryDirectory(prefix="hwprof-faults-") as place:
-        threads = [
-            threading.Thread(target=_campaign, args=(kind, options.seed, deadline, Path(place) / kind, found))
-            for kind in options.only or KINDS
-        ]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        kinds = options.only or KINDS
+        with ThreadPoolExecutor(len(kinds)) as threads:
+            done = [
+                threads.submit(_campaign, kind, options.seed, deadline, Path(place) / kind, found) for kind in kinds
+            ]
+        for one in done:
+            one.result()  # raises what the campaign itself did wrong
     for kind, number, rule, what, err in found.violations[:100]:
         print(f"{kind}:{number}: {rule}: {what}\n    {err}", file=sys.stderr)
     if options.output is not None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import struct
 import subprocess
 import sys
+import zlib
 from pathlib import Path
 
 import polars as pl
@@ -304,3 +306,15 @@ def test_iterations_that_take_long_are_fewer_unless_somebody_says_how_many(tmp_p
     assert done.returncode == 0, done.stderr
     (trace,) = RunDirectory.latest(tmp_path / "results").manifest.passes
     assert sum(not one.warmup for one in trace.iterations) == 2, "as many as 10 s have room for, of five"
+
+
+def test_a_few_kilobytes_that_are_gigabytes_of_pixels_are_refused(tmp_path: Path) -> None:
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", 20_000, 20_000, 8, 2, 0, 0, 0)
+    chunks = (b"IHDR", head), (b"IDAT", zlib.compress(bytes(1 << 16))), (b"IEND", b"")
+    (tmp_path / "huge.png").write_bytes(b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*one) for one in chunks))
+    done = hwprof("layers", "--model", "yolov8n", "--source", "huge.png", cwd=tmp_path)
+    (line,) = messages(done.stderr)
+    assert done.returncode == 2 and "huge.png has more than 268435456 pixels" in line

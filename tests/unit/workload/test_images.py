@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import importlib
+import struct
 import sys
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -145,3 +147,21 @@ def test_an_image_whose_name_is_not_utf8_is_named_in_the_refusal(tmp_path: Path)
     for source in (str(tmp_path), f"{tmp_path}/*.jpg"):
         with pytest.raises(UsageError, match=r"\\xff\.jpg is not UTF-8"):
             find_images(source)
+
+
+def _png(width: int, height: int, rows: bytes) -> bytes:
+    def chunk(name: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + name + data + struct.pack(">I", zlib.crc32(name + data))
+
+    head = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", head) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def test_what_a_decoder_thinks_of_a_broken_picture_is_not_shown(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    broken = tmp_path / "broken.png"
+    broken.write_bytes(_png(64, 64, bytes(100)))
+    with pytest.raises(UsageError, match=r"broken.png is not an image"):
+        read_image(broken)
+    assert capfd.readouterr() == ("", "")
