@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
+import torch
 
 from tests.support.requirements import require_module
-
-torch = pytest.importorskip("torch")
 
 
 class Own(torch.nn.Module):

@@ -9,11 +9,12 @@ from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.time_budget import Budget, TimeBudget
-from hwprof.report.text import figures
+from hwprof.report.text import alike_layers, figures
+from hwprof.report.text.alike_layers import Alike
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES
 from hwprof.report.text.page import Page
-from hwprof.report.text.time_budget import bar
+from hwprof.report.text.time_budget import LETTERS, bar
 
 BAR: Final = 10
 """Characters of a layer's budget."""
@@ -31,10 +32,9 @@ LEAST_COMPUTE: Final = 0.2
 """Of a layer's time."""
 
 
-def columns(rows: Sequence[Layer], page: Page) -> list[Column]:
-    """Those that say something."""
+def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
+    """Those that say something, of layers that are alike together."""
     glyphs = page.glyphs
-    budgets = {one.path: one for one in found.layers} if (found := page.part(TimeBudget)) is not None else {}
     roofs = {one.path: one for one in roofline.rows} if (roofline := page.part(Roofline)) is not None else {}
     sampled = page.part(Kernels)
     hottest: dict[str | None, str] = {}
@@ -42,24 +42,45 @@ def columns(rows: Sequence[Layer], page: Page) -> list[Column]:
         if kernel.waits is None and kernel.samples >= LEAST_SAMPLES and not kernel.kernel.startswith(OBSERVER):
             hottest.setdefault(kernel.layer, kernel.kernel)
     cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
-    counted = [layer.metrics.get(CPI) for layer in rows]
+
+    def cpi_of(layer: Layer) -> float | None:
+        counted = layer.metrics.get(CPI)
+        return counted if counted is not None else cpi.get(layer.path)
+
+    spent = _spent(rows, page)
     cpis = [
-        (one if one is not None else cpi.get(layer.path)) if _computes(budgets.get(layer.path)) else None
-        for one, layer in zip(counted, rows, strict=True)
+        alike_layers.mean(map(cpi_of, row.layers)) if _computes(budget) else None
+        for row, budget in zip(rows, spent, strict=True)
     ]
-    bars = [bar(budgets[one.path], BAR) if one.path in budgets else glyphs.dash for one in rows]
+    bounds = [alike_layers.usual(roofs[one.path].bound for one in row.layers if one.path in roofs) for row in rows]
+    kernels = [alike_layers.usual(hottest.get(one.path) for one in row.layers) for row in rows]
+    times = [figures.milliseconds(row.time_ns) if row.time_ns is not None else glyphs.dash for row in rows]
     candidates = [
-        Column("layer", [one.path for one in rows], right=False, least=PATH, among=page.paths),
-        Column("type", [one.type or glyphs.dash for one in rows], 5, right=False),
-        Column("ms", [figures.milliseconds(one.time.median_ns) if one.time else glyphs.dash for one in rows]),
-        Column("share", [figures.percent(one.share, glyphs) for one in rows]),
-        Column("budget", bars, 1, right=False),
+        Column("layer", [row.path for row in rows], right=False, least=PATH, among=page.paths),
+        Column("alike", [str(len(row.layers)) if len(row.layers) > 1 else "" for row in rows]),
+        Column("type", [row.layers[0].type or glyphs.dash for row in rows], 5, right=False),
+        Column("ms", times),
+        Column("share", [figures.percent(row.share, glyphs) for row in rows]),
+        Column("budget", [bar(one, BAR) if one is not None else glyphs.dash for one in spent], 1, right=False),
         Column("CPI", [figures.decimal(one, 2, glyphs) for one in cpis], 4),
-        Column("bound", [roofs[one.path].bound if one.path in roofs else glyphs.dash for one in rows], 2, right=False),
-        Column("hottest kernel", [hottest.get(one.path, glyphs.dash) for one in rows], 3, right=False, least=KERNEL),
+        Column("bound", [one or glyphs.dash for one in bounds], 2, right=False),
+        Column("hottest kernel", [one or glyphs.dash for one in kernels], 3, right=False, least=KERNEL),
     ]
     empty = {glyphs.dash, ""}
     return [one for one in candidates if set(one.cells) - empty]
+
+
+def letters(page: Page) -> list[str]:
+    """The parts of which a row's bar has a letter."""
+    bars = "".join(bar(one, BAR) for one in _spent(alike_layers.hottest(page), page) if one is not None)
+    return [name for name, letter in LETTERS.items() if letter in bars]
+
+
+def _spent(rows: Sequence[Alike], page: Page) -> list[Budget | None]:
+    """The budget of each row, as far as samples tell of its layers."""
+    found = page.part(TimeBudget)
+    known = {one.path: one for one in found.layers} if found is not None else {}
+    return [alike_layers.merged([known[one.path] for one in row.layers if one.path in known]) for row in rows]
 
 
 def _computes(budget: Budget | None) -> bool:

@@ -14,12 +14,12 @@ from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.stages import Stage, Stages
 from hwprof.report.document.threads import Threads
 from hwprof.report.document.time_budget import TimeBudget
-from hwprof.report.text import figures, first_layers, noise, to_do
+from hwprof.report.text import alike_layers, figures, first_layers, noise, to_do
 from hwprof.report.text.grid import fit, table
 from hwprof.report.text.layers import rows_sum_ns
 from hwprof.report.text.named_lines import DISTURBED, NO_BREAK, absent, named, preempted
 from hwprof.report.text.page import Page
-from hwprof.report.text.time_budget import LETTERS, apportioned, bar
+from hwprof.report.text.time_budget import LETTERS, apportioned
 from hwprof.unavailable import explain
 
 LEAST_GFLOPS: Final = 0.01
@@ -50,7 +50,7 @@ def show(page: Page) -> None:
         named(page, "LOST", text, whole=True)
     _where(page)
     to_do.show(page)
-    rows = page.hottest()
+    rows = alike_layers.hottest(page)
     if rows:
         page.console.print()
         page.console.print(table(fit(first_layers.columns(rows, page), page.console.width), page.glyphs))
@@ -145,14 +145,7 @@ def _where(page: Page) -> None:
         absent(page, "WHERE", "time_budget")
         return
     known = {one.part: one.share for one in part.whole.parts}
-    shown = {layer.path for layer in page.hottest()}
-    in_bars = {
-        name
-        for one in part.layers
-        if one.path in shown
-        for name, letter in LETTERS.items()
-        if letter in bar(one, first_layers.BAR)
-    }
+    in_bars = set(first_layers.letters(page))
     percents = apportioned(known, 100)
     shares = [
         f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{percents.get(name, 0)}"

@@ -1,0 +1,133 @@
+"""Layers that do the same are one row of the first screen."""
+
+from __future__ import annotations
+
+import io
+import itertools
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from hwprof.report.document import builder
+from hwprof.report.document.document import Document
+from hwprof.report.document.figures import Times
+from hwprof.report.document.hottest import Hottest
+from hwprof.report.document.layers import Layer, Layers
+from hwprof.report.document.time_budget import Budget, BudgetPart
+from hwprof.report.text import alike_layers, first_screen
+from hwprof.report.text.alike_layers import hottest, mean, merged, usual
+from hwprof.report.text.console import make_console
+from hwprof.report.text.page import Page
+from tests.support import synthetic_variants as runs
+
+ORDER = itertools.count()
+
+
+def layer(like: Layer, path: str, ms: float, **more: object) -> Layer:
+    time = msgspec.structs.replace(like.time, median_ns=1e6 * ms) if isinstance(like.time, Times) else None
+    return msgspec.structs.replace(like, path=path, time=time, share=ms / 100, order=next(ORDER), **more)
+
+
+def page_of(root: Path, layers: list[Layer], sort: str = "time", top: int | None = 3) -> Page:
+    document = builder.build(runs.sampled(root), 8)
+    part = document.part(Layers)
+    assert part is not None
+    paths = [one.path for one in sorted(layers, key=lambda one: -(one.share or 0.0))][:top]
+    return Page(
+        msgspec.structs.replace(
+            document,
+            parts={**document.parts, "layers": msgspec.structs.replace(part, rows=layers)},
+            hottest=Hottest(sort=sort, top=top, layers=paths),
+        ),
+        make_console(100, io.StringIO()),
+    )
+
+
+@pytest.fixture
+def like(tmp_path: Path) -> Layer:
+    document: Document = builder.build(runs.sampled(tmp_path / "like"), 8)
+    part = document.part(Layers)
+    assert part is not None
+    return next(one for one in part.rows if one.time is not None and one.input_shapes is not None)
+
+
+def rows(page: Page) -> list[tuple[str, int]]:
+    return [(one.path, len(one.layers)) for one in hottest(page)]
+
+
+def test_equal_blocks_are_one_row_and_make_room_for_others(like: Layer, tmp_path: Path) -> None:
+    blocks = [layer(like, f"blocks.{number}.fc1", 6 + 0.1 * number) for number in range(6)]
+    others = [layer(like, "stem", 7.0), layer(like, "head", 2.0), layer(like, "tail", 1.0)]
+    page = page_of(tmp_path, [*blocks, *others])
+    assert rows(page) == [("blocks.5.fc1", 6), ("stem", 1), ("head", 1)]
+    first = hottest(page)[0]
+    assert first.time_ns == pytest.approx(1e6 * 37.5) and first.share == pytest.approx(0.375)
+    assert rows(page_of(tmp_path / "all", [*blocks, *others], top=None))[-1] == ("tail", 1)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"macs": 7}, {"type": "Other"}, {"input_shapes": "1x9"}, {"parameters": 1}, {"ms": 1.0}, {"path": "a.b.2"}],
+    ids=str,
+)
+def test_what_differs_in_class_shapes_work_time_or_name_is_not_alike(
+    like: Layer, other: dict[str, object], tmp_path: Path
+) -> None:
+    different = layer(like, **{"path": "a.2", "ms": 5.0, **other})  # type: ignore[arg-type]
+    assert {number for _, number in rows(page_of(tmp_path, [layer(like, "a.1", 5.0), different]))} == {1}
+    same = layer(like, "a.2", 5.0)
+    assert rows(page_of(tmp_path / "same", [layer(like, "a.1", 5.0), same])) == [("a.1", 2)]
+
+
+def test_a_module_s_own_code_has_no_shapes_and_is_alike_all_the_same(like: Layer, tmp_path: Path) -> None:
+    own = {"own": True, "input_shapes": None}
+    assert rows(page_of(tmp_path, [layer(like, f"l.{one} (own)", 4.0, **own) for one in (0, 1)])) == [("l.0 (own)", 2)]
+    unknown = [layer(like, f"l.{one}", 4.0, input_shapes=None) for one in (0, 1)]
+    assert len(rows(page_of(tmp_path / "other", unknown))) == 2
+
+
+def test_sorted_by_something_else_each_layer_has_a_row(like: Layer, tmp_path: Path) -> None:
+    alike = [layer(like, f"a.{number}", 5.0) for number in range(3)]
+    assert rows(page_of(tmp_path, alike, sort="macs")) == [("a.0", 1), ("a.1", 1), ("a.2", 1)]
+
+
+def test_the_first_screen_says_how_many(like: Layer, tmp_path: Path) -> None:
+    alike = [layer(like, f"a.{number}", 5.0) for number in range(3)]
+    page = page_of(tmp_path, [*alike, layer(like, "b", 1.0)])
+    first_screen.show(page)
+    assert isinstance(page.console.file, io.StringIO)
+    lines = page.console.file.getvalue().splitlines()
+    head = next(line for line in lines if line.startswith("layer "))
+    assert head.split()[:2] == ["layer", "alike"]
+    row = next(line for line in lines if line.startswith("a.0"))
+    assert row.split()[1] == "3" and "15.0%" in row
+
+
+def budget(path: str, compute: float, layout: float) -> Budget:
+    def part(name: str, ns: float) -> BudgetPart:
+        share = ns / (compute + layout)
+        return BudgetPart(
+            part=name, ns=ns, share=share, share_low=0.0, share_high=1.0, samples=5, threads_ns=2 * ns,
+            threads_share=share,
+        )  # fmt: skip
+
+    parts = [part("compute", compute), *([part("layout", layout)] if layout else [])]
+    return Budget(path=path, elapsed_ns=compute + layout, samples=5 * len(parts), parts=parts)
+
+
+def test_budgets_together_add_up() -> None:
+    assert merged([]) is None
+    one = budget("a.0", 6.0, 2.0)
+    assert merged([one]) is one
+    both = merged([one, budget("a.1", 2.0, 0.0)])
+    assert both is not None and both.elapsed_ns == 10.0 and both.samples == 15
+    assert {part.part: part.share for part in both.parts} == pytest.approx({"compute": 0.8, "layout": 0.2})
+    assert sum(part.threads_share for part in both.parts) == pytest.approx(1)
+    assert all(part.share_low is None for part in both.parts)
+
+
+def test_what_several_have() -> None:
+    assert mean([None, 1.0, 2.0]) == 1.5 and mean([None]) is None
+    assert usual(["a", None, "b", "b"]) == "b" and usual([None]) is None
+    assert alike_layers.usual(iter(["x", "y"])) == "x"
