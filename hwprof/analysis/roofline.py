@@ -120,8 +120,9 @@ class Bound(NamedTuple):
 
 def roofs_of(peaks: Peaks | None, threads: int, numbers: str = FLOAT32) -> Roofs | None:
     """Those of so many threads, at most of as many as there are cores; None where they were not measured. ``numbers``:
-    what is multiplied. A level's is the best of reading and triads; that of operations the best of hwprof's loops, and
-    of BF16 of the library's product too (it may have units for it that loops of vectors do not use)."""
+    what is multiplied. A level's is the best of reading and triads; that of operations the best of hwprof's loops and
+    of the library's product: it may have units for it that loops of vectors do not use, and what it attained while
+    others were in the way of the loops can be attained."""
     if peaks is None:
         return None
     threads = min(threads, max(peaks.threads, default=threads))  # more have no core of their own
@@ -129,7 +130,7 @@ def roofs_of(peaks: Peaks | None, threads: int, numbers: str = FLOAT32) -> Roofs
     flops, gemm = peaks.find(of_type.peak, threads), peaks.find(of_type.gemm, threads)
     if flops is None:
         return None
-    gflops = flops.value if gemm is None or numbers == FLOAT32 else max(flops.value, gemm.value)
+    gflops = max(flops.value, gemm.value if gemm is not None else 0.0)
 
     def best(level: str, *kinds: str) -> float | None:
         known = [peaks.find(what, threads, level) for what in kinds]

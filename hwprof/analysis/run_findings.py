@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Final
 import polars as pl
 
 from hwprof.analysis import layer_memory
-from hwprof.analysis.findings.facts import Facts, Finding, Kernel, Layer, Share
+from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
 from hwprof.analysis.model_facts import model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
@@ -56,7 +56,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         ],
         kernels=_kernels(analysis),
         stages=stage_shares(analysis),
-        **memory_facts(analysis, whole["elapsed_ns"]),
+        **memory_facts(analysis, whole),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
         **peak_facts(analysis.run.manifest.peaks, workload.threads if workload is not None else 1),
@@ -66,6 +66,12 @@ def _facts(analysis: RunAnalysis) -> Facts:
         compiled=COMPILED in set(analysis.modules["type"]),
         emulated=emulated(analysis.modules, analysis.run.manifest.peaks),
     )
+
+
+def _of_calling_thread(whole: dict[str, Any], name: str) -> float:
+    """Of what all threads spend in a part of the budget, what the calling thread does: they do it side by side."""
+    found = next((part for part in whole["parts"] if part["part"] == name and part["threads_ns"] > 0), None)
+    return min(1.0, found["ns"] / found["threads_ns"]) if found is not None else 1.0
 
 
 def _share(row: dict[str, Any]) -> Share:
@@ -128,8 +134,8 @@ def emulated(modules: pl.DataFrame, peaks: Peaks | None) -> dict[str, str]:
     return {path: ", ".join(sorted(half)) for path, half in found.items() if half and path is not None}
 
 
-def memory_facts(analysis: RunAnalysis, inference_ns: float) -> dict[str, Any]:
-    """``anew``, ``faults``, ``new_pages`` and ``malloc`` of ``findings.Facts``."""
+def memory_facts(analysis: RunAnalysis, whole: dict[str, Any]) -> dict[str, Any]:
+    """``anew``, ``faults``, ``new_pages`` and ``malloc`` of ``findings.Facts``. ``whole``: the inference's budget."""
     found = analysis.memory.found
     if found is None or isinstance(found.tables, Unavailable):
         return {}
@@ -137,7 +143,8 @@ def memory_facts(analysis: RunAnalysis, inference_ns: float) -> dict[str, Any]:
     peaks = analysis.run.manifest.peaks
     page = peaks.find(NEW_PAGE) if peaks is not None else None
     faults = dict(rows.drop_nulls("faults").select("layer", "faults").iter_rows())
-    shares = {path: number * page.value / inference_ns for path, number in faults.items()} if page is not None else {}
+    each_ns = page.value * _of_calling_thread(whole, PAGE_FAULTS) if page is not None else 0.0
+    shares = {path: number * each_ns / whole["elapsed_ns"] for path, number in faults.items() if each_ns}
     return {
         "anew": layer_memory.anew(rows),
         "faults": faults.get(WHOLE),

@@ -124,7 +124,8 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
     """One row a layer and part of which it has any, in ``SCHEMA``; the whole first, layers by time, parts by ``PARTS``.
     Layers with fewer than ``FEW_SAMPLES`` samples of the calling thread are left out, unless it was hardly there."""
     placed = _with_parts(times)
-    rows = closed(placed, times.elapsed, ["layer"]).with_columns(part=_part())
+    rows = pl.concat([_whole(placed, times.elapsed), closed(placed, times.elapsed, ["layer"])], how="diagonal_relaxed")
+    rows = rows.with_columns(part=_part())
     sharing = [one["tid"] for one in times.those_that_share]
     own = _sums(rows.filter(tid=times.calling_tid), times.iterations)
     of_threads = rows.filter(pl.col("tid").is_in([times.calling_tid, *sharing]) & (pl.col("part") != ABSENT))
@@ -147,6 +148,14 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         .select(SCHEMA.names())
         .cast(SCHEMA)
     )
+
+
+def _whole(placed: pl.DataFrame, elapsed: pl.DataFrame) -> pl.DataFrame:
+    """The rows of the inference, by the samples of all of it: those of a layer that is too short to be met tell nothing
+    of that layer, and yet their share of all samples is its share of the time. ``layer`` is null."""
+    everywhere = pl.lit("")
+    found = closed(placed.with_columns(layer=everywhere), elapsed.with_columns(layer=everywhere), ["layer"])
+    return found.with_columns(layer=pl.lit(None, pl.String))
 
 
 def nested(budget: pl.DataFrame) -> list[dict[str, Any]]:
@@ -214,9 +223,8 @@ def _part() -> pl.Expr:
 def _sums(rows: pl.DataFrame, iterations: int) -> pl.DataFrame:
     """Of the whole (``layer`` is null) and of each layer: ``part``, ``ns`` of an iteration, ``off_ns`` of them off a
     processor, ``share``, ``samples``."""
-    both = pl.concat([rows.with_columns(layer=pl.lit(None, pl.String)), rows], how="vertical")
-    off_ns = pl.col("ns").filter(pl.col("samples") == 0).sum() / iterations
-    there = both.filter(pl.col("part") != ABSENT)
+    off_ns = pl.col("ns").filter((pl.col("samples") == 0) & (pl.col("state") != UNSAMPLED)).sum() / iterations
+    there = rows.filter(pl.col("part") != ABSENT)
     sums = there.group_by("layer", "part").agg(pl.col("ns", "samples").sum(), off_ns=off_ns)
     whole_ns = pl.col("ns").sum().over("layer")
     return sums.filter(pl.col("ns") > 0).with_columns(

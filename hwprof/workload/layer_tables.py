@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import re
 import weakref
@@ -23,6 +24,9 @@ from hwprof.workload.protocol import Call, Workload
 from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, size_bytes, tensors_in
 from hwprof.workload.weights import WeightReader
+
+INDEX_BYTES: Final = 8
+"""Of an index of a row, as torch has them by default."""
 
 OF_A_CALL: Final = (
     "macs",
@@ -282,15 +286,23 @@ class _CallRecorder:
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
     def _size(self, fact: _Facts, inputs: int, outputs: int, done: Flops) -> int | None:
-        """Of a leaf's call: inputs, outputs, and the weights; of a table that rows are taken out of, these rows, which
-        are at least what comes out."""
+        """Of a leaf's call: inputs, outputs, and what it reads of the weights."""
         if done.known != 0:
             self._reader.take_tensors(fact.module)
         weights = self._reader.weights(fact.module)
         if weights is None:
             return None
-        of_weights = min(weights.bytes, outputs) if isinstance(fact.module, nn.Embedding) else weights.bytes
-        return inputs + outputs + of_weights
+        return inputs + outputs + round(min(weights.bytes, _rows_bytes(fact.module, inputs, outputs)))
+
+
+def _rows_bytes(module: nn.Module, inputs: int, outputs: int) -> float:
+    """Of a table that rows are taken out of, these rows: what comes out, or where they are added up in bags a row for
+    each index. Any other module reads all of its weights."""
+    if isinstance(module, nn.Embedding):
+        return outputs
+    if isinstance(module, nn.EmbeddingBag):
+        return inputs // INDEX_BYTES * module.embedding_dim * module.weight.element_size()
+    return math.inf
 
 
 def _sum(before: int | None, of_a_call: int | None, times: int) -> int | None:

@@ -20,13 +20,14 @@ def times_of(
     iterations: list[tuple[int, int]],
     asked: int = 2,
     operators: list[tuple[str, int, int]] | None = None,
+    calls: list[tuple[str, int, int]] | None = None,
 ) -> ThreadTimes:
-    """Of threads that begin at 0 (``made_up_threads``), in a model of one layer; ``operators`` (name, begin, end) are
-    the calling thread's."""
+    """Of threads that begin at 0 (``made_up_threads``), in a model of one layer, or of those that are called (path,
+    begin, end); ``operators`` (name, begin, end) are the calling thread's."""
     samples, switches = recorded(threads)
     kernels = pl.DataFrame({"kernel": list(KERNELS.values()), "domain": list(KERNELS), "library": "l", "name": "n"})
     taken = samples.select("tid", "time_ns", "cpu_ns", kernel=pl.col("code").replace_strict(KERNELS))
-    calls = [("a", begin, end) for begin, end in iterations]
+    calls = calls or [("a", begin, end) for begin, end in iterations]
     record = PassRecord(
         name="trace",
         main_tid=MAIN,

@@ -18,7 +18,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="blocked",
         title="the calling thread sleeps, or waits for something else",
-        evidence=f"{percent(share)} of the time{named(layers)}",
+        evidence=f"{percent(share)} {facts.of_time}{named(layers)}",
         meaning="no processor works for the inference meanwhile: input, output, locks, queues, sleeps, other threads",
         remedy="what it waits for done before or beside the inference (what that is: hwprof report --layer, --python)",
         gain_low=0.0,

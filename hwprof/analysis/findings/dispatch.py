@@ -19,7 +19,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="dispatch",
         title="operators are too small for what calling them costs",
-        evidence=f"{percent(share)} of the time{named(layers)}",
+        evidence=f"{percent(share)} {facts.of_time}{named(layers)}",
         meaning="Python and the framework take longer to call a kernel than it runs (profilers add to it)",
         remedy="torch.compile(model), or a larger batch",
         gain_low=0.0,

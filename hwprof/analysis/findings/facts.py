@@ -23,6 +23,9 @@ NOTHING = Share(0.0, 0.0, 0.0)
 PAGE_FAULTS: Final = "page_faults"
 ALLOCATION: Final = "allocation"
 
+ALL_BUT: Final = 0.95
+"""Of the time: where others took less than the rest of it, there is no need to speak of them."""
+
 LITTLE_ELSE: Final = 0.5
 """Of a layer's time."""
 
@@ -126,6 +129,11 @@ class Facts:
         """The part of the elapsed time in which others left the calling thread a processor: what others do is no cause,
         and what the model loses is lost of this time, on a quiet machine of all."""
         return max(LEAST_LEFT, 1 - self.parts.get("preempted", NOTHING).value)
+
+    @property
+    def of_time(self) -> str:
+        """What shares of the time ``left`` are of, where that is another one."""
+        return "of the time" if self.left >= ALL_BUT else "of the time that others left"
 
     def part(self, name: str) -> Share:
         """Of the time budget, and of the time ``left``; nothing where there is none."""

@@ -31,7 +31,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="fresh_memory",
         title="large blocks are returned to the system at each call",
-        evidence=f"{percent(share)} of the time in page faults{named(layers)}{faults}",
+        evidence=f"{percent(share)} {facts.of_time} in page faults{named(layers)}{faults}",
         meaning="each block that is freed goes back to the kernel, which clears new pages at the next call",
         remedy=KEEP if facts.malloc in (None, "glibc") else f"an allocator that keeps more than {facts.malloc}",
         gain_low=0.0,

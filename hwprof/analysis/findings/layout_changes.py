@@ -7,6 +7,7 @@ from typing import Final
 from hwprof.analysis.findings.facts import Facts, Finding, named, percent
 
 LEAST: Final = 0.03
+WORTH_A_WORD: Final = 0.005
 
 
 def find(facts: Facts) -> Finding | None:
@@ -17,10 +18,11 @@ def find(facts: Facts) -> Finding | None:
     layers = facts.most_in("layout")
     copied = [one.path for one in facts.layers if one.parts.get("layout", 0.0) >= LEAST]
     new = facts.new_memory(copied)
+    memory = f"; new memory for the copies {new:.1%} at most" if new >= WORTH_A_WORD else ""
     return Finding(
         rule="layout_changes",
         title=f"layout changes around {facts.convolutions} convolutions",
-        evidence=f"{percent(share)} of the time{named(layers)}",
+        evidence=f"{percent(share)} {facts.of_time}{named(layers)}{memory}",
         meaning="each convolution copies its input into the order that its kernel reads, and often its output back,"
         " each time into new memory",
         remedy="model = model.to(memory_format=torch.channels_last), inputs too",

@@ -13,28 +13,34 @@ BEYOND: Final = 0.25
 """Threads at a time beyond the processors. Others on the machine cannot bring it about: they make threads wait that are
 ready, but no more of them ready than the process has."""
 
+WAITS: Final = 0.2
+"""Of the time that the calling thread waits, where the team is larger than the processors: its barriers last as long as
+the turns of those that share one, though most of them sleep at a time."""
+
 WORKS: Final = 0.25
 """Threads at a time beside the team, from which on they count as a pool: helpers of a millisecond are none."""
 
 
 def find(facts: Facts) -> Finding | None:
     """Where threads of the process were in one another's way: a team too large, or several pools at once."""
-    if facts.ready is None or facts.ready < facts.processors + BEYOND:
+    too_many = facts.threads > facts.processors
+    crowded = facts.ready is not None and facts.ready >= facts.processors + BEYOND
+    if facts.ready is None or not (crowded or (too_many and facts.part("waiting").low >= WAITS)):
         return None
     waiting, preempted = (facts.parts.get(part, NOTHING) for part in ("waiting", "preempted"))
     share = Share(*(min(1.0, one + other) for one, other in zip(waiting, preempted, strict=True)))
     others = {name: number for name, number in facts.other_threads.items() if number >= WORKS}
-    lost = 1 - facts.processors / facts.ready
-    if lost < LEAST:
+    lost = 1 - facts.processors / facts.ready if crowded else 0.0
+    if max(lost, share.high) < LEAST:
         return None
     beside = f"; beside the team: {', '.join(f'{name} ({n:.1f})' for name, n in others.items())}" if others else ""
-    too_many = facts.threads > facts.processors
+    team = f"{facts.threads} threads, " if too_many else ""
     return Finding(
         rule="oversubscription",
         title="more threads than processors" if too_many else "several pools of threads run at once",
         evidence=(
-            f"{facts.ready:.1f} threads ran or were ready at a time, {facts.processors} processors; the calling thread"
-            f" waits {percent(share)} of the time{beside}"
+            f"{team}{facts.processors} processors, {facts.ready:.1f} threads ran or were ready at a time; the calling"
+            f" thread waits {percent(share)} of the time{beside}"
         ),
         meaning="threads of the process take turns on a processor; an operator ends when the last of them had its turn",
         remedy=f"--threads {facts.processors}" if too_many else _fewer(facts, len(others)),

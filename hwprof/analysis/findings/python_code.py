@@ -24,7 +24,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="python_code",
         title="Python computes within the inference",
-        evidence=f"{percent(share)} of the time in the interpreter{named(layers)} (hwprof report --python)",
+        evidence=f"{percent(share)} {facts.of_time} in the interpreter{named(layers)} (hwprof report --python)",
         meaning="the interpreter takes some 50 ns a step, on one thread, and the other processors rest meanwhile",
         remedy="operators on whole tensors in place of loops over numbers; torch.compile(model)",
         gain_low=0.0,

@@ -29,7 +29,7 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="team_waits",
         title="the calling thread waits for its team",
-        evidence=f"{percent(waiting)} of the time{named(layers)};"
+        evidence=f"{percent(waiting)} {facts.of_time}{named(layers)};"
         f" {facts.threads} threads, {facts.processors} processors",
         meaning="threads wait for one another at the end of each operator: uneven parts, or too little work for each",
         remedy=remedy,

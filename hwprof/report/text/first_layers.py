@@ -23,8 +23,11 @@ PATH: Final = 22
 KERNEL: Final = 18
 """To how many characters they may be cut."""
 
-OBSERVER: Final = "torch::profiler::"
-"""How names of the profiler's own code begin, which no layer is about."""
+OBSERVERS: Final = (
+    "torch::profiler::", "perf_", "__perf_", "native_write_msr", "native_read_pmc", "smp_call_function", "x86_pmu_",
+    "amd_pmu_", "intel_pmu_",
+)  # fmt: skip
+"""How names of profilers' own code begin, and of what reads counters, which no layer is about."""
 
 CPI: Final = "cpi"
 
@@ -39,7 +42,7 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
     sampled = page.part(Kernels)
     hottest: dict[str | None, str] = {}
     for kernel in sampled.kernels if sampled is not None else ():
-        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES and not kernel.kernel.startswith(OBSERVER):
+        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES and not kernel.kernel.startswith(OBSERVERS):
             hottest.setdefault(kernel.layer, kernel.kernel)
     cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
 

@@ -151,7 +151,8 @@ class Campaign:
         left_s, least_s = self._left_s(), self._least_s
         if least_s > max(0.0, left_s):
             text = f"{text}, at least {least_s:.0f} s more: {LEAST_GENERATIONS} processes of each"
-        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if left_s > max(0.0, least_s) else text, total)
+        known = least_s > 0 and left_s > least_s  # in the first round nobody knows how long one takes
+        self._progress.phase("try", f"{text}, {left_s:.0f} s left" if known else text, total)
 
     def _compare(self, place: Place, contestants: Sequence[Contestant], until_s: float) -> None:
         """Generation after generation, of those of which too little is known yet."""

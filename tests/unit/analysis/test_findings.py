@@ -42,6 +42,7 @@ CAUSES: dict[str, dict[str, Any]] = {
     "default_blas": {
         "kernels": tuple(Kernel(f"mkl_blas_def_{n}", "t", share(0.03)) for n in "ab"),
         "vendor": "AuthenticAMD",
+        "gemm_of_roof": 0.4,
     },
     "memory_bound": {"layers": tuple(one._replace(bound="DRAM bandwidth") for one in LAYERS[1:])},
     "team_waits": {"parts": parts(waiting=0.4)},
@@ -125,6 +126,7 @@ def test_what_stands_just_beside_a_cause_is_none(why: str) -> None:
         ("layout_changes", {"convolutions": 0}),
         ("default_blas", {"vendor": "GenuineIntel"}),
         ("default_blas", {"gemm_of_roof": 0.87}),
+        ("default_blas", {"gemm_of_roof": None}),
         ("team_waits", {"threads": 1}),
         ("memory_bound", {"layers": tuple(one._replace(bound="compute") for one in LAYERS)}),
     ],
@@ -163,7 +165,7 @@ def test_parts_are_not_uneven_because_others_have_a_processor() -> None:
 
 
 def test_default_kernels_lose_what_they_do_not_attain() -> None:
-    (found,) = find_all(dataclasses.replace(QUIET, **CAUSES["default_blas"], gemm_of_roof=0.4))
+    (found,) = find_all(dataclasses.replace(QUIET, **CAUSES["default_blas"]))
     share = sum(kernel.share.high for kernel in CAUSES["default_blas"]["kernels"])
     assert found.gain_high == pytest.approx(0.6 * share) and "40% of the FP32 peak" in found.evidence
 
@@ -297,6 +299,21 @@ def test_layout_changes_cost_the_memory_of_the_copies_too() -> None:
         both = Action("torch.compile", "compile", [layout, fresh])
         assert both.gain_high == pytest.approx(min(1.0, of["layout"].high + fresh.gain_high))
         assert Action("channels_last", "channels_last", [layout]).gain_high == layout.gain_high
+
+
+def test_a_team_larger_than_the_processors_is_found_though_most_of_it_sleeps() -> None:
+    (found, *_) = find_all(dataclasses.replace(QUIET, ready=1.8, threads=8, parts=parts(waiting=0.5, preempted=0.2)))
+    assert found.rule == "oversubscription" and found.remedies == ("threads=2",)
+    assert found.evidence.startswith("8 threads, 2 processors, 1.8 threads ran or were ready")
+    rules = [one.rule for one in find_all(dataclasses.replace(QUIET, ready=1.8, threads=2, parts=parts(waiting=0.5)))]
+    assert "oversubscription" not in rules
+
+
+def test_shares_of_what_others_left_say_so() -> None:
+    quiet, busy = (parts(layout=0.2, preempted=preempted) for preempted in (0.01, 0.3))
+    for of, words in ((quiet, "of the time, most"), (busy, "of the time that others left, most")):
+        (found,) = find_all(dataclasses.replace(QUIET, parts=of))
+        assert found.rule == "layout_changes" and words in found.evidence
 
 
 def test_memory_that_is_not_torchs_is_found_by_its_page_faults() -> None:

@@ -22,6 +22,15 @@ def test_roofs_are_of_so_many_threads_and_the_best_that_was_measured() -> None:
     assert roofs_of(FOUND, 64) == roofs, "more threads than cores have no more"
 
 
+def test_what_the_library_attained_can_be_attained() -> None:
+    disturbed = [
+        msgspec.structs.replace(one, value=20.0) if one.what == "fp32" and one.threads == 2 else one
+        for one in FOUND.peaks
+    ]
+    roofs = roofs_of(msgspec.structs.replace(FOUND, peaks=disturbed), 2)
+    assert roofs is not None and roofs.gflops == roofs.gemm_gflops
+
+
 def test_roofs_of_bf16_are_those_of_its_peaks_whichever_is_best() -> None:
     more = [peak("bf16", 2, 400.0), peak("gemm-bf16", 2, 900.0)]  # the library has tiles, hwprof's loop vectors
     roofs = roofs_of(msgspec.structs.replace(FOUND, peaks=[*FOUND.peaks, *more]), 2, "bfloat16")

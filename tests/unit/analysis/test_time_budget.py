@@ -107,6 +107,17 @@ def test_a_layer_that_was_hardly_on_a_processor_is_kept_though_a_sample_met_it_a
     assert shares(found) == pytest.approx({"waiting": 1})
 
 
+def test_layers_that_no_sample_met_are_of_the_whole_by_all_samples_and_have_nothing_of_their_own() -> None:
+    """A call of 50 us between samples of 1 ms, which first come after half of one."""
+    ends = 30 * MS + 50_000
+    found = time_budget(
+        times_of({MAIN: [(ends, BUSY)]}, [(0, ends)], calls=[("a", 0, 30 * MS), ("short", 30 * MS, ends)])
+    )
+    assert [one["path"] for one in nested(found)] == [None, "a"]
+    whole = dict(found.filter(pl.col("layer").is_null()).select("part", "share").iter_rows())
+    assert whole == pytest.approx({"dispatch": 1.0})
+
+
 def test_blocks_are_the_sums_of_what_is_in_them() -> None:
     rows = [
         ("net.b.0", "compute", 60.0, 90.0),

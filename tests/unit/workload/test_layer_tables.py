@@ -406,6 +406,14 @@ def test_tensors_that_a_layer_multiplies_with_are_its_weights() -> None:
     assert rows == [("", 32, None), ("0", 0, 4 * 2 * 24), ("1", 32, 4 * (24 + 12) + 32)]
 
 
+def test_of_a_table_only_the_rows_that_are_looked_up_are_read() -> None:
+    rows, size = 10_000, 32
+    looked_up = torch.zeros(2, 3, dtype=torch.int64)
+    for module, out in ((nn.Embedding(rows, size), 6 * size), (nn.EmbeddingBag(rows, size), 2 * size)):
+        table, _ = layer_tables(Calls(nn.Sequential(module), [(looked_up,)]))
+        assert _row(table, "0")["bytes"] == 8 * 6 + 4 * out + 4 * 6 * size, type(module)
+
+
 def test_weights_that_cannot_be_read_are_no_figures() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     model.get_submodule("1").packed = torch.classes.profiling._ScriptProfile()
