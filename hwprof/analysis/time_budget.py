@@ -225,7 +225,7 @@ def _sums(rows: pl.DataFrame, iterations: int) -> pl.DataFrame:
     processor, ``share``, ``samples``."""
     off_ns = pl.col("ns").filter((pl.col("samples") == 0) & (pl.col("state") != UNSAMPLED)).sum() / iterations
     there = rows.filter(pl.col("part") != ABSENT)
-    sums = there.group_by("layer", "part").agg(pl.col("ns", "samples").sum(), off_ns=off_ns)
+    sums = there.group_by("layer", "part", maintain_order=True).agg(pl.col("ns", "samples").sum(), off_ns=off_ns)
     whole_ns = pl.col("ns").sum().over("layer")
     return sums.filter(pl.col("ns") > 0).with_columns(
         share=pl.when(whole_ns > 0).then(pl.col("ns") / whole_ns), ns=pl.col("ns") / iterations
