@@ -12,7 +12,7 @@ from typing import Any, Final
 import click
 
 from hwprof import __version__
-from hwprof.cli import streams
+from hwprof.cli import room, streams
 from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, of_system
 from hwprof.printable import as_written, is_text, one_line, printable
 from hwprof.session.interruption import InterruptionError
@@ -56,6 +56,7 @@ class Commands(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click does it, which would answer Ctrl-C with an empty line, and forget which signal it was."""
+        room.require_threads()
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:

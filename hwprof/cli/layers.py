@@ -9,7 +9,7 @@ import click
 
 from hwprof import processes
 from hwprof.cli.model_options import check_model, model_options, workload_spec
-from hwprof.cli.streams import print_csv, print_json
+from hwprof.cli.streams import others_write_to_stderr, print_csv, print_json
 from hwprof.errors import HwprofError, described
 
 
@@ -41,11 +41,16 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
 
     original = os.getpid()
     try:
-        workload = factory.build(spec)
-        record = workload.prepare(values=False)
-        table, _ = layer_tables(workload, first_only=True)
+        with others_write_to_stderr():
+            workload = factory.build(spec)
+            record = workload.prepare(values=False)
+            table, _ = layer_tables(workload, first_only=True)
     except SystemExit as error:  # in silence, and with any code
         raise HwprofError(f"the model's code ended the process ({described(error)})") from error
+    except (Exception, KeyboardInterrupt):
+        raise
+    except BaseException as error:  # one of theirs, or one that Python ends a generator with
+        raise HwprofError(f"the model's code raised {described(error)}") from error
     processes.end_copy(original)
     shown = table if everything else static_rows(table)
     if form == "csv":

@@ -15,6 +15,7 @@ from hwprof.cli import model_inputs
 from hwprof.cli.given import given
 from hwprof.cli.numbers import RealRange
 from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import as_written, is_text
 from hwprof.workload.spec import WorkloadSpec
 
 Function = TypeVar("Function", bound=Callable[..., Any])
@@ -135,9 +136,13 @@ def check_model(spec: WorkloadSpec) -> None:
     """Refuses a model that does not exist, and options that it would not heed, before anything slow begins; raises
     ``UsageError``, and ``HwprofError`` where torch or ultralytics is not installed or there is no current folder."""
     try:
-        Path.cwd()
+        here = str(Path.cwd())
     except OSError as error:  # neither a model's code nor torch's own libraries are found then
         raise HwprofError("the current folder is not there any more", "cd to one that is") from error
+    if not is_text(here):
+        raise HwprofError(
+            f"the name of the current folder, {as_written(here)}, is not UTF-8", "cd elsewhere, or rename it"
+        )
     _check_spelling(spec.model)
     own = ":" in spec.model
     theirs = _OF_PIPELINES if own else _OF_OWN_MODELS

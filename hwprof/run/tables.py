@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,12 +11,16 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.errors import DamagedError
+from hwprof.errors import DamagedError, HwprofError
+from hwprof.printable import as_written, is_text
 from hwprof.run.regular_files import is_regular
 from hwprof.run.schema import LATER, TABLES, UNIQUE, required
 
 MOMENTS: Final = ("time_ns", "begin_ns", "end_ns", "out_ns", "in_ns")
 """Columns that hold moments of the monotonic clock, which counts from the machine's start."""
+
+OF_THE_SYSTEM: Final = re.compile(r"thread|os error (11|12|23|24)\b|Cannot allocate|Too many open", re.IGNORECASE)
+"""What libraries say where a limit is in the way."""
 
 LATEST_NS: Final = 1 << 61
 """73 years."""
@@ -33,11 +38,13 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
     """
     if not is_regular(path):
         raise damaged(path, "it is no regular file")
+    if not is_text(str(path)):
+        raise HwprofError(f"the name {as_written(str(path.parent))} is not UTF-8", "rename the folder")
     try:
         frame = pl.scan_parquet(by_name(path), glob=False, hive_partitioning=False)
         found = frame.collect_schema()
     except (Exception, pl.exceptions.PanicException) as error:  # a panic is no Exception
-        raise damaged(path, _first_line(error)) from error
+        raise unreadable(path, error) from error
     later = {name: TABLES[table][name] for name in LATER.get(table, ()) if name not in found}
     for name, kind in TABLES[table].items():
         if name not in found and name not in later:
@@ -96,7 +103,16 @@ def readable(path: Path) -> Iterator[None]:
     try:
         yield
     except (pl.exceptions.ComputeError, pl.exceptions.PanicException) as error:
-        raise damaged(path, _first_line(error)) from error
+        raise unreadable(path, error) from error
+
+
+def unreadable(path: Path, error: BaseException) -> DamagedError:
+    """What a reader is told of what polars says: of the system's limits, which no file is to blame for, as of these."""
+    said = _first_line(error)
+    if OF_THE_SYSTEM.search(said):
+        what = f"{path.name} of this run" if path.suffix == ".parquet" else f"the tables in {path}"
+        return DamagedError(f"{what} cannot be read here: {said}", "higher limits (ulimit -a)")
+    return damaged(path, said)
 
 
 def damaged(path: Path, why: str) -> DamagedError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 from collections import deque
@@ -127,7 +128,13 @@ class Inbox:
 
     def next(self) -> Message | None:
         """The next message, however long it takes; None when the worker is gone. After an exception (Ctrl-C) it goes on
-        where it was."""
+        where it was. Lines that are no messages are passed over: a model's code may write to any descriptor."""
+        while (line := self._next_line()) is not None:
+            with contextlib.suppress(msgspec.MsgspecError, UnicodeError):
+                return decode(line)
+        return None
+
+    def _next_line(self) -> bytes | None:
         while not self._lines:
             if not self._readable(LOOK_UP_S):
                 if not self._has_ended():
@@ -143,7 +150,7 @@ class Inbox:
                 whole = [b"".join(self._rest), *others[:-1]]
                 self._rest = [others[-1]]
                 self._lines.extend(whole)
-        return decode(self._lines.popleft())
+        return self._lines.popleft()
 
     def _readable(self, within_s: float) -> bool:
         return bool(select.select([self._descriptor], [], [], within_s)[0])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import struct
 import subprocess
 import sys
@@ -318,3 +319,34 @@ def test_a_few_kilobytes_that_are_gigabytes_of_pixels_are_refused(tmp_path: Path
     done = hwprof("layers", "--model", "yolov8n", "--source", "huge.png", cwd=tmp_path)
     (line,) = messages(done.stderr)
     assert done.returncode == 2 and "huge.png has more than 268435456 pixels" in line
+
+
+LOUD = """
+import os
+import torch
+def model():
+    print("loading \x1b[31m")
+    os.write(1, b"from the library\\n")
+    return torch.nn.Sequential(torch.nn.Linear(4, 4)), torch.zeros(1, 4)
+class Odd(BaseException):
+    pass
+def odd():
+    raise Odd("mine")
+"""
+
+
+def test_what_a_factory_prints_is_not_in_the_table_of_layers(tmp_path: Path) -> None:
+    (tmp_path / "loud.py").write_text(LOUD, encoding="utf-8")
+    done = hwprof("layers", "--model", "loud:model", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0 and json.loads(done.stdout)
+    assert "loading" in done.stderr and "from the library" in done.stderr
+    done = hwprof("layers", "--model", "loud:odd", cwd=tmp_path)
+    assert done.returncode == 1 and "the model's code raised Odd: mine" in done.stderr
+
+
+def test_a_current_folder_that_is_not_utf8_is_refused_before_anything_is_measured(tmp_path: Path) -> None:
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    odd.mkdir()
+    done = hwprof("collect", *SMALL, cwd=odd)
+    (line,) = messages(done.stderr)
+    assert done.returncode == 1 and "caf\\xe9, is not UTF-8" in line and not list(odd.iterdir())

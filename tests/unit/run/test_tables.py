@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from hwprof.report.document.builder import build as document
 from hwprof.report.files import write_files
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.schema import TABLES, UNIQUE
-from hwprof.run.tables import readable, scan_table
+from hwprof.run.tables import readable, scan_table, unreadable
 from hwprof.trace.writer import write_trace
 from tests.support.command import hwprof_here
 from tests.support.odd_files import device, fifo
@@ -159,3 +160,27 @@ def test_missing_tables_are_empty(tmp_path: Path) -> None:
     run = build(tmp_path)
     (run.path / "series.parquet").unlink()
     assert run.read("series").is_empty()
+
+
+@pytest.mark.parametrize(
+    ("said", "whose"),
+    [
+        ("OS can't spawn worker thread: Resource temporarily unavailable (os error 11)", "cannot be read here"),
+        ("Worker threads cannot be set to 0", "cannot be read here"),
+        ("Too many open files (os error 24)", "cannot be read here"),
+        ("parquet: File out of specification: the file is empty", "is damaged"),
+    ],
+)
+def test_a_limit_of_the_system_is_no_damage(said: str, whose: str) -> None:
+    told = str(unreadable(Path("run/spans.parquet"), OSError(said)))
+    assert told.startswith(f"spans.parquet of this run {whose}") and ("collect again" in told) == (
+        whose == "is damaged"
+    )
+
+
+def test_a_folder_that_is_not_utf8_is_named_and_not_called_damaged(tmp_path: Path) -> None:
+    run = build(tmp_path / "runs")
+    odd = tmp_path / os.fsdecode(b"caf\xe9")
+    run.path.rename(odd)
+    with pytest.raises(HwprofError, match=r"caf.xe9 is not UTF-8. Try: rename the folder"):
+        RunDirectory.open(odd).scan("spans")

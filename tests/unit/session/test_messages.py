@@ -70,6 +70,16 @@ def test_half_a_message_of_a_worker_that_died_is_none(pipe: tuple[int, int]) -> 
     assert inbox.next() is None
 
 
+@pytest.mark.parametrize(
+    "garbage", [b"garbage\n", b"\xff\xfe\n", b"{}\n\n", b'{"type":"no such"}\n', b"[1]\n"], ids=ascii
+)
+def test_what_a_model_s_code_writes_to_the_pipe_is_passed_over(pipe: tuple[int, int], garbage: bytes) -> None:
+    os.write(pipe[1], encode(Step()) + garbage + encode(PhaseBegins(Phase.IMPORTING)))
+    os.close(pipe[1])
+    inbox = Inbox(pipe[0])
+    assert [inbox.next(), inbox.next(), inbox.next()] == [Step(), PhaseBegins(Phase.IMPORTING), None]
+
+
 def test_ctrl_c_while_it_waits_loses_nothing(pipe: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     inbox = Inbox(pipe[0])
     os.write(pipe[1], encode(PhaseBegins(Phase.IMPORTING))[:5])

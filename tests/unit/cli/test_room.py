@@ -1,0 +1,43 @@
+"""Where no threads can be started, one line says so before any library finds out."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from typing import Any
+
+import pytest
+
+from hwprof.cli import app, room
+from hwprof.errors import HwprofError
+
+
+def test_there_is_room_and_nothing_is_left_of_the_look() -> None:
+    before, begin_s = threading.active_count(), time.process_time()
+    room.require_threads()
+    assert threading.active_count() == before and time.process_time() - begin_s < 1
+
+
+def test_too_little_room_is_told_in_one_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    real: Any = threading.Thread.start
+    started: list[threading.Thread] = []
+
+    def start(thread: threading.Thread) -> None:
+        if len(started) == 5:
+            raise RuntimeError("can't start new thread")
+        started.append(thread)
+        real(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start)
+    with pytest.raises(HwprofError, match="only 5 of the 16 threads that are needed can be started here"):
+        room.require_threads()
+    assert not any(thread.is_alive() for thread in started)
+    started.clear()
+    assert app.run(["explain", "cpi"]) == 1
+    told = capsys.readouterr().err
+    assert told.count("\n") == 1 and "ulimit -u" in told
+    assert app.run(["--help"]) == 0
