@@ -55,8 +55,7 @@ def hottest(page: Page) -> list[Alike]:
     for layer in page.layers:
         groups.setdefault(_kind(layer), []).append(layer)
     rows = [row for group in groups.values() for row in _as_long(sorted(group, key=_took, reverse=True))]
-    shown = set(chosen.layers)  # not those that were never called
-    rows = [row for row in rows if chosen.top is not None or row.path in shown]
+    rows = [row for row in rows if any(map(_took, row.layers))] or rows  # what was never called has nothing to tell
     return sorted(rows, key=lambda row: -sum(map(_took, row.layers)))[: len(chosen.layers)]
 
 

@@ -87,6 +87,13 @@ def test_a_module_s_own_code_has_no_shapes_and_is_alike_all_the_same(like: Layer
     assert len(rows(page_of(tmp_path / "other", unknown))) == 2
 
 
+def test_layers_that_were_never_called_have_no_row_beside_those_that_were(like: Layer, tmp_path: Path) -> None:
+    called = [layer(like, f"a.{number}", 5.0) for number in range(3)]
+    never = [msgspec.structs.replace(one, path=f"b.{one.path}", time=None, share=None) for one in called]
+    assert rows(page_of(tmp_path, [*called, *never])) == [("a.0", 3)]
+    assert len(rows(page_of(tmp_path / "none", never))) == 1
+
+
 def test_sorted_by_something_else_each_layer_has_a_row(like: Layer, tmp_path: Path) -> None:
     alike = [layer(like, f"a.{number}", 5.0) for number in range(3)]
     assert rows(page_of(tmp_path, alike, sort="macs")) == [("a.0", 1), ("a.1", 1), ("a.2", 1)]
