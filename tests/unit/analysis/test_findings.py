@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hwprof.analysis import run_findings
 from hwprof.analysis.actions import Action
 from hwprof.analysis.findings.facts import Clock, Facts, Fallback, Kernel, Layer, Pooling, Share
 from hwprof.analysis.findings.rules import RULES, find_all, names
@@ -334,3 +335,19 @@ def test_the_collector_is_no_code_of_pythons() -> None:
     kernels = (Kernel("gc_collect_main", "python3.11", share(0.35), "python"),)
     found = find_all(dataclasses.replace(QUIET, parts=parts(dispatch=0.4), python=share(0.38), kernels=kernels))
     assert [one.rule for one in found if one.rule in ("python_code", "garbage_collection")] == ["garbage_collection"]
+
+
+@pytest.mark.parametrize(
+    ("parts_of_whole", "share"),
+    [
+        ([("page_faults", 30.0, 60.0), ("compute", 10.0, 20.0)], 0.5),
+        ([("page_faults", 30.0, 30.0)], 1.0),
+        ([("page_faults", 30.0, 0.0)], 1.0),
+        ([("compute", 10.0, 20.0)], 1.0),
+    ],
+)
+def test_page_faults_of_threads_that_fault_side_by_side_take_the_calling_thread_s_part_of_the_time(
+    parts_of_whole: list[tuple[str, float, float]], share: float
+) -> None:
+    whole = {"parts": [{"part": part, "ns": ns, "threads_ns": all_ns} for part, ns, all_ns in parts_of_whole]}
+    assert run_findings._of_calling_thread(whole, "page_faults") == share
