@@ -45,7 +45,7 @@ class UsageError(HwprofError):
 
 
 class DamagedError(HwprofError):
-    """A file of a run is not what was written there, is gone, or is another run's."""
+    """A file of a run is not what was written there, is gone, is another run's, or cannot be read here."""
 
 
 class FullDiskError(HwprofError):

@@ -15,7 +15,7 @@ from scripts.faults.case import Case, Outcome
 from scripts.faults.disks import may_mount, slow_environment, small_disk
 from scripts.faults.rules import broken, contents, runs_missing
 from scripts.faults.warm import Warm
-from tests.support.requirements import require_module
+from tests.support.requirements import missing, require_module
 
 CASES = {"mutated_runs": 12, "checkpoints": 60, "sources": 40, "surroundings": 16, "collects": 3, "starts": 1}
 SEED = "test"
@@ -100,7 +100,7 @@ def test_who_has_no_run_is_missed(tmp_path: Path) -> None:
 
 def test_a_small_disk_is_full_and_a_slow_one_slow(tmp_path: Path) -> None:
     if not may_mount():
-        pytest.skip("only root may mount")
+        missing("root, who may mount")
     small = Case("x", (), disk_bytes=1 << 14, slow_s=0.05)
     write = "import sys; file = open(sys.argv[1], 'wb', buffering=0); [file.write(bytes(1024)) for _ in range(9)]"
     with small_disk(small, tmp_path):

@@ -7,8 +7,6 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from tests.support.requirements import require_module
-
 
 class Own(torch.nn.Module):
     def __init__(self) -> None:
@@ -22,10 +20,9 @@ class Own(torch.nn.Module):
 
 @pytest.mark.parametrize("make", [Own, lambda: torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.ReLU())])
 def test_what_is_compiled_is_compiled_in_classes_of_torchs_own_too(
-    make: Callable[[], torch.nn.Module], monkeypatch: pytest.MonkeyPatch
+    make: Callable[[], torch.nn.Module],
 ) -> None:
     """``nn.Sequential.compile`` compiles nothing, and says nothing of it."""
-    require_module("torch")
     from torch._dynamo.utils import counters
     from torch._inductor import config
 

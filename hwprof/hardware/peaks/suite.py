@@ -123,18 +123,11 @@ class Suite:
     def _new_pages(self) -> None:
         """What a page fault costs, all in all: entering the kernel, clearing the page, giving it back."""
         self._report("new pages")
-        faults: list[int] = []
-
-        def make(_: int) -> list[team.Loop]:
-            loop, number = renewed(RENEWED_BYTES)
-            faults.append(number)
-            return [loop]
-
         cpus = team.processors(1)
-        (times,) = _timed(cpus, make)
-        each_bytes = RENEWED_BYTES // faults[0]
-        how = f"memory that is given back, {each_bytes >> 10} KiB a fault"
-        self._add(NEW_PAGE, None, cpus, [s * 1e9 / faults[0] for s in times], "ns", how, RENEWED_BYTES)
+        loop, faults = renewed(RENEWED_BYTES)
+        (times,) = _timed(cpus, lambda _: [loop])
+        how = f"memory that is given back, {RENEWED_BYTES // faults >> 10} KiB a fault"
+        self._add(NEW_PAGE, None, cpus, [s * 1e9 / faults for s in times], "ns", how, RENEWED_BYTES)
 
     def _without_a_compiler(self, threads: Sequence[int], error: NoLibraryError) -> None:
         """The triad as numpy does it, in DRAM; torch's products are there all the same."""

@@ -73,10 +73,10 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
     return [one for one in candidates if set(one.cells) - empty]
 
 
-def letters(page: Page) -> list[str]:
+def letters(rows: Sequence[Alike], page: Page) -> set[str]:
     """The parts of which a row's bar has a letter."""
-    bars = "".join(bar(one, BAR) for one in _spent(alike_layers.hottest(page), page) if one is not None)
-    return [name for name, letter in LETTERS.items() if letter in bars]
+    bars = "".join(bar(one, BAR) for one in _spent(rows, page) if one is not None)
+    return {name for name, letter in LETTERS.items() if letter in bars}
 
 
 def _spent(rows: Sequence[Alike], page: Page) -> list[Budget | None]:

@@ -48,9 +48,9 @@ def show(page: Page) -> None:
         named(page, "NOISY", warning, whole=True)
     for text in _lost(page)[:MOST_LOST]:
         named(page, "LOST", text, whole=True)
-    _where(page)
-    to_do.show(page)
     rows = alike_layers.hottest(page)
+    _where(page, rows)
+    to_do.show(page)
     if rows:
         page.console.print()
         page.console.print(table(fit(first_layers.columns(rows, page), page.console.width), page.glyphs))
@@ -138,14 +138,14 @@ def _lost(page: Page) -> list[str]:
     ]
 
 
-def _where(page: Page) -> None:
+def _where(page: Page, rows: Sequence[alike_layers.Alike]) -> None:
     """The budget in letters, which the layers' bars are made of."""
     part = page.part(TimeBudget)
     if part is None or not part.whole.parts:
         absent(page, "WHERE", "time_budget")
         return
     known = {one.part: one.share for one in part.whole.parts}
-    in_bars = set(first_layers.letters(page))
+    in_bars = first_layers.letters(rows, page)
     percents = apportioned(known, 100)
     shares = [
         f"{letter}{NO_BREAK}{name.replace('_', NO_BREAK)}{NO_BREAK}{percents.get(name, 0)}"
