@@ -6,18 +6,40 @@ not of the other, is no overhead of measuring.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any, Final
 
 import polars as pl
 
 from hwprof.analysis import statistics
-from hwprof.analysis.attribution import Attribution
-from hwprof.analysis.iterations import Iterations
+from hwprof.analysis.attribution import Attribution, whole_spans
+from hwprof.analysis.iterations import Iterations, is_disturbed
 from hwprof.analysis.owners import WHOLE, is_leaf
+from hwprof.run.manifest import PassRecord
 from hwprof.unavailable import Unavailable
 
 QUIETER: Final = "end other programs, or collect with --wait-quiet"
+
+
+def watching_overhead(attribution: Attribution, record: PassRecord, spans: pl.DataFrame) -> pl.DataFrame:
+    """The median time of iterations that timed their layers over that of bare ones, of the whole: a row as
+    ``counting_overhead`` has, or none. ``record`` and ``spans`` are of the pass."""
+    bare = [one.index for one in record.iterations if one.bare and not is_disturbed(one)]
+    wholes, whole = whole_spans(spans.filter(pl.col("iteration").is_in(bare)))
+    times = wholes.group_by("iteration").agg(time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum())
+    base = times.select(pl.lit(WHOLE).alias("owner"), "iteration", "time_ns")
+    timed = _undisturbed(attribution, _kinds(attribution.iterations)[0]).filter(owner=WHOLE)
+    return _ratios(base if whole == attribution.whole else base.clear(), timed)
+
+
+def why_no_watching_overhead(attribution: Attribution, record: PassRecord) -> Unavailable | None:
+    """Why ``watching_overhead`` is not known, though the pass has iterations of both kinds."""
+    bare = [one for one in record.iterations if one.bare]
+    disturbed = [one.index for one in bare if is_disturbed(one)]
+    timed = _kinds(attribution.iterations)[0]
+    return _why_none(
+        [(disturbed, [one.index for one in bare], "bare {}"), (attribution.iterations.disturbed, timed, "timed {}")]
+    )
 
 
 def counting_overhead(attribution: Attribution) -> pl.DataFrame:
@@ -34,7 +56,8 @@ def counting_overhead(attribution: Attribution) -> pl.DataFrame:
 def why_no_counting_overhead(attribution: Attribution) -> Unavailable | None:
     """Why ``counting_overhead`` is not known, though the pass has iterations of both kinds."""
     base, observed = _kinds(attribution.iterations)
-    return _why_none([(attribution, base, "timed {}"), (attribution, observed, "counted {}")])
+    disturbed = attribution.iterations.disturbed
+    return _why_none([(disturbed, base, "timed {}"), (disturbed, observed, "counted {}")])
 
 
 def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
@@ -45,7 +68,8 @@ def pass_overhead(base: Attribution, observed: Attribution) -> pl.DataFrame:
 def why_no_pass_overhead(base: Attribution, observed: Attribution) -> Unavailable | None:
     """Why ``pass_overhead`` is not known, though both passes have iterations."""
     kind = "timed {}" if _kinds(base.iterations)[0] else "counted {}"
-    return _why_none([(base, base.iterations.timed, kind), (observed, observed.iterations.all, "{} of this pass")])
+    sides = [(base, base.iterations.timed, kind), (observed, observed.iterations.all, "{} of this pass")]
+    return _why_none([(side.iterations.disturbed, chosen, name) for side, chosen, name in sides])
 
 
 def of_whole(ratios: pl.DataFrame) -> dict[str, Any] | None:
@@ -76,12 +100,12 @@ def _undisturbed(attribution: Attribution, chosen: Sequence[int]) -> pl.DataFram
     return attribution.times.filter(pl.col("iteration").is_in([one for one in chosen if one not in disturbed]))
 
 
-def _why_none(sides: Sequence[tuple[Attribution, Sequence[int], str]]) -> Unavailable | None:
-    """Of two sides (whose, which iterations, how to call them) that have iterations, but none to compare."""
+def _why_none(sides: Sequence[tuple[Collection[int], Sequence[int], str]]) -> Unavailable | None:
+    """Of two sides (the disturbed iterations, which it has, how to call them) that have some, but none to compare."""
     disturbed = [
         f"all {len(chosen)} {name.format('iterations')}" if len(chosen) > 1 else f"the {name.format('iteration')}"
-        for side, chosen, name in sides
-        if set(chosen) <= set(side.iterations.disturbed)
+        for excluded, chosen, name in sides
+        if set(chosen) <= set(excluded)
     ]
     if not disturbed or not all(chosen for _, chosen, _ in sides):
         return None

@@ -161,6 +161,13 @@ class RunAnalysis:
         return layers.module_table(self.measured.spans, self.modules, self.measured.attribution, rows)
 
     @cached_property
+    def watching(self) -> pl.DataFrame | None:
+        """How much slower timing every layer makes the main pass, as ``overhead.watching_overhead`` tells it."""
+        if self.measured is None:
+            return None
+        return overhead.watching_overhead(self.measured.attribution, self.measured.record, self.measured.spans)
+
+    @cached_property
     def counting(self) -> pl.DataFrame | None:
         """How much slower counting makes the main pass's layers, as ``overhead.counting_overhead`` tells it."""
         return overhead.counting_overhead(self.measured.attribution) if self.measured is not None else None
@@ -171,6 +178,14 @@ class RunAnalysis:
         if self.measured is None or self.traced is None or self.traced is self.measured:
             return None
         return overhead.pass_overhead(self.measured.attribution, self.traced.attribution)
+
+    @property
+    def why_no_watching(self) -> Unavailable | None:
+        """Why ``watching`` is not known, though there are iterations of both kinds."""
+        if self.measured is None:
+            return None
+        reason = overhead.why_no_watching_overhead(self.measured.attribution, self.measured.record)
+        return on_these(reason, self.measured)
 
     @property
     def why_no_counting(self) -> Unavailable | None:

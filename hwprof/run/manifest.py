@@ -170,6 +170,7 @@ class IterationRecord(msgspec.Struct, frozen=True):
     event_set: Amount | None  # None: no counter collector ran
     layers_counted: bool
     alone_for: str | None = None  # the one collector that looked, when the others had stopped; marked as warm-up
+    bare: bool = False  # no layer was watched in it; marked as warm-up
     disturbance: Disturbance | None = None  # None: it was not done to its end, or by an older version
     outputs: str | None = None  # a checksum of what came out, where it is compared with another pass's
 

@@ -28,6 +28,12 @@ two."""
 ENOUGH: Final = 0.4
 """Of the iterations of a pass that are done at least, however long they take."""
 
+BARE_SHARE: Final = 5
+FEWEST_WITH_BARE: Final = 10
+MOST_BARE: Final = 10
+"""One iteration in five more is bare, of a pass that has ten: without it nobody knows what watching every layer costs a
+model of many small ones. A spread needs two."""
+
 IDLE_S: Final = 0.5
 """How long a pass rests after warm-up when energy is measured, so that the machine's idle power is known."""
 
@@ -54,6 +60,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     wait_quiet_s: float = 0.0  # how long it waits, at most, until others let the processors alone
     launcher: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
     alternate: bool = True  # most iterations only time their layers
+    bare_too: bool = False  # some iterations beside those planned watch no layer
     environment: dict[str, str] = {}  # of the worker, beside the user's
     threads: int | None = None  # None: as the workload's specification says
     instruction_set: str | None = None  # None: the machine's own
@@ -105,6 +112,21 @@ def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) 
         records.append(IterationRecord(warmup + index, False, turn % event_sets, index in which))
         turn += index in which
     return records
+
+
+def with_bare(planned: Sequence[IterationRecord]) -> list[IterationRecord]:
+    """The iterations after the warm-up with bare ones evenly among them, and numbers that follow each other.
+
+    Bare ones come in pairs: what alternates, as ``_spread`` has it, goes on alternating.
+    """
+    pairs = min(MOST_BARE, len(planned) // BARE_SHARE) // 2 if len(planned) >= FEWEST_WITH_BARE else 0
+    before = {(2 * place + 1) * len(planned) // (2 * pairs) for place in range(pairs)}
+    records: list[IterationRecord] = []
+    for place, record in enumerate(planned):
+        if place in before:
+            records += 2 * [IterationRecord(0, True, None, False, bare=True)]
+        records.append(record)
+    return [msgspec.structs.replace(record, index=planned[0].index + place) for place, record in enumerate(records)]
 
 
 def _spread(chosen: int, total: int, event_sets: int) -> set[int]:

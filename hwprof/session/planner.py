@@ -218,6 +218,7 @@ def _plan(
         enough_s=enough_s,
         idle_s=idle_s,
         alternate=name == MEASURE,
+        bare_too=name == MEASURE,
         left_out=tuple(left_out),
         environment=environment,
     )

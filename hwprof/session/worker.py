@@ -33,7 +33,7 @@ from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import disturbance
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.messages import Built, Failed, Finished, Order, Phase, PhaseBegins, Step
-from hwprof.session.plan import joint_sets, schedule, that_fit
+from hwprof.session.plan import joint_sets, schedule, that_fit, with_bare
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
@@ -204,6 +204,7 @@ class _Worker:
         number = that_fit(self._plan, self._once_s, sets)
         planned = schedule(warmup, number, sets, alternate=self._plan.alternate)[warmup:]
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
+        planned = with_bare(planned) if self._plan.bare_too else planned
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
@@ -211,7 +212,9 @@ class _Worker:
             if self._plan.slow:
                 signal.signal(signal.SIGINT, lambda *_: self._watch.halt(Halted()))
             for iteration in planned:
-                if iteration.layers_counted:
+                if iteration.bare:
+                    self._watch.rest()
+                elif iteration.layers_counted:
                     self._watch.count()
                 else:
                     self._watch.time_only()

@@ -9,6 +9,7 @@ from hwprof.analysis.iterations import is_disturbed, select
 from hwprof.run.manifest import IterationRecord
 
 WARM_UP: Final = "warm-up"
+BARE: Final = "layers not watched"
 DISTURBED: Final = "disturbed"
 
 
@@ -55,9 +56,12 @@ class IterationSlices:
 
 
 def unmeasured(record: IterationRecord) -> str | None:
-    """Why no figure is of this iteration: it warmed up, or one collector looked when the others had stopped."""
+    """Why no figure is of this iteration: it warmed up, one collector looked when the others had stopped, or it tells
+    what watching layers costs."""
     if record.alone_for is not None:
         return f"{record.alone_for} only"
+    if record.bare:
+        return BARE
     return WARM_UP if record.warmup else None
 
 

@@ -53,7 +53,7 @@ class _Watched:
 
 
 class LayerHooks:
-    """The watched modules of a workload: ``time_only`` and ``count`` choose what the next calls record.
+    """The watched modules of a workload: ``time_only``, ``count`` and ``rest`` choose what the next calls record.
 
     ``counts_alone`` (to be set before the first ``count``): other iterations take the times, so that counting need not
     look at the clock between the readings.
@@ -81,6 +81,13 @@ class LayerHooks:
                 watched.counted = counted(watched.number, watched.forward, leaf=watched.leaf)
             watched.module.__dict__["forward"] = watched.counted
 
+    def rest(self) -> None:
+        """Nothing is recorded: the modules are as they were."""
+        for watched in self._watched:
+            watched.module.__dict__.pop("forward", None)
+            if watched.own is not None:
+                watched.module.__dict__["forward"] = watched.own
+
     @property
     def leaves(self) -> frozenset[str]:
         """The paths of the leaf layers."""
@@ -98,10 +105,7 @@ class LayerHooks:
 
     def remove(self) -> None:
         """The modules are as they were."""
-        for watched in self._watched:
-            watched.module.__dict__.pop("forward", None)
-            if watched.own is not None:
-                watched.module.__dict__["forward"] = watched.own
+        self.rest()
         self._room.__exit__(None, None, None)
 
 

@@ -45,8 +45,8 @@ class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges; those
-    ``alone`` for one collector each (its name) came when all else was measured."""
+    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges, ``bare``
+    watched none; those ``alone`` for one collector each (its name) came when all else was measured."""
 
     name: str
     status: PassStatus
@@ -55,6 +55,7 @@ class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
     warmup: int
     timed: int
     counted: int
+    bare: int = 0
     alone: list[str]
     disturbed_iterations: tuple[int, ...]  # the numbers of those that others took much time of
     event_sets: list[list[str]]
@@ -167,12 +168,14 @@ def _pass(record: PassRecord) -> PassInfo:
     known = record.begin_ns is not None and record.end_ns is not None
     kept = [iteration for iteration in record.iterations if not iteration.warmup]
     alone = [iteration.alone_for for iteration in record.iterations if iteration.alone_for is not None]
+    bare = sum(iteration.bare for iteration in record.iterations)
     return PassInfo(
         name=record.name,
         status=record.status,
         reason=record.why_unfinished,
         seconds=(record.end_ns - record.begin_ns) / 1e9 if known else None,  # type: ignore[operator]
-        warmup=len(record.iterations) - len(kept) - len(alone),
+        warmup=len(record.iterations) - len(kept) - len(alone) - bare,
+        bare=bare,
         timed=sum(not iteration.layers_counted for iteration in kept),
         counted=sum(iteration.layers_counted for iteration in kept),
         alone=alone,

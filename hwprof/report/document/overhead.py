@@ -32,12 +32,14 @@ class Effect(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Overhead(Part, kw_only=True, frozen=True):
-    """``counting``: iterations that count layers against those that only time them. ``trace``: the trace pass against
+    """``watching``: iterations that time every layer against bare ones. ``counting``: iterations that count layers against those that only time them. ``trace``: the trace pass against
     the measure pass. Null where the run has only one side; where it has both, and still cannot tell, ``missing_…`` has
     the reason."""
 
+    watching: Effect | None = None
     counting: Effect | None
     trace: Effect | None
+    missing_watching: Unavailable | None = None
     missing_counting: Unavailable | None
     missing_trace: Unavailable | None
 
@@ -48,12 +50,14 @@ PART: Final = Overhead
 def build(analysis: RunAnalysis) -> Overhead | Unavailable:
     """From the main pass and the trace pass."""
     found = Overhead(
+        watching=_effect(analysis.watching),
+        missing_watching=analysis.why_no_watching,
         counting=_effect(analysis.counting),
         trace=_effect(analysis.tracing),
         missing_counting=analysis.why_no_counting,
         missing_trace=analysis.why_no_tracing,
     )
-    if not any((found.counting, found.trace, found.missing_counting, found.missing_trace)):
+    if not any(msgspec.structs.astuple(found)):
         return Unavailable("nothing was measured in two ways")
     return found
 

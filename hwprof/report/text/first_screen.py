@@ -10,6 +10,7 @@ from rich.text import Text
 from hwprof.printable import printable
 from hwprof.report.document.document import Document
 from hwprof.report.document.noise import Noise
+from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.stages import Stage, Stages
 from hwprof.report.document.threads import Threads
@@ -35,6 +36,9 @@ WORTH_A_RATE: Final = 0.05
 OTHER_TIME: Final = 0.1
 """So far may a pass with samples be from one without, for their shares to be of the same."""
 
+WORTH_A_WORD: Final = 1.05
+"""So many times as long as without it has a model to be before watching is worth a line."""
+
 APART: Final = 0.2
 """So far the sum of the rows may be from the whole without a word."""
 
@@ -46,6 +50,9 @@ def show(page: Page) -> None:
     _say(page, Text(_circumstances(page)))
     for warning in noise.warnings(document, page.glyphs)[:1]:
         named(page, "NOISY", warning, whole=True)
+    watched = _watched(page)
+    if watched is not None:
+        named(page, "SLOWED", watched, whole=True)
     for text in _lost(page)[:MOST_LOST]:
         named(page, "LOST", text, whole=True)
     rows = alike_layers.hottest(page)
@@ -122,6 +129,16 @@ def _core(page: Page) -> str:
     processor = page.document.machine.processor
     name = next((kind.name for kind in page.document.cores if kind.name is not None), "")
     return " ".join(word for word in name.split() if word not in processor.split())
+
+
+def _watched(page: Page) -> str | None:
+    """Where timing every layer makes a model of many small ones slower: how long it takes by itself."""
+    effect = page.part(Overhead)
+    found = effect.watching if effect is not None else None
+    if found is None or not found.distinguishable or found.ratio < WORTH_A_WORD:
+        return None
+    slower, bare = figures.times_as_long(found.ratio, page.glyphs), figures.milliseconds(found.base_ns)
+    return f"{slower} by timing each layer; without that {page.document.whole} takes {bare}{NO_BREAK}ms"
 
 
 def _lost(page: Page) -> list[str]:

@@ -151,7 +151,7 @@ def _pass(record: PassInfo) -> str:
     took = f" in {record.seconds:.1f} s" if record.seconds is not None else ""
     if record.status != "completed":
         return f"{record.name}: {record.status}{took}: {record.reason or 'no reason recorded'}"
-    kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "counted")]
+    kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "counted"), (record.bare, "bare")]
     words = [f"{number} {kind}" for number, kind in kinds if number]
     words += [f"{number} {name} only" for name, number in Counter(record.alone).items()]
     return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
@@ -163,6 +163,7 @@ def _effects(document: Document, glyphs: Glyphs) -> list[str]:
         return []
     of = f" of its time in {document.figures_from}"
     lines = [
+        ("watching each layer", effect.watching, effect.missing_watching, ""),
         ("counter reads at layer edges", effect.counting, effect.missing_counting, ""),
         ("pass trace", effect.trace, effect.missing_trace, of),
     ]

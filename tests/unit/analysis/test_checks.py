@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -12,10 +12,16 @@ from hwprof.analysis.attribution import TIMES_SCHEMA, attribute
 from hwprof.analysis.cpu_time import cpu_time
 from hwprof.analysis.metrics import definitions
 from hwprof.analysis.missing import metric_missing, operand_missing
-from hwprof.analysis.overhead import counting_overhead, pass_overhead, spread
+from hwprof.analysis.overhead import (
+    counting_overhead,
+    pass_overhead,
+    spread,
+    watching_overhead,
+    why_no_watching_overhead,
+)
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE
 from hwprof.analysis.reasons import Missing
-from hwprof.run.manifest import CollectorRecord, EventInfo, PassRecord
+from hwprof.run.manifest import CollectorRecord, Disturbance, EventInfo, IterationRecord, PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
 from hwprof.run.roles import Role
 from tests.support.small_tables import MAIN, WORKER, Example, counts, layers, record, spans
@@ -87,6 +93,45 @@ def test_no_effect_is_claimed_where_only_one_kind_of_iteration_ran() -> None:
     found = counting_overhead(attribute(example.spans, example.counts, example.layers, example.record))
     assert found.is_empty()
     assert spread(found) is None
+
+
+def _with_bare(took_ns: Sequence[int], disturbed: Sequence[int] = ()) -> Example:
+    """The example with iterations in which no layer was watched; its only timed one takes 101."""
+    example, rows = Example(), []
+    for place, ns in enumerate(took_ns):
+        index, start, span = 4 + place, 10_000 * (1 + place), 1000 + 2 * place
+        rows.append((span, None, index, "iteration", f"iteration {index}", start, start + 2 * ns))
+        rows.append((span + 1, span, index, "stage", "inference", start, start + ns))
+        found = Disturbance(2 * ns, 5, 2 * ns if place in disturbed else 0, None)
+        example.record.iterations.append(IterationRecord(index, True, None, False, bare=True, disturbance=found))
+    example.spans = pl.concat([example.spans, spans(rows).with_columns(warmup=True)])
+    return example
+
+
+def test_watching_layers_against_bare_iterations() -> None:
+    example = _with_bare([49, 51, 52, 3000], disturbed=[3])
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    row = watching_overhead(found, example.record, example.spans).row(0, named=True)
+    assert (row["owner"], row["base_ns"], row["base_iterations"]) == (WHOLE, 51.0, 3)
+    assert (row["observed_ns"], row["ratio"]) == (101.0, pytest.approx(101 / 51))
+    assert why_no_watching_overhead(found, example.record) is None
+    alone = attribute(Example().spans, Example().counts, Example().layers, Example().record)
+    assert found.times.equals(alone.times) and found.counts.equals(alone.counts), "no figure is of a bare iteration"
+
+
+def test_bare_iterations_that_others_disturbed_tell_nothing_and_the_report_says_so() -> None:
+    example = _with_bare([49, 51], disturbed=[0, 1])
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    assert watching_overhead(found, example.record, example.spans).is_empty()
+    missing = why_no_watching_overhead(found, example.record)
+    assert missing is not None and missing.reason == "all 2 bare iterations were disturbed"
+
+
+def test_a_pass_without_bare_iterations_says_nothing_of_them() -> None:
+    example = Example()
+    found = attribute(example.spans, example.counts, example.layers, example.record)
+    assert watching_overhead(found, example.record, example.spans).is_empty()
+    assert why_no_watching_overhead(found, example.record) is None
 
 
 def test_another_pass_against_this_one() -> None:

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Action, Finding, Findings
+from hwprof.report.document.overhead import Effect, Overhead
 from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
 from hwprof.report.text import first_screen
 from hwprof.report.text.console import make_console
@@ -137,6 +138,23 @@ def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
     longer = msgspec.structs.replace(found, whole=msgspec.structs.replace(found.whole, elapsed_ns=2.5e6))
     document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": longer})
     assert "(% of 2.50 ms, as pass trace took)" in shown(document, 100)
+
+
+@pytest.mark.parametrize(
+    ("ratio", "distinguishable", "told"), [(1.25, True, True), (1.25, False, False), (1.02, True, False)]
+)
+def test_a_model_that_watching_makes_slower_has_its_own_time_told(
+    ratio: float, distinguishable: bool, told: bool, tmp_path: Path
+) -> None:
+    document = builder.build(build(tmp_path), 8)
+    effect = Effect(
+        base_ns=2.9e6, observed_ns=ratio * 2.9e6, base_iterations=4, observed_iterations=14, ratio=ratio, error=0.02,
+        distinguishable=distinguishable, layers_p25=None, layers_median=None, layers_p75=None,
+    )  # fmt: skip
+    found = Overhead(watching=effect, counting=None, trace=None, missing_counting=None, missing_trace=None)
+    text = shown(msgspec.structs.replace(document, parts={**document.parts, "overhead": found}), 100)
+    line = "SLOWED ×1.25 by timing each layer; without that inference takes 2.90 ms"
+    assert (line in text.splitlines()) is told and ("SLOWED" in text) is told
 
 
 def test_it_does_without_unicode(tmp_path: Path) -> None:

@@ -14,7 +14,16 @@ from hwprof.collector.registry import Surveyed
 from hwprof.errors import UsageError
 from hwprof.run.notes import NoteKind
 from hwprof.run.roles import Role
-from hwprof.session.plan import IDLE_S, PassPlan, joint_sets, schedule, that_fit, uncounted_notes, uncounted_sets
+from hwprof.session.plan import (
+    IDLE_S,
+    PassPlan,
+    joint_sets,
+    schedule,
+    that_fit,
+    uncounted_notes,
+    uncounted_sets,
+    with_bare,
+)
 from hwprof.session.planner import TRACE_ITERATIONS, plan_passes
 from tests.support.fake_collectors import Bystander, surveyed
 
@@ -91,6 +100,27 @@ def test_what_counting_costs_is_known_from_six_iterations_where_two_thirds_stay_
 
 def test_without_counters_layers_are_only_timed() -> None:
     assert all(record.event_set is None and not record.layers_counted for record in schedule(1, 3, 0, alternate=True))
+
+
+def test_one_iteration_in_five_more_is_bare_in_pairs_that_leave_the_rest_as_it_was_planned() -> None:
+    planned = schedule(2, 20, 3, alternate=True)[2:]
+    records = with_bare(planned)
+    assert [record.index for record in records] == list(range(2, 26))
+    assert [place for place, record in enumerate(records) if record.bare] == [5, 6, 17, 18]
+    assert all(record.warmup and not record.layers_counted for record in records if record.bare)
+    kinds = [(record.event_set, record.layers_counted) for record in records if not record.bare]
+    assert kinds == [(record.event_set, record.layers_counted) for record in planned]
+
+
+@pytest.mark.parametrize(("iterations", "bare"), [(1, 0), (9, 0), (10, 2), (19, 2), (20, 4), (1000, 10)])
+def test_few_iterations_have_no_bare_ones_and_many_enough(iterations: int, bare: int) -> None:
+    planned = schedule(0, iterations, 0, alternate=True)
+    assert sum(record.bare for record in with_bare(planned)) == bare
+
+
+def test_only_the_measure_pass_has_bare_iterations() -> None:
+    measure, trace = plan_passes([], ["measure", "trace"], iterations=None, warmup=2)
+    assert measure.bare_too and not trace.bare_too
 
 
 def test_the_trace_pass_counts_in_every_iteration() -> None:

@@ -24,6 +24,7 @@ PASS = PassRecord(
         IterationRecord(2, False, 0, True, disturbance=Disturbance(10_000_000, 2, 8_000_000, None)),
         IterationRecord(3, False, 0, True, disturbance=Disturbance(10_000_000, 2, 0, None)),
         IterationRecord(4, True, None, False, alone_for="onednn_verbose"),
+        IterationRecord(6, True, None, False, bare=True),
     ],
 )
 LAYER = {
@@ -142,6 +143,7 @@ def test_what_the_analysis_knows_of_a_layer_is_of_measured_iterations_and_its_ow
         (3, "iteration 3", False),
         (4, "iteration 4 (onednn_verbose only)", None),
         (5, "iteration 5", None),
+        (6, "iteration 6 (layers not watched)", None),
     ],
 )
 def test_an_iteration_is_called_by_what_it_is_good_for(number: int, name: str, disturbed: bool | None) -> None:

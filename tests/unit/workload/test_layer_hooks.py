@@ -26,3 +26,19 @@ def test_a_model_that_is_almost_too_deep_works_while_it_is_watched() -> None:
     hooks.remove()
     assert recorder.layer_calls(0, hooks.leaves) == 1
     assert sys.getrecursionlimit() == limit
+
+
+def test_at_rest_modules_are_as_they_were_and_are_watched_again_after_it() -> None:
+    model = nn.Sequential(nn.ReLU(), nn.ReLU())
+    own = model[1].forward
+    model[1].__dict__["forward"] = own  # as of fused modules
+    recorder = SpanRecorder()
+    hooks = LayerHooks({"": model}, recorder)
+    for iteration, watch in enumerate((hooks.time_only, hooks.rest, hooks.time_only)):
+        watch()
+        with recorder.iteration(iteration, warmup=False, event_set=None):
+            model(torch.ones(1))
+    assert [recorder.layer_calls(iteration, hooks.leaves) for iteration in range(3)] == [2, 0, 2]
+    hooks.rest()
+    assert "forward" not in model[0].__dict__ and model[1].__dict__["forward"] is own
+    hooks.remove()
