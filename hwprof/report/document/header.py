@@ -45,8 +45,8 @@ class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class PassInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges, ``bare``
-    watched none; those ``alone`` for one collector each (its name) came when all else was measured."""
+    """One pass and its iterations: ``timed`` only timed their layers, ``counted`` read counters at layer edges,
+    ``bare`` watched none; those ``alone`` for one collector each (its name) came when all else was measured."""
 
     name: str
     status: PassStatus

@@ -32,9 +32,9 @@ class Effect(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Overhead(Part, kw_only=True, frozen=True):
-    """``watching``: iterations that time every layer against bare ones. ``counting``: iterations that count layers against those that only time them. ``trace``: the trace pass against
-    the measure pass. Null where the run has only one side; where it has both, and still cannot tell, ``missing_…`` has
-    the reason."""
+    """``watching``: iterations that time every layer against bare ones. ``counting``: iterations that count layers
+    against those that only time them. ``trace``: the trace pass against the measure pass. Null where the run has only
+    one side; where it has both, and still cannot tell, ``missing_…`` has the reason."""
 
     watching: Effect | None = None
     counting: Effect | None

@@ -97,7 +97,8 @@ def test_no_effect_is_claimed_where_only_one_kind_of_iteration_ran() -> None:
 
 def _with_bare(took_ns: Sequence[int], disturbed: Sequence[int] = ()) -> Example:
     """The example with iterations in which no layer was watched; its only timed one takes 101."""
-    example, rows = Example(), []
+    example = Example()
+    rows: list[tuple[int, int | None, int, str, str, int, int]] = []
     for place, ns in enumerate(took_ns):
         index, start, span = 4 + place, 10_000 * (1 + place), 1000 + 2 * place
         rows.append((span, None, index, "iteration", f"iteration {index}", start, start + 2 * ns))
