@@ -25,9 +25,6 @@ from hwprof.workload.shape_flops import ShapeFlops
 from hwprof.workload.tensors import shapes_text, size_bytes, tensors_in
 from hwprof.workload.weights import WeightReader
 
-INDEX_BYTES: Final = 8
-"""Of an index of a row, as torch has them by default."""
-
 OF_A_CALL: Final = (
     "macs",
     "own_macs",
@@ -245,7 +242,8 @@ class _CallRecorder:
 
     def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
-            call = self._begin(fact, [*tensors_in(arguments), *tensors_in(keywords)])
+            inputs = [*tensors_in(arguments), *tensors_in(keywords)]
+            call = self._begin(fact, inputs)
             self._flops.begin()
             try:
                 output = forward(*arguments, **keywords)
@@ -253,7 +251,7 @@ class _CallRecorder:
                 self._flops.abandon()
                 call["bytes"] = None  # until now its inputs'
                 raise
-            self._end(fact, call, list(tensors_in(output)), *self._flops.end())
+            self._end(fact, call, inputs, list(tensors_in(output)), *self._flops.end())
             return output
 
         return recorded
@@ -273,11 +271,18 @@ class _CallRecorder:
             self._rows[position].append(call)
         return call
 
-    def _end(self, fact: _Facts, call: dict[str, Any], outputs: list[torch.Tensor], done: Flops, own: Flops) -> None:
-        size, times = (
-            self._size(fact, call["bytes"], _bytes(outputs), done) if fact.leaf else None,
-            len(self._positions),
-        )
+    def _end(
+        self,
+        fact: _Facts,
+        call: dict[str, Any],
+        inputs: list[torch.Tensor],
+        outputs: list[torch.Tensor],
+        done: Flops,
+        own: Flops,
+    ) -> None:
+        rows = _rows_bytes(fact.module, inputs, outputs)
+        size = self._size(fact, call["bytes"] + _bytes(outputs), rows, done) if fact.leaf else None
+        times = len(self._positions)
         call |= {"output_shapes": shapes_text(outputs), "macs": _macs(done.known), "bytes": size}
         fact.flops = _sum(fact.flops, done.known, times)
         fact.types.update(done.by_type)
@@ -285,23 +290,23 @@ class _CallRecorder:
         fact.bytes = _sum(fact.bytes, size, times)
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
-    def _size(self, fact: _Facts, inputs: int, outputs: int, done: Flops) -> int | None:
-        """Of a leaf's call: inputs, outputs, and what it reads of the weights."""
+    def _size(self, fact: _Facts, moved: int, rows: float, done: Flops) -> int | None:
+        """Of a leaf's call: inputs and outputs, and what it reads of the weights, ``rows`` at most."""
         if done.known != 0:
             self._reader.take_tensors(fact.module)
         weights = self._reader.weights(fact.module)
         if weights is None:
             return None
-        return inputs + outputs + round(min(weights.bytes, _rows_bytes(fact.module, inputs, outputs)))
+        return moved + round(min(weights.bytes, rows))
 
 
-def _rows_bytes(module: nn.Module, inputs: int, outputs: int) -> float:
+def _rows_bytes(module: nn.Module, inputs: list[torch.Tensor], outputs: list[torch.Tensor]) -> float:
     """Of a table that rows are taken out of, these rows: what comes out, or where they are added up in bags a row for
-    each index. Any other module reads all of its weights."""
+    each index, its first input's elements. Any other module reads all of its weights."""
     if isinstance(module, nn.Embedding):
-        return outputs
-    if isinstance(module, nn.EmbeddingBag):
-        return inputs // INDEX_BYTES * module.embedding_dim * module.weight.element_size()
+        return _bytes(outputs)
+    if isinstance(module, nn.EmbeddingBag) and inputs:
+        return inputs[0].numel() * module.embedding_dim * module.weight.element_size()
     return math.inf
 
 

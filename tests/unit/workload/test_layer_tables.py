@@ -414,6 +414,13 @@ def test_of_a_table_only_the_rows_that_are_looked_up_are_read() -> None:
         assert _row(table, "0")["bytes"] == 8 * 6 + 4 * out + 4 * 6 * size, type(module)
 
 
+def test_indices_of_four_bytes_and_offsets_of_bags_are_rows_no_more() -> None:
+    size = 32
+    indices, offsets = torch.zeros(6, dtype=torch.int32), torch.tensor([0, 4], dtype=torch.int32)
+    table, _ = layer_tables(Calls(nn.EmbeddingBag(10_000, size), [(indices, offsets)]))
+    assert _row(table, "EmbeddingBag")["bytes"] == 4 * (6 + 2) + 4 * 2 * size + 4 * 6 * size
+
+
 def test_weights_that_cannot_be_read_are_no_figures() -> None:
     model = nn.Sequential(nn.Linear(4, 4), nn.ReLU())
     model.get_submodule("1").packed = torch.classes.profiling._ScriptProfile()
