@@ -17,8 +17,19 @@ from hwprof.errors import NO_MEMORY, HwprofError, UsageError, is_out_of_memory, 
 from hwprof.printable import as_written, is_text, one_line, printable
 from hwprof.session.interruption import InterruptionError
 
-COMMANDS: Final = ("collect", "report", "try", "open", "layers", "models", "events", "peaks", "explain", "doctor")
-"""In the order of ``--help``: each is the function of that name in the module of that name."""
+COMMANDS: Final = {
+    "collect": "Measure a model layer by layer, and print the report.",
+    "report": "Show what a run measured: where its time goes, what to do.",
+    "try": "Try remedies: the run's workload with and without each.",
+    "open": "Open a run's trace in the Perfetto UI.",
+    "layers": "Show a model's layers and their MACs, without measuring.",
+    "models": "List the models that --model takes by name.",
+    "events": "Show what this processor's counters count.",
+    "peaks": "Measure what this machine can do at most.",
+    "explain": "Explain a word of the report: formula, provenance, source.",
+    "doctor": "Check what this machine can measure, and say how to get the rest.",
+}
+"""In the order of ``--help``, with its line: each is the function of that name in the module of that name."""
 
 MODULES: Final = {"try": "try_remedies"}
 """Of those that cannot have a module of their name."""
@@ -35,11 +46,16 @@ _NO_DEFECTS: Final = (KeyboardInterrupt, InterruptionError, click.Abort, *_NO_AR
 
 
 class Commands(click.Group):
-    """Imports a command's module when it is used (or its help is), so that start-up stays short."""
+    """Imports a command's module when it is used, so that start-up stays short."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands in the order that a user meets them."""
         return list(COMMANDS)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """As click does it, which would import all modules for their first sentences."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]

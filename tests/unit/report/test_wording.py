@@ -111,6 +111,15 @@ def test_what_a_collector_makes_without_counters_is_explained_as_its_columns_mea
 
 
 @pytest.mark.parametrize("command", COMMANDS)
+def test_a_commands_line_says_what_its_own_help_begins_with(command: str) -> None:
+    assert isinstance(app, click.Group)
+    found = app.get_command(click.Context(app), command)
+    assert found is not None and found.help is not None
+    own = " ".join(found.help.split("\n\n")[0].split())
+    assert re.match(r"[^,:.]+", COMMANDS[command])[0] == re.match(r"[^,:.]+", own)[0]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_help_uses_the_fields_words(command: str) -> None:
     assert isinstance(app, click.Group)
     shown = CliRunner().invoke(app, [command, "--help"], obj={})
