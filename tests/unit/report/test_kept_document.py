@@ -181,6 +181,22 @@ def test_a_damaged_or_hostile_file_is_made_anew(run: RunDirectory, damage: Calla
     assert kept.load(run) is not None
 
 
+@pytest.mark.parametrize(
+    ("text", "huge"),
+    [
+        ('{"a":0.000028262509211435413e-10,"b":-1.00000000000000000000000000000000000000000000}', False),
+        ('{"a":[1,12345678901234567890]}', True),
+        ('{"a": -99999999999999999999999999999999999999999999999999}', True),
+        ('{"a":0.000028262509211435413,"b":\n12345678901234567890123456789}', True),
+        ('{"12345678901234567890":"x12345678901234567890"}', False),
+        ('{"12345678901234567890":12345678901234567890}', True),
+        ("{}", False),
+    ],
+)
+def test_a_number_of_more_than_64_bits_is_told_from_long_fractions_and_names(text: str, huge: bool) -> None:
+    assert kept.has_huge(text.encode()) is huge
+
+
 def _of_zeros(value: object) -> object:
     if isinstance(value, dict):
         return {name: _of_zeros(one) for name, one in value.items()}
