@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import re
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -61,10 +62,28 @@ def made_anew(run: RunDirectory) -> Document:
 
     made_of = fingerprint_of(run)
     with readable(run.path):
+        _require_memory(run)
         document = build(run)
     if not document.damaged:  # a copy may be put in its place
         keep(run, document, made_of)
     return document
+
+
+def _require_memory(run: RunDirectory) -> None:
+    """A stranger's table of a few kilobytes may unpack to more than there is, and the machine would stand still."""
+    from hwprof.hardware.machine import available_bytes
+    from hwprof.run.schema import TABLES
+    from hwprof.run.tables import memory_bytes
+
+    available = available_bytes()
+    for table in TABLES:
+        file = run.path / f"{table}.parquet"
+        needed = 0
+        with suppress(HwprofError):  # one that is damaged is told when it is read
+            needed = memory_bytes(file, table) if available and file.exists() else 0
+        if needed > available:
+            told = f"{needed / 1e9:.1f} GB to analyse, and {available / 1e9:.1f} GB are free"
+            raise HwprofError(f"{file.name} of this run may take {told}", "a machine with more memory")
 
 
 def load(run: RunDirectory) -> Document | None:

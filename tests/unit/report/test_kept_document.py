@@ -9,15 +9,19 @@ from collections.abc import Callable
 from pathlib import Path
 
 import msgspec
+import polars as pl
 import pytest
 
 from hwprof.cli import app
+from hwprof.errors import HwprofError
+from hwprof.hardware import machine
 from hwprof.report.document.builder import build
 from hwprof.report.document.document import Document
 from hwprof.report.json import kept
 from hwprof.report.json.codec import decode, encode
 from hwprof.run.digests import of_bytes
 from hwprof.run.directory import RunDirectory
+from hwprof.run.tables import memory_bytes
 from tests.support import synthetic_variants as runs
 from tests.support.command import hwprof_here
 from tests.support.synthetic_run import build as make
@@ -195,6 +199,21 @@ def test_a_damaged_or_hostile_file_is_made_anew(run: RunDirectory, damage: Calla
 )
 def test_a_number_of_more_than_64_bits_is_told_from_long_fractions_and_names(text: str, huge: bool) -> None:
     assert kept.has_huge(text.encode()) is huge
+
+
+def test_a_table_that_takes_more_memory_than_there_is_is_not_read(
+    run: RunDirectory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Equal rows: 200,000 of them are a file of some kilobytes."""
+    file = run.path / "series.parquet"
+    row = run.read("series").head(1)
+    pl.concat([row] * 200_000, rechunk=True).write_parquet(file)
+    assert file.stat().st_size < 50_000 and memory_bytes(file, "series") > 30e6
+    monkeypatch.setattr(machine, "available_bytes", lambda: 20_000_000)
+    with pytest.raises(HwprofError, match=r"series\.parquet of this run may take \d+\.\d GB"):
+        kept.document_of(run)
+    monkeypatch.setattr(machine, "available_bytes", lambda: 0)  # the kernel does not say
+    assert kept.document_of(run)
 
 
 def _of_zeros(value: object) -> object:
