@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from hwprof.run.directory import RunDirectory
+from hwprof.workload.images import find_images
 from scripts.benchmarks.instrumented_proofs import (
     AS_CALLGRIND,
     CALLGRIND,
@@ -62,9 +63,10 @@ def test_convolutions_have_the_flops_that_their_shapes_ask_for(two_threads: RunD
 
 @pytest.fixture(scope="module")
 def by_both(place: Path) -> tuple[RunDirectory, RunDirectory]:
-    """The same forward on one thread in SSE4.1, with the caches of this machine: instrumented, and under callgrind."""
+    """The same forward, of one photograph, on one thread in SSE4.1, with the caches of this machine: instrumented, and
+    under callgrind."""
     require_tool("valgrind")
-    one_thread = (*YOLOV8N, "--threads", "1")
+    one_thread = (*YOLOV8N, "--threads", "1", "--source", str(find_images(None)[0]))
     instrumented = collect(place / "sse41", *one_thread, "--cache-model", environment=AS_CALLGRIND)
     return instrumented, collect(place / "callgrind", *one_thread, "--counters", CALLGRIND, "--cache-sim")
 
