@@ -39,6 +39,11 @@ def as_written(name: str) -> str:
     return _FOREIGN_BYTE.sub(lambda match: f"\\x{ord(match[0]) - 0xDC00:02x}", name)
 
 
+def as_text(name: str) -> str:
+    """A name that someone's code has made, as UTF-8 can hold it: halves of characters become ``\\ud800``."""
+    return name.encode(errors="backslashreplace").decode()
+
+
 def is_text(name: str) -> bool:
     """Whether a name of the system's is UTF-8; one that is not can be neither kept in a file nor printed."""
     try:

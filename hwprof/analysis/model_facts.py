@@ -31,6 +31,11 @@ def model_facts(analysis: RunAnalysis) -> dict[str, Any]:
     }
 
 
+def is_compiled(modules: pl.DataFrame) -> bool:
+    """Whether any code of the model was compiled; runs of older versions tell only of what is compiled as a whole."""
+    return bool(modules["compiled"].any() or "OptimizedModule" in set(modules["type"]))
+
+
 def poolings(modules: pl.DataFrame) -> list[list[Pooling]]:
     """Of each input that several max poolings read, these, by size. ``modules``: the table ``layers``."""
     rows = modules.drop_nulls(["pooling", "input"]).select("path", "pooling", "input").unique(maintain_order=True)

@@ -9,7 +9,7 @@ import polars as pl
 from hwprof.analysis import layer_memory
 from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
-from hwprof.analysis.model_facts import model_facts
+from hwprof.analysis.model_facts import is_compiled, model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
 from hwprof.analysis.roofline import product_types, roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
@@ -25,7 +25,6 @@ if TYPE_CHECKING:
 MOST_KERNELS: Final = 100
 
 HALF: Final = frozenset({"bfloat16", "float16"})
-COMPILED: Final = "OptimizedModule"
 """The type of what torch.compile makes of a model."""
 
 
@@ -63,7 +62,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         threads=workload.threads if workload is not None else 1,
         processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
-        compiled=COMPILED in set(analysis.modules["type"]),
+        compiled=is_compiled(analysis.modules),
         emulated=emulated(analysis.modules, analysis.run.manifest.peaks),
     )
 

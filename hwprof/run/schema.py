@@ -247,6 +247,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "input": pl.Int32,  # modules whose first call got the same tensors have the same number; null: not called
             "product_type": pl.String,  # what it multiplies: "float32", "bfloat16, float32"; null: nothing, not known
             "denormal_share": pl.Float64,  # of its numbers (inputs, outputs, weights: the most); null: not counted
+            "compiled": pl.Boolean,  # as a whole (torch.compile, TorchScript); of the first row: some code of the model
         }
     ),
     # One call of a module: what an iteration asks of it at its k-th call, by arithmetic alone.
@@ -307,14 +308,14 @@ NULLABLE: Final[dict[str, frozenset[str]]] = {
     "primitives": frozenset({"begin_ns", "propagation", "attributes", "algorithm"}),
     "layers": frozenset(
         {"index", "parameters", "macs", "own_macs", "bytes", "calls", "input_shapes", "output_shapes"}
-        | {"more_shapes", "convolution", "pooling", "input", "product_type", "denormal_share"}
+        | {"more_shapes", "convolution", "pooling", "input", "product_type", "denormal_share", "compiled"}
     ),
     "layer_calls": frozenset({"output_shapes", "macs", "bytes"}),
 }
 """The columns that may be null, or missing in a collector's rows; every other one has a value in each row."""
 
 LATER: Final[dict[str, frozenset[str]]] = {
-    "layers": frozenset({"own_macs", "convolution", "pooling", "input", "product_type", "denormal_share"}),
+    "layers": frozenset({"own_macs", "convolution", "pooling", "input", "product_type", "denormal_share", "compiled"}),
     "switches": frozenset({"woken_ns", "waker"}),
     "python_calls": frozenset({"by_profiler"}),
 }

@@ -10,6 +10,7 @@ from hwprof.errors import described
 from hwprof.interrupts import Interrupt
 from hwprof.workload.denormals import denormal_shares
 from hwprof.workload.layer_tables import layer_tables, tables_without_call
+from hwprof.workload.module_call import has_compiled
 from hwprof.workload.module_code import module_code
 from hwprof.workload.protocol import Workload
 
@@ -28,6 +29,8 @@ def describe(workload: Workload) -> tuple[dict[str, pl.DataFrame], list[str]]:
         notes.append(f"MACs, bytes and shapes not available: one more call of the model fails: {described(error)}")
         layers, calls = tables_without_call(workload)
     layers = layers.with_columns(_denormal_shares(workload, layers["path"], notes))
+    if has_compiled():
+        layers = layers.with_columns(compiled=pl.col("compiled") | (pl.int_range(pl.len()) == 0))
     return {"layers": layers, "layer_calls": calls, "module_code": module_code(workload.modules)}, notes
 
 

@@ -41,6 +41,9 @@ from hwprof.session.reporter import NobodyListensError, Reporter
 if TYPE_CHECKING:  # imported when the model is built
     from hwprof.workload.protocol import Stages
 
+NAMED: Final = 3
+"""Paths in a note."""
+
 LONGEST_TRACE: Final = 1 << 16
 """Characters of a traceback that the supervisor is told."""
 
@@ -281,6 +284,11 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.COLLECTING))
         collected = self._collectors.stop(self._iterate_once_more)
         self._watch.remove()
+        if unseen := self._watch.unseen():
+            told = f"{', '.join(unseen[:NAMED])}{' and others' if len(unseen) > NAMED else ''}"
+            self._notes.append(
+                f"pass {self._plan.name}: not all calls of {told} are seen: the model's code replaces them"
+            )
         self._reporter.send(PhaseBegins(Phase.ADDING_UP))
         from hwprof.run.directory import write_table
         from hwprof.session.pass_tables import gather

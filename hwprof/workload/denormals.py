@@ -5,13 +5,14 @@ Of each tensor at most ``MOST`` numbers are looked at, at even distances: a shar
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 import torch
 from torch import nn
 
 from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack
+from hwprof.workload.module_call import Forward, ModuleCall
 from hwprof.workload.protocol import Workload
 from hwprof.workload.tensors import tensors_in, without_repetition
 
@@ -28,17 +29,15 @@ def denormal_shares(workload: Workload) -> dict[str, float]:
     numbers that are neither 0 nor normal. Raises what the model raises."""
     found: dict[str, float] = {}
     watched = list(_leaves(workload.modules))
-    own = [(module, module.__dict__.get("forward")) for _, module in watched]
-    for path, module in watched:
-        module.__dict__["forward"] = _looked_at(path, module, found)
+    calls = [(path, ModuleCall(module)) for path, module in watched]
+    for path, call in calls:
+        call.place(_looked_at(path, call, found))
     try:
         with torch.inference_mode(), room_on_the_stack():
             workload.forwards()[0].run()
     finally:
-        for module, before in own:
-            module.__dict__.pop("forward", None)
-            if before is not None:
-                module.__dict__["forward"] = before
+        for _, call in calls:
+            call.restore()
     return found
 
 
@@ -65,12 +64,15 @@ def _leaves(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]
         yield from ((path, module) for path, module in layers(prefix, root) if is_leaf(module))
 
 
-def _looked_at(path: str, module: nn.Module, found: dict[str, float]) -> Callable[..., Any]:
-    forward = module.forward
-
+def _looked_at(path: str, call: ModuleCall, found: dict[str, float]) -> Forward:
     def looked_at(*arguments: Any, **keywords: Any) -> Any:
-        output = forward(*arguments, **keywords)
-        tensors = [*tensors_in(arguments), *tensors_in(keywords), *tensors_in(output), *_weights(module)]
+        output = call.function(*arguments, **keywords)
+        tensors = [
+            *tensors_in(call.given(arguments)),
+            *tensors_in(keywords),
+            *tensors_in(output),
+            *_weights(call.module),
+        ]
         found[path] = max([found.get(path, 0.0), *map(denormal_share, tensors)])
         return output
 

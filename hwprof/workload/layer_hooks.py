@@ -1,23 +1,23 @@
 """Watches a model's modules: every call becomes a span with counters at both edges.
 
-A module's ``forward`` is replaced in the instance, which costs a tenth of what forward hooks cost, and also sees
-callers that use ``module.forward(x)``.
+How a recording gets into a module's way says ``module_call``.
 """
 
 from __future__ import annotations
 
 import contextlib
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import torch
 
+from hwprof.printable import as_text
+from hwprof.workload.module_call import Forward, ModuleCall, SwitchedCall, dynamo, is_compiled
+
 HOLDERS: Final = frozenset({"LinearPackedParams", "EmbeddingPackedParams", "PackedParameter"})
 """Types of modules that hold a quantised layer's weights, and that nobody calls."""
-
-Forward = Callable[..., Any]
 
 
 class LayerRecorder(Protocol):
@@ -43,12 +43,11 @@ class LayerRecorder(Protocol):
 @dataclass
 class _Watched:
     path: str
-    module: torch.nn.Module
     number: int  # the recorder's, of the path
-    forward: Forward
+    call: ModuleCall
+    way: ModuleCall | SwitchedCall
     leaf: bool
     timed: Forward
-    own: Forward | None  # an instance attribute that stood there before (fused modules have one)
     counted: Forward | None = None  # made at its first use: the counters are known only after warm-up
 
 
@@ -60,6 +59,7 @@ class LayerHooks:
     """
 
     def __init__(self, modules: Mapping[str, torch.nn.Module], recorder: LayerRecorder) -> None:
+        self._modules = modules
         self._recorder = recorder
         self.counts_alone = False
         self._room = room_on_the_stack()
@@ -71,27 +71,31 @@ class LayerHooks:
     def time_only(self) -> None:
         """Layers are timed; no counter is read at their edges."""
         for watched in self._watched:
-            watched.module.__dict__["forward"] = watched.timed
+            watched.way.place(watched.timed)
 
     def count(self) -> None:
         """Modules are timed and counted."""
         counted = self._recorder.counted_alone if self.counts_alone else self._recorder.counted
         for watched in self._watched:
             if watched.counted is None:
-                watched.counted = counted(watched.number, watched.forward, leaf=watched.leaf)
-            watched.module.__dict__["forward"] = watched.counted
+                watched.counted = counted(watched.number, watched.call.function, leaf=watched.leaf)
+            watched.way.place(watched.counted)
 
     def rest(self) -> None:
         """Nothing is recorded: the modules are as they were."""
         for watched in self._watched:
-            watched.module.__dict__.pop("forward", None)
-            if watched.own is not None:
-                watched.module.__dict__["forward"] = watched.own
+            watched.way.restore()
 
     @property
     def leaves(self) -> frozenset[str]:
         """The paths of the leaf layers."""
         return frozenset(watched.path for watched in self._watched if watched.leaf)
+
+    def unseen(self) -> list[str]:
+        """The paths of the modules of which not all calls were recorded: the model's own code has put another module
+        in their place since, or another ``forward``, or their class has a property of that name."""
+        there = {module for prefix, root in self._modules.items() for _, module in layers(prefix, root)}
+        return [one.path for one in self._watched if one.call.is_passed_by or one.call.module not in there]
 
     def halt(self, error: BaseException) -> None:
         """The next leaf layer raises ``error`` instead of beginning; one that has begun comes to its end."""
@@ -101,11 +105,12 @@ class LayerHooks:
 
         for watched in self._watched:
             if watched.leaf:
-                watched.module.__dict__["forward"] = raise_error
+                watched.way.place(raise_error)
 
     def remove(self) -> None:
         """The modules are as they were."""
-        self.rest()
+        for watched in self._watched:
+            watched.call.restore()
         self._room.__exit__(None, None, None)
 
 
@@ -131,7 +136,7 @@ def layers(prefix: str, root: torch.nn.Module) -> list[tuple[str, torch.nn.Modul
 def type_name(module: torch.nn.Module) -> str:
     """Its class as PyTorch prints it: ``DynamicQuantizedLinear`` is another one than ``Linear``, though both classes
     have the same name. A traced module, which is one layer, is none of the class that was traced."""
-    if _is_compiled(module):
+    if is_compiled(module):
         return type(module).__name__
     with contextlib.suppress(Exception):  # a user's module may say it
         name: Any = module._get_name()  # type: ignore[no-untyped-call]
@@ -144,7 +149,7 @@ def is_leaf(module: torch.nn.Module) -> bool:
     """Whether nothing of it is called as a module: it has none in it but holders of its weights, or is compiled as a
     whole (``torch.compile``, TorchScript), so that Python does not see what is in it; looking would change what is
     executed."""
-    return _is_compiled(module) or all(map(_holds_weights, module.children()))
+    return is_compiled(module) or all(map(_holds_weights, module.children()))
 
 
 def _holds_weights(module: torch.nn.Module) -> bool:
@@ -154,25 +159,18 @@ def _holds_weights(module: torch.nn.Module) -> bool:
     return listed or type(module).__name__ in HOLDERS
 
 
-def _is_compiled(module: torch.nn.Module) -> bool:
-    if isinstance(module, torch.jit.ScriptModule):
-        return True
-    dynamo = sys.modules.get("torch._dynamo.eval_frame")  # loaded wherever something is compiled, and slow to load
-    return dynamo is not None and isinstance(module, dynamo.OptimizedModule)
-
-
 def _below(prefix: str, module: torch.nn.Module, seen: set[torch.nn.Module]) -> Iterator[tuple[str, torch.nn.Module]]:
     """In the order of ``named_modules``, each module once."""
     for name, child in module.named_children():
         if child not in seen:
             seen.add(child)
-            yield f"{prefix}{name}", child
+            path = f"{prefix}{as_text(name)}"
+            yield path, child
             if not is_leaf(child):
-                yield from _below(f"{prefix}{name}.", child, seen)
+                yield from _below(f"{path}.", child, seen)
 
 
 def _watch(path: str, module: torch.nn.Module, recorder: LayerRecorder) -> _Watched:
-    number = recorder.path_number(path)
-    leaf = is_leaf(module)
-    own = module.__dict__.get("forward")
-    return _Watched(path, module, number, module.forward, leaf, recorder.timed(number, module.forward), own)
+    number, call = recorder.path_number(path), ModuleCall(module)
+    way = SwitchedCall(call) if dynamo() is not None else call
+    return _Watched(path, number, call, way, is_leaf(module), recorder.timed(number, call.function))

@@ -7,7 +7,7 @@ import math
 import os
 import re
 import weakref
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -19,6 +19,7 @@ from hwprof import processes
 from hwprof.run.schema import TABLES, conform, empty
 from hwprof.workload.flop_meter import FlopMeter, Flops
 from hwprof.workload.layer_hooks import is_leaf, layers, room_on_the_stack, type_name
+from hwprof.workload.module_call import Forward, ModuleCall, is_compiled
 from hwprof.workload.operator_flops import CountedFlops
 from hwprof.workload.protocol import Call, Workload
 from hwprof.workload.shape_flops import ShapeFlops
@@ -147,6 +148,7 @@ class _Facts:
             "pooling": _pooling(self.module),
             "input": self.input,
             "product_type": ", ".join(sorted(self.types)) or None,
+            "compiled": is_compiled(self.module),
         }
 
 
@@ -215,9 +217,9 @@ class _CallRecorder:
         self._calls = 0
         self._inputs = _Inputs()
         self._rows: dict[int, list[dict[str, Any]]] = {}  # the calls of each forward, in order
-        self._own = [(fact.module, fact.module.__dict__.get("forward")) for fact in facts]
-        for fact in facts:
-            fact.module.__dict__["forward"] = self._recorded(fact, fact.module.forward)
+        self._recorded_calls = [ModuleCall(fact.module) for fact in facts]
+        for fact, call in zip(facts, self._recorded_calls, strict=True):
+            call.place(self._recorded(fact, call))
 
     def begin_forward(self, positions: list[int]) -> None:
         """What runs next stands at these positions of the iteration."""
@@ -235,18 +237,16 @@ class _CallRecorder:
 
     def remove(self) -> None:
         """The modules are as they were."""
-        for module, own in self._own:
-            module.__dict__.pop("forward", None)
-            if own is not None:
-                module.__dict__["forward"] = own
+        for call in self._recorded_calls:
+            call.restore()
 
-    def _recorded(self, fact: _Facts, forward: Callable[..., Any]) -> Callable[..., Any]:
+    def _recorded(self, fact: _Facts, module_call: ModuleCall) -> Forward:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
-            inputs = [*tensors_in(arguments), *tensors_in(keywords)]
+            inputs = [*tensors_in(module_call.given(arguments)), *tensors_in(keywords)]
             call = self._begin(fact, inputs)
             self._flops.begin()
             try:
-                output = forward(*arguments, **keywords)
+                output = module_call.function(*arguments, **keywords)
             except BaseException:
                 self._flops.abandon()
                 call["bytes"] = None  # until now its inputs'

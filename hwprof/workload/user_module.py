@@ -18,6 +18,7 @@ from hwprof.errors import HwprofError, UsageError, described, first_line, with_c
 from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload import model_inputs
 from hwprof.workload.checkpoints import load_weights
+from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.spec import InputSpec, WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
@@ -149,7 +150,7 @@ def _how_to_give(module: nn.Module, given: Sequence[InputSpec] = ()) -> str:
 
 def _notes(module: nn.Module) -> list[str]:
     """What of the model hooks cannot see inside of."""
-    closed = sorted({type(part).__name__ for part in module.modules() if _is_closed(part)})
+    closed = sorted({type(part).__name__ for part in module.modules() if is_compiled(part)})
     return [f"{name}: one layer to hooks; what it executes is told by kernels, not by layers" for name in closed]
 
 
@@ -158,10 +159,6 @@ def _unreadable(classes: Sequence[str]) -> list[str]:
     return [
         f"parameters and bytes not available of layers with a {name}: its tensors cannot be read" for name in classes
     ]
-
-
-def _is_closed(module: nn.Module) -> bool:
-    return isinstance(module, torch.jit.ScriptModule) or type(module).__name__ == "OptimizedModule"
 
 
 def _find(name: str) -> Any:

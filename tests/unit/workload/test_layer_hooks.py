@@ -39,6 +39,5 @@ def test_at_rest_modules_are_as_they_were_and_are_watched_again_after_it() -> No
         with recorder.iteration(iteration, warmup=False, event_set=None):
             model(torch.ones(1))
     assert [recorder.layer_calls(iteration, hooks.leaves) for iteration in range(3)] == [2, 0, 2]
-    hooks.rest()
-    assert "forward" not in model[0].__dict__ and model[1].__dict__["forward"] is own
     hooks.remove()
+    assert "forward" not in model[0].__dict__ and model[1].__dict__["forward"] is own

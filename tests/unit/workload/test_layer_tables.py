@@ -137,6 +137,7 @@ def test_a_convolutions_arithmetic(workload: Workload) -> None:
         "pooling": None,
         "input": 0,  # the model's own
         "product_type": "float32",
+        "compiled": False,
         "denormal_share": None,
     }
 
