@@ -20,6 +20,10 @@ LOST_SHARE: Final = 0.05
 FAR: Final = 1.2
 """From which ratio of median and minimum on times vary so much that the median is not the model's own."""
 
+FEWEST_SLOW: Final = 2
+MANY_SLOW: Final = 0.2
+"""Part of the iterations. A model that alternates between two amounts of work has a median of either, and no spread."""
+
 DRIFT: Final = 0.05
 """By how much the last third of the iterations differs from the first one at least, to be called a drift."""
 
@@ -50,6 +54,7 @@ class Noise:
     throttled_ns: int | None  # for how long in all, summed over processors
     limited: bool  # that took too much
     median_over_min: float | None  # of the whole's time, in the iterations that times are of
+    slow: int  # of these iterations, those that take a fifth longer than the median
     drift: float | None  # last third over first third, minus 1; None: no trend
 
     @property
@@ -65,8 +70,9 @@ class Noise:
 
     @property
     def spread(self) -> bool:
-        """Whether the median is far from the minimum."""
-        return self.median_over_min is not None and self.median_over_min > FAR
+        """Whether the median is far from the minimum, or many iterations are far from the median."""
+        many = self.slow >= max(FEWEST_SLOW, MANY_SLOW * self.timed)
+        return many or (self.median_over_min is not None and self.median_over_min > FAR)
 
 
 def noise(record: PassRecord, attribution: Attribution, threads: int | None, processors: int) -> Noise:
@@ -94,6 +100,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         throttled_ns=record.throttled_ns,
         limited=is_limited(record),
         median_over_min=_median_over_min(times),
+        slow=sum(time > FAR * median(times) for time in times),
         drift=drift(times),
     )
 

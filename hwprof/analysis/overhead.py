@@ -18,6 +18,8 @@ from hwprof.analysis.owners import WHOLE, is_leaf
 from hwprof.run.manifest import PassRecord
 from hwprof.unavailable import Unavailable
 
+APART: Final = 0.5
+
 QUIETER: Final = "end other programs, or collect with --wait-quiet"
 
 
@@ -47,7 +49,8 @@ def counting_overhead(attribution: Attribution) -> pl.DataFrame:
 
     Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio, error, distinguishable``; no
     rows where the pass has only one kind. ``error``: half of the ratio's 95% interval, null where a side has one
-    iteration. ``distinguishable``: slower by more than that; the rest is noise.
+    iteration. ``distinguishable``: slower by more than that, and not of two kinds of
+    iterations by chance; the rest is noise.
     """
     base, observed = _kinds(attribution.iterations)
     return _ratios(_undisturbed(attribution, base), _undisturbed(attribution, observed))
@@ -118,8 +121,9 @@ def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
             pl.col("time_ns").median().alias(f"{name}_ns"),
             pl.len().cast(pl.Int64).alias(f"{name}_iterations"),
             statistics.mad("time_ns").alias(f"{name}_mad"),
+            pl.col("time_ns").quantile(quarter, "linear").alias(f"{name}_quartile"),
         )
-        for times, name in ((base, "base"), (observed, "observed"))
+        for times, name, quarter in ((base, "base", 0.75), (observed, "observed", 0.25))
     ]
     ratio = pl.when(pl.col("base_ns") > 0).then(pl.col("observed_ns") / pl.col("base_ns"))
     both = medians[0].join(medians[1], on="owner", how="inner").sort("owner").with_columns(ratio=ratio)
@@ -128,5 +132,16 @@ def _ratios(base: pl.DataFrame, observed: pl.DataFrame) -> pl.DataFrame:
         for side in ("base", "observed")
     ]
     both = both.with_columns(error=pl.col("ratio") * (relative[0] ** 2 + relative[1] ** 2).sqrt())
-    slower = (pl.col("ratio") - 1 > pl.col("error")).fill_null(False)
-    return both.with_columns(distinguishable=slower).drop("base_mad", "observed_mad")
+    slower = (pl.col("ratio") - 1 > pl.col("error")) & _apart()
+    return both.with_columns(distinguishable=slower.fill_null(False)).drop(
+        "base_mad", "observed_mad", "base_quartile", "observed_quartile"
+    )
+
+
+def _apart() -> pl.Expr:
+    """Whether most of both sides' iterations are apart by half of what their medians are: of a model that alternates
+    between two amounts of work either median may be of either, and their spread (MAD) is small."""
+    between = pl.col("observed_ns") - pl.col("base_ns")
+    slow_half = pl.col("observed_quartile") - pl.col("base_ns") >= APART * between
+    fast_half = pl.col("observed_ns") - pl.col("base_quartile") >= APART * between
+    return slow_half & fast_half

@@ -30,9 +30,10 @@ class Noise(Part, kw_only=True, frozen=True):
     throttled_ns: int | None  # for how long in all, summed over processors
     limited: bool  # that took more than 5%
     median_over_min: float | None  # of the time of the inference
+    slow: int = 0  # of the iterations that times are of, those that take a fifth longer than the median
     drift: float | None  # last third over first third, minus 1; null: no trend
     others: bool  # took more than 5%, of all threads' time or of an iteration that times are of
-    spread: bool  # the median is far from the minimum
+    spread: bool  # the median is far from the minimum, or a fifth of the iterations from the median
 
 
 PART: Final = Noise

@@ -26,8 +26,10 @@ def warnings(document: Document, glyphs: Glyphs) -> list[str]:
     if found.others:
         said.append(_others(found, document, glyphs))
     if found.spread and found.median_over_min is not None:
-        median = f"times vary: the median is {figures.times_as_long(found.median_over_min, glyphs)} the minimum"
-        said.append(explain(median, None if found.others else f"{QUIETER}, or more --iterations"))
+        vary = f"the median is {figures.times_as_long(found.median_over_min, glyphs)} the minimum"
+        if found.slow:
+            vary += f", and {found.slow} of {plural(found.timed, 'iteration')} take a fifth longer than it"
+        said.append(explain(f"times vary: {vary}", None if found.others else f"{QUIETER}, or more --iterations"))
     if found.drift is not None:
         change = "longer" if found.drift > 0 else "shorter"
         drift = f"times drift: the last third of the iterations takes {abs(found.drift):.0%} {change} than the first"

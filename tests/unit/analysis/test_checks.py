@@ -59,6 +59,9 @@ def test_a_single_layer_has_no_quartiles() -> None:
         ([100, 102, 98], [3], False),  # one tells nothing of its spread
         ([100], [300, 301], False),
         ([100, 102, 98], [50, 51], False),  # measuring makes nothing faster
+        ([10, 10, 10, 10], [30, 10, 10, 30, 30, 10, 10, 30, 10, 30, 30, 30, 10, 30], False),  # two amounts of work
+        ([10, 10, 10, 10, 30, 30, 30], [30, 30, 30], False),
+        ([10, 10, 10, 10, 30], [30, 30, 30], True),
     ],
 )
 def test_what_lies_within_the_spread_is_no_finding(base: list[int], observed: list[int], distinguishable: bool) -> None:

@@ -108,6 +108,22 @@ def test_a_quiet_run_has_nothing_to_warn_of() -> None:
     assert found.median_over_min == pytest.approx(1.0, abs=0.001)
 
 
+@pytest.mark.parametrize(
+    ("times_ms", "slow", "spread"),
+    [
+        ([10] * 9 + [30] * 4, 4, True),  # two amounts of work, and the median is the smaller one's
+        ([10] * 12 + [30], 1, False),  # an outlier
+        ([10] * 5 + [30] * 8, 0, True),  # the median is the larger one's
+        ([10, 11, 10, 11, 10], 0, False),
+    ],
+)
+def test_a_model_of_two_amounts_of_work_varies_whichever_the_median_is_of(
+    times_ms: list[int], slow: int, spread: bool
+) -> None:
+    found = found_in([ms * MS for ms in times_ms], [CALM] * len(times_ms))
+    assert (found.slow, found.spread) == (slow, spread)
+
+
 def test_what_others_took_is_a_share_of_all_threads_time() -> None:
     found = found_in([90 * MS] * 12, [BUSY] * 12, stolen_ns=216 * MS)
     assert found.preempted_share == pytest.approx(0.25)
