@@ -11,6 +11,7 @@ from hwprof.report.document.roofline import Roofline
 from hwprof.report.document.time_budget import Budget, TimeBudget
 from hwprof.report.text import alike_layers, figures
 from hwprof.report.text.alike_layers import Alike
+from hwprof.report.text.choice import is_instrumented
 from hwprof.report.text.grid import Column
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES
 from hwprof.report.text.page import Page
@@ -32,7 +33,7 @@ OBSERVERS: Final = (
 CPI: Final = "cpi"
 
 LEAST_COMPUTE: Final = 0.2
-"""Of a layer's time."""
+"""Of a layer's time that others left to it."""
 
 
 def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
@@ -51,10 +52,13 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
         return counted if counted is not None else cpi.get(layer.path)
 
     spent = _spent(rows, page)
+    sorted_by = page.document.hottest.sort == CPI
     cpis = [
-        alike_layers.mean(map(cpi_of, row.layers)) if _computes(budget) else None
+        alike_layers.mean(map(cpi_of, row.layers)) if sorted_by or _computes(budget) else None
         for row, budget in zip(rows, spent, strict=True)
     ]
+    instrumented = any(one.name == CPI and is_instrumented(one) for one in page.document.metrics)
+    title = f"CPI{glyphs.instrumented}" if instrumented else "CPI"
     bounds = [alike_layers.usual(roofs[one.path].bound for one in row.layers if one.path in roofs) for row in rows]
     kernels = [alike_layers.usual(hottest.get(one.path) for one in row.layers) for row in rows]
     times = [figures.milliseconds(row.time_ns) if row.time_ns is not None else glyphs.dash for row in rows]
@@ -65,7 +69,7 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
         Column("ms", times),
         Column("share", [figures.percent(row.share, glyphs) for row in rows]),
         Column("budget", [bar(one, BAR) if one is not None else glyphs.dash for one in spent], 1, right=False),
-        Column("CPI", [figures.decimal(one, 2, glyphs) for one in cpis], 4),
+        Column(title, [figures.decimal(one, 2, glyphs) for one in cpis], 4),
         Column("bound", [one or glyphs.dash for one in bounds], 2, right=False),
         Column("hottest kernel", [one or glyphs.dash for one in kernels], 3, right=False, least=KERNEL),
     ]
@@ -88,4 +92,4 @@ def _spent(rows: Sequence[Alike], page: Page) -> list[Budget | None]:
 
 def _computes(budget: Budget | None) -> bool:
     """Of a layer that does hardly anything of its own cycles per instruction say nothing: they are the kernel's."""
-    return budget is None or budget.share("compute") >= LEAST_COMPUTE
+    return budget is None or budget.share("compute") >= LEAST_COMPUTE * (1 - budget.share("preempted"))
