@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 MOST_KERNELS: Final = 100
 
 HALF: Final = frozenset({"bfloat16", "float16"})
-"""The type of what torch.compile makes of a model."""
+CALL_NS: Final = 30_000
+"""What the interpreter does to call a layer and its operators while these are recorded, at most: 22 µs were seen of a
+Linear and its ReLU on a slow machine."""
 
 
 def run_findings(analysis: RunAnalysis) -> list[Finding] | None:
@@ -63,8 +65,14 @@ def _facts(analysis: RunAnalysis) -> Facts:
         processors=processors(analysis.machine),
         convolutions=convolutions(analysis.modules),
         compiled=is_compiled(analysis.modules),
+        python_of_calls=_calls(analysis.modules) * CALL_NS / whole["elapsed_ns"] if whole["elapsed_ns"] else 0.0,
         emulated=emulated(analysis.modules, analysis.run.manifest.peaks),
     )
+
+
+def _calls(modules: pl.DataFrame) -> int:
+    """Of leaf layers in an iteration, as far as they are known."""
+    return int(modules.filter("leaf")["calls"].sum() or 0)
 
 
 def _of_calling_thread(whole: dict[str, Any], name: str) -> float:

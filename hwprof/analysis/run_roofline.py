@@ -77,6 +77,12 @@ class RunRoofline(NamedTuple):
     rows: list[UnderRoofs]  # longest first
 
 
+UNLIKE: Final = 1.5
+"""So many times as long as in the measure pass a layer has to be in the sampled one for its memory to be another."""
+
+OF_MEMORY: Final = ("page_faults", "allocation")
+
+
 def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     """From the main pass, the samples' budget, and the run's peaks."""
     manifest = analysis.run.manifest
@@ -143,7 +149,8 @@ def _under(
     found = point(gflops if of_type is not None else None, traffic, of_type or roofs)
     slots = {name: row[metric] / 100 for name, metric in SLOTS.items() if row.get(metric) is not None}
     loads = loads_of(traffic, roofs, row.get("cpi"), slots.get("memory"), _at_work(row, roofs.threads))
-    reason = _hinted(bound(found, budget, slots, loads), row, sampled_ns, loads_known=loads is not None)
+    spent = of_timed_calls(budget, row.get("time_median_ns"), sampled_ns)
+    reason = _hinted(bound(found, spent, slots, loads), row, sampled_ns, loads_known=loads is not None)
     return UnderRoofs(
         path=None if owner == WHOLE else owner,
         time_ns=row.get("time_median_ns"),
@@ -160,6 +167,20 @@ def _under(
         evidence=reason.evidence if of_type is not None else f"{reason.evidence}; no peak of {numbers}",
         confidence=LOW if roofs.disturbed else reason.confidence,
     )
+
+
+def of_timed_calls(
+    budget: Mapping[str, float] | None, time_ns: float | None, sampled_ns: float | None
+) -> Mapping[str, float] | None:
+    """The shares of a layer's time without its memory's, where it took ``sampled_ns`` in the pass that the samples are
+    of, and ``time_ns`` without: page faults that do not fit into that are of the other pass, in which the allocator
+    gave memory back. With them everything else is of a larger whole."""
+    memory = sum((budget or {}).get(part, 0.0) for part in OF_MEMORY)
+    if not budget or not time_ns or not sampled_ns or sampled_ns <= UNLIKE * time_ns or memory >= 1:
+        return budget
+    if sampled_ns * (1 - memory) > UNLIKE * time_ns:  # it is not memory that makes the difference
+        return budget
+    return {part: 0.0 if part in OF_MEMORY else share / (1 - memory) for part, share in budget.items()}
 
 
 def _hinted(reason: Bound, row: Mapping[str, Any], sampled_ns: float | None, *, loads_known: bool) -> Bound:

@@ -118,6 +118,7 @@ class Facts:
         default_factory=dict
     )  # by layer: busiest thread's time over the mean, less 1
     python: Share = NOTHING  # the calling thread in the interpreter's own code
+    python_of_calls: float = 0.0  # of it what calling the layers takes, roughly
     weight_reorders: Share = NOTHING
     weight_layers: Sequence[str] = ()
     denormals: Mapping[str, float] = field(default_factory=dict)  # by layer: of the numbers that it reads and writes

@@ -8,7 +8,7 @@ from hwprof.analysis.findings.facts import Facts, Finding, Share, named, percent
 from hwprof.analysis.findings.garbage_collection import collecting
 
 LEAST: Final = 0.1
-"""Of the time. A model whose modules do nothing but call operators has less, unless these are tiny."""
+"""Of the time, beside what calling the layers takes."""
 
 MOSTLY: Final = 0.5
 """Of the time between kernels: with less of it, operators are what it is lost to (``dispatch``)."""
@@ -17,7 +17,8 @@ MOSTLY: Final = 0.5
 def find(facts: Facts) -> Finding | None:
     """Where it takes a share worth naming, and most of the time between kernels."""
     gc = collecting(facts)  # the interpreter's too, and a cause of its own
-    share = Share(*(max(0.0, one - gc.value) for one in facts.of_left(facts.python)))
+    calls = facts.python_of_calls / facts.left  # of many tiny layers: what is lost to these is ``dispatch``
+    share = Share(*(max(0.0, one - gc.value - calls) for one in facts.of_left(facts.python)))
     if share.low < LEAST or share.value < MOSTLY * facts.part("dispatch").value:
         return None
     layers = facts.most_in("dispatch")

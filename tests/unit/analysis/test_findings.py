@@ -77,6 +77,7 @@ NO_CAUSE: dict[str, tuple[str, dict[str, Any]]] = {
     "poolings that no padding chains": ("repeated_pooling", {"poolings": ((Pooling("c", 5), Pooling("b", 8)),)}),
     "poolings that take no time": ("repeated_pooling", {"layers": tuple(one._replace(of_whole=0.0) for one in LAYERS)}),
     "poolings whose time is not known": ("repeated_pooling", {"layers": LAYERS[:1]}),
+    "Python that calls tiny layers": ("python_code", {"python_of_calls": 0.25, "parts": parts(dispatch=0.1)}),
     "little Python": ("python_code", {"python": share(0.02), "parts": parts(dispatch=0.05)}),
     "traversal that is not the interpreter's": (
         "garbage_collection",

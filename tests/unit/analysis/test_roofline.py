@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.analysis.roofline import LEVELS, Point, Roofs, Traffic, bound, point, product_types, roofs_of
+from hwprof.analysis.run_roofline import of_timed_calls
 from tests.support.machine_peaks import FOUND, peak
 
 ROOFS = Roofs(2, 200.0, {"L1": 400.0, "L2": 200.0, "L3": 150.0, "DRAM": 40.0}, 180.0)
@@ -137,3 +138,15 @@ def test_bytes_that_shapes_tell_have_the_roof_of_stores_that_read_their_line() -
 def test_of_a_layer_that_others_disturb_nothing_is_said() -> None:
     found = bound(point(30.0, {}, ROOFS), {"compute": 0.2, "preempted": 0.8})
     assert found.name == "not known" and "others had the processor for 80%" in found.evidence
+
+
+def test_page_faults_that_do_not_fit_into_the_timed_calls_are_the_sampled_passs_own() -> None:
+    """4.4 ms where it was sampled, 57% of it page faults, and 1.44 ms where it was timed."""
+    budget = {"compute": 0.25, "page_faults": 0.5, "allocation": 0.1, "other": 0.15}
+    found = of_timed_calls(budget, 1.44e6, 4.4e6)
+    assert found == pytest.approx({"compute": 0.625, "page_faults": 0.0, "allocation": 0.0, "other": 0.375})
+    assert of_timed_calls(budget, 3.5e6, 4.4e6) is budget, "they are there, too"
+    slow = {"dispatch": 0.8, "page_faults": 0.2}
+    assert of_timed_calls(slow, 1e6, 3e6) is slow, "a recorder's time in small layers is no memory"
+    for unknown in ((None, 1.0, 9.0), (budget, None, 9.0), (budget, 1.0, None), ({"page_faults": 1.0}, 1.0, 9.0)):
+        assert of_timed_calls(*unknown) is unknown[0]
