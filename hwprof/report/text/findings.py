@@ -40,7 +40,7 @@ def of_rows(rows: Sequence[Finding], part: Findings, page: Page) -> None:
             (2, f"Try: {one.remedy}"),
         ):
             page.console.print(Padding(Text(text, overflow="fold"), (0, 0, 0, 2 + indent)))
-    page.notes([f"up to: what the cause takes, at most{_tried(part)} (hwprof explain findings)"])
+    page.notes([f"up to: what the cause takes, at most{_tried(part)} (hwprof explain findings)", *_added_up(part)])
 
 
 def _tried(part: Findings) -> str:
@@ -48,6 +48,12 @@ def _tried(part: Findings) -> str:
     if part.trials is not None:
         return "; tried: see below"
     return "; no remedy was tried: hwprof try" if any(one.remedies for one in part.rows) else ""
+
+
+def _added_up(part: Findings) -> list[str]:
+    """Why the first screen has other sums, and may have another order."""
+    several = any(len(one.causes) > 1 for one in part.actions)
+    return ["by cause; the first screen (DO) is by remedy, and adds up the causes of each"] if several else []
 
 
 def _gain(one: Finding) -> str:

@@ -96,6 +96,6 @@ def _gain(one: Action, page: Page) -> str:
 def _why(one: Action) -> str:
     """The causes by the names of their rules, with the figures of the largest."""
     rules = ", ".join(rule.replace("_", " ") for rule in one.rules)
-    why = f"{rules}: {one.evidence}" if rules else ""
+    why = f"{rules}: {'the first ' if len(one.rules) > 1 else ''}{one.evidence}" if rules else ""
     changes = one.tried is not None and _change(one) is not None and not one.tried.keeps_results
     return f"results change; {why}" if changes else why
