@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from contextlib import suppress
 
 
@@ -13,17 +14,18 @@ def main() -> None:
     try:
         from hwprof.session import interruption
 
-        with interruption.signals_interrupt():
-            _run()
+        with interruption.signals_interrupt() as came:
+            _run(came)
     except KeyboardInterrupt as interrupt:  # where nobody is who handles it: before the command, or behind its message
         with suppress(OSError):
             os.write(2, f"hwprof: {interrupt or 'interrupted'}\n".encode())
         os._exit(128 + getattr(interrupt, "number", signal.SIGINT))
 
 
-def _run() -> None:
+def _run(came: Sequence[int]) -> None:
     from hwprof import interrupts, processes
     from hwprof.cli import streams
+    from hwprof.session import interruption
 
     interrupts.tell_apart()
     streams.prepare()
@@ -31,6 +33,8 @@ def _run() -> None:
 
     status = run(sys.argv[1:])
     streams.settle()
+    if came and not status:
+        raise interruption.EndedBySignal(came[0])
     processes.leave(status)  # a thread of a collector's may never end
 
 

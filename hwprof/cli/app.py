@@ -70,10 +70,17 @@ class Commands(click.Group):
             hint = f" Did you mean {near[0]!r}?" if near else f" There are {', '.join(COMMANDS)}."
             raise click.UsageError(f"No such command {args[0]!r}.{hint}", ctx) from error
 
+    def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
+        """As ``invoke``."""
+        try:
+            return super().make_context(*arguments, **keywords)
+        except KeyboardInterrupt as interrupt:
+            raise InterruptionError(interrupt) from interrupt
+
     def invoke(self, ctx: click.Context) -> Any:
         """As click does it, which would answer Ctrl-C with an empty line, and forget which signal it was."""
-        room.require_threads()
         try:
+            room.require_threads()
             return super().invoke(ctx)
         except KeyboardInterrupt as interrupt:
             raise InterruptionError(interrupt) from interrupt

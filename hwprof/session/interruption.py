@@ -24,15 +24,18 @@ class EndedBySignal(Interrupt):
 
 
 @contextmanager
-def signals_interrupt() -> Iterator[None]:
+def signals_interrupt() -> Iterator[list[int]]:
     """Inside, the first of the signals that end a process raises ``EndedBySignal``; those that come while that is
-    tidied up are not heeded. One that was ignored from the start (``nohup``) stays so."""
+    tidied up are not heeded. One that was ignored from the start (``nohup``) stays so. The list has the first one's
+    number from then on: where it came within a library's code, that may have swallowed what was raised."""
     terminals = [descriptor for descriptor in (1, 2) if os.isatty(descriptor)]
+    came: list[int] = []
 
     def interrupt(number: int, _: FrameType | None) -> NoReturn:
         for other in ENDING:
-            signal.signal(other, signal.SIG_IGN)
+            signal.signal(other, _heed_no_more)  # were it ignored, Python would complain of one that is on its way
         _leave_dead(terminals)
+        came.append(number)
         raise EndedBySignal(number)
 
     before = {number: signal.getsignal(number) for number in ENDING}
@@ -40,10 +43,14 @@ def signals_interrupt() -> Iterator[None]:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:
                 signal.signal(number, interrupt)
-        yield
+        yield came
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
+
+
+def _heed_no_more(_: int, __: FrameType | None) -> None:
+    pass
 
 
 def _leave_dead(terminals: list[int]) -> None:

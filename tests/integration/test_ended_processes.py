@@ -326,6 +326,23 @@ def test_ctrl_c_while_the_trace_is_written_says_where_the_run_is(place: Path) ->
     assert not list(run.path.rglob("*.part"))
 
 
+def test_a_signal_while_a_command_starts_is_told_by_its_own_name(tmp_path: Path) -> None:
+    """Wherever it comes: in an import, in the options, in the command."""
+    for place in range(12):
+        with start_hwprof("doctor", cwd=tmp_path) as process:
+            time.sleep(0.3 + 0.05 * place)
+            process.send_signal(signal.SIGTERM)
+            if place % 2:
+                process.send_signal(signal.SIGHUP)
+            _, complaints = process.communicate()
+        if process.returncode < 0 and not complaints:
+            continue  # Python itself was starting
+        if process.returncode == 0:
+            break  # it was faster
+        assert process.returncode in (128 + signal.SIGTERM, 128 + signal.SIGHUP), complaints
+        assert complaints == f"hwprof: ended by {signal.Signals(process.returncode - 128).name}\n"
+
+
 @pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")])
 def test_peaks_end_with_one_line(number: signal.Signals, says: str, tmp_path: Path) -> None:
     with start_hwprof("peaks", "--again", cwd=tmp_path, environment={"XDG_CACHE_HOME": str(tmp_path)}) as process:

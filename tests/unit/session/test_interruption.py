@@ -1,13 +1,15 @@
 from __future__ import annotations
 
 import signal
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from hwprof.cli.collect import _interrupted
-from hwprof.session.interruption import EndedBySignal, can_wait, name_of, signals_interrupt
+from hwprof.session.interruption import ENDING, EndedBySignal, can_wait, name_of, signals_interrupt
 from tests.support.synthetic_run import build
 
 
@@ -35,6 +37,28 @@ def test_the_first_signal_interrupts_and_the_next_does_not() -> None:
     assert not can_wait(caught.value)
     assert can_wait(KeyboardInterrupt())
     assert signal.getsignal(signal.SIGTERM) is before
+
+
+def test_a_signal_that_somebody_swallows_is_known_at_the_end() -> None:
+    with signals_interrupt() as came:
+        assert not came
+        with suppress(BaseException):
+            signal.raise_signal(signal.SIGTERM)
+    assert came == [signal.SIGTERM]
+
+
+def test_signals_that_come_at_once_are_no_complaint_of_pythons(monkeypatch: pytest.MonkeyPatch) -> None:
+    complaints: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", complaints.append)
+    with signals_interrupt():
+        signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
+        for number in ENDING:
+            signal.raise_signal(number)
+        with pytest.raises(EndedBySignal):
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, ENDING)
+        for _ in range(1000):  # where Python looks for what came
+            pass
+    assert not complaints
 
 
 def test_what_was_ignored_from_the_start_stays_so() -> None:
