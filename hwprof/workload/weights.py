@@ -77,12 +77,24 @@ class WeightReader:
 
     def _held(self, module: nn.Module) -> list[_Held]:
         found: dict[object, _Held] = {}
-        for part in module.modules():
+        for part in _parts(module):
             if part not in self._own:
                 self._own[part] = list(_own(part))
             tensors = _tensors(part) if part in self._with_tensors else ()
             found |= {held.key: held for held in (*self._own[part], *tensors)}
         return list(found.values())
+
+
+def _parts(module: nn.Module) -> Iterator[nn.Module]:
+    """The module and all below it, each once; ``modules()`` hands each one up through all levels above it."""
+    seen: set[nn.Module] = set()
+    left = [module]
+    while left:
+        part = left.pop()
+        if part not in seen:
+            seen.add(part)
+            yield part
+            left.extend(part.children())
 
 
 def _own(module: nn.Module) -> Iterator[_Held]:
