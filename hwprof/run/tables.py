@@ -99,8 +99,12 @@ def refuse_repeated(path: Path, table: str, frame: pl.DataFrame) -> None:
 
 
 def _odd_times(table: str) -> list[pl.Expr]:
-    """Whether any of a table's moments lies where no clock can have told it: sums and differences of such overflow."""
-    return [(~pl.col(name).is_between(0, LATEST_NS)).any() for name in MOMENTS if name in TABLES[table]]
+    """Whether any of a table's moments lies where no clock can have told it: sums and differences of such overflow. No
+    span ends before it begins, either."""
+    odd = {name: ~pl.col(name).is_between(0, LATEST_NS) for name in MOMENTS if name in TABLES[table]}
+    if table == "spans":
+        odd["end_ns"] |= pl.col("end_ns") < pl.col("begin_ns")
+    return [one.any().alias(name) for name, one in odd.items()]
 
 
 def _refuse_times(path: Path, odd: pl.DataFrame) -> None:

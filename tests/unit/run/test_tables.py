@@ -87,6 +87,15 @@ def test_a_time_that_no_clock_told_is_damage(tmp_path: Path, table: str, column:
             use()
 
 
+def test_a_span_that_ends_before_it_begins_is_damage(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    stage = pl.col("kind") == "stage"
+    change_table(run, "spans", pl.when(stage).then(0).otherwise("end_ns").alias("end_ns"))
+    for use in (lambda: document(run), lambda: write_trace(run, tmp_path / "trace.pftrace")):
+        with pytest.raises(HwprofError, match=r"^spans\.parquet of this run is damaged: .* times in end_ns"):
+            use()
+
+
 @pytest.mark.parametrize("table", UNIQUE)
 def test_a_row_that_is_there_twice_is_damage(tmp_path: Path, table: str) -> None:
     """Joins would multiply it: some hundred thousand of them take all memory."""
