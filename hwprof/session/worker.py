@@ -12,14 +12,12 @@ from __future__ import annotations
 import faulthandler
 import gc
 import os
-import platform
 import signal
 import sys
 import time
 import traceback
 from collections.abc import Sequence
 from contextlib import suppress
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -37,6 +35,7 @@ from hwprof.session.plan import joint_sets, schedule, that_fit, with_bare
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
+from hwprof.session.versions import versions
 
 if TYPE_CHECKING:  # imported when the model is built
     from hwprof.workload.protocol import Stages
@@ -309,19 +308,6 @@ class _Worker:
         self._reporter.send(
             Finished(self._record, list(tables), self._workload.results(), self._interrupted, notes=notes)
         )
-
-
-def versions() -> dict[str, str]:
-    """Of Python, and of those libraries that this process has loaded: what is merely installed measured nothing."""
-    found = {"python": platform.python_version()}
-    for package in ("torch", "ultralytics", "numpy"):
-        if package not in sys.modules:
-            continue
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 if __name__ == "__main__":
