@@ -61,6 +61,7 @@ def layers() -> pl.DataFrame:
                 "output_shapes": module.shapes[1],
                 "more_shapes": 0,
                 "convolution": None,
+                "compiled": False,
             }
             for order, module in enumerate(MODULES)
         ]
