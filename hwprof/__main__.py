@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Sequence
 from contextlib import suppress
+from typing import NoReturn
 
 
 def main() -> None:
@@ -15,17 +15,19 @@ def main() -> None:
         from hwprof.session import interruption
 
         with interruption.signals_interrupt() as came:
-            _run(came)
+            status = _run()
+            if came and not status:  # some library's code has swallowed what the signal raised
+                raise interruption.EndedBySignal(came[0])
+            _leave(status)
     except KeyboardInterrupt as interrupt:  # where nobody is who handles it: before the command, or behind its message
         with suppress(OSError):
             os.write(2, f"hwprof: {interrupt or 'interrupted'}\n".encode())
         os._exit(128 + getattr(interrupt, "number", signal.SIGINT))
 
 
-def _run(came: Sequence[int]) -> None:
-    from hwprof import interrupts, processes
+def _run() -> int:
+    from hwprof import interrupts
     from hwprof.cli import streams
-    from hwprof.session import interruption
 
     interrupts.tell_apart()
     streams.prepare()
@@ -33,8 +35,12 @@ def _run(came: Sequence[int]) -> None:
 
     status = run(sys.argv[1:])
     streams.settle()
-    if came and not status:
-        raise interruption.EndedBySignal(came[0])
+    return status
+
+
+def _leave(status: int) -> NoReturn:
+    from hwprof import processes
+
     processes.leave(status)  # a thread of a collector's may never end
 
 

@@ -100,7 +100,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         throttled_ns=record.throttled_ns,
         limited=is_limited(record),
         median_over_min=_median_over_min(times),
-        slow=sum(time > FAR * median(times) for time in times),
+        slow=_slow(times),
         drift=drift(times),
     )
 
@@ -137,6 +137,11 @@ def _median_over_min(times: Sequence[int]) -> float | None:
     if len(times) < 2 or min(times) <= 0:
         return None
     return median(times) / min(times)
+
+
+def _slow(times: Sequence[int]) -> int:
+    far_ns = FAR * median(times) if times else 0.0
+    return sum(time > far_ns for time in times)
 
 
 def _share(lost_ns: Sequence[int | None], of_ns: int) -> float | None:

@@ -19,6 +19,7 @@ from hwprof.run.manifest import PassRecord
 from hwprof.unavailable import Unavailable
 
 APART: Final = 0.5
+"""Of what the medians of two kinds of iterations are apart: three quarters of each kind are so far from the other."""
 
 QUIETER: Final = "end other programs, or collect with --wait-quiet"
 
@@ -49,8 +50,8 @@ def counting_overhead(attribution: Attribution) -> pl.DataFrame:
 
     Columns ``owner, base_ns, base_iterations, observed_ns, observed_iterations, ratio, error, distinguishable``; no
     rows where the pass has only one kind. ``error``: half of the ratio's 95% interval, null where a side has one
-    iteration. ``distinguishable``: slower by more than that, and not of two kinds of
-    iterations by chance; the rest is noise.
+    iteration. ``distinguishable``: slower by more than that, and most iterations of either kind are apart; the rest is
+    noise.
     """
     base, observed = _kinds(attribution.iterations)
     return _ratios(_undisturbed(attribution, base), _undisturbed(attribution, observed))

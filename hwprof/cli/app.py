@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib
 import os
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 
 import click
@@ -45,6 +45,14 @@ _NO_DEFECTS: Final = (KeyboardInterrupt, InterruptionError, click.Abort, *_NO_AR
 """Of which nobody needs to know where they came from."""
 
 
+@contextmanager
+def _interruptions_named() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt as interrupt:
+        raise InterruptionError(interrupt) from interrupt
+
+
 class Commands(click.Group):
     """Imports a command's module when it is used, so that start-up stays short."""
 
@@ -72,18 +80,14 @@ class Commands(click.Group):
 
     def make_context(self, *arguments: Any, **keywords: Any) -> click.Context:
         """As ``invoke``."""
-        try:
+        with _interruptions_named():
             return super().make_context(*arguments, **keywords)
-        except KeyboardInterrupt as interrupt:
-            raise InterruptionError(interrupt) from interrupt
 
     def invoke(self, ctx: click.Context) -> Any:
         """As click does it, which would answer Ctrl-C with an empty line, and forget which signal it was."""
-        try:
+        with _interruptions_named():
             room.require_threads()
             return super().invoke(ctx)
-        except KeyboardInterrupt as interrupt:
-            raise InterruptionError(interrupt) from interrupt
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, or None for an unknown name; each command takes --debug as well."""

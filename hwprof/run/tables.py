@@ -25,7 +25,6 @@ OF_THE_SYSTEM: Final = re.compile(r"thread|os error (11|12|23|24)\b|Cannot alloc
 LATEST_NS: Final = 1 << 61
 """73 years."""
 
-
 COPIES: Final = 4
 """Of a table's rows that an analysis holds at its worst, sorted, joined and filtered: 380 bytes a sample were seen."""
 
@@ -65,7 +64,8 @@ def scan_table(path: Path, table: str) -> pl.LazyFrame:
 def memory_bytes(path: Path, table: str) -> int:
     """What it takes at most, roughly, to analyse the file: equal rows take hardly any room in it, and some hundred
     bytes each in memory. Of the file only its own description is read. Raises as ``scan_table``."""
-    rows = int(scan_table(path, table).select(pl.len()).collect().item())
+    with readable(path):
+        rows = int(scan_table(path, table).select(pl.len()).collect().item())
     return COPIES * rows * sum(_width_bytes(kind) for kind in TABLES[table].values())
 
 

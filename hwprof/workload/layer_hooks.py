@@ -82,7 +82,7 @@ class LayerHooks:
             watched.way.place(watched.counted)
 
     def rest(self) -> None:
-        """Nothing is recorded: the modules are as they were."""
+        """Nothing is recorded, and modules are as they were; but where code is compiled, a way past it stays."""
         for watched in self._watched:
             watched.way.restore()
 
