@@ -83,7 +83,7 @@ def test_slices_without_length_stay_where_they_belong(tmp_path: Path) -> None:
 
 
 def test_odd_tables_make_a_whole_trace(tmp_path: Path) -> None:
-    """Two passes with one process id, no threads, a counted operator, the root module, a span that ends too soon."""
+    """Two passes with one process id, no threads, a counted operator, the root module, a span without length."""
     run = synthetic_run.build(tmp_path)
     run.manifest.passes[1].pid = run.manifest.passes[0].pid
     (run.path / "threads.parquet").unlink()
@@ -91,7 +91,7 @@ def test_odd_tables_make_a_whole_trace(tmp_path: Path) -> None:
         run,
         {"begin_ns": 0, "end_ns": 100, "path": "", "kind": "layer"},
         {"begin_ns": 10, "end_ns": 90, "path": "aten::counted", "input_shapes": "1"},
-        {"begin_ns": 95, "end_ns": 93, "path": "aten::backwards"},
+        {"begin_ns": 95, "end_ns": 95, "path": "aten::instant"},
     )
     count = {"pass": "trace", "iteration": 1, "span": 100_001, "tid": 4200, "event": "cycles", "value": (1 << 62) + 1}
     rows = pl.DataFrame([count | {"enabled_ns": 80, "running_ns": 20, "provenance": "measured"}])
@@ -105,8 +105,8 @@ def test_odd_tables_make_a_whole_trace(tmp_path: Path) -> None:
     assert args[late["aten::counted"]["arg_set_id"]]["counts.cycles"] == (1 << 62) + 1
     assert args[late["aten::counted"]["arg_set_id"]]["running_share.cycles"] == 0.25
     assert args[late["aten::counted"]["arg_set_id"]]["input_shapes"] == "1"
-    assert late["aten::backwards"]["dur"] == 0
+    assert late["aten::instant"]["dur"] == 0
     arrows = [
         (row["name"], row["target"]) for row in traced.processor.query(FLOWS) if row["ts"] == late["(root)"]["ts"]
     ]
-    assert arrows == [("(root)", "aten::counted"), ("(root)", "aten::backwards")]
+    assert arrows == [("(root)", "aten::counted"), ("(root)", "aten::instant")]
