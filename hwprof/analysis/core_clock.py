@@ -42,8 +42,9 @@ Probed: TypeAlias = tuple[float, float, float]
 """GHz: the median of some probes, and the range of nine in ten."""
 
 
-def ends(record: PassRecord, series: pl.DataFrame) -> tuple[Probed, Probed] | None:
-    """The first quarter of the pass's probes, and the last; None where these are fewer than ``FEWEST``."""
+def quarters(record: PassRecord, series: pl.DataFrame) -> tuple[Probed, Probed, Probed, Probed] | None:
+    """The pass's probes over time; None where a quarter of them is fewer than ``FEWEST``. What is beside the number
+    that divides by four is in the middle, in none."""
     detail = _detail(record)
     if detail is None:
         return None
@@ -52,8 +53,11 @@ def ends(record: PassRecord, series: pl.DataFrame) -> tuple[Probed, Probed] | No
     number = len(ghz) // 4
     if number < FEWEST:
         return None
-    first, last = _probed(ghz.head(number)), _probed(ghz.tail(number))
-    return (first, last) if first is not None and last is not None else None
+    parts = ghz.head(number), ghz[number : 2 * number], ghz[-2 * number : -number], ghz.tail(number)
+    first, second, third, last = (_probed(part) for part in parts)
+    if first is None or second is None or third is None or last is None:
+        return None
+    return first, second, third, last
 
 
 def core_clock(record: PassRecord, series: pl.DataFrame) -> Clock | None:

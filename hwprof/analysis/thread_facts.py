@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
 
-from hwprof.analysis.core_clock import ends
+from hwprof.analysis.core_clock import quarters
 from hwprof.analysis.findings.facts import Clock, Share
 from hwprof.analysis.intervals import wilson
 from hwprof.analysis.parallelism import FEW_FOR_BALANCE, SINGLE, sharing, threads_by_layer
@@ -139,7 +139,7 @@ def _python(times: ThreadTimes) -> Share:
 def _clock(analysis: RunAnalysis) -> Clock | None:
     """Of the main pass; where it was not probed there, of the sampled one."""
     for record in (analysis.main, analysis.sampled.record if analysis.sampled else None):
-        found = ends(record, analysis.of_pass("series", record)) if record is not None else None
+        found = quarters(record, analysis.of_pass("series", record)) if record is not None else None
         if found is not None:
-            return Clock(*(Share(*end) for end in found))
+            return Clock(*(Share(*quarter) for quarter in found))
     return None

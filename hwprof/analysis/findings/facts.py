@@ -77,9 +77,11 @@ class Fallback(NamedTuple):
 
 
 class Clock(NamedTuple):
-    """The core's frequency, of its first and its last probes: the median and the range of nine in ten."""
+    """The core's frequency, by quarters of its probes: the median and the range of nine in ten of each."""
 
     first: Share
+    second: Share
+    third: Share
     last: Share
 
 

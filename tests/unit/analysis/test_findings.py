@@ -25,6 +25,10 @@ def parts(**more: float) -> dict[str, Share]:
     return {"compute": share(1 - sum(more.values())), **{name: share(value) for name, value in more.items()}}
 
 
+def clock(*quarters: tuple[float, float, float]) -> Clock:
+    return Clock(*(Share(*quarter) for quarter in quarters))
+
+
 LAYERS = (
     Layer("a", 0.5, {"compute": 0.7, "layout": 0.3, "waiting": 0.0, "dispatch": 0.0}),
     Layer("b", 0.3, {"compute": 0.5, "layout": 0.1, "waiting": 0.4, "dispatch": 0.0}),
@@ -62,7 +66,7 @@ CAUSES: dict[str, dict[str, Any]] = {
     "weight_reorders": {"weight_reorders": share(0.05), "weight_layers": ("a", "b")},
     "shared_cores": {"shared_core": 0.8, "cores": 4, "threads": 4, "processors": 8},
     "numa_placement": {"nodes": (0.6, 0.4), "node_cores": 16, "threads": 8, "processors": 32},
-    "clock_drop": {"clock": Clock(Share(4.1, 4.0, 4.2), Share(3.5, 3.4, 3.7))},
+    "clock_drop": {"clock": clock((4.1, 4.0, 4.2), (4.1, 4.0, 4.2), (3.6, 3.5, 3.7), (3.5, 3.4, 3.7))},
     "serial_layers": {"serial": ("a", "c")},
     "imbalance": {"imbalance": {"a": 0.5}},
     "fallback_code": {"fallbacks": (Fallback("gemm:jit", 0.2, "im2col", "other channels", ("a",)),)},
@@ -89,8 +93,9 @@ NO_CAUSE: dict[str, tuple[str, dict[str, Any]]] = {
     "one core": ("shared_cores", {"cores": 1, "threads": 1}),
     "one node": ("numa_placement", {"nodes": (1.0,)}),
     "more threads than a node has cores": ("numa_placement", {"threads": 24}),
-    "a clock that varies": ("clock_drop", {"clock": Clock(Share(4.1, 3.6, 4.2), Share(3.7, 3.4, 4.1))}),
-    "a clock that is steady": ("clock_drop", {"clock": Clock(Share(4.1, 4.08, 4.12), Share(4.0, 3.98, 4.02))}),
+    "a clock that varies": ("clock_drop", {"clock": clock((4.1, 3.6, 4.2), *3 * [(3.7, 3.4, 4.1)])}),
+    "a clock that is steady": ("clock_drop", {"clock": clock((4.1, 4.08, 4.12), *3 * [(4.0, 3.98, 4.02)])}),
+    "a clock that was taken at the end": ("clock_drop", {"clock": clock(*3 * [(3.0, 2.99, 3.0)], (2.54, 2.54, 2.88))}),
     "one thread": ("serial_layers", {"threads": 1}),
     "what is mostly dispatch": ("serial_layers", {"serial": ("c",)}),
     "even parts": ("imbalance", {"imbalance": {"a": 0.1}}),
