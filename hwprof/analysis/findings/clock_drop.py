@@ -24,7 +24,8 @@ def find(facts: Facts) -> Finding | None:
         title="the core clock falls during the run",
         evidence=f"{first.value:.2f} GHz at first ({first.low:.2f} to {first.high:.2f}),"
         f" {last.value:.2f} at last ({last.low:.2f} to {last.high:.2f})",
-        meaning="the processor keeps to its power or heat limit, which a virtual machine shares: what runs for long gets less than what begins",
+        meaning="the processor keeps to its power or heat limit, which a virtual machine shares: what runs for long"
+        " gets less than what begins",
         remedy="better cooling or a higher power limit; fewer threads keep a higher clock each",
         gain_low=0.0,  # what waits for memory does not get faster with the clock
         gain_high=min(1.0, max(0.0, lost)),
