@@ -21,6 +21,7 @@ CODE_PAGES: Final = 65_536
 SLOTS: Final = 8
 STUB_REGIONS: Final = 64
 MAX_OWN_THREADS: Final = 64
+SHOWN_BYTES: Final = 16
 
 SPARE_CONTEXTS: Final = 16
 MAPS_READER_BYTES: Final = 16_384
@@ -93,6 +94,9 @@ class Control(ctypes.Structure):
     refused_contexts: int
     undecoded: int
     undecoded_address: int
+    undecoded_before: int
+    undecoded_shown: int
+    undecoded_bytes: ctypes.Array[ctypes.c_uint8]
     kept_mappings: int
     edges: int
     log_used: int
@@ -126,6 +130,14 @@ class Control(ctypes.Structure):
                 "refused_contexts",
                 "undecoded",
                 "undecoded_address",
+                "undecoded_before",
+                "undecoded_shown",
+            )
+        ),
+        ("undecoded_bytes", ctypes.c_uint8 * (2 * SHOWN_BYTES)),
+        *(
+            (name, ctypes.c_uint64)
+            for name in (
                 "kept_mappings",
                 "edges",
                 "log_used",

@@ -12,6 +12,7 @@ import polars as pl
 from collectors.instrumented.detail import EngineDetail
 from collectors.instrumented.engine import FRIDA_VERSION, Engine
 from collectors.instrumented.log import Log
+from collectors.instrumented.memory import Control
 from collectors.instrumented.selftest import SelfTest
 from collectors.instrumented.uninstrumented import UninstrumentedThreads
 from collectors.shared.counting.threads import thread_name
@@ -32,7 +33,7 @@ def check_complete(engine: Engine) -> None:
     control = engine.memory.control
     wrong = None
     if control.undecoded:
-        wrong = f"the code has an instruction at {control.undecoded_address:#x} that cannot be instrumented"
+        wrong = f"the code has an instruction that cannot be instrumented ({_undecoded(control)})"
     elif control.rewritten:
         wrong = f"the code at {control.rewritten_address:#x} was rewritten after it had been instrumented"
     elif control.unguarded:
@@ -43,6 +44,13 @@ def check_complete(engine: Engine) -> None:
         wrong = "there is more to log than there is room for (fewer images help)"
     if wrong is not None:
         raise HwprofError(f"{wrong}, so counts are not complete", "leave it out with --no-instrumented")
+
+
+def _undecoded(control: Control) -> str:
+    """Its bytes behind a bar, and those before it, of the same page."""
+    code = bytes(control.undecoded_bytes)[: control.undecoded_shown]
+    before, after = code[: control.undecoded_before], code[control.undecoded_before :]
+    return f"{before.hex(' ')} | {after.hex(' ')} at {control.undecoded_address:#x}"
 
 
 def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads, cpu_ns: int) -> list[Note]:

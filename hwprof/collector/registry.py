@@ -160,9 +160,11 @@ def _availability(collector: Collector) -> Availability:
 
 def survey(chosen: Iterable[str] | None = None) -> list[Surveyed]:
     """Every collector (or the chosen ones) with its availability, preferred ones first and fallbacks last; a broken one
-    is unavailable, with its error."""
+    is unavailable, with its error. Raises ``HwprofError`` where there are none: only an installation registers them."""
     from hwprof.collector.contract import Availability
 
+    if not _entry_points():
+        raise HwprofError("no collector is registered: hwprof runs from its source, not installed", "pip install -e .")
     found = []
     for name in _entry_points() if chosen is None else chosen:
         declared = Declaration(name=name, summary="", implementation="", place=Place.EXTERNAL)

@@ -16,6 +16,11 @@ from hwprof.unavailable import Unavailable
 IMPORT_SECONDS: Final = 60
 """It imports torch."""
 
+OPENCV_WHEELS: Final = tuple(
+    f"opencv{contrib}-python{headless}" for contrib in ("", "-contrib") for headless in ("", "-headless")
+)
+"""Any of them brings the module cv2."""
+
 
 @dataclass(frozen=True)
 class Requirement:
@@ -41,29 +46,36 @@ def check() -> list[Requirement]:
 def _package(name: str, serves: str, remedy: str) -> Requirement:
     if importlib.util.find_spec(name) is None:
         return Requirement(name, serves, None, Unavailable("it is not installed", remedy))
+    return Requirement(name, serves, _version(name) or "unknown version")
+
+
+def _version(distribution: str) -> str | None:
+    """None where it is not installed."""
     try:
-        return Requirement(name, serves, version(name))
+        return version(distribution)
     except PackageNotFoundError:
-        return Requirement(name, serves, "unknown version")
+        return None
 
 
 def _image_libraries() -> Requirement:
-    """OpenCV's wheel links against two system libraries that a small Debian does not have."""
+    """OpenCV: the wheel with windows links against two system libraries that a small Debian does not have."""
     name, serves = "OpenCV", "reading and drawing images"
     package = _package("cv2", serves, 'pip install -c constraints.txt ".[all]"')
     if package.found is None:
         return Requirement(name, serves, None, package.unavailable)
+    why = _why_not_imported("cv2")
+    if why is None:
+        installed = [(one, _version(one)) for one in OPENCV_WHEELS]
+        found = next((f"{one} {number}" for one, number in installed if number is not None), package.found)
+        return Requirement(name, serves, found)
     lacking = [library for library in ("GL", "glib-2.0") if ctypes.util.find_library(library) is None]
-    if lacking:
-        return Requirement(
-            name,
-            serves,
-            None,
-            Unavailable(
-                f"the system has no lib{' and no lib'.join(lacking)}", "sudo apt-get install -y libgl1 libglib2.0-0"
-            ),
-        )
-    return Requirement(name, serves, version("opencv-python"))
+    if not lacking:
+        return Requirement(name, serves, None, Unavailable(f"it cannot be imported: {why}"))
+    reason, remedy = (
+        f"the system has no lib{' and no lib'.join(lacking)}",
+        "sudo apt-get install -y libgl1 libglib2.0-0",
+    )
+    return Requirement(name, serves, None, Unavailable(reason, remedy))
 
 
 def _operators_of_images() -> list[Requirement]:

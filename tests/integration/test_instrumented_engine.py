@@ -372,6 +372,34 @@ def many_copies(function: str, times: int) -> dict[str, int]:
     return child(MANY_COPIES.format(unknown=known[0], function=function, times=times), threads=1)
 
 
+RESERVED = """
+    import mmap
+    code = bytes.fromhex("c5fdefc0 0f0d3c24 c3")  # vpxor; a prefetch of a kind that is reserved
+    memory = mmap.mmap(-1, len(code), prot=7)
+    memory.write(code)
+    begin = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    engine = Engine()
+    engine.instrument()
+    engine.edge()
+    ctypes.CFUNCTYPE(None)(begin)()
+    engine.edge()
+    engine.uninstrument()
+    from collectors.instrumented.notes import check_complete
+    from hwprof.errors import HwprofError
+    try:
+        check_complete(engine)
+        said = "complete"
+    except HwprofError as error:
+        said = error.message
+    end(said=said, begin=begin)
+"""
+
+
+def test_an_instruction_that_cannot_be_instrumented_is_shown() -> None:
+    said = child(RESERVED, threads=1)
+    assert f"(c5 fd ef c0 | 0f 0d 3c 24 c3 00 00 00 00 00 00 00 00 00 00 00 at {said['begin'] + 4:#x})" in said["said"]
+
+
 def test_where_room_for_copies_runs_out_no_instruction_is_executed_twice() -> None:
     """frida goes on behind the last instruction that its disassembler knows."""
     assert many_copies("zero + unknown * 40 + back", 20000) == {"counted": 20000 * 42, "undecoded": 0}

@@ -15,6 +15,7 @@
 #define STUB_REGIONS 64
 #define STUBS_BYTES 65536 /* of a region */
 #define MAX_OWN_THREADS 64
+#define SHOWN_BYTES 16 /* of code, on either side of what nobody could decode */
 #define SIGNALS 65 /* one more than the last one's number */
 #define SLOTS 8 /* words below a thread's counters, where its copies of code save registers */
 
@@ -78,6 +79,9 @@ typedef struct {
   guint64 refused_contexts;  /* blocks of threads beyond MAX_CONTEXTS, which are not counted */
   guint64 undecoded;         /* blocks that end before an instruction that nobody could decode */
   guint64 undecoded_address; /* of the last one */
+  guint64 undecoded_before;  /* how many of the bytes are those before it */
+  guint64 undecoded_shown;   /* and how many there are */
+  guint8 undecoded_bytes[2 * SHOWN_BYTES];
   guint64 kept_mappings;     /* unmappings of code that were not carried out */
   guint64 edges;
   guint64 log_used;

@@ -6,11 +6,21 @@ static void put_increment_once(Context *context, guint64 number, GumX86Writer *t
   *done = TRUE;
 }
 
+/* The bytes around it, for whoever is to find out what it is; none of another page, which may not be there. */
+static void show_undecoded(guint64 code) {
+  guint64 page = code & ~(guint64) 4095, begin = MAX(page, code - SHOWN_BYTES);
+  guint64 end = MIN(page + 4096, code + SHOWN_BYTES);
+  control.undecoded_before = code - begin;
+  control.undecoded_shown = end - begin;
+  memcpy(control.undecoded_bytes, (const guint8 *) begin, end - begin);
+}
+
 /* At an instruction that nobody can decode, the thread goes on in the original code, not instrumented any more: Python
    finds out by `undecoded` that its counts are not complete. */
 static void leave_off(const guint8 *code, GumX86Writer *to) {
   control.undecoded++;
   control.undecoded_address = (guint64) code;
+  show_undecoded((guint64) code);
   gum_spinlock_acquire(control.lock);
   stop_guarding();
   gum_spinlock_release(control.lock);

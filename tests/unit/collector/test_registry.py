@@ -91,6 +91,12 @@ def test_a_collector_that_ends_the_process_is_broken(name: str) -> None:
     assert found.availability.unavailable.reason == "it is broken: its code calls sys.exit(7)"
 
 
+def test_a_source_that_is_not_installed_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_entry_points", dict)
+    with pytest.raises(HwprofError, match=r"no collector is registered.*not installed.*pip install -e \."):
+        registry.survey()
+
+
 @pytest.mark.parametrize("name", BROKEN[:3])
 def test_a_pass_meets_it_as_an_error(name: str) -> None:
     with pytest.raises(HwprofError, match=r"sys\.exit"):

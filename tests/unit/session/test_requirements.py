@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes.util
 import importlib.util
 from importlib.machinery import ModuleSpec
+from importlib.metadata import PackageNotFoundError
 from typing import Any
 
 import pytest
@@ -21,7 +23,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(requirements, "version", lambda _: "0.1")
 
 
-def told(monkeypatch: pytest.MonkeyPatch, done: Ended | Exception) -> list[Any]:
+def told(monkeypatch: pytest.MonkeyPatch, done: Ended | Exception, name: str = NAME) -> list[Any]:
     """What is said of it where the process that imports it ends so."""
 
     def run(*_: Any, **__: Any) -> Ended:
@@ -30,7 +32,7 @@ def told(monkeypatch: pytest.MonkeyPatch, done: Ended | Exception) -> list[Any]:
         return done
 
     monkeypatch.setattr(programs, "run", run)
-    return [one for one in requirements.check() if one.name == NAME]
+    return [one for one in requirements.check() if one.name == name]
 
 
 @pytest.mark.usefixtures("installed")
@@ -71,3 +73,23 @@ def test_ultralytics_needs_one(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.found is None and found.unavailable is not None
     assert "YOLO" in found.serves
     assert "uninstall" not in (found.unavailable.remedy or "")
+
+
+def wheels(name: str) -> str:
+    if name != "opencv-python-headless":
+        raise PackageNotFoundError(name)
+    return "4.10"
+
+
+def test_an_opencv_without_windows_needs_no_libraries_of_theirs(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: ModuleSpec(name, None))
+    monkeypatch.setattr(requirements, "version", wheels)
+    monkeypatch.setattr(ctypes.util, "find_library", lambda _: None)
+    (found,) = told(monkeypatch, Ended(0, b"", b""), "OpenCV")
+    assert (found.found, found.unavailable) == ("opencv-python-headless 4.10", None)
+    (found,) = told(monkeypatch, Ended(1, b"", b"ImportError: libGL.so.1"), "OpenCV")
+    assert found.unavailable.reason == "the system has no libGL and no libglib-2.0"
+    assert "apt-get install -y libgl1" in found.unavailable.remedy
+    monkeypatch.setattr(ctypes.util, "find_library", lambda name: f"lib{name}.so")
+    (found,) = told(monkeypatch, Ended(1, b"", b"ImportError: numpy is too old"), "OpenCV")
+    assert found.unavailable.reason == "it cannot be imported: ImportError: numpy is too old"
