@@ -86,7 +86,7 @@ class Commands(click.Group):
     def invoke(self, ctx: click.Context) -> Any:
         """As click does it, which would answer Ctrl-C with an empty line, and forget which signal it was."""
         with _interruptions_named():
-            room.require_threads()
+            room.require_room()
             return super().invoke(ctx)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:

@@ -1,9 +1,10 @@
-"""Whether there is room for the threads of the libraries that hwprof is made with: without it they end the process with
-pages of their own, raise SIGINT, or never come to an end."""
+"""Whether there is room for the libraries that hwprof is made with, and for their threads: without it they end the
+process with pages of their own, raise SIGINT, or never come to an end."""
 
 from __future__ import annotations
 
 import os
+import resource
 import threading
 from typing import Final
 
@@ -15,8 +16,17 @@ OF_LIBRARIES: Final = 12
 POOLS: Final = 2
 
 
-def require_threads() -> None:
-    """Starts as many as there may be, which takes a millisecond. Raises ``HwprofError`` where that is not possible."""
+ADDRESS_SPACE_BYTES: Final = 2 << 30
+"""With less some library cannot be loaded, or its threads not be started. Little of it is memory."""
+
+
+def require_room() -> None:
+    """Starts as many threads as there may be, which takes a millisecond. Raises ``HwprofError`` where that is not
+    possible, and where the address space is limited to less than is needed."""
+    space_bytes, _ = resource.getrlimit(resource.RLIMIT_AS)
+    if space_bytes != resource.RLIM_INFINITY and space_bytes < ADDRESS_SPACE_BYTES:
+        few = f"{space_bytes >> 20} MiB of address space are allowed here, and {ADDRESS_SPACE_BYTES >> 20} MiB needed"
+        raise HwprofError(few, "ulimit -v unlimited; a container's limit is one of memory")
     needed = OF_LIBRARIES + POOLS * (os.cpu_count() or 1)
     go_on, started = threading.Event(), []
     try:

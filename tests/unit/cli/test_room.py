@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import resource
 import threading
 import time
 from typing import Any
@@ -15,7 +16,7 @@ from hwprof.errors import HwprofError
 
 def test_there_is_room_and_nothing_is_left_of_the_look() -> None:
     before, begin_s = threading.active_count(), time.process_time()
-    room.require_threads()
+    room.require_room()
     assert threading.active_count() == before and time.process_time() - begin_s < 1
 
 
@@ -34,10 +35,24 @@ def test_too_little_room_is_told_in_one_line(
 
     monkeypatch.setattr(threading.Thread, "start", start)
     with pytest.raises(HwprofError, match="only 5 of the 16 threads that are needed can be started here"):
-        room.require_threads()
+        room.require_room()
     assert not any(thread.is_alive() for thread in started)
     started.clear()
     assert app.run(["explain", "cpi"]) == 1
     told = capsys.readouterr().err
     assert told.count("\n") == 1 and "ulimit -u" in told
     assert app.run(["--help"]) == 0
+
+
+def test_an_address_space_that_is_limited_is_no_lack_of_processes(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (100_000 << 10, resource.RLIM_INFINITY))
+    assert app.run(["explain", "cpi"]) == 1
+    told = capsys.readouterr().err
+    assert (
+        told == "hwprof: 97 MiB of address space are allowed here, and 2048 MiB needed. Try: ulimit -v unlimited;"
+        " a container's limit is one of memory\n"
+    )
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (room.ADDRESS_SPACE_BYTES, resource.RLIM_INFINITY))
+    assert app.run(["explain", "cpi"]) == 0
