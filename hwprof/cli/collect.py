@@ -94,7 +94,8 @@ def _counters_help() -> str:
     is_flag=False,
     flag_value=TRY_S,
     metavar="[SECONDS]",
-    help=f"Then try the remedies of what is found, for {TRY_S:.0f} s, or SECONDS; see hwprof try.",
+    help=f"Then try the remedies of what is found, for {TRY_S:.0f} s, or SECONDS, or as long as three processes of each"
+    " take; see hwprof try.",
 )
 @click.option("--passes", default="measure,trace", show_default=True, metavar="LIST", help="Which passes, in order.")
 @click.option(

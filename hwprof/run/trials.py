@@ -149,16 +149,24 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
     def _best(self, *, exact: bool) -> Trial | None:
         """Of those that are as good as the best one, as far as its interval tells, the one with the fewest remedies."""
-        helping = [
-            (one.inference, one)
-            for one in self.rows
-            if one.keeps_results is exact and one.works and one.inference is not None and one.inference.helps
-        ]
+        helping = self._helping(exact=exact)
         if not helping:
             return None
         limit = min(helping, key=lambda item: item[0].value)[0].high
         as_good = [item for item in helping if item[0].value <= limit]
         return min(as_good, key=lambda item: (len(item[1].remedies), item[1].takes_memory, item[0].high))[1]
+
+    def largest_beside(self, best: Trial) -> Trial | None:
+        """What gained more than the best one, though not for certain, and leaves results as it does; None: nothing."""
+        _, largest = min(self._helping(exact=best.keeps_results), key=lambda item: item[0].value)
+        return largest if largest is not best else None
+
+    def _helping(self, *, exact: bool) -> list[tuple[Change, Trial]]:
+        return [
+            (one.inference, one)
+            for one in self.rows
+            if one.keeps_results is exact and one.works and one.inference is not None and one.inference.helps
+        ]
 
 
 def merged(earlier: Trials | None, later: Trials) -> Trials:

@@ -163,7 +163,6 @@ class _Worker:
             from hwprof.workload.shared_weights import SharedWeights
 
             factory.preload(self._order.workload.model)
-        factory.set_threads(self._order.workload.threads)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):
             shared = SharedWeights(self._weights) if self._weights is not None else None

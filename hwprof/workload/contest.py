@@ -18,6 +18,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True):
     """What a process is to do."""
 
     workload: WorkloadSpec
+    threads: int | None = None  # that the remedy is about
     changes: list[str] = []  # see ``changes.BEFORE`` and ``changes.AFTER``
     warmup: int = 2
     turn_s: float = 0.25  # so long at least it measures at a time

@@ -29,11 +29,3 @@ def preload(model: str) -> None:
         from hwprof.workload import yolo
 
         yolo.preload()
-
-
-def set_threads(threads: int | None) -> None:
-    """How many intra-op threads torch has; None: its own choice."""
-    import torch
-
-    if threads:
-        torch.set_num_threads(threads)

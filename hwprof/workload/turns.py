@@ -28,6 +28,7 @@ from hwprof.workload.fingerprint import fingerprint
 from hwprof.workload.protocol import Workload
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.tensors import tensors_in
+from hwprof.workload.thread_number import why_another
 
 PID: Final = os.getpid()
 """A model's code may fork: the copy comes to an end."""
@@ -103,9 +104,10 @@ def _built(entry: Entry, shared: SharedWeights) -> Workload:
     for name in entry.changes:
         if name in BEFORE:
             BEFORE[name]()
-    factory.set_threads(entry.workload.threads)
     workload = factory.build(entry.workload, shared)
     workload.prepare()
+    if why := why_another(entry.threads):
+        raise HwprofError(why, "leave that to whoever calls the model")
     processes.end_copy(PID)
     shared.confirm(fingerprint(workload)["weights"])
     for name, change in AFTER.items():

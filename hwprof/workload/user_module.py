@@ -22,6 +22,7 @@ from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.spec import InputSpec, WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
+from hwprof.workload.thread_number import set_threads, why_another
 from hwprof.workload.weights import WeightReader
 
 IMAGE = (1, 3, 224, 224)
@@ -46,9 +47,11 @@ class ModuleWorkload:
         """Makes the model and its inputs, and calls it once to see that they fit; with the factory's own values."""
         spec = self._spec
         weights = Path(spec.weights).absolute() if spec.weights is not None else None  # its code may go elsewhere
+        set_threads(spec.threads)
         factory = _find(spec.model)
         torch.manual_seed(spec.seed)
         module, given = _make(spec.model, factory)
+        set_threads(spec.threads)  # its code may have set another number
         self._module = module
         try:
             module.eval()
@@ -74,6 +77,7 @@ class ModuleWorkload:
             input_shapes=[input_text(tensor) for tensor in tensors],
             options={"seed": spec.seed},
             notes=[
+                *filter(None, [why_another(spec.threads)]),
                 *_notes(self._module),
                 *_unreadable(reader.unreadable(self._module)),
                 *model_inputs.notes(spec.inputs),

@@ -23,6 +23,7 @@ from hwprof.workload.protocol import Call, Outputs, Stages
 from hwprof.workload.shared_weights import SharedWeights
 from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import refused, shape_text
+from hwprof.workload.thread_number import set_threads
 
 LIBRARIES: Final = ("nn.tasks", "data.augment", "utils.nms", "utils.ops", "utils.plotting")
 """What the pipeline's modules ask for of ultralytics."""
@@ -58,6 +59,7 @@ class YoloWorkload:
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
         """Builds, initialises or loads, and fuses the model, and reads every image once."""
         spec = self._spec
+        set_threads(spec.threads)
         images = find_images(spec.source)
         loaded = spec.weights is not None or (self._shared is not None and self._shared.available)
         detector = build_detector(self._entry, spec.seed, draw=values and not loaded)

@@ -60,6 +60,30 @@ def test_a_known_gain_and_a_known_loss_are_within_their_intervals(place: Path) -
     assert all(rows[name].processes >= 3 and rows[name].calls >= 3 for name in ("active_wait", "bind_threads"))
 
 
+THREADED = """
+import torch
+
+class Threaded(torch.nn.Linear):
+    def forward(self, x):
+        torch.set_num_threads(3)
+        return super().forward(x)
+
+def factory():
+    return Threaded(8, 8), torch.rand(1, 8)
+"""
+
+
+def test_a_number_of_threads_that_the_model_overrules_was_not_tried(tmp_path: Path) -> None:
+    require_module("torch")
+    (tmp_path / "threaded.py").write_text(THREADED)
+    done = hwprof("collect", "--model", "threaded:factory", *OPTIONS, cwd=tmp_path)
+    assert done.returncode == 0 and " · 3 threads" in done.stdout, done.stderr
+    notes = " ".join(hwprof("report", "--all", cwd=tmp_path).stdout.split())
+    assert "the model's own code sets 3 threads at each call, not 1" in notes
+    refused = hwprof("try", "--remedies", "threads=2", "--time", "5", cwd=tmp_path)
+    assert refused.returncode == 1 and "sets 3 threads at each call, not 2. Try: " in refused.stderr
+
+
 def test_how_far_outputs_differ(place: Path) -> None:
     rows = rows_of(place)
     assert rows["bind_threads"].outputs.largest == pytest.approx(ADDED)

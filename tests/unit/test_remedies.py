@@ -37,7 +37,11 @@ def test_every_change_is_one_that_a_process_can_make() -> None:
 
 def test_a_number_of_threads_is_part_of_the_name() -> None:
     one = ready("threads=4")
-    assert (one.threads, one.title, one.adopt) == (4, "4 threads", ("torch.set_num_threads(4)",))
+    assert (one.threads, one.title, one.adopt) == (
+        4,
+        "4 threads",
+        ("torch.set_num_threads(4)  # behind what builds the model",),
+    )
     assert catalogue.title_of("threads=1") == "1 thread" and catalogue.title_of("threads") == "N threads"
     assert catalogue.title_of("threads=4") == "4 threads" and catalogue.title_of("unheard of") == "unheard of"
 
@@ -91,4 +95,6 @@ def test_what_a_run_says_of_a_remedy_is_not_what_to_type() -> None:
 
 def test_a_library_that_is_not_here_is_called_by_its_name() -> None:
     assert to_adopt(["jemalloc"], lambda _: None) == ["export LD_PRELOAD=libjemalloc.so.2"]
-    assert to_adopt(["threads"]) == [] and to_adopt(["threads=1"]) == ["torch.set_num_threads(1)"]
+    assert to_adopt(["threads"]) == [] and to_adopt(["threads=1"]) == [
+        "torch.set_num_threads(1)  # behind what builds the model"
+    ]

@@ -43,6 +43,10 @@ UNICODE: Final = Glyphs("–", "±", "…", "█", "°", "†", "~", "‡", " ·
 ASCII: Final = Glyphs("-", "+-", "..", "#", "*", "+", "~", "^", ", ", "x", "#x=.'", "-", "o")
 
 
+MOST_DECIMALS: Final = 3
+"""Of milliseconds."""
+
+
 def milliseconds(ns: float) -> str:
     """Nanoseconds as milliseconds with three digits (below 1 ms: microseconds are the last)."""
     ms = ns / 1e6
@@ -50,15 +54,20 @@ def milliseconds(ns: float) -> str:
 
 
 def time_with_spread(times: Times | None, glyphs: Glyphs) -> str:
-    """The median with the median absolute deviation, in the median's own decimals: ``12.3 ±0.1``; of one repetition
-    the time alone."""
+    """The median with the median absolute deviation, in the median's own decimals, or as many as a smaller deviation
+    needs: ``12.3 ±0.1``, ``140.1 ±0.3``; of one repetition the time alone."""
     if times is None:
         return glyphs.dash
     median = milliseconds(times.median_ns)
     if times.mad_ns is None:
         return median
-    decimals = len(median.partition(".")[2])
-    return f"{median} {glyphs.plus_minus}{times.mad_ns / 1e6:,.{decimals}f}"
+    spread_ms, own = times.mad_ns / 1e6, len(median.partition(".")[2])
+    decimals = next((more for more in range(own, MOST_DECIMALS) if round(spread_ms, more)), MOST_DECIMALS)
+    if decimals > own and spread_ms > 0:
+        median = f"{times.median_ns / 1e6:,.{decimals}f}"
+    else:
+        decimals = own
+    return f"{median} {glyphs.plus_minus}{spread_ms:,.{decimals}f}"
 
 
 def amount(value: float | None, glyphs: Glyphs) -> str:

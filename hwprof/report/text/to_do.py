@@ -8,11 +8,14 @@ from hwprof.report.document.findings import Action, Findings
 from hwprof.report.text import figures
 from hwprof.report.text.named_lines import DISTURBED, MARGIN, absent, named, preempted
 from hwprof.report.text.page import Page
-from hwprof.report.text.trials import TOO_NOISY, change_text
-from hwprof.run.trials import Change
+from hwprof.report.text.trials import TOO_NOISY, change_text, say_lines, verdict, why_it
+from hwprof.run.trials import Change, Trials
 from hwprof.unavailable import explain
 
 ACTIONS: Final = 4
+VERDICTS: Final = ("not certain", "no gain", "slower")
+"""Of what is not worth doing, each a line."""
+
 FAILED: Final = 2
 GAIN: Final = 18
 EVIDENCE: Final = 60
@@ -39,12 +42,12 @@ def show(page: Page) -> None:
         _do(page, "" if number > 1 or part.missing is not None else "DO", f"{number} {title:<{width}}", one)
     if part.together is not None and part.together.inference is not None:
         tried = f"tried {change_text(part.together.inference, page.glyphs)}"
-        named(page, "", f"together: {' + '.join(part.together.titles)}: {tried} (--findings: what to type)")
-    for name, in_vain in (("not certain", False), ("no gain", True)):
+        named(page, "", f"together: {' + '.join(part.together.titles)}: {tried}")
+    for name in VERDICTS:
         told = [
             f"{one.title} {change_text(change, page.glyphs)}"
             for one, change in changes
-            if one in done and change.in_vain is in_vain
+            if one in done and verdict(change) == name
         ]
         if told:
             named(page, "", f"{name}: {', '.join(told)}")
@@ -54,6 +57,17 @@ def show(page: Page) -> None:
         named(page, "", f"not tried: {'; '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
         named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
+    if part.trials is not None:
+        _adopt(page, part.trials)
+
+
+def _adopt(page: Page, trials: Trials) -> None:
+    """What to type for what helped most."""
+    best = trials.best or trials.best_inexact
+    if best is not None:
+        changed = "" if best.keeps_results else ", results change"
+        named(page, "ADOPT", f"{' + '.join(best.titles)}{changed}{why_it(trials, best)}", whole=True)
+        say_lines(best, page.console)
 
 
 def _do(page: Page, name: str, what: str, one: Action) -> None:

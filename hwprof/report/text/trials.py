@@ -80,13 +80,28 @@ def _say_what_to_adopt(found: Trials, console: Console) -> None:
     still = "faster still" if exact is not None else "faster"
     for text, best in (("to adopt", exact), (f"{still}, and results change", inexact)):
         if best is not None:
-            console.print(Text.assemble(f"{text}: ", (" + ".join(best.titles), "bold")))
-            for line in best.adopt:
-                _say(console, line)
+            console.print(Text.assemble(f"{text}: ", (" + ".join(best.titles), "bold"), why_it(found, best)))
+            say_lines(best, console)
             console.print()
     if exact is None and any(one.inference is not None for one in found.rows):
         which = "what was tried" if inexact is None else "what leaves results as they are"
         _say(console, f"of {which}, nothing is certain to help", indent=0)
+
+
+def say_lines(best: Trial, console: Console) -> None:
+    """What does the same in the user's own program, to be copied."""
+    for line in best.adopt:
+        _say(console, line)
+
+
+def why_it(found: Trials, best: Trial) -> str:
+    """And not what gained more; empty where nothing did."""
+    largest = found.largest_beside(best)
+    if largest is None:
+        return ""
+    fewer = len(best.remedies) < len(largest.remedies)
+    why = "fewer changes" if fewer else "less memory" if largest.takes_memory else "a surer gain"
+    return f" (as good as {' + '.join(largest.titles)} as far as is known, with {why})"
 
 
 def change_text(change: Change, glyphs: Glyphs) -> str:

@@ -66,9 +66,10 @@ class Contestant(NamedTuple):
 
     def entry(self, spec: WorkloadSpec, outputs: Path | None) -> Entry:
         """What its process is to do."""
-        threads = next((one.threads for one in self.remedies if one.threads is not None), spec.threads)
+        threads = next((one.threads for one in self.remedies if one.threads is not None), None)
         return Entry(
-            workload=msgspec.structs.replace(spec, threads=threads),
+            workload=msgspec.structs.replace(spec, threads=threads or spec.threads),
+            threads=threads,
             changes=[one.change for one in self.remedies if one.change is not None],
             outputs=str(outputs) if outputs is not None else None,
         )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -73,6 +74,14 @@ def test_spread_has_the_medians_decimals_and_one_value_has_none() -> None:
     assert figures.time_with_spread(times(5), ASCII) == "12.3 +-0.2"
     assert figures.time_with_spread(times(1), UNICODE) == "12.3"
     assert figures.time_with_spread(None, UNICODE) == "–"
+
+
+def test_a_small_spread_brings_as_many_decimals_as_it_needs() -> None:
+    long = msgspec.structs.replace(times(5), median_ns=140.12e6)
+    assert figures.time_with_spread(long, UNICODE) == "140.1 ±0.2"
+    assert figures.time_with_spread(msgspec.structs.replace(long, mad_ns=0.9e6), UNICODE) == "140 ±1"
+    assert figures.time_with_spread(msgspec.structs.replace(long, mad_ns=0.004e6), UNICODE) == "140.120 ±0.004"
+    assert figures.time_with_spread(msgspec.structs.replace(long, mad_ns=0.0), UNICODE) == "140 ±0"
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,8 @@ def test_what_was_tried_stands_with_what_it_brought_and_what_did_not_help_in_one
     assert lines[do].split()[1:5] == ["1", "channels_last", "tried", "-23.4%"] and "±1.1" in lines[do]
     assert "2 by hand" in lines[do + 1] and "up to 30%" in lines[do + 1]
     assert "together: channels_last + keep freed memory: tried -35.0% ±1.1" in lines[do + 2]
-    assert "no gain: jemalloc +62.0% ±3.0" in lines[do + 3]
+    assert lines[do + 3] == "       slower: jemalloc +62.0% ±3.0"
+    assert lines[do + 4] == "ADOPT  channels_last + keep freed memory" and lines[do + 5] == "  export A=1"
     assert not any("hwprof try" in line for line in lines)
 
 
@@ -205,3 +206,16 @@ def test_evidence_that_has_no_room_has_a_line_of_its_own(width: int, below: bool
     do = next(number for number, line in enumerate(lines) if line.startswith("DO"))
     assert "1 write results in another process" in lines[do] and "up to 20%" in lines[do]
     assert f"rule: {evidence}" in lines[do + below]
+
+
+def test_why_it_adopts_another_than_the_first(tmp_path: Path) -> None:
+    first, other = trial("compile", value=-0.211, half=0.096), trial("channels_last", value=-0.131, half=0.061)
+    first = msgspec.structs.replace(first, peak_bytes=3 << 30, peak_without_bytes=2 << 30)
+    tried = Trials(created="", seconds=1.0, inference_ns=None, rows=[first, other])
+    actions = [action("compile", first), action("channels_last", other)]
+    text = shown(with_findings(tmp_path, Findings(rows=[], actions=actions, trials=tried)), 100)
+    assert "ADOPT  channels_last (as good as compile as far as is known, with less memory)" in text
+    changes = msgspec.structs.replace(first, exact=False)
+    tried = msgspec.structs.replace(tried, rows=[changes])
+    text = shown(with_findings(tmp_path / "other", Findings(rows=[], actions=actions[:1], trials=tried)), 100)
+    assert "ADOPT  compile, results change\n  export A=1\n" in text

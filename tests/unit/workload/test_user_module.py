@@ -51,6 +51,23 @@ def of_two():
 class Holder:
     ready = Net()
 
+class Threaded(nn.Linear):
+    def __init__(self, anew):
+        super().__init__(2, 3)
+        self.anew = anew
+        torch.set_num_threads(8)
+
+    def forward(self, x):
+        if self.anew:
+            torch.set_num_threads(3)
+        return super().forward(x)
+
+def threads_when_built():
+    return Threaded(False), torch.ones(7, 2)
+
+def threads_when_called():
+    return Threaded(True), torch.ones(7, 2)
+
 def broken():
     raise ValueError("bad width\\nsecond line")
 
@@ -290,3 +307,25 @@ def test_a_torchvision_that_does_not_fit_is_the_doctors(tmp_path: Path, monkeypa
     with pytest.raises(HwprofError, match="importing unfit fails") as caught:
         build(WorkloadSpec(model="unfit:net")).prepare()
     assert "hwprof doctor" in (caught.value.remedy or "")
+
+
+@pytest.fixture
+def threads() -> Iterator[None]:
+    before = torch.get_num_threads()
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("threads")
+def test_the_threads_that_were_asked_for_are_there_whatever_the_model_sets_when_it_is_built() -> None:
+    record = build(WorkloadSpec(model="users_models:threads_when_built", threads=2)).prepare()
+    assert (record.threads, torch.get_num_threads(), record.notes) == (2, 2, [])
+    assert build(WorkloadSpec(model="users_models:threads_when_built")).prepare().threads == 8, "its own choice"
+
+
+@pytest.mark.usefixtures("threads")
+def test_a_model_that_sets_threads_at_each_call_has_the_last_word_and_it_is_said() -> None:
+    record = build(WorkloadSpec(model="users_models:threads_when_called", threads=2)).prepare()
+    assert record.threads == 3
+    assert record.notes == ["the model's own code sets 3 threads at each call, not 2"]
+    assert build(WorkloadSpec(model="users_models:threads_when_called", threads=3)).prepare().notes == []
