@@ -27,6 +27,8 @@ LEAST_GFLOPS: Final = 0.01
 """A model that computes less is not about arithmetic."""
 
 MOST_LOST: Final = 2
+USUAL_ROWS: Final = 8
+FEWEST_ROWS: Final = 5
 
 GAPS: Final = 4
 """Names of what could not be measured."""
@@ -55,7 +57,7 @@ def show(page: Page) -> None:
         named(page, "SLOWED", watched, whole=True)
     for text in _lost(page)[:MOST_LOST]:
         named(page, "LOST", text, whole=True)
-    rows = alike_layers.hottest(page)
+    rows = _that_fit(alike_layers.hottest(page), to_do.lines_to_adopt(page))
     _where(page, rows)
     to_do.show(page)
     if rows:
@@ -65,6 +67,11 @@ def show(page: Page) -> None:
     _shares(page)
     _missing(page)
     _say(page, Text(f"run {document.run.name}; everything: hwprof report --all; causes: --findings", "dim"))
+
+
+def _that_fit(rows: Sequence[alike_layers.Alike], lines: int) -> Sequence[alike_layers.Alike]:
+    """Fewer by as many as what there is to adopt takes, of the usual number; who asks for more has them all."""
+    return rows if len(rows) > USUAL_ROWS else rows[: max(FEWEST_ROWS, USUAL_ROWS - lines)]
 
 
 def _headline(page: Page) -> str:

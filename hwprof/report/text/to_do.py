@@ -9,7 +9,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.named_lines import DISTURBED, MARGIN, absent, named, preempted
 from hwprof.report.text.page import Page
 from hwprof.report.text.trials import TOO_NOISY, change_text, say_lines, verdict, why_it
-from hwprof.run.trials import Change, Trials
+from hwprof.run.trials import Change, Trial, Trials
 from hwprof.unavailable import explain
 
 ACTIONS: Final = 4
@@ -57,17 +57,22 @@ def show(page: Page) -> None:
         named(page, "", f"not tried: {'; '.join(told)}")
     if part.trials is None and any(one.remedy is not None for one in helpful):
         named(page, "", "up to: what the cause takes of the time; what remedies bring: hwprof try")
-    if part.trials is not None:
-        _adopt(page, part.trials)
-
-
-def _adopt(page: Page, trials: Trials) -> None:
-    """What to type for what helped most."""
-    best = trials.best or trials.best_inexact
-    if best is not None:
+    best = _best(part.trials)
+    if part.trials is not None and best is not None:
         changed = "" if best.keeps_results else ", results change"
-        named(page, "ADOPT", f"{' + '.join(best.titles)}{changed}{why_it(trials, best)}", whole=True)
+        named(page, "ADOPT", f"{' + '.join(best.titles)}{changed}{why_it(part.trials, best)}", whole=True)
         say_lines(best, page.console)
+
+
+def lines_to_adopt(page: Page) -> int:
+    """How many lines what helped most has to type, with its name."""
+    part = page.part(Findings)
+    best = _best(part.trials) if part is not None else None
+    return 1 + len(best.adopt) if best is not None else 0
+
+
+def _best(trials: Trials | None) -> Trial | None:
+    return trials.best or trials.best_inexact if trials is not None else None
 
 
 def _do(page: Page, name: str, what: str, one: Action) -> None:

@@ -1,0 +1,172 @@
+"""Names that look like patterns, limits, a home that is not there, libraries that are not installed, figures that a
+machine does not have: each is one line, or a dash with its reason, and costs nothing that was measured."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import resource
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hwprof.run.directory import RunDirectory
+from tests.support import synthetic_variants as variants
+from tests.support.command import hwprof, hwprof_here, messages
+from tests.support.requirements import require_module
+from tests.support.synthetic_run import build
+
+QUICK = ("--passes", "measure", "--no-instrumented", "--no-peaks", "--iterations", "1", "--warmup", "1")
+IDENTITY = ("--model", "torch.nn:Identity", "--input-shape", "1,3,8,8")
+
+BUSY = """
+import torch
+
+class Busy(torch.nn.Module):
+    def forward(self, x):
+        while True:
+            x = x + 1
+
+def factory():
+    return torch.nn.Identity(), torch.rand(1)
+
+def failing():
+    raise ValueError("no such thing")
+
+def endless():
+    return Busy(), torch.rand(1)
+"""
+
+
+@pytest.mark.parametrize("name", ["o[1]", "o*", "o?", "{o,p}", "**"])
+def test_no_name_of_a_folder_is_a_pattern(name: str, tmp_path: Path) -> None:
+    one, other = build(tmp_path / name), build(tmp_path / "o1")
+    shown = hwprof_here("report", str(one.path), "--format", "json")
+    assert shown.returncode == 0, shown.stderr
+    rows = RunDirectory.open(one.path).read("spans").height
+    assert rows == RunDirectory.open(other.path).read("spans").height, "one run's rows, not those of both"
+    refused = hwprof_here("report", str(tmp_path / "o?" / one.path.name.replace("2", "[2]")))
+    assert refused.returncode == 2 and len(messages(refused.stderr)) == 1
+
+
+def test_what_is_measured_into_a_folder_with_brackets_is_there(tmp_path: Path) -> None:
+    require_module("torch")
+    done = hwprof("collect", *IDENTITY, *QUICK, "--output", "o[1]", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert hwprof("report", "--root", "o[1]", cwd=tmp_path).returncode == 0
+
+
+def test_a_report_is_the_same_bytes_each_time(tmp_path: Path) -> None:
+    run = variants.sampled(tmp_path)
+    command = ("report", str(run.path), "--format", "json")
+    first = hwprof_here(*command).stdout
+    assert hwprof_here(*command).stdout == first, "from what is kept"
+    (run.path / "document.json").unlink()
+    assert hwprof_here(*command).stdout == first, "made anew"
+    (run.path / "document.json").unlink()
+    fresh = hwprof(*command, environment={"PYTHONHASHSEED": "7", "POLARS_MAX_THREADS": "1"})
+    assert fresh.stdout == first, "by another process"
+
+
+def test_metrics_that_the_machine_does_not_have_are_dashes_with_their_reason(tmp_path: Path) -> None:
+    run = variants.sampled_without_pmu(tmp_path)
+    shown = hwprof_here("report", str(run.path), "--all", "--metrics", "topdown,cache,dram_gbytes")
+    assert shown.returncode == 0, shown.stderr
+    for title in ("LLC MPKI", "frontend %"):
+        assert title in shown.stdout
+    assert "no PMU" in shown.stdout and "Try: " in shown.stdout
+
+
+def test_a_user_without_a_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run = build(tmp_path)
+    monkeypatch.delenv("HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+
+    def nobody(_: int) -> None:
+        raise KeyError("getpwuid(): uid not found")
+
+    monkeypatch.setattr(pwd, "getpwuid", nobody)
+    for command in (("report", str(run.path)), ("explain", "cpi"), ("models",)):
+        shown = hwprof_here(*command)
+        assert (shown.returncode, shown.stderr) == (0, "")
+
+
+@pytest.mark.parametrize(
+    "options",
+    [("--source", "~nouser/a.jpg"), ("--weights", "~nouser/w.pt"), ("--seed", "9" * 40), ("--conf", "nan"),
+     ("--imgsz", "9" * 12), ("--threads", "100000"), ("--output", "/proc/nowhere")],
+)  # fmt: skip
+def test_options_that_nobody_can_mean_are_one_line(options: tuple[str, ...], tmp_path: Path) -> None:
+    require_module("ultralytics")
+    done = hwprof("collect", "--model", "yolov8n", *QUICK, *options, cwd=tmp_path)
+    assert done.returncode in (1, 2), done.stdout
+    (line,) = messages(done.stderr)
+    assert line.startswith("hwprof: ") and "defect" not in line
+    assert not list(tmp_path.glob("results/2*")), "nothing was begun"
+
+
+def test_a_shape_that_no_memory_holds_is_one_line(tmp_path: Path) -> None:
+    require_module("torch")
+    done = hwprof("collect", *IDENTITY[:2], "--input-shape", "9,9,9999999,9999999", *QUICK, cwd=tmp_path)
+    assert done.returncode in (1, 2)
+    (line,) = messages(done.stderr)
+    assert line.startswith("hwprof: ") and "memory" in line and "defect" not in line
+
+
+def limited(which: int, value: int, *arguments: str, cwd: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-P", "-m", "hwprof", *arguments],
+        cwd=cwd,
+        env=os.environ | {"COLUMNS": "100"},
+        capture_output=True,
+        text=True,
+        timeout=200,
+        preexec_fn=lambda: resource.setrlimit(which, (value, value)),
+    )
+
+
+def test_a_limit_of_processor_time_is_not_told_as_one_of_memory_alone(tmp_path: Path) -> None:
+    require_module("torch")
+    (tmp_path / "busy.py").write_text(BUSY)
+    done = limited(resource.RLIMIT_CPU, 8, "collect", "--model", "busy:endless", *QUICK, cwd=tmp_path)
+    assert done.returncode == 1
+    (line,) = messages(done.stderr)
+    assert "ulimit -t" in line
+
+
+def test_a_limit_of_the_size_of_files_says_so(tmp_path: Path) -> None:
+    require_module("torch")
+    done = limited(resource.RLIMIT_FSIZE, 2048, "collect", *IDENTITY, *QUICK, cwd=tmp_path)
+    assert done.returncode == 1
+    assert "ulimit -f" in messages(done.stderr)[-1] and "Traceback" not in done.stderr
+
+
+def test_the_users_own_traceback_is_what_debug_shows(tmp_path: Path) -> None:
+    require_module("torch")
+    (tmp_path / "busy.py").write_text(BUSY)
+    done = hwprof("collect", "--model", "busy:failing", *QUICK, "--debug", cwd=tmp_path)
+    assert done.returncode == 1
+    assert 'busy.py", line' in done.stderr and "in failing" in done.stderr
+    assert 'raise ValueError("no such thing")' in done.stderr
+    plain = hwprof("collect", "--model", "busy:failing", *QUICK, cwd=tmp_path)
+    (line,) = messages(plain.stderr)
+    assert "no such thing" in line and "Traceback" not in line
+
+
+@pytest.mark.parametrize(
+    ("missing", "model"), [("torch", "busy:factory"), ("torch", "yolov7"), ("ultralytics", "yolov8n")]
+)
+def test_a_library_that_is_not_installed_is_named_with_what_brings_it(missing: str, model: str, tmp_path: Path) -> None:
+    (tmp_path / "busy.py").write_text(BUSY)
+    absent = tmp_path / "absent"
+    absent.mkdir()
+    (absent / f"{missing}.py").write_text(
+        f"raise ModuleNotFoundError(\"No module named '{missing}'\", name='{missing}')\n"
+    )
+    done = hwprof("collect", "--model", model, *QUICK, cwd=tmp_path, environment={"PYTHONPATH": str(absent)})
+    assert done.returncode == 1
+    (line,) = messages(done.stderr)
+    assert missing in line and "pip install" in line
+    assert not list(tmp_path.glob("results/2*")), "no run is left behind"
