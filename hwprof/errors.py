@@ -16,6 +16,8 @@ LONGEST_READ: Final = 100 * LONGEST
 
 NO_MEMORY: Final = "not enough memory"
 
+OF_SIZE: Final = "a higher limit of the size of files (ulimit -f)"
+
 CPU_ALLOCATOR: Final = "DefaultCPUAllocator"
 """Of torch: it names itself where it cannot have what it asks for."""
 
@@ -27,6 +29,8 @@ class HwprofError(Exception):
     """
 
     exit_code = 1
+    trace: str | None = None
+    """Of the process in which it happened, where that was another one: for ``--debug``."""
 
     def __init__(self, message: str, remedy: str | None = None) -> None:
         super().__init__(message)
@@ -103,7 +107,7 @@ def is_full_disk(error: BaseException) -> bool:
 def remedy_of_writing(error: OSError) -> str:
     """What to do where a file could not be written."""
     if error.errno == errno.EFBIG:
-        return "a higher limit of the size of files (ulimit -f)"
+        return OF_SIZE
     if error.errno == errno.ENOENT:
         return "leave the run's folder where it is until hwprof has ended"
     return "free some space, or choose another place"

@@ -197,11 +197,13 @@ def _message(error: click.ClickException) -> str:
 
 
 def _traceback(error: BaseException) -> str:
-    """Where an error came from; names from outside may stand in it."""
+    """Where an error came from, in the process of the model first; names from outside may stand in it."""
     import traceback
 
-    lines = "".join(traceback.format_exception(error)).splitlines()
-    return "\n".join(map(printable, lines))
+    there = (error.trace or "") if isinstance(error, HwprofError) else ""
+    here = "".join(traceback.format_exception(error))
+    text = f"{there.rstrip()}\n\nThe process that measured gave up so; hwprof itself:\n\n{here}" if there else here
+    return "\n".join(map(printable, text.splitlines()))
 
 
 def _refuse_foreign_bytes(arguments: Sequence[str]) -> None:

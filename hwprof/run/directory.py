@@ -17,7 +17,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import OF_SIZE, HwprofError, UsageError
 from hwprof.run import digests
 from hwprof.run import manifest as manifests
 from hwprof.run.atomic import allowed_mode, atomic
@@ -65,7 +65,7 @@ class RunDirectory:
         except OSError as error:
             raise HwprofError(
                 f"cannot write a run to {root}: {error.strerror or error}",
-                "choose another place with --output",
+                OF_SIZE if error.errno == errno.EFBIG else "choose another place with --output",
             ) from error
         run = cls(target, manifest)
         run._point_latest()

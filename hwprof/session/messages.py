@@ -80,6 +80,7 @@ class Failed(msgspec.Struct, frozen=True, tag="failed"):
     remedy: str | None
     exit_code: int
     trace: str | None  # the traceback, where the failure was not foreseen
+    foreseen_trace: str | None = None  # where it was: no log needs it, but who debugs a model of his own
 
 
 class Finished(msgspec.Struct, frozen=True, tag="finished"):

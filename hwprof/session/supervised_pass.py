@@ -257,7 +257,9 @@ class Pass:
         remedy = message.remedy
         if message.trace is not None and remedy is None:
             remedy = f"see {self._folder / LOG_FILE}"
-        raise PassError(message.message, remedy, message.exit_code, foreseen=message.trace is None)
+        error = PassError(message.message, remedy, message.exit_code, foreseen=message.trace is None)
+        error.trace = message.trace or message.foreseen_trace
+        raise error
 
     def _died(self, worker: WorkerProcess, status: int) -> PassError:
         how = f"with exit code {status} before it was done: the model's code, or a library's, ended the process"

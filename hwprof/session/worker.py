@@ -78,7 +78,7 @@ def _carried_out(arguments: Sequence[str]) -> int:
     except (NobodyListensError, Interrupt):
         return 1
     except HwprofError as error:
-        reporter.send(Failed(error.message, error.remedy, error.exit_code, None))
+        reporter.send(Failed(error.message, error.remedy, error.exit_code, None, _trace()))
         return error.exit_code
     except BaseException as error:  # SystemExit too, and what else the model's code may raise
         if is_full_disk(error):
