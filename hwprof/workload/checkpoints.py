@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import pickle
+import stat
 import struct
 import warnings
 import zipfile
@@ -84,12 +85,12 @@ def _stored(path: Path) -> StateDict:
     """The tensors as the file has them. A few bytes of it can describe a tensor that no memory holds, so nothing may be
     copied before its shape is known to be the model's."""
     try:
-        there, regular = path.exists(), path.is_file()
-    except OSError as error:  # in a folder where nobody may look
+        mode = path.stat().st_mode
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise UsageError(f"there is no weights file {path}") from error
+    except OSError as error:  # in a folder where nobody may look, or links that lead to each other
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
-    if not there:
-        raise UsageError(f"there is no weights file {path}")
-    if not regular:  # a folder, or a pipe that nobody may ever write to
+    if not stat.S_ISREG(mode):  # a folder, or a pipe that nobody may ever write to
         raise UsageError(f"{path} is not a regular file", CHECKPOINTS)
     try:
         content = _read_safetensors(path) if path.suffix == ".safetensors" else _read_pickle(path)

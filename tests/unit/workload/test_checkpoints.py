@@ -184,6 +184,13 @@ def test_a_missing_file(tmp_path: Path) -> None:
         load_weights(_net(), tmp_path / "nowhere.pt")
 
 
+def test_links_that_lead_to_each_other_are_told_as_that(tmp_path: Path) -> None:
+    (tmp_path / "one.pt").symlink_to("other.pt")
+    (tmp_path / "other.pt").symlink_to("one.pt")
+    with pytest.raises(HwprofError, match="cannot read .*one.pt: Too many levels of symbolic links"):
+        load_weights(_net(), tmp_path / "one.pt")
+
+
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
 def test_what_is_no_regular_file_is_not_waited_for(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(tmp_path / "weights.pt")
