@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from hwprof.run.peaks import Peaks
 
 MOST_KERNELS: Final = 100
+LEAST_OF_KERNEL: Final = 0.1
+"""Of a kernel's processor time has a layer that it is said to be in."""
 
 HALF: Final = frozenset({"bfloat16", "float16"})
 CALL_NS: Final = 30_000
@@ -88,8 +90,17 @@ def _share(row: dict[str, Any]) -> Share:
 def _kernels(analysis: RunAnalysis) -> list[Kernel]:
     assert analysis.sampled is not None
     rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
+    mostly = pl.col("layer").is_not_null() & (pl.col("share_of_kernel") >= LEAST_OF_KERNEL)
+    most = (
+        analysis.sampled.by_layer.filter(mostly)
+        .sort("share_of_kernel", "layer", descending=[True, False])
+        .select("kernel", "layer")
+    )
+    named: dict[int, list[str]] = {}
+    for kernel, layer in most.iter_rows():
+        named.setdefault(kernel, []).append(layer)
     return [
-        Kernel(row["name"] or "", row["library"] or "", _share(row), row["domain"] or "")
+        Kernel(row["name"] or "", row["library"] or "", _share(row), row["domain"] or "", named.get(row["kernel"], []))
         for row in rows
         if row["share"] is not None
     ]

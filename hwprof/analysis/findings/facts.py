@@ -57,6 +57,7 @@ class Kernel(NamedTuple):
     library: str
     share: Share
     domain: str = ""  # as in the table ``kernels``
+    layers: Sequence[str] = ()  # that have most of its time, in order
 
 
 class Pooling(NamedTuple):

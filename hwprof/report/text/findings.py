@@ -57,6 +57,7 @@ def _added_up(part: Findings) -> list[str]:
 
 
 def _gain(one: Finding) -> str:
+    low, high = f"{one.gain_low:.0%}", f"{one.gain_high:.0%}"
     if one.gain_low > 0:
-        return f"{one.gain_low:.0%} to {one.gain_high:.0%} of the {one.gain_of}"
-    return f"up to {one.gain_high:.0%} of the {one.gain_of}"
+        return f"{high if low == high else f'{low} to {high}'} of the {one.gain_of}"
+    return f"up to {high} of the {one.gain_of}"

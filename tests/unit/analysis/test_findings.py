@@ -41,7 +41,9 @@ QUIET = Facts(
 CAUSES: dict[str, dict[str, Any]] = {
     "layout_changes": {"parts": parts(layout=0.2)},
     "fresh_memory": {"parts": parts(page_faults=0.1, allocation=0.03), "anew": ("a", "c"), "faults": 48218.0},
-    "scalar_pooling": {"kernels": (Kernel("at::native::cpu_max_pool (parallel)", "libtorch_cpu.so", share(0.1)),)},
+    "scalar_pooling": {
+        "kernels": (Kernel("at::native::cpu_max_pool (parallel)", "libtorch_cpu.so", share(0.1), layers=("b", "c")),)
+    },
     "emulated_numbers": {"emulated": {"b": "bfloat16"}},
     "blocked": {"parts": parts(blocked=0.3)},
     "default_blas": {
@@ -181,7 +183,7 @@ def test_threads_beyond_the_processors_are_named_as_that() -> None:
     (found,) = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.2), threads=8, ready=6.0))
     assert found.title == "more threads than processors" and found.remedies == ("threads=2",)
     (found,) = find_all(dataclasses.replace(QUIET, parts=parts(waiting=0.2)))
-    assert "--threads" not in found.remedy, "half of the threads would take longer"
+    assert "set_num_threads" not in found.remedy, "half of the threads would take longer"
     pools = dataclasses.replace(QUIET, ready=4.0, other_threads={"pool": 1.9, "helper": 0.01})
     (found,) = find_all(pools)
     assert found.title.startswith("several pools") and "pool (1.9)" in found.evidence and "helper" not in found.evidence
@@ -223,7 +225,7 @@ def test_what_others_had_of_the_processor_makes_no_cause_smaller() -> None:
 
 @pytest.mark.parametrize(
     ("instead", "remedy"),
-    [({"threads": 8, "cores": 4}, "--threads 4"), ({"threads": 4, "cores": 4}, "OMP_PROC_BIND=spread")],
+    [({"threads": 8, "cores": 4}, "torch.set_num_threads(4)"), ({"threads": 4, "cores": 4}, "OMP_PROC_BIND=spread")],
 )
 def test_threads_on_one_core_are_too_many_or_placed_so(instead: dict[str, Any], remedy: str) -> None:
     (found,) = find_all(dataclasses.replace(QUIET, **{**CAUSES["shared_cores"], **instead}))
@@ -357,3 +359,8 @@ def test_page_faults_of_threads_that_fault_side_by_side_take_the_calling_thread_
 ) -> None:
     whole = {"parts": [{"part": part, "ns": ns, "threads_ns": all_ns} for part, ns, all_ns in parts_of_whole]}
     assert run_findings._of_calling_thread(whole, "page_faults") == share
+
+
+def test_a_kernel_names_the_layers_that_it_is_in() -> None:
+    (found,) = find_all(dataclasses.replace(QUIET, **CAUSES["scalar_pooling"]))
+    assert found.layers == ("b", "c") and found.evidence.endswith("at::native::cpu_max_pool (parallel), most in b, c")
