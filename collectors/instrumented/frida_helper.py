@@ -16,10 +16,15 @@ VARIABLES: Final = ("TMPDIR", "XDG_CONFIG_HOME")
 """Where frida puts its helper's program, and a file that says who it is."""
 
 
+SPARE: Final = 6
+"""Descriptors: a folder's for each level of what is taken away, and one to list processes."""
+
+
 @contextmanager
 def helper_taken_away() -> Iterator[None]:
     """While frida attaches. What runs in this process afterwards does not need the helper. Raises ``OSError`` where
-    there is no place for temporary files."""
+    there is no place for temporary files, or no descriptor to look for its processes and take its files away with."""
+    spare = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE)]
     folder = Path(tempfile.mkdtemp(prefix="hwprof-"))
     users = {name: os.environ.get(name) for name in VARIABLES}
     os.environ |= dict.fromkeys(VARIABLES, str(folder))
@@ -31,6 +36,8 @@ def helper_taken_away() -> Iterator[None]:
                 os.environ.pop(name, None)
             else:
                 os.environ[name] = value
+        for descriptor in spare:
+            os.close(descriptor)
         end_programs_in(folder)
         shutil.rmtree(folder, ignore_errors=True)
 

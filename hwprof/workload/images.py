@@ -28,6 +28,11 @@ NEAR = 3
 GIVEN = "a file, a folder of images or a quoted pattern; without --source two photographs are taken"
 """What --source takes."""
 
+GIVEN_IMAGE = "name a JPEG or PNG file with --source"
+
+PNG = b"\x89PNG\r\n\x1a\n"
+"""How one begins."""
+
 LARGEST_FILE = 1 << 30
 """In bytes."""
 
@@ -93,9 +98,12 @@ def read_image(path: Path) -> Image:
     """The decoded image; raises ``UsageError`` where the file is none, and ``HwprofError`` where it cannot be read."""
     cv2 = require_cv2()
     try:
-        data = np.frombuffer(read_regular(path, LARGEST_FILE), dtype=np.uint8)
+        content = read_regular(path, LARGEST_FILE)
     except OSError as error:
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
+    data = np.frombuffer(content, dtype=np.uint8)
+    if _claims_more(content):
+        raise UsageError(f"{path} is cut or damaged: a part of it is longer than the file", GIVEN_IMAGE)
     try:
         with _silent_libraries():
             image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
@@ -105,9 +113,23 @@ def read_image(path: Path) -> Image:
             raise UsageError(f"{path} has more than {most} pixels", "OPENCV_IO_MAX_IMAGE_PIXELS allows more") from None
         image = None
     if image is None:
-        raise UsageError(f"{path} is not an image that OpenCV can decode", "name a JPEG or PNG file with --source")
+        raise UsageError(f"{path} is not an image that OpenCV can decode", GIVEN_IMAGE)
     decoded: Image = image
     return decoded
+
+
+def _claims_more(data: bytes) -> bool:
+    """Whether a part of a PNG says that it is longer than what is left of the file: OpenCV gets as much memory as is
+    said, gigabytes for a file of some bytes. Each part (W3C, PNG, 5.3): its length, its type, the data, a checksum."""
+    at = len(PNG)
+    while data.startswith(PNG) and at + 8 <= len(data):
+        length, kind = int.from_bytes(data[at : at + 4]), data[at + 4 : at + 8]
+        at += 12 + length
+        if at > len(data):
+            return True
+        if kind == b"IEND":
+            break
+    return False
 
 
 @contextmanager

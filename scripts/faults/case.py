@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -34,6 +35,12 @@ class Case:
     slow_s: float = 0.0  # each access to a disk takes so long
     told: bool = True  # what goes to standard error can be read
     quiet: bool = False  # nothing that audits as dangerous may happen (see ``forked``)
+
+
+def text_of(file: Path) -> str:
+    """What a process has printed, without a last character that a limit of the file's size has cut in two."""
+    decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
+    return decoder.decode(file.read_bytes()) if file.exists() else ""
 
 
 @dataclass

@@ -14,7 +14,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
 
-from scripts.faults.case import Case, Outcome
+from scripts.faults.case import Case, Outcome, text_of
 from scripts.faults.disks import slow_environment
 from scripts.faults.left_alive import left_alive
 
@@ -48,8 +48,8 @@ class Fresh:
             outcomes.append(
                 Outcome(
                     code=128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
-                    out=_text(out),
-                    err=_text(_errors(out)),
+                    out=text_of(out),
+                    err=text_of(_errors(out)),
                     seconds=time.monotonic() - begin,
                     peak_bytes=used.ru_maxrss << 10,
                     timed_out=timed_out,
@@ -114,7 +114,3 @@ def _ended(process: subprocess.Popen[bytes], case: Case, begin: float) -> tuple[
         if waiting and passed_s >= waiting[0][1]:
             os.kill(process.pid, signal.Signals[waiting.pop(0)[0]])  # ``send_signal`` would wait for it
         time.sleep(LOOK_EVERY_S)
-
-
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="surrogateescape")

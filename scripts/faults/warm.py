@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from scripts.faults.case import Case, Outcome
+from scripts.faults.case import Case, Outcome, text_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -36,7 +36,7 @@ class Warm:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        out, err, events = (_text(folder / name) for name in (".out", ".err", ".events"))
+        out, err, events = (text_of(folder / name) for name in (".out", ".err", ".events"))
         return [Outcome(out=out, err=err, events=events.splitlines(), **answer)]
 
     def __enter__(self) -> Self:
@@ -48,7 +48,3 @@ class Warm:
         assert self._process.stdin is not None
         self._process.stdin.close()
         self._process.wait()
-
-
-def _text(file: Path) -> str:
-    return file.read_text(encoding="utf-8", errors="surrogateescape") if file.exists() else ""

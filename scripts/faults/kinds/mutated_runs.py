@@ -137,12 +137,19 @@ def _other_kind(random: Random, run: Path) -> str:
     return f"{file.name} is a {kind}"
 
 
-def _odd_manifest(random: Random, run: Path) -> str:
-    """A value of it becomes another one, and nothing tells that it was changed."""
+def _manifest(run: Path) -> Any:
+    """What it says; None where it is none any more: nobody would ever write to a pipe in its place."""
     file = run / MANIFEST
     try:
-        content = json.loads(file.read_text())
+        return json.loads(file.read_text()) if file.is_file() else None
     except (OSError, ValueError):
+        return None
+
+
+def _odd_manifest(random: Random, run: Path) -> str:
+    """A value of it becomes another one, and nothing tells that it was changed."""
+    content = _manifest(run)
+    if content is None:
         return "no manifest to change"
     places = list(_places(content))
     if not places:
@@ -156,7 +163,7 @@ def _odd_manifest(random: Random, run: Path) -> str:
         what = f"{holder[key]!r:.60}"
     if random.random() < 0.8 and isinstance(content, dict):
         content.pop("tables", None)  # an older version's
-    file.write_text(json.dumps(content))
+    (run / MANIFEST).write_text(json.dumps(content))
     return f"run.json: {path} {what}"
 
 
@@ -190,13 +197,11 @@ def _odd_table(random: Random, run: Path) -> str:
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OverflowError, TypeError, ValueError, OSError):
         # a value that the column cannot have, or no table any more
         return f"{file.name} as it was"
-    manifest = run / MANIFEST
-    try:
-        content = json.loads(manifest.read_text())
-        content.pop("tables", None)
-        manifest.write_text(json.dumps(content))
-    except (OSError, ValueError, AttributeError):
+    content = _manifest(run)
+    if not isinstance(content, dict):
         return f"{file.name}: {name} {value!r:.60}, and no manifest"
+    content.pop("tables", None)
+    (run / MANIFEST).write_text(json.dumps(content))
     return f"{file.name}: {name} {value!r:.60}"
 
 

@@ -110,6 +110,20 @@ def test_a_broken_image_is_told_in_one_line(tmp_path: Path, content: bytes) -> N
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("length", [0x7FFF_FFF0, 100])
+def test_a_png_of_which_a_part_is_longer_than_the_file_is_not_decoded(
+    length: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenCV would get 4 GB for these 80 bytes."""
+    whole = _png(4, 4, bytes(100))
+    begin = whole.index(b"IDAT") - 4
+    read_image_of = tmp_path / "claims.png"
+    read_image_of.write_bytes(whole[:begin] + length.to_bytes(4) + whole[begin + 4 :])
+    monkeypatch.setattr(libraries.require_cv2(), "imdecode", None)
+    with pytest.raises(UsageError, match=r"claims.png is cut or damaged: a part of it is longer than the file"):
+        read_image(read_image_of)
+
+
 def test_an_image_that_went_away(tmp_path: Path) -> None:
     with pytest.raises(HwprofError, match=r"cannot read .*No such file"):
         read_image(tmp_path / "gone.jpg")
