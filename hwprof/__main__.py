@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import sys
 from contextlib import suppress
 from typing import NoReturn
 
 
+def keep_bytecode_whole() -> None:
+    """Where files may not grow as they like, Python (before 3.12.8) puts compiled modules in place that are cut, and no
+    program can import them any more: neither this process nor what it starts keeps any."""
+    if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
+        sys.dont_write_bytecode = True
+        os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
 def main() -> None:
     """Runs the command line and ends the process with its exit code."""
+    keep_bytecode_whole()
     try:
         from hwprof.session import interruption
 

@@ -17,6 +17,7 @@ import time
 from pathlib import Path
 from typing import Any, Final
 
+from hwprof.__main__ import keep_bytecode_whole
 from scripts.faults.left_alive import left_alive
 
 SPACE_BYTES: Final = 24 << 30
@@ -83,9 +84,10 @@ def _copy(order: dict[str, Any]) -> None:
             os.environ.pop(name, None)
         else:
             os.environ[name] = value
+    keep_bytecode_whole()  # as ``hwprof.__main__`` does it, and:
     from hwprof.cli import streams
 
-    streams.prepare()  # as ``hwprof.__main__`` does it
+    streams.prepare()
     if order["quiet"]:
         _watch(folder / ".events")
     code = _called(order)

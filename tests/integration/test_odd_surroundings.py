@@ -124,7 +124,7 @@ def limited(which: int, value: int, *arguments: str, cwd: Path) -> subprocess.Co
     return subprocess.run(
         [sys.executable, "-P", "-m", "hwprof", *arguments],
         cwd=cwd,
-        env=os.environ | {"COLUMNS": "100"},
+        env=os.environ | {"COLUMNS": "100", "PYTHONDONTWRITEBYTECODE": "1"},
         capture_output=True,
         text=True,
         timeout=200,

@@ -1,0 +1,24 @@
+"""What ``python -m hwprof`` does before anything else."""
+
+from __future__ import annotations
+
+import os
+import resource
+import sys
+
+import pytest
+
+from hwprof.__main__ import keep_bytecode_whole
+
+
+@pytest.mark.parametrize(("limit", "kept"), [(resource.RLIM_INFINITY, True), (4096, False)])
+def test_where_files_may_not_grow_no_compiled_module_is_kept(
+    limit: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, resource.RLIM_INFINITY))
+    monkeypatch.setattr(sys, "dont_write_bytecode", False)
+    monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
+    keep_bytecode_whole()
+    assert sys.dont_write_bytecode is not kept
+    assert ("PYTHONDONTWRITEBYTECODE" in os.environ) is not kept
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
