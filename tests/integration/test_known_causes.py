@@ -60,6 +60,6 @@ def test_python_that_computes_is_named_and_operators_are_not_blamed(tmp_path: Pa
 def test_threads_beyond_the_processors_are_found_by_how_many_were_ready(tmp_path: Path) -> None:
     rules, run = found(tmp_path, "big_gemm", "--threads", str(4 * USABLE))
     assert "oversubscription" in rules and "team_waits" not in rules, rules
-    assert rules["oversubscription"]["remedy"] == f"--threads {USABLE}"
+    assert rules["oversubscription"]["remedy"] == f"torch.set_num_threads({USABLE})"
     machine = run.manifest.machine
     assert len({cpu for core in machine.siblings for cpu in core}) in (0, machine.logical_processors)
