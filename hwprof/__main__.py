@@ -11,7 +11,7 @@ from typing import NoReturn
 
 
 def keep_bytecode_whole() -> None:
-    """Where files may not grow as they like, Python (before 3.12.8) puts compiled modules in place that are cut, and no
+    """Where files may not grow as they like, Python (gh-126606) puts compiled modules in place that are cut, and no
     program can import them any more: neither this process nor what it starts keeps any."""
     if resource.getrlimit(resource.RLIMIT_FSIZE)[0] != resource.RLIM_INFINITY:
         sys.dont_write_bytecode = True

@@ -14,9 +14,9 @@ from hwprof.analysis.confidence import HIGH, LOW, MEDIUM
 
 LINE_BYTES: Final = 64
 
-ONE_AT_A_TIME: Final = (0.4, 1.6)
-"""Lines in flight. Below, most of the time is no load's; a load takes up to twice as long as the peak's where its page
-has to be looked up, on a virtual machine without large pages even more, and a little of it may overlap."""
+ONE_AT_A_TIME: Final = (0.6, 1.6)
+"""Lines in flight. Below, most of the time is no load's; a load takes up to half as long again as the peak's where
+its page has to be looked up, and a little of it may overlap."""
 
 SEVERAL: Final = (3.0, 24.0)
 """Lines in flight that a core asks for itself. With fewer it would get more at a time, if it waited for nothing else

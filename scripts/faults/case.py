@@ -37,10 +37,10 @@ class Case:
     quiet: bool = False  # nothing that audits as dangerous may happen (see ``forked``)
 
 
-def text_of(file: Path) -> str:
-    """What a process has printed, without a last character that a limit of the file's size has cut in two."""
+def text_of(file: Path, case: Case) -> str:
+    """What a process has printed, without a last character that a limit of the file's size may have cut in two."""
     decoder = codecs.getincrementaldecoder("utf-8")(errors="surrogateescape")
-    return decoder.decode(file.read_bytes()) if file.exists() else ""
+    return decoder.decode(file.read_bytes(), "RLIMIT_FSIZE" not in case.limits) if file.exists() else ""
 
 
 @dataclass

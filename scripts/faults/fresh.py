@@ -48,8 +48,8 @@ class Fresh:
             outcomes.append(
                 Outcome(
                     code=128 + os.WTERMSIG(status) if os.WIFSIGNALED(status) else os.WEXITSTATUS(status),
-                    out=text_of(out),
-                    err=text_of(_errors(out)),
+                    out=text_of(out, case),
+                    err=text_of(_errors(out), case),
                     seconds=time.monotonic() - begin,
                     peak_bytes=used.ru_maxrss << 10,
                     timed_out=timed_out,

@@ -36,7 +36,7 @@ class Warm:
         self._process.stdin.write(json.dumps(order) + "\n")
         self._process.stdin.flush()
         answer: dict[str, Any] = json.loads(self._process.stdout.readline())
-        out, err, events = (text_of(folder / name) for name in (".out", ".err", ".events"))
+        out, err, events = (text_of(folder / name, case) for name in (".out", ".err", ".events"))
         return [Outcome(out=out, err=err, events=events.splitlines(), **answer)]
 
     def __enter__(self) -> Self:

@@ -38,10 +38,6 @@ LIMITS: Final = {
     "RLIMIT_STACK": (1 << 16, 1 << 20),
 }  # fmt: skip
 
-USUAL_S: Final = 20.0
-LIMIT_S: Final = {"doctor": 120.0}
-"""It imports torch, and more, in processes of their own, while all the other kinds are at work."""
-
 FROM_OUTSIDE: Final = 0.35
 
 
@@ -75,7 +71,6 @@ def case(random: Random, folder: Path, template: Path) -> Case:
         f"hwprof {' '.join(arguments)} {odd}",
         tuple(arguments),
         environment=environment,
-        limit_s=LIMIT_S.get(arguments[0], USUAL_S),
         limits=limits,
         streams=streams,
         told=2 not in streams and "RLIMIT_FSIZE" not in limits,
