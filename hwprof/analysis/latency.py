@@ -3,7 +3,8 @@
 By Little's law as many lines are in flight, on average, as arrive a second times how long each takes. A chain of
 loads has one (each needs the one before); code whose loads need nothing of one another as many as the core can have;
 prefetchers many more, until they reach the bandwidth. What tells a core that waits for them from one that computes
-meanwhile is how few instructions it gets done.
+meanwhile is how few instructions it gets done. How long a load takes is known between two figures: with its page's
+entry at hand, and with that to be looked up in memory too.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from hwprof.analysis.confidence import HIGH, LOW, MEDIUM
 LINE_BYTES: Final = 64
 
 ONE_AT_A_TIME: Final = (0.6, 1.6)
-"""Lines in flight. Below, most of the time is no load's; a load takes up to half as long again as the peak's where
-its page has to be looked up, and a little of it may overlap."""
+"""Lines in flight. Below, most of the time is no load's; above, a core had more than one: a little may overlap, and a
+smaller circle than the peak's finds more of its pages' entries in caches."""
 
 SEVERAL: Final = (3.0, 24.0)
 """Lines in flight that a core asks for itself. With fewer it would get more at a time, if it waited for nothing else
@@ -48,16 +49,28 @@ class Loads(NamedTuple):
     cpi: float | None
     memory_slots: float | None  # share of slots
     measured: bool  # else simulated
+    paged_latency_ns: float | None = None  # where the load's page has to be looked up too; None: not known
 
     @property
     def outstanding(self) -> float:
         """Lines in flight, of each thread: Little's law."""
         return self.gbytes * self.latency_ns / LINE_BYTES
 
+    @property
+    def most_outstanding(self) -> float:
+        """The same, where each load's page has to be looked up."""
+        return self.gbytes * self.longest_ns / LINE_BYTES
+
+    @property
+    def longest_ns(self) -> float:
+        """Of a load."""
+        return max(self.latency_ns, self.paged_latency_ns or 0.0)
+
 
 def latency(loads: Loads) -> tuple[str, str] | None:
     """Evidence and confidence, where a layer's time is that of loads; None where that is not known."""
-    chain, several = (low <= loads.outstanding <= high for low, high in (ONE_AT_A_TIME, SEVERAL))
+    chain = loads.outstanding <= ONE_AT_A_TIME[1] and loads.most_outstanding >= ONE_AT_A_TIME[0]
+    several = SEVERAL[0] <= loads.outstanding <= SEVERAL[1]
     if loads.share_of_roof >= OF_BANDWIDTH or not (chain or several):
         return None
     if loads.memory_slots is not None and loads.measured:  # the pipeline itself says what it waits for
@@ -73,7 +86,14 @@ def latency(loads: Loads) -> tuple[str, str] | None:
 
 
 def _evidence(loads: Loads, stalls: str) -> str:
-    """``0.84 lines from DRAM in flight, 164 ns each, CPI 153, 1% of the DRAM roof, misses simulated``."""
-    lines = f"{loads.outstanding:.2g} lines from DRAM in flight, {loads.latency_ns:.0f} ns each"
+    """``0.84 to 1.1 lines from DRAM in flight, 124 to 164 ns each, CPI 153, 1% of the DRAM roof, misses simulated``."""
+    number = _span(f"{loads.outstanding:.2g}", f"{loads.most_outstanding:.2g}")
+    each_ns = _span(f"{loads.latency_ns:.0f}", f"{loads.longest_ns:.0f}")
+    lines = f"{number} lines from DRAM in flight, {each_ns} ns each"
     source = "measured" if loads.measured else "simulated"
     return f"{lines}, {stalls}, {loads.share_of_roof:.0%} of the DRAM roof, misses {source}"
+
+
+def _span(least: str, most: str) -> str:
+    """``0.84 to 1.1``; ``0.84`` where both are the same."""
+    return least if least == most else f"{least} to {most}"

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from hwprof.analysis.confidence import HIGH, LOW, MEDIUM
 from hwprof.analysis.latency import Loads, latency
 from hwprof.analysis.owners import own
-from hwprof.run.peaks import DRAM, Peaks
+from hwprof.run.peaks import DRAM, USUAL_PAGES, Peaks
 
 if TYPE_CHECKING:
     import polars as pl
@@ -80,6 +80,7 @@ class Roofs(NamedTuple):
     gbytes: dict[str, float]
     gemm_gflops: float | None
     latency_ns: float | None = None  # of a load from DRAM, by one thread
+    paged_latency_ns: float | None = None  # the same where its page has to be looked up too
     modelled_gbytes: float | None = None  # of DRAM, by bytes that are counted once, as STREAM and a layer's shapes do
     arithmetic: str = ARITHMETIC[FLOAT32].roof  # the roof of operations
     disturbed: bool = False  # others were in the way: each is too low, and nobody knows how much
@@ -138,13 +139,14 @@ def roofs_of(peaks: Peaks | None, threads: int, numbers: str = FLOAT32) -> Roofs
 
     rates = {level: best(level, "read", "triad", "triad-nt") for level in LEVELS}
     found = {level: rate for level, rate in rates.items() if rate is not None}
-    latency_ns = peaks.find("latency", level=DRAM)
+    latency_ns, usual_pages = peaks.find("latency", level=DRAM), peaks.find(USUAL_PAGES, level=DRAM)
     return Roofs(
         threads,
         gflops,
         found,
         gemm.value if gemm is not None else None,
         latency_ns.value if latency_ns is not None else None,
+        usual_pages.value if usual_pages is not None else None,
         best(DRAM, "read", "triad"),
         of_type.roof,
         peaks.disturbed,
@@ -251,9 +253,8 @@ def loads_of(
     moved, roof = traffic.get(DRAM), roofs.gbytes.get(DRAM)
     if moved is None or moved.source == MODELLED or roof is None or roofs.latency_ns is None:
         return None
-    return Loads(
-        moved.gbytes / threads, roofs.latency_ns, moved.gbytes / roof, cpi, memory_slots, moved.source == "measured"
-    )
+    each, share, measured = moved.gbytes / threads, moved.gbytes / roof, moved.source == "measured"
+    return Loads(each, roofs.latency_ns, share, cpi, memory_slots, measured, roofs.paged_latency_ns)
 
 
 def bound(

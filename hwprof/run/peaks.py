@@ -12,6 +12,11 @@ Unit = Literal["GFLOP/s", "GOP/s", "GB/s", "ns", "GHz"]
 DRAM: Final = "DRAM"
 """The level below all caches."""
 
+USUAL_PAGES: Final = "latency-usual"
+"""Of a load from DRAM anywhere in a large piece of memory, in pages as the allocator has them. Where these are small
+each load's page has to be looked up too, in a virtual machine in two tables (a Zen 1: 160 to 280 ns; in huge pages 105
+to 145)."""
+
 NEW_PAGE: Final = "new-page"
 """What a page fault costs, with what giving the page back does."""
 
@@ -31,7 +36,7 @@ Amount = Annotated[float, msgspec.Meta(ge=0)]
 class Peak(msgspec.Struct, kw_only=True, frozen=True):
     """The best of several repetitions, by so many threads, each on a core of its own."""
 
-    what: str  # fp32, bf16, int8; gemm-fp32, gemm-bf16; read, triad, triad-nt; latency; clock; new-page
+    what: str  # fp32, bf16, int8; gemm-fp32, gemm-bf16; read, triad, triad-nt; latency, latency-usual; clock; new-page
     level: str | None = None  # L1, L2, L3, DRAM: where what is read and written lies
     threads: Number
     value: float

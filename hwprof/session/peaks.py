@@ -24,7 +24,7 @@ from hwprof.run.peaks import NotMeasured, Peak, Peaks, best_of, scaled
 from hwprof.run.regular_files import read_regular
 from hwprof.session.quiet import Others
 
-VERSION: Final = 2
+VERSION: Final = 3
 """Of what is measured, and how."""
 
 TOO_LOW_S: Final = 3600

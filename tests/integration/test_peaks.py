@@ -14,7 +14,7 @@ from hwprof.hardware import machine
 from hwprof.hardware.peaks import team
 from hwprof.hardware.peaks.kernels import Kernels
 from hwprof.hardware.peaks.memory import LINE_BYTES, Memory, renewed
-from hwprof.run.peaks import DRAM
+from hwprof.run.peaks import DRAM, USUAL_PAGES
 from tests.support.command import hwprof
 from tests.support.requirements import require_module
 
@@ -41,7 +41,7 @@ def test_the_triad_is_a_triad(kernels: Kernels) -> None:
 
 @pytest.mark.parametrize("lines", [1, 2, 1000])
 def test_a_chase_comes_by_each_line_once(lines: int) -> None:
-    memory = Memory.of_a_chase(lines * LINE_BYTES, seed=1)
+    memory = Memory.of_a_chase(lines * LINE_BYTES, seed=1, huge_pages=True)
     words, seen, at = memory.bytes.view("u8"), set(), memory.address
     for _ in range(lines):
         seen.add(at)
@@ -80,6 +80,7 @@ def test_the_command_measures_keeps_and_shows(tmp_path: Path) -> None:
     assert levels[0] == "L1" and levels[-1] == DRAM
     assert peaks["read", "L1", 1] > 1.5 * peaks["read", DRAM, 1], "caches are faster"
     assert peaks["latency", "L1", 1] < 5 < 20 < peaks["latency", DRAM, 1]
+    assert 0.8 < peaks[USUAL_PAGES, DRAM, 1] / peaks["latency", DRAM, 1] < 5, "the same, where huge pages are usual"
     assert 0.3 < peaks["gemm-fp32", None, 1] / peaks["fp32", None, 1] < 1.1
     assert 0.5 < peaks["clock", None, 1] < 7
     assert 100 < peaks["new-page", None, 1] < 1e6, "with huge pages, the upper end"

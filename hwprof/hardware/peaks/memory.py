@@ -42,10 +42,10 @@ class Memory:
         return memory, Arrays(addresses, each // 8)  # type: ignore[arg-type]
 
     @classmethod
-    def of_a_chase(cls, size: int, seed: int) -> Memory:
-        """Each line holds the address of another one; all of them make one circle, in random order. In huge pages where
-        the kernel has any: else it is the translation of addresses that takes the time."""
-        memory = cls(size, huge_pages=True)
+    def of_a_chase(cls, size: int, seed: int, *, huge_pages: bool) -> Memory:
+        """Each line holds the address of another one; all of them make one circle, in random order. In huge pages
+        (where the kernel has any) it is the line that takes the time, else the translation of addresses does too."""
+        memory = cls(size, huge_pages=huge_pages)
         lines = size // LINE_BYTES
         order = np.random.default_rng(seed).permutation(lines).astype(np.uint64)
         words = memory.bytes.view(np.uint64)

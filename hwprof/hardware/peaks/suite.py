@@ -12,12 +12,15 @@ from hwprof.hardware.peaks.kernels import CHAINS, TRIAD_BYTES, Kernels
 from hwprof.hardware.peaks.memory import LINE_BYTES, Memory, renewed
 from hwprof.hardware.peaks.working_sets import WorkingSet, chased, dram_bytes, working_sets
 from hwprof.run.manifest import Machine
-from hwprof.run.peaks import DRAM, NEW_PAGE, NotMeasured, Peak, Unit, better
+from hwprof.run.peaks import DRAM, NEW_PAGE, USUAL_PAGES, NotMeasured, Peak, Unit, better
 
 EACH_S: Final = 0.012
 REPETITIONS: Final = 5
 
 LEAST_RESERVED: Final = 64 << 20
+
+OF_PAGES: Final = 4
+"""Times the working set of DRAM's latency, for that with usual pages: so that caches do not hold the tables of them."""
 
 RENEWED_BYTES: Final = 16 << 20
 """More than glibc keeps by default."""
@@ -109,16 +112,22 @@ class Suite:
             levels.append(WorkingSet(DRAM, beyond))
         for one in levels:
             self._report(f"latency of {one.level}")
-            kept: list[Memory] = []
+            self._chase(kernels, cpus, one, "latency")
+        if (most := beyond * OF_PAGES) <= _free_bytes() // 2:
+            self._chase(kernels, cpus, WorkingSet(DRAM, most), USUAL_PAGES)
 
-            def make(_: int, size: int = one.bytes, kept: list[Memory] = kept) -> list[team.Loop]:
-                kept.append(Memory.of_a_chase(size, seed=size))
-                return [kernels.chase(kept[-1].address)]
+    def _chase(self, kernels: Kernels, cpus: Sequence[int], one: WorkingSet, what: str) -> None:
+        huge = what != USUAL_PAGES
+        kept: list[Memory] = []
 
-            (times,) = _timed(cpus, make)
-            nanoseconds = [seconds * 1e9 for seconds in times]
-            how = f"a chase of {LINE_BYTES}-byte lines in huge pages"
-            self._add("latency", one.level, cpus, nanoseconds, "ns", how, one.bytes)
+        def make(_: int) -> list[team.Loop]:
+            kept.append(Memory.of_a_chase(one.bytes, seed=one.bytes, huge_pages=huge))
+            return [kernels.chase(kept[-1].address)]
+
+        (times,) = _timed(cpus, make)
+        nanoseconds = [seconds * 1e9 for seconds in times]
+        how = f"a chase of {LINE_BYTES}-byte lines in {'huge' if huge else 'usual'} pages"
+        self._add(what, one.level, cpus, nanoseconds, "ns", how, one.bytes)
 
     def _new_pages(self) -> None:
         """What a page fault costs, all in all: entering the kernel, clearing the page, giving it back."""

@@ -13,7 +13,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.console import make_console
 from hwprof.report.text.figures import ASCII, UNICODE, Glyphs
 from hwprof.report.text.grid import Column, fit, table
-from hwprof.run.peaks import DRAM, NEW_PAGE, Peak, Peaks
+from hwprof.run.peaks import DRAM, NEW_PAGE, USUAL_PAGES, Peak, Peaks
 from hwprof.unavailable import explain
 
 NAMES: Final = {
@@ -102,6 +102,8 @@ def _bandwidth(found: Peaks, levels: Sequence[str], glyphs: Glyphs) -> list[Colu
 
 def _latency(found: Peaks, levels: Sequence[str], glyphs: Glyphs) -> list[Column]:
     known = [(level, one) for level in levels if (one := found.find("latency", 1, level)) is not None]
+    if (usual := found.find(USUAL_PAGES, 1, DRAM)) is not None:
+        known.append((f"{DRAM}, usual pages", usual))
     clock = found.find("clock")
     columns = [
         Column("", [level for level, _ in known], right=False),

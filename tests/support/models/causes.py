@@ -107,7 +107,7 @@ def pointer_chase() -> Made:
     from hwprof.hardware.peaks.memory import Memory
 
     kernels, _ = Kernels.compiled(())
-    memory = Memory.of_a_chase(CHASED, 0)
+    memory = Memory.of_a_chase(CHASED, 0, huge_pages=False)  # as a model's own memory is
     walk = kernels.chase(memory.address)
 
     def chase(x: Tensor) -> Tensor:

@@ -24,6 +24,18 @@ def test_a_chain_of_loads_has_one_line_in_flight() -> None:
     )
 
 
+def test_a_chain_is_slower_where_its_pages_are_looked_up_too() -> None:
+    slow = CHASE._replace(gbytes=0.25)
+    assert latency(slow) is None, "half a line in flight"
+    assert latency(slow._replace(paged_latency_ns=160.0)) == (
+        "0.5 to 0.62 lines from DRAM in flight, 128 to 160 ns each, CPI 90, 1% of the DRAM roof, misses simulated",
+        "medium",
+    )
+    assert latency(slow._replace(paged_latency_ns=150.0)) is None, "too few all the same"
+    prefetched = GATHER._replace(gbytes=1.4, cpi=9.0, paged_latency_ns=200.0)
+    assert latency(prefetched) is None, "what is asked for ahead has its pages at hand"
+
+
 @pytest.mark.parametrize(
     ("loads", "confidence"),
     [
@@ -85,6 +97,8 @@ def test_loads_are_of_each_thread_and_never_of_modelled_bytes() -> None:
     assert loads_of({"DRAM": Traffic(1.0, "modelled")}, ROOFS, 50.0, None, 2) is None
     assert loads_of({}, ROOFS, 50.0, None, 2) is None
     assert loads_of(traffic, ROOFS._replace(latency_ns=None), 50.0, None, 2) is None
+    paged = loads_of(traffic, ROOFS._replace(paged_latency_ns=190.0), 50.0, None, 2)
+    assert loads is not None and paged == loads._replace(paged_latency_ns=190.0)
 
 
 def test_a_layer_is_bounded_by_latency_after_its_roofs_and_before_the_slots() -> None:
