@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import signal
+import tempfile
 from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -86,8 +87,17 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
     """A test marked ``alone`` has the machine to itself: no test of another process runs beside it."""
     if not hasattr(item.config, "workerinput"):  # there is one process only
         return (yield)
-    with _turn(item.config.cache.mkdir("turns"), alone=_alone(item)):
+    with _turn(_shared_folder(item.config), alone=_alone(item)):
         return (yield)
+
+
+def _shared_folder(config: pytest.Config) -> Path:
+    """Of all processes of this run: pytest's cache, or (``-p no:cacheprovider``) one of its own."""
+    if config.pluginmanager.has_plugin("cacheprovider"):
+        return config.cache.mkdir("turns")
+    folder = Path(tempfile.gettempdir(), f"hwprof-tests-{config.workerinput['testrunuid']}")  # type: ignore[attr-defined]
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 @contextmanager

@@ -19,8 +19,8 @@ REPETITIONS: Final = 5
 
 LEAST_RESERVED: Final = 64 << 20
 
-OF_PAGES: Final = 4
-"""Times the working set of DRAM's latency, for that with usual pages: so that caches do not hold the tables of them."""
+LEAST_PAGED: Final = 256 << 20
+"""Of memory in usual pages: so that no core's own cache holds the tables of them (8 bytes for each 4 KiB)."""
 
 RENEWED_BYTES: Final = 16 << 20
 """More than glibc keeps by default."""
@@ -113,7 +113,7 @@ class Suite:
         for one in levels:
             self._report(f"latency of {one.level}")
             self._chase(kernels, cpus, one, "latency")
-        if (most := beyond * OF_PAGES) <= _free_bytes() // 2:
+        if (most := max(beyond, LEAST_PAGED)) <= _free_bytes() // 2:
             self._chase(kernels, cpus, WorkingSet(DRAM, most), USUAL_PAGES)
 
     def _chase(self, kernels: Kernels, cpus: Sequence[int], one: WorkingSet, what: str) -> None:
