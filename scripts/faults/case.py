@@ -55,3 +55,4 @@ class Outcome:
     left: list[str] = field(default_factory=list)  # processes that still live
     events: list[str] = field(default_factory=list)  # dangerous ones that were seen
     timed_out: bool = False
+    unheard: bool = False  # a signal ended it before it had begun a run: Python itself was still starting, as a rule

@@ -19,6 +19,7 @@ from typing import Any, Final
 
 from hwprof.__main__ import keep_bytecode_whole
 from scripts.faults.left_alive import left_alive
+from scripts.faults.processor_waits import ProcessorWaits
 
 SPACE_BYTES: Final = 24 << 30
 LOOK_EVERY_S: Final = 0.002
@@ -51,12 +52,12 @@ def _carried_out(order: dict[str, Any]) -> dict[str, Any]:
             _copy(order)
         finally:
             os._exit(70)  # not reached: ``_copy`` leaves by itself
-    timed_out, status, used = False, 0, None
+    timed_out, status, used, waits = False, 0, None, ProcessorWaits(pid)
     while used is None:
         done, status, found = os.wait4(pid, os.WNOHANG)
         if done:
             used = found
-        elif not timed_out and time.monotonic() - begin > order["limit_s"]:
+        elif not timed_out and waits.too_long(order["limit_s"]):
             timed_out = True
             os.killpg(pid, signal.SIGKILL)
         else:

@@ -17,6 +17,7 @@ from typing import Final, Self
 from scripts.faults.case import Case, Outcome, text_of
 from scripts.faults.disks import slow_environment
 from scripts.faults.left_alive import left_alive
+from scripts.faults.processor_waits import ProcessorWaits
 
 ROOT: Final = Path(__file__).parents[2]
 MARK: Final = "HWPROF_FAULTS_CASE"
@@ -53,6 +54,7 @@ class Fresh:
                     seconds=time.monotonic() - begin,
                     peak_bytes=used.ru_maxrss << 10,
                     timed_out=timed_out,
+                    unheard=os.WIFSIGNALED(status) and not any((folder / "results").glob("*")),
                 )
             )
         outcomes[-1].left = left_alive(lambda one: f"{MARK}={mark}".encode() in (one / "environ").read_bytes())
@@ -101,14 +103,14 @@ def _limited(case: Case) -> Callable[[], None] | None:
 def _ended(process: subprocess.Popen[bytes], case: Case, begin: float) -> tuple[bool, int, resource.struct_rusage]:
     """Whether it took too long and was ended, how it ended, and what it and those that it waited for have used; the
     signals of the case are sent meanwhile."""
-    waiting, timed_out = list(case.signals), False
+    waiting, timed_out, waits = list(case.signals), False, ProcessorWaits(process.pid)
     while True:
         done, status, used = os.wait4(process.pid, os.WNOHANG)
         if done:
             process.returncode = status  # nobody else is to wait for it
             return timed_out, status, used
         passed_s = time.monotonic() - begin
-        if not timed_out and passed_s > case.limit_s:
+        if not timed_out and waits.too_long(case.limit_s):
             timed_out = True
             os.kill(process.pid, signal.SIGKILL)
         if waiting and passed_s >= waiting[0][1]:

@@ -36,7 +36,7 @@ def broken(case: Case, outcome: Outcome, before: Mapping[Path, str], outside: It
         yield f"exit code {outcome.code}"
     yield from (f"{mark!r} on standard error" for mark in DEFECTS if mark in outcome.err)
     lines = [line for line in outcome.err.splitlines() if line.strip() and not PROGRESS.match(line)]
-    if case.told and not outcome.timed_out and outcome.code and len(lines) != 1:
+    if case.told and not outcome.timed_out and outcome.code and len(lines) != 1 and (lines or not outcome.unheard):
         yield f"{len(lines)} lines on standard error"
     if not outcome.code and any(line.startswith("hwprof: ") for line in lines):
         yield "a failure is told, and the exit code is 0"

@@ -13,6 +13,7 @@ import pytest
 from scripts.faults.__main__ import KINDS, carried_out, kind_of, ready_for
 from scripts.faults.case import Case, Outcome
 from scripts.faults.disks import may_mount, slow_environment, small_disk
+from scripts.faults.processor_waits import ProcessorWaits
 from scripts.faults.rules import broken, contents, runs_missing
 from scripts.faults.warm import Warm
 from tests.support.requirements import missing, require_module
@@ -60,6 +61,36 @@ def ended(**changed: object) -> Outcome:
 )
 def test_each_rule_can_be_broken(outcome: Outcome, rule: str) -> None:
     assert [one for one in broken(Case("x", ()), outcome, {}, ()) if rule in one]
+
+
+def test_who_dies_of_a_signal_before_a_run_begins_need_not_say_so() -> None:
+    assert not list(broken(Case("x", (), codes=frozenset({129})), ended(code=129, err="", unheard=True), {}, ()))
+    assert list(broken(Case("x", (), codes=frozenset({129})), ended(code=129, err="a\nb", unheard=True), {}, ()))
+
+
+def test_time_is_too_long_without_what_was_waited_for_a_processor() -> None:
+    """A process that sleeps is late; one that shares its processor with three others is not yet."""
+    code = "import os, time; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\n"
+    sleeper, *busy = [
+        subprocess.Popen([sys.executable, "-c", code + rest], start_new_session=True)
+        for rest in ("time.sleep(60)", *["while True: pass"] * 4)
+    ]
+    looks = [ProcessorWaits(one.pid) for one in (sleeper, busy[0])]
+    try:
+        late = [False, False]
+        deadline = time.monotonic() + 20
+        while not all(late) and time.monotonic() < deadline:
+            late = [was or look.too_long(2.0) for was, look in zip(late, looks, strict=True)]
+            if late[0] and not late[1]:
+                break
+            time.sleep(0.05)
+    finally:
+        for one in (sleeper, *busy):
+            one.kill()
+            one.wait()
+    assert late == [True, False]
+    assert looks[1].seconds > 0.5 > looks[0].seconds
+    assert looks[1].too_long(0.0), "it has a processor now and then"
 
 
 def test_what_holds_breaks_none(tmp_path: Path) -> None:
