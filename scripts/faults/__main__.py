@@ -3,10 +3,11 @@
     python -m scripts.faults [--seconds 60] [--seed 0] [--only KIND ...] [--case KIND:NUMBER]
 
 Every case is made of its kind, the seed and its number, and done by a copy of a process that has imported what it
-needs. What must hold in each: it ends in time (without what it waited for a processor that others had), with an exit code of the documented ones; a failure is one line on
-standard error, without a traceback and without a word of a defect; nothing obeyed by a terminal is printed; no process
-is left after 3 s; nothing is written outside of the output folder and the cache; memory stays below a bound; what was
-there is unchanged; and where a stranger's file is read, nothing is started, sent or removed.
+needs. What must hold in each: it ends in time (without what it waited for a processor that others had), with an exit
+code of the documented ones; a failure is one line on standard error, without a traceback and without a word of a
+defect; nothing obeyed by a terminal is printed; no process is left after 3 s; nothing is written outside of the output
+folder and the cache; memory stays below a bound; what was there is unchanged; and where a stranger's file is read,
+nothing is started, sent or removed.
 
 ``--case`` does one again, keeps its folder, and prints what came of it.
 """
