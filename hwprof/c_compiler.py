@@ -18,13 +18,19 @@ from typing import Final
 from hwprof.errors import of_system
 from hwprof.printable import printable
 from hwprof.run.manifest import Tool
+from hwprof.run.regular_files import read_regular
 
 COMPILERS: Final = ("cc", "gcc", "clang")
 FLAGS: Final = ("-O2", "-shared", "-fPIC")
 COMPILE_TIMEOUT_S: Final = 20
 """A second is usual."""
 
+LARGEST_BYTES: Final = 16 << 20
+"""Of a library: a hundred times what one has."""
+
 LOAD_TIMEOUT_S: Final = 10
+DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
 LOAD: Final = """
 import ctypes, sys
 try:
@@ -70,9 +76,19 @@ def tool(library: Path) -> Tool:
 def compiled(name: str, source: bytes) -> Path:
     """The library, from the cache or fresh. Raises ``NoLibraryError``."""
     path = cached(name, source)
-    if not path.exists():
+    if not is_whole(path):
         _compile(source, path)
     return path
+
+
+def is_whole(library: Path) -> bool:
+    """Whether it is what was compiled: its last bytes are the digest of all others, which the loader does not look at.
+    A library that was cut ends the process that runs its code by SIGBUS."""
+    try:
+        content = read_regular(library, LARGEST_BYTES)
+    except OSError:
+        return False
+    return content[-DIGEST_BYTES:] == hashlib.sha256(content[:-DIGEST_BYTES]).digest()
 
 
 def cached(name: str, source: bytes) -> Path:
@@ -124,6 +140,9 @@ def _compile(source: bytes, target: Path) -> None:
         ended = programs.run(command, limit_s=COMPILE_TIMEOUT_S, given=source)
         if ended.status:
             raise NoLibraryError(f"the C compiler failed: {ended.reason()}", CHOOSE)
+        with Path(name).open("r+b") as library:
+            digest = hashlib.sha256(library.read()).digest()
+            library.write(digest)
         loaded = programs.run([sys.executable, "-IS", "-c", LOAD, name], limit_s=LOAD_TIMEOUT_S)
         if loaded.status:
             raise NoLibraryError(f"what the C compiler wrote does not load: {loaded.reason()}", CHOOSE)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from hwprof import c_compiler
-from hwprof.c_compiler import NoLibraryError, cached, compiled, compiler
+from hwprof.c_compiler import NoLibraryError, cached, compiled, compiler, is_whole
 from hwprof.collector.contract import Tool
 
 __all__ = ["NoLibraryError", "library", "status", "tool"]
@@ -21,7 +21,7 @@ def status() -> str:
     """Whether the library can be had here: "native", or "python" and why; compiles nothing."""
     try:
         _check_interpreter()
-        if not cached(NAME, _source()).exists():
+        if not is_whole(cached(NAME, _source())):
             return f"native (compiled at first use by {compiler()[0]})"
         library()
     except NoLibraryError as reason:

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from collectors.shared.counting import group_reads, group_reads_library
 from collectors.shared.counting.group_reads import GroupReads, NativeGroupReads, PythonGroupReads, make_group_reads
 from collectors.shared.counting.group_reads_library import NoLibraryError, status
+from hwprof.c_compiler import compiled
 from tests.support.requirements import require_tool
 
 Files = Callable[[bytes], int]
@@ -327,3 +328,42 @@ def test_processes_that_build_at_once_all_get_it(cache: Path) -> None:
         wait.join()
     assert [process.returncode for process in started] == [0] * 4
     assert [path.suffix for path in cache.iterdir()] == [".so"]
+
+
+def _cut(library: Path) -> None:
+    os.truncate(library, library.stat().st_size // 2)
+
+
+def _flipped(library: Path) -> None:
+    content = bytearray(library.read_bytes())
+    content[len(content) // 3] ^= 1
+    library.write_bytes(content)
+
+
+def _pipe(library: Path) -> None:
+    library.unlink()
+    os.mkfifo(library)
+
+
+@pytest.mark.parametrize("damage", [_cut, _flipped, _pipe, Path.unlink])
+def test_a_library_that_is_not_what_was_compiled_is_made_anew(damage: Callable[[Path], None], cache: Path) -> None:
+    """Its code would end the process, or be no code of ours; what is no file would be waited for."""
+    require_tool("cc")
+    group_reads_library.library()
+    (library,) = cache.glob("group_reads-*.so")
+    whole = library.read_bytes()
+    damage(library)
+    assert status().startswith("native (compiled at first use by ")
+    assert compiled(group_reads_library.NAME, group_reads_library._source()) == library
+    assert library.read_bytes() == whole and status() == "native"
+
+
+def test_what_cannot_be_replaced_leaves_python(cache: Path) -> None:
+    require_tool("cc")
+    group_reads_library.library()
+    (library,) = cache.glob("group_reads-*.so")
+    library.unlink()
+    (library / "folder").mkdir(parents=True)
+    group_reads_library.library.cache_clear()
+    reads = make_group_reads()
+    assert isinstance(reads, PythonGroupReads) and "Is a directory" in str(reads.why)
