@@ -292,10 +292,8 @@ class RunAnalysis:
         return run_roofline(self)
 
     @cached_property
-    def findings(self) -> list[Finding] | None:
+    def findings(self) -> list[Finding] | Unavailable:
         """Causes of lost time, as ``run_findings.run_findings`` finds them."""
-        if self.time_budget is None:
-            return None
         from hwprof.analysis.run_findings import run_findings
 
         return run_findings(self)

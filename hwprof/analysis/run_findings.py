@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import statistics
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 import polars as pl
@@ -9,10 +11,12 @@ import polars as pl
 from hwprof.analysis import layer_memory
 from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
+from hwprof.analysis.iterations import select
 from hwprof.analysis.model_facts import is_compiled, model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
 from hwprof.analysis.roofline import product_types, roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
+from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.thread_facts import processors, thread_facts
 from hwprof.analysis.time_budget import nested
 from hwprof.run.peaks import NEW_PAGE
@@ -32,11 +36,15 @@ CALL_NS: Final = 30_000
 Linear and its ReLU on a slow machine."""
 
 
-def run_findings(analysis: RunAnalysis) -> list[Finding] | None:
-    """What could win most first, from the pass that the samples are of and the main pass; None where the thread that
-    calls the model was not sampled."""
+def run_findings(analysis: RunAnalysis) -> list[Finding] | Unavailable:
+    """What could win most first, from the pass that the samples are of and the main pass, where the thread that calls
+    the model was sampled, and more than by chance."""
     if analysis.time_budget is None or analysis.figures is None:
-        return None
+        return Unavailable("the thread that calls the model was not sampled")
+    samples = nested(analysis.time_budget)[0]["samples"]
+    if samples < FEW_SAMPLES:
+        number = "one sample" if samples == 1 else f"{samples} samples"
+        return Unavailable(f"{number} of the inference: too few", "more --iterations")
     return find_all(_facts(analysis))
 
 
@@ -46,19 +54,21 @@ def _facts(analysis: RunAnalysis) -> Facts:
     under = analysis.roofline
     bounds = {one.path: one.bound for one in under.rows} if not isinstance(under, Unavailable) else {}
     workload = analysis.run.manifest.workload
+    times = _times(analysis)
     return Facts(
         parts={part["part"]: _share(part) for part in whole["parts"]},
         layers=[
             Layer(
                 one["path"],
-                one["elapsed_ns"] / whole["elapsed_ns"],
+                times.get(one["path"], one["elapsed_ns"] / whole["elapsed_ns"]),
                 {part["part"]: part["share"] for part in one["parts"]},
                 bounds.get(one["path"]),
             )
             for one in layers
         ],
-        kernels=_kernels(analysis),
+        kernels=_kernels(analysis, times),
         stages=stage_shares(analysis),
+        timed_faults=_timed_faults(analysis),
         **memory_facts(analysis, whole),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
@@ -87,7 +97,38 @@ def _share(row: dict[str, Any]) -> Share:
     return Share(row["share"], row["share_low"] or 0.0, row["share_high"] or row["share"])
 
 
-def _kernels(analysis: RunAnalysis) -> list[Kernel]:
+def _times(analysis: RunAnalysis) -> dict[str, float]:
+    """By layer its share of the inference's time in the main pass: in the one that was sampled others watch too, and
+    each takes longer by another factor. Means, as calls may differ."""
+    assert analysis.figures is not None
+    whole_ns = _inference_ns(analysis)
+    layers = analysis.figures.layers.rows.drop_nulls(["owner", "time_mean_ns"])
+    return {owner: ns / whole_ns for owner, ns in layers.select("owner", "time_mean_ns").iter_rows() if whole_ns}
+
+
+def _inference_ns(analysis: RunAnalysis) -> float:
+    """Of an iteration of the main pass, on average; 0: not known."""
+    if analysis.figures is None:
+        return 0.0
+    rows = analysis.figures.stages.rows.filter(owner=INFERENCE).drop_nulls(["total_ns", "iterations"])
+    return float((rows["total_ns"] / rows["iterations"]).sum() or 0)
+
+
+def _timed_faults(analysis: RunAnalysis) -> float | None:
+    """Of the inference's time, at most: the page faults of an iteration of the main pass (the median of those that give
+    times), by what one costs on this machine."""
+    records = [one for one in analysis.main.iterations if not one.warmup] if analysis.main is not None else []
+    timed = set(select(records).timed)
+    known = [one.disturbance.page_faults for one in records if one.index in timed and one.disturbance is not None]
+    faults = [one for one in known if one is not None]
+    peaks, whole_ns = analysis.run.manifest.peaks, _inference_ns(analysis)
+    page = peaks.find(NEW_PAGE) if peaks is not None else None
+    if not faults or not whole_ns or (page is None and any(faults)):
+        return None
+    return statistics.median(faults) * page.value / whole_ns if page is not None else 0.0
+
+
+def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
     assert analysis.sampled is not None
     rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
     mostly = pl.col("layer").is_not_null() & (pl.col("share_of_kernel") >= LEAST_OF_KERNEL)
@@ -96,14 +137,33 @@ def _kernels(analysis: RunAnalysis) -> list[Kernel]:
         .sort("share_of_kernel", "layer", descending=[True, False])
         .select("kernel", "layer")
     )
+    of_time = _of_time(analysis.sampled.by_layer, times)
     named: dict[int, list[str]] = {}
     for kernel, layer in most.iter_rows():
         named.setdefault(kernel, []).append(layer)
     return [
-        Kernel(row["name"] or "", row["library"] or "", _share(row), row["domain"] or "", named.get(row["kernel"], []))
+        Kernel(
+            row["name"] or "",
+            row["library"] or "",
+            _share(row),
+            row["domain"] or "",
+            named.get(row["kernel"], []),
+            of_time.get(row["kernel"], 0.0),
+        )
         for row in rows
         if row["share"] is not None
     ]
+
+
+def _of_time(by_layer: pl.DataFrame, times: Mapping[str, float]) -> dict[int, float]:
+    """By kernel, of the elapsed time: each layer's, by the kernel's part of its processor time without that of the
+    team's waiting loop. ``by_layer``: as ``sampled.by_layer``; ``times``: by layer."""
+    work = by_layer.filter(pl.col("domain") != "openmp", pl.col("layer").is_in(list(times))).drop_nulls("kernel")
+    parts = work.with_columns(part=pl.col("cpu_ns") / pl.col("cpu_ns").sum().over("layer"))
+    found: dict[int, float] = {}
+    for layer, kernel, part in parts.select("layer", "kernel", "part").iter_rows():
+        found[kernel] = found.get(kernel, 0.0) + times[layer] * part
+    return found
 
 
 def convolutions(modules: pl.DataFrame) -> int:

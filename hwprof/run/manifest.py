@@ -155,6 +155,7 @@ class Disturbance(msgspec.Struct, frozen=True):
     waited_ns: int | None  # how long its threads were ready to run and had no processor, summed over them
     stolen_ns: int | None  # that the hypervisor gave to others, over all processors; told in ticks of usually 10 ms
     own_ns: int = 0  # CPU time of processes that collectors had at work beside it
+    page_faults: int | None = None  # of the process, its collectors' included; None: by an older version
 
 
 class IterationRecord(msgspec.Struct, frozen=True):

@@ -31,16 +31,19 @@ class Reading:
     waited_ns: Mapping[str, int]  # by thread; empty where the kernel keeps no such account
     stolen_ns: int | None
     own_ns: Mapping[int, int] = field(default_factory=dict)  # CPU time by process that works for hwprof
+    page_faults: int = 0  # of the process since its start
 
 
 def read(own: Sequence[int] = ()) -> Reading:
     """Of this process, now; ``own`` are the processes that work for hwprof beside it."""
+    used = resource.getrusage(resource.RUSAGE_SELF)
     return Reading(
         time.monotonic_ns(),
-        resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw,
+        used.ru_nivcsw,
         waited_by_thread(TASKS),
         machine.stolen_ns(),
         {pid: cpu_ns for pid in own if (cpu_ns := process_cpu_ns(pid)) is not None},
+        used.ru_minflt + used.ru_majflt,
     )
 
 
@@ -79,4 +82,5 @@ def between(before: Reading, after: Reading) -> Disturbance:
         waited_ns=waited if after.waited_ns else None,
         stolen_ns=stolen,
         own_ns=sum(ns - before.own_ns[pid] for pid, ns in after.own_ns.items() if pid in before.own_ns),
+        page_faults=after.page_faults - before.page_faults,
     )

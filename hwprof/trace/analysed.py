@@ -68,7 +68,7 @@ def _of(analysis: RunAnalysis) -> Analysed:
         _add(arguments, "time_budget", _budgets(analysis.time_budget, analysis.modules))
     records = [analysis.main, sampled.record if sampled is not None else None]
     passes = frozenset(record.name for record in records if record is not None)
-    return Analysed(passes, arguments, analysis.findings or ())
+    return Analysed(passes, arguments, () if isinstance(analysis.findings, Unavailable) else analysis.findings)
 
 
 def _add(arguments: dict[Any, Any], name: str, found: Iterable[tuple[str | None, dict[str, Any]]]) -> None:

@@ -23,6 +23,12 @@ NOTHING = Share(0.0, 0.0, 0.0)
 PAGE_FAULTS: Final = "page_faults"
 ALLOCATION: Final = "allocation"
 
+NO_FAULTS: Final = 0.01
+"""Of the inference's time."""
+
+FEW_FAULTS: Final = 100
+"""Where they were counted: not worth a number, as the iterations that were timed or sampled had others."""
+
 ALL_BUT: Final = 0.95
 """Of the time: where others took less than the rest of it, there is no need to speak of them."""
 
@@ -37,7 +43,7 @@ class Layer(NamedTuple):
     """A layer's part of the inference's elapsed time, and the parts of that."""
 
     path: str
-    of_whole: float
+    of_whole: float  # by the main pass, in which nobody looks
     parts: Mapping[str, float]
     bound: str | None = None
 
@@ -58,6 +64,13 @@ class Kernel(NamedTuple):
     share: Share
     domain: str = ""  # as in the table ``kernels``
     layers: Sequence[str] = ()  # that have most of its time, in order
+    of_time: float = 0.0  # of the elapsed time: by its part of what layers compute, and these layers' times
+
+    @property
+    def at_most(self) -> Share:
+        """The larger of both shares: threads that wait spin, and take of the processor time what is no work."""
+        times = max(1.0, self.of_time / self.share.value) if self.share.value else 1.0
+        return Share(*(min(1.0, times * one) for one in self.share))
 
 
 class Pooling(NamedTuple):
@@ -95,7 +108,8 @@ class Facts:
     kernels: Sequence[Kernel] = ()
     stages: Mapping[str, float] = field(default_factory=dict)  # of an iteration
     anew: Sequence[str] = ()  # layers that get their memory anew at each call
-    faults: float | None = None  # page faults of an inference
+    faults: float | None = None  # page faults of an inference, where they were counted
+    timed_faults: float | None = None  # of the inference, what page faults of a timed iteration take; None: not known
     new_pages: Mapping[str | None, float] = field(
         default_factory=dict
     )  # by layer, None: the inference: its page faults by what one costs on this machine
@@ -127,6 +141,11 @@ class Facts:
     denormals: Mapping[str, float] = field(default_factory=dict)  # by layer: of the numbers that it reads and writes
     poolings: Sequence[Sequence[Pooling]] = ()  # of each input that several poolings read, by size
     fallbacks: Sequence[Fallback] = ()  # of oneDNN's, most time first
+
+    @property
+    def no_new_pages(self) -> bool:
+        """Whether what was timed had no page faults to speak of: those that samples met are the profilers' own."""
+        return self.timed_faults is not None and self.timed_faults < NO_FAULTS
 
     @property
     def left(self) -> float:
@@ -165,6 +184,8 @@ class Facts:
         by what a page fault costs, or all the time of layers that do little else, whichever is most. Some of it is met
         in the code that faults: the processor enters and leaves the kernel with interrupts off, so that no sample
         can meet it there; and what is read next is no longer in the caches."""
+        if self.no_new_pages:
+            return 0.0
         if paths is None:
             sampled, own = self.part(PAGE_FAULTS).high + self.part(ALLOCATION).high, self.new_pages.get(None, 0.0)
         else:

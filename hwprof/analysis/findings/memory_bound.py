@@ -10,7 +10,8 @@ LEAST: Final = 0.05
 """Of the inference's time, all of these layers together."""
 
 BANDWIDTH: Final = " bandwidth"
-HALF: Final = "; bfloat16 halves the bytes"
+FUSES: Final = "torch.compile(model) fuses them with their neighbours"
+HALF: Final = "bfloat16 halves the bytes"
 
 
 def find(facts: Facts) -> Finding | None:
@@ -19,13 +20,14 @@ def find(facts: Facts) -> Finding | None:
     share = sum(one.of_whole for one in layers)
     if share < LEAST:
         return None
+    ways = [*([] if facts.compiled else [FUSES]), *([HALF] if facts.bfloat16 else [])]
     ordered = [one.path for one in sorted(layers, key=lambda one: -one.of_whole)]
     return Finding(
         rule="memory_bound",
         title=f"{len(layers)} layers are bound by memory's bandwidth",
         evidence=f"{share:.1%} of the time{named(ordered[:3])}",
         meaning="they wait for bytes, not for arithmetic: fewer bytes help, more threads do not",
-        remedy=f"torch.compile(model) fuses them with their neighbours{HALF if facts.bfloat16 else ''}",
+        remedy="; ".join(ways),
         gain_low=0.0,
         gain_high=share / 2,
         remedies=("compile", "bfloat16") if facts.bfloat16 else ("compile",),

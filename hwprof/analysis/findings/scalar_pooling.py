@@ -17,7 +17,7 @@ def find(facts: Facts) -> Finding | None:
     if not found:
         return None
     most = max(found, key=lambda one: one.share.value)
-    if most.share.low < LEAST:
+    if most.at_most.low < LEAST:
         return None
     return Finding(
         rule="scalar_pooling",
@@ -26,7 +26,7 @@ def find(facts: Facts) -> Finding | None:
         meaning="PyTorch's kernel for NCHW compares number by number; that for channels last compares whole vectors",
         remedy="model = model.to(memory_format=torch.channels_last), inputs too",
         gain_low=0.0,
-        gain_high=facts.of_work(most.share).high,
+        gain_high=facts.of_work(most.at_most).high,
         layers=most.layers,
         remedies=("channels_last", "compile"),
     )

@@ -22,7 +22,7 @@ def find(facts: Facts) -> Finding | None:
         return None
     layers = facts.most_in("waiting")
     fewer: tuple[str, ...] = ()
-    remedy = "a larger batch, or torch.compile(model): more work for each operator"
+    remedy = f"a larger batch{'' if facts.compiled else ', or torch.compile(model)'}: more work for each operator"
     if share.low >= MUCH:
         number = max(1, facts.threads // 2)
         remedy, fewer = f"torch.set_num_threads({number}), and compare", (f"threads={number}",)

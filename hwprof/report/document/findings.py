@@ -69,17 +69,13 @@ def build(analysis: RunAnalysis) -> Findings | Unavailable:
 
     tried = analysis.run.manifest.trials
     trials = told(tried) if tried is not None else None
-    missing = None
-    if analysis.sampled is None:
-        missing = no_samples(analysis)
-    elif analysis.findings is None:
-        missing = Unavailable("the thread that calls the model was not sampled")
+    found = analysis.findings if analysis.sampled is not None else no_samples(analysis)
+    findings, missing = ([], found) if isinstance(found, Unavailable) else (found, None)
     if missing is not None and trials is None:
         return missing
-    findings = analysis.findings if missing is None else None
     return Findings(
-        rows=[_finding(one) for one in findings or ()],
-        actions=[_action(one) for one in actions(findings or (), trials)],
+        rows=[_finding(one) for one in findings],
+        actions=[_action(one) for one in actions(findings, trials)],
         together=together(trials),
         trials=trials,
         missing=missing,

@@ -195,9 +195,11 @@ def _with_stages(page: Page, outside: Sequence[Stage]) -> str:
 def _of_what(page: Page, part: TimeBudget) -> str:
     """``% of inference``; where samples were taken in a pass that took another time, of how long in that."""
     timed, whole = page.whole.time if page.whole is not None else None, part.whole.elapsed_ns
+    threads, number = page.part(Threads), part.whole.samples
+    few = f", by {figures.plural(number, 'sample')} only" if threads and number < threads.few_samples else ""
     if timed is None or abs(whole - timed.median_ns) <= OTHER_TIME * timed.median_ns:
-        return f"% of {page.document.whole}"
-    return f"% of {figures.milliseconds(whole)}{NO_BREAK}ms, as pass {part.pass_} took"
+        return f"% of {page.document.whole}{few}"
+    return f"% of {figures.milliseconds(whole)}{NO_BREAK}ms, as pass {part.pass_} took{few}"
 
 
 def _shares(page: Page) -> None:

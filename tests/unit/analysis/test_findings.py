@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 from typing import Any
 
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -165,7 +166,7 @@ def test_what_is_compiled_is_not_to_be_compiled() -> None:
     for name, cause in CAUSES.items():
         for found in find_all(dataclasses.replace(QUIET, **cause, compiled=True)):
             assert "compile" not in found.remedies and (found.remedies or found.remedy), name
-            assert found.remedies or "torch.compile(" not in found.remedy, (name, found.remedy)
+            assert "torch.compile(" not in found.remedy + (found.by_hand or ""), (name, found.remedy)
 
 
 def test_parts_are_not_uneven_because_others_have_a_processor() -> None:
@@ -359,6 +360,36 @@ def test_page_faults_of_threads_that_fault_side_by_side_take_the_calling_thread_
 ) -> None:
     whole = {"parts": [{"part": part, "ns": ns, "threads_ns": all_ns} for part, ns, all_ns in parts_of_whole]}
     assert run_findings._of_calling_thread(whole, "page_faults") == share
+
+
+def test_page_faults_that_only_profilers_met_are_no_cause() -> None:
+    faulting = dataclasses.replace(QUIET, **CAUSES["fresh_memory"])
+    assert not find_all(dataclasses.replace(faulting, timed_faults=0.005))
+    for timed in (None, 0.05):
+        (found,) = find_all(dataclasses.replace(faulting, timed_faults=timed))
+        assert found.rule == "fresh_memory" and found.gain_high > 0.1
+    assert faulting.new_memory() > 0 == dataclasses.replace(faulting, timed_faults=0.0).new_memory(), "nobody's"
+
+
+def test_a_kernel_takes_the_time_of_its_layers_where_that_is_more() -> None:
+    """What spins beside it takes of the processor time, and nothing of the layer's."""
+    kernel = CAUSES["scalar_pooling"]["kernels"][0]._replace(share=Share(0.022, 0.018, 0.026), of_time=0.073)
+    (found,) = find_all(dataclasses.replace(QUIET, kernels=(kernel,)))
+    assert found.gain_high == pytest.approx(0.026 * 0.073 / 0.022)
+    assert not find_all(dataclasses.replace(QUIET, kernels=(kernel._replace(of_time=0.01),)))
+
+
+def test_a_kernel_s_time_is_its_part_of_what_each_layer_computes() -> None:
+    rows = [
+        ("a", 1, "torch", 30),
+        ("a", 2, "torch", 10),
+        ("a", 3, "openmp", 60),
+        ("b", 1, "jit", 5),
+        ("x", 1, "jit", 9),
+    ]
+    table = pl.DataFrame(rows, schema=["layer", "kernel", "domain", "cpu_ns"], orient="row")
+    assert run_findings._of_time(table, {"a": 0.4, "b": 0.1}) == pytest.approx({1: 0.4 * 0.75 + 0.1, 2: 0.1})
+    assert run_findings._of_time(table, {}) == {}
 
 
 def test_a_kernel_names_the_layers_that_it_is_in() -> None:

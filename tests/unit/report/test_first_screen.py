@@ -9,6 +9,7 @@ import msgspec
 import pytest
 from rich.cells import cell_len
 
+from hwprof.analysis import run_findings
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Action, Finding, Findings
@@ -123,7 +124,7 @@ def test_letters_of_the_bar_are_those_of_the_line_above(tmp_path: Path) -> None:
                        threads_share=share)
             for part, share in shares.items()
         ]  # fmt: skip
-        return Budget(path=name, elapsed_ns=1.76e6, samples=9, parts=parts)
+        return Budget(path=name, elapsed_ns=1.76e6, samples=90, parts=parts)
 
     found = TimeBudget(
         pass_="trace",
@@ -219,3 +220,21 @@ def test_why_it_adopts_another_than_the_first(tmp_path: Path) -> None:
     tried = msgspec.structs.replace(tried, rows=[changes])
     text = shown(with_findings(tmp_path / "other", Findings(rows=[], actions=actions[:1], trials=tried)), 100)
     assert "ADOPT  compile, results change\n  export A=1\n" in text
+
+
+def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
+    document = builder.build(runs.sampled(tmp_path), 8)
+    part = BudgetPart(
+        part="compute", ns=1.0, share=1.0, share_low=0.2, share_high=1.0, samples=1, threads_ns=1.0, threads_share=1.0
+    )
+    whole = Budget(path=None, elapsed_ns=1.76e6, samples=1, parts=[part])
+    found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
+    document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
+    assert "c compute 100 (% of inference, by 1 sample only)" in shown(document, 100)
+
+
+def test_of_few_samples_no_cause_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run_findings, "FEW_SAMPLES", 1_000_000)
+    few = builder.build(runs.sampled(tmp_path), 8)
+    assert few.absent["findings"].reason.endswith("samples of the inference: too few"), few.absent
+    assert "too few" in next(line for line in shown(few, 100).splitlines() if line.startswith("DO"))
