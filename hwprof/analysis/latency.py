@@ -30,8 +30,10 @@ STALLED_CPI: Final = 2.5
 """Cycles an instruction, from which on a core mostly waits: cores complete four to eight a cycle. Copies that go past
 the caches come near to 2."""
 
-CHAIN_CPI: Final = 4.0
-"""The same, of a chain of loads: hundreds of cycles for a few instructions."""
+CHAIN_CPI: Final = 12.0
+"""The same, of a chain of loads: hundreds of cycles for a few instructions. A chain of divisions, beside loads that
+prefetchers have at hand, may take as long a line: a division of integers takes up to 46 cycles on a Zen 1, for some
+four instructions."""
 
 MEMORY_SLOTS: Final = 0.35
 """Of the pipeline's slots that wait for memory (top-down)."""

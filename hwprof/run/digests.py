@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import re
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 SIZE_BYTES: Final = 16
 
@@ -26,9 +28,23 @@ def of_bytes(data: bytes) -> str:
 
 
 def of_file(path: Path) -> str:
-    """The same of a file's bytes, which are never in memory at once. Raises ``OSError``."""
+    """The file's size and the same of its bytes, which are never in memory at once: ``4096:0f1e…``. Raises
+    ``OSError``."""
     with path.open("rb") as file:
-        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=SIZE_BYTES)).hexdigest()
+        return f"{os.fstat(file.fileno()).st_size}:{_of_bytes_in(file)}"
+
+
+def is_one_of(path: Path, written: Iterable[str]) -> bool:
+    """Whether the file is one of those that ``of_file`` was made of (by older versions without its size). One of
+    another size is not read: it may be as large as somebody likes. Raises ``OSError``."""
+    with path.open("rb") as file:
+        size = str(os.fstat(file.fileno()).st_size)
+        digests = [one.rpartition(":")[2] for one in written if one.partition(":")[0] in (size, one)]
+        return bool(digests) and _of_bytes_in(file) in digests
+
+
+def _of_bytes_in(file: BinaryIO) -> str:
+    return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=SIZE_BYTES)).hexdigest()  # type: ignore[arg-type]
 
 
 def sealed(text: bytes) -> bytes:

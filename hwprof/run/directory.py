@@ -157,7 +157,7 @@ class RunDirectory:
         if not os.path.lexists(file):
             raise damaged(file, "it is gone")
         with contextlib.suppress(OSError):  # who scans it says what cannot be read
-            if is_regular(file) and digests.of_file(file) not in written:
+            if is_regular(file) and not digests.is_one_of(file, written):
                 raise damaged(file, "it is not what hwprof wrote there: it has changed since, or is another run's")
         self._unchanged.add(table)
 

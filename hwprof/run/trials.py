@@ -13,6 +13,9 @@ WORTH: Final = 0.05
 """A gain that would be worth a word."""
 
 
+NOTHING_KNOWN: Final = 2.0
+"""Of an interval with 0 in it: what is in its middle means nothing."""
+
 SAME: Final = 1e-3
 """Of the largest magnitude: sums in another order, of many layers."""
 
@@ -58,6 +61,11 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     def harms(self) -> bool:
         """Whether more time is certain."""
         return self.low > 0
+
+    @property
+    def too_noisy(self) -> bool:
+        """Whether it could as well be several times as long as shorter."""
+        return self.high - self.low > NOTHING_KNOWN and not self.helps and not self.harms
 
     @property
     def in_vain(self) -> bool:
@@ -171,7 +179,8 @@ class Trials(msgspec.Struct, frozen=True, kw_only=True):
 
 def merged(earlier: Trials | None, later: Trials) -> Trials:
     """What is known of a run: a remedy's later trial in the place of an earlier one. Where nothing was measured this
-    time, the earlier figures stay, and the reason stands beside them. Combinations with what fails now go."""
+    time, or too much else ran beside it, the earlier figures stay, and the reason stands beside them. Combinations with
+    what fails now go."""
     if earlier is None:
         return later
     before = {tuple(one.remedies): one for one in earlier.rows}
@@ -189,7 +198,9 @@ def merged(earlier: Trials | None, later: Trials) -> Trials:
 
 def _now(before: Trial | None, now: Trial, created: str) -> Trial:
     """Of one remedy, with the figures of before where it has none."""
-    if before is None or before.inference is None or now.inference is not None:
+    if before is None or before.inference is None:
+        return now
+    if now.inference is not None and (before.inference.too_noisy or not now.inference.too_noisy):
         return now
     reason = now.reason if now.reason is not None else before.reason
     return msgspec.structs.replace(_of(before, created), reason=reason)

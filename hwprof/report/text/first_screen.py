@@ -50,7 +50,7 @@ def show(page: Page) -> None:
     document = page.document
     _say(page, Text(_headline(page), style="bold"))
     _say(page, Text(_circumstances(page)))
-    for warning in noise.warnings(document, page.glyphs)[:1]:
+    for warning in [*noise.warnings(document, page.glyphs), *_disturbed_shares(page)][:1]:
         named(page, "NOISY", warning, whole=True)
     watched = _watched(page)
     if watched is not None:
@@ -160,6 +160,15 @@ def _lost(page: Page) -> list[str]:
         for gap in page.document.not_measured
         if gap.state == "failed"
     ]
+
+
+def _disturbed_shares(page: Page) -> list[str]:
+    """Where the times are quiet ones, and others had the processor in the pass that was sampled."""
+    part = page.part(TimeBudget)
+    if part is None or preempted(page) < DISTURBED:
+        return []
+    disturbed = f"others had the processor for {preempted(page):.0%} of pass {part.pass_}"
+    return [explain(f"{disturbed}: WHERE, bounds and causes are of that", noise.QUIETER)]
 
 
 def _where(page: Page, rows: Sequence[alike_layers.Alike]) -> None:

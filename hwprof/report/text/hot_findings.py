@@ -8,7 +8,7 @@ from rich.text import Text
 
 from hwprof.printable import printable
 from hwprof.report.document.hot_findings import HotFindings
-from hwprof.report.text import findings, trials
+from hwprof.report.text import findings, to_do, trials
 from hwprof.report.text.page import Page
 from hwprof.unavailable import explain
 
@@ -20,7 +20,7 @@ def show(found: HotFindings, page: Page) -> None:
     if missing is not None:
         page.console.print(Text(f"no findings: {explain(missing.reason, missing.remedy)}"))
     elif not found.findings.rows:
-        page.console.print("no rule found a cause of lost time")
+        page.console.print(to_do.nothing(found.findings, page))
     findings.of_rows(found.findings.rows, found.findings, page)
     if found.findings.trials is not None:
         page.title("Remedies that were tried")

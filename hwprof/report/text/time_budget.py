@@ -26,6 +26,7 @@ LETTERS: Final = {
 BAR: Final = 20
 """Characters: one is 5%."""
 
+MUCH: Final = 0.1
 WORTH_SAYING: Final = 0.005
 
 
@@ -46,9 +47,10 @@ def of_budgets(rows: Sequence[Budget], page: Page, title: str) -> None:
     glyphs = page.glyphs
 
     def shares(header: str, part: str, priority: int) -> list[Column]:
-        """None where no row has any."""
-        cells = [figures.percent(one.share(part), glyphs) if one.share(part) else "" for one in rows]
-        return [Column(header, cells, priority)] if any(cells) else []
+        """None where no row has any; where one has much of it, no narrow table leaves it out."""
+        of_rows = [one.share(part) for one in rows]
+        cells = [figures.percent(share, glyphs) if share else "" for share in of_rows]
+        return [Column(header, cells, 1 if max(of_rows, default=0.0) >= MUCH else priority)] if any(cells) else []
 
     page.table(
         [

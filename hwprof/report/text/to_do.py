@@ -34,7 +34,7 @@ def show(page: Page) -> None:
     done = [one for one, change in changes if not change.helps and (change.in_vain or not one.rules)]
     helpful = [one for one in part.actions if one not in done][:ACTIONS]
     if not helpful and part.missing is None:
-        named(page, "DO", _nothing(part, page), whole=True)
+        named(page, "DO", nothing(part, page), whole=True)
     room = page.console.width - MARGIN - 4 - max((len(_gain(one, page)) for one in helpful), default=0)
     width = max(1, min(room, max((len(one.title) for one in helpful), default=0)))
     for number, one in enumerate(helpful, 1):
@@ -85,7 +85,8 @@ def _do(page: Page, name: str, what: str, one: Action) -> None:
     named(page, "", f"  {why}")
 
 
-def _nothing(part: Findings, page: Page) -> str:
+def nothing(part: Findings, page: Page) -> str:
+    """Why there is nothing to do, as far as anybody knows."""
     if part.rows:
         tried = part.trials is not None and any(one.inference is not None for one in part.trials.rows)
         causes = ", ".join(row.rule.replace("_", " ") for row in part.rows[:ACTIONS])

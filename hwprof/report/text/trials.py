@@ -25,9 +25,6 @@ REMEDY: Final = 40
 WIDE: Final = 0.4
 """Of an interval: it is no longer the same on both sides."""
 
-NOTHING_KNOWN: Final = 2.0
-"""Of an interval with 0 in it: what is in its middle means nothing."""
-
 LONGER: Final = 2
 """How many times as long who wants to know more may try it."""
 
@@ -107,7 +104,7 @@ def why_it(found: Trials, best: Trial) -> str:
 def change_text(change: Change, glyphs: Glyphs) -> str:
     """``-23.4% ±1.1``, the wider side of the interval; ``-73% (-96 to +93)`` of one that is too wide for that; no
     figure where it could as well be several times as long as shorter."""
-    if change.high - change.low > NOTHING_KNOWN and not change.helps and not change.harms:
+    if change.too_noisy:
         return TOO_NOISY
     if change.high - change.low > WIDE:
         return f"{change.value:+.0%} ({100 * change.low:+.0f} to {100 * change.high:+.0f})"

@@ -56,7 +56,8 @@ def test_how_sure_it_is(loads: Loads, confidence: str) -> None:
     "loads",
     [
         CHASE._replace(cpi=0.34),  # a product of matrices with few misses, which it does not wait for
-        CHASE._replace(cpi=3.9),
+        CHASE._replace(cpi=6.2),  # of a chain of divisions
+        CHASE._replace(cpi=11.9),
         GATHER._replace(cpi=2.4),
         CHASE._replace(cpi=None),
         CHASE._replace(gbytes=0.29),  # most of the time is something else

@@ -87,6 +87,23 @@ def test_without_trials_what_could_win_most_is_first_and_causes_of_one_remedy_ar
     assert found[0].gain_high == pytest.approx(0.3)
 
 
+def test_what_others_were_in_the_way_of_comes_after_what_has_a_figure() -> None:
+    noisy = trial("channels_last", value=-0.5)
+    noisy = msgspec.structs.replace(noisy, inference=Change(value=-0.5, low=-1.0, high=3.0))
+    rows = [noisy, msgspec.structs.replace(trial("keep_memory"), inference=Change(value=-0.25, low=-0.6, high=0.6))]
+    found = actions(FOUND, Trials(created="", seconds=1.0, inference_ns=None, rows=rows))
+    assert [one.title for one in found] == ["by hand", "the keep_memory", "the channels_last"]
+
+
+def test_a_noisier_trial_takes_the_place_of_no_better_one() -> None:
+    noisy = Change(value=-0.5, low=-1.0, high=3.0)
+    first = Trials(created="a", seconds=1.0, inference_ns=None, rows=[trial("x", value=-0.2), trial("y", value=-0.1)])
+    rows = [msgspec.structs.replace(trial("x"), inference=noisy), trial("y", value=-0.3)]
+    found = {one.remedies[0]: one for one in merged(first, msgspec.structs.replace(first, created="b", rows=rows)).rows}
+    assert found["x"].inference == first.rows[0].inference and found["x"].earlier == "a"
+    assert found["y"].inference == rows[1].inference and found["y"].earlier is None
+
+
 def test_what_was_tried_is_sorted_by_what_it_brought() -> None:
     rows = [trial("tcmalloc", value=-0.12), trial("keep_memory", value=-0.06), trial("jemalloc", value=0.6)]
     rows += [trial("channels_last", value=0.005), trial("tcmalloc", "keep_memory", value=-0.15)]

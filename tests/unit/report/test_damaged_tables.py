@@ -69,3 +69,22 @@ def test_no_byte_of_what_is_kept_is_believed_when_it_has_changed(
     whole = report(run, capsys, "--all")
     spoil(run.path / kept.FILE)
     assert report(run, capsys, "--all") == whole
+
+
+def test_a_table_of_another_size_is_not_read(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    """A file without blocks may claim to have terabytes."""
+    file = run.path / "samples.parquet"
+    os.truncate(file, 4 << 40)
+    code, _, err = report(run, capsys, "--all")
+    assert code == 1 and f"{file.name} of this run is damaged" in err
+
+
+def test_digests_of_older_versions_have_no_size(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    whole = report(run, capsys, "--all")
+    run.manifest.tables = {
+        name: [one.partition(":")[2] for one in known] for name, known in run.manifest.tables.items()
+    }
+    run.save_manifest()
+    assert report(run, capsys, "--all") == whole
+    spoil(run.path / "samples.parquet")
+    assert report(run, capsys, "--all")[0] == 1

@@ -15,7 +15,7 @@ from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Action, Finding, Findings
 from hwprof.report.document.overhead import Effect, Overhead
 from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
-from hwprof.report.text import first_screen
+from hwprof.report.text import first_screen, to_do
 from hwprof.report.text.console import make_console
 from hwprof.report.text.page import Page
 from hwprof.run.trials import Change, Trial, Trials
@@ -220,6 +220,23 @@ def test_why_it_adopts_another_than_the_first(tmp_path: Path) -> None:
     tried = msgspec.structs.replace(tried, rows=[changes])
     text = shown(with_findings(tmp_path / "other", Findings(rows=[], actions=actions[:1], trials=tried)), 100)
     assert "ADOPT  compile, results change\n  export A=1\n" in text
+
+
+def test_who_disturbed_the_sampled_pass_is_told_though_times_are_quiet(tmp_path: Path) -> None:
+    document = builder.build(runs.sampled(tmp_path), 8)
+    parts = [
+        BudgetPart(part=part, ns=1.0, share=share, share_low=None, share_high=None, samples=50, threads_ns=1.0,
+                   threads_share=share)
+        for part, share in (("compute", 0.42), ("preempted", 0.58))
+    ]  # fmt: skip
+    whole = Budget(path=None, elapsed_ns=9e6, samples=100, parts=parts)
+    found = TimeBudget(pass_="trace", whole=whole, layers=[], blocks=[])
+    document = msgspec.structs.replace(document, parts={**document.parts, "time_budget": found})
+    lines = shown(document, 200).splitlines()
+    noisy = next(line for line in lines if line.startswith("NOISY"))
+    assert noisy.split(":")[0] == "NOISY  others had the processor for 58% of pass trace" and "--wait-quiet" in noisy
+    nothing = to_do.nothing(Findings(rows=[]), Page(document, make_console(100, io.StringIO())))
+    assert nothing.startswith("not known: others had the processor for 58% of the time")
 
 
 def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
