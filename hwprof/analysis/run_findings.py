@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from hwprof.run.peaks import Peaks
 
 MOST_KERNELS: Final = 100
+NEARLY_ALL: Final = 0.9
 LEAST_OF_KERNEL: Final = 0.1
 """Of a kernel's processor time has a layer that it is said to be in."""
 
@@ -41,11 +42,17 @@ def run_findings(analysis: RunAnalysis) -> list[Finding] | Unavailable:
     the model was sampled, and more than by chance."""
     if analysis.time_budget is None or analysis.figures is None:
         return Unavailable("the thread that calls the model was not sampled")
-    samples = nested(analysis.time_budget)[0]["samples"]
-    if samples < FEW_SAMPLES:
-        number = "one sample" if samples == 1 else f"{samples} samples"
+    whole, *_ = nested(analysis.time_budget)
+    if whole["samples"] < FEW_SAMPLES and not _hardly_there(whole):
+        number = "one sample" if whole["samples"] == 1 else f"{whole['samples']} samples"
         return Unavailable(f"{number} of the inference: too few", "more --iterations")
     return find_all(_facts(analysis))
+
+
+def _hardly_there(whole: dict[str, Any]) -> bool:
+    """Whether the calling thread slept nearly all the time, which switches tell, and no samples."""
+    asleep: float = sum(part["share"] for part in whole["parts"] if not part["samples"])
+    return asleep >= NEARLY_ALL
 
 
 def _facts(analysis: RunAnalysis) -> Facts:

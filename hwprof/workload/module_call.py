@@ -66,7 +66,8 @@ class ModuleCall:
         self.function: Forward = self._original.__func__ if method else self._original
         self._is_method = method
         self._placed: dict[Forward, Forward] = {}
-        self.left_alone = False  # the model's own code has put something else there
+        self._there: Forward | None = self._own  # what hwprof has put there last
+        self.left_alone = False  # the model's own code has put something else there, or taken it away
 
     def given(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
         """Those of a call of ``function`` without the module."""
@@ -83,7 +84,7 @@ class ModuleCall:
                 functools.update_wrapper(recording, self.function, updated=())
             self._placed[recording] = MethodType(recording, self.module) if self._is_method else recording
         if self._has_way():
-            self.module.__dict__[self._name] = self._placed[recording]
+            self._there = self.module.__dict__[self._name] = self._placed[recording]
 
     def restore(self) -> None:
         """The module is as it was."""
@@ -91,6 +92,7 @@ class ModuleCall:
             self.module.__dict__.pop(self._name, None)
             if self._own is not None:
                 self.module.__dict__[self._name] = self._own
+            self._there = self._own
 
     @property
     def is_passed_by(self) -> bool:
@@ -101,7 +103,8 @@ class ModuleCall:
         there = self.module.__dict__.get(self._name)
         known = (self._own, *self._placed.values())
         own = any(there is one for one in known) or _is_method(there, self._original)
-        self.left_alone = self.left_alone or not own
+        gone = there is not self._there and there is None  # calls since then were not recorded
+        self.left_alone = self.left_alone or not own or gone
         return own
 
 

@@ -362,6 +362,15 @@ def test_page_faults_of_threads_that_fault_side_by_side_take_the_calling_thread_
     assert run_findings._of_calling_thread(whole, "page_faults") == share
 
 
+@pytest.mark.parametrize(
+    ("parts_of_whole", "hardly"),
+    [([("blocked", 0.97, 0), ("compute", 0.03, 4)], True), ([("blocked", 0.5, 0), ("compute", 0.5, 4)], False)],
+)
+def test_a_thread_that_sleeps_needs_no_samples(parts_of_whole: list[tuple[str, float, int]], hardly: bool) -> None:
+    whole = {"parts": [{"part": part, "share": share, "samples": number} for part, share, number in parts_of_whole]}
+    assert run_findings._hardly_there(whole) is hardly
+
+
 def test_page_faults_that_only_profilers_met_are_no_cause() -> None:
     faulting = dataclasses.replace(QUIET, **CAUSES["fresh_memory"])
     assert not find_all(dataclasses.replace(faulting, timed_faults=0.005))

@@ -98,6 +98,19 @@ def test_what_the_models_own_code_puts_there_stays() -> None:
     assert hooks.unseen() == ["0"]
 
 
+def test_what_is_taken_away_is_not_seen_though_it_is_put_there_again() -> None:
+    """As a model does that empties its modules' ``__dict__``: calls find the class's method."""
+    model = nn.Sequential(nn.ReLU(), nn.ReLU())
+    hooks, recorder = watched(model)
+    for iteration, watch in enumerate((hooks.time_only, hooks.time_only)):
+        watch()
+        model[0].__dict__.pop("forward", None)
+        call(recorder, iteration, model, torch.ones(1))
+    hooks.remove()
+    assert hooks.unseen() == ["0"] and "0" not in {path for path, _ in paths(recorder)}
+    assert "forward" not in model[0].__dict__
+
+
 def test_what_puts_back_what_it_found_is_watched_again() -> None:
     model = nn.Sequential(nn.ReLU(), nn.ReLU())
     hooks, recorder = watched(model)
