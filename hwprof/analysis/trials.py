@@ -27,6 +27,12 @@ NARROW_OF_CHANGE: Final = 0.1
 """Half an interval that is as narrow as this, or as this part of the change, is enough."""
 
 
+LEAST_CALLS: Final = 4
+"""Of a turn: of fewer nobody knows whether they are long and short in turn."""
+
+OTHER: Final = 1.5
+"""Times as long as the others are every second call of another kind."""
+
 MOST_LOG: Final = math.log(MOST_CHANGE)
 """Of two generations that have nothing in common the interval has no end that could be written."""
 
@@ -38,9 +44,20 @@ class Pair(NamedTuple):
     without_ns: float
 
 
-def undisturbed(times_ns: Sequence[float]) -> float:
-    """The first quartile: whoever else is at work on the machine only makes times longer."""
-    return sorted(times_ns)[(len(times_ns) - 1) // 4]
+def undisturbed(turns_ns: Sequence[Sequence[float]]) -> float:
+    """The first quartile of the calls of all turns: whoever else is at work on the machine only makes times longer. Of
+    a model whose calls are long and short in turn the mean of both kinds' quartiles: that of all would be of the short
+    ones, whatever became of the long ones."""
+    kinds = _in_turn(turns_ns)
+    return statistics.fmean(sorted(times)[(len(times) - 1) // 4] for times in kinds)
+
+
+def _in_turn(turns_ns: Sequence[Sequence[float]]) -> list[list[float]]:
+    """All calls; where every second one is another kind, in most of the turns, both kinds."""
+    pairs = [sorted((turn[::2], turn[1::2]), key=statistics.median) for turn in turns_ns if len(turn) >= LEAST_CALLS]
+    if pairs and statistics.median(statistics.median(long) / statistics.median(short) for short, long in pairs) > OTHER:
+        return [[ns for pair in pairs for ns in pair[place]] for place in (0, 1)]
+    return [[ns for turn in turns_ns for ns in turn]]
 
 
 def spread(remedies: Sequence[Sequence[Pair]]) -> float | None:

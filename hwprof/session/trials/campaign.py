@@ -60,12 +60,12 @@ class _Record:
 
     def add(self, measured: Sequence[Measured], without: Sequence[Measured]) -> None:
         """What one generation has found."""
-        here, there = ([ns for one in turns for ns in one.inference_ns] for turns in (measured, without))
+        here, there = ([one.inference_ns for one in turns] for turns in (measured, without))
         self.inference.append(Pair(undisturbed(here), undisturbed(there)))
         self.inference_ns.append(undisturbed(here))
-        whole = [[ns for one in turns for ns in one.iteration_ns] for turns in (measured, without)]
+        whole = [[one.iteration_ns for one in turns] for turns in (measured, without)]
         self.iteration.append(Pair(*map(undisturbed, whole)))
-        self.calls += len(here)
+        self.calls += sum(map(len, here))
         peaks = [max((one.peak_bytes or 0 for one in turns), default=0) for turns in (measured, without)]
         if all(peaks):
             self.peaks.append((peaks[0], peaks[1]))
@@ -187,7 +187,7 @@ class Campaign:
         without = found.turns[WITHOUT]
         if number == 1:
             self._compare_without()
-        self._without_ns.append(undisturbed([ns for one in without for ns in one.inference_ns]))
+        self._without_ns.append(undisturbed([one.inference_ns for one in without]))
         for name, error in found.failed.items():
             self._records[name].failure = error
         for name, turns in found.turns.items():

@@ -59,8 +59,23 @@ def test_when_it_is_known_well_enough() -> None:
 
 
 def test_what_others_do_only_makes_it_longer() -> None:
-    assert undisturbed([10.0, 10.1, 55.0, 10.2]) == 10.0
-    assert undisturbed([7.0]) == 7.0
+    assert undisturbed([[10.0, 10.1], [55.0, 10.2]]) == 10.0
+    assert undisturbed([[7.0]]) == 7.0
+    assert undisturbed([[10.0, 10.3, 55.0, 10.2, 10.1], [10.4, 10.2, 70.0, 80.0]]) == 10.2, "it is no kind of call"
+
+
+def test_calls_that_are_long_and_short_in_turn_both_count() -> None:
+    """Each turn begins with either."""
+    turns = [[10.0, 50.0, 11.0, 52.0, 10.0], [51.0, 10.0, 50.0, 10.0], [50.0, 10.0]]
+    assert undisturbed(turns) == 30.0
+    faster = [[10.0, 5.0, 11.0, 5.0], [5.0, 10.0, 5.0, 10.0, 5.5]]
+    assert undisturbed(faster) == 7.5, "who makes the long ones short is seen"
+
+
+@given(st.lists(st.lists(st.floats(1.0, 1e9), min_size=2, max_size=20), min_size=1, max_size=6))
+def test_it_lies_between_the_shortest_and_the_longest(turns: list[list[float]]) -> None:
+    times = [ns for turn in turns for ns in turn]
+    assert min(times) * (1 - 1e-9) <= undisturbed(turns) <= max(times) * (1 + 1e-9)
 
 
 def finding(rule: str, high: float, remedies: tuple[str, ...] = (), remedy: str = "by hand") -> Finding:
