@@ -79,6 +79,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         **memory_facts(analysis, whole),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
+        virtual=analysis.machine.hypervisor is not None,
         **peak_facts(analysis.run.manifest.peaks, workload.threads if workload is not None else 1),
         threads=workload.threads if workload is not None else 1,
         processors=processors(analysis.machine),

@@ -115,6 +115,7 @@ class Facts:
     )  # by layer, None: the inference: its page faults by what one costs on this machine
     malloc: str | None = None  # who gives memory: glibc, jemalloc, …
     vendor: str = ""
+    virtual: bool = False  # a virtual machine, whose host has other guests
     gemm_of_roof: float | None = None  # of the FP32 peak: what a large product by the library attains; None: unknown
     compiled: bool = False  # by torch.compile: there is nothing to compile
     emulated: Mapping[str, str] = field(default_factory=dict)  # by layer: types that the processor does not multiply

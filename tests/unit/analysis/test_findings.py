@@ -97,6 +97,7 @@ NO_CAUSE: dict[str, tuple[str, dict[str, Any]]] = {
     "one node": ("numa_placement", {"nodes": (1.0,)}),
     "more threads than a node has cores": ("numa_placement", {"threads": 24}),
     "a clock that varies": ("clock_drop", {"clock": clock((4.1, 3.6, 4.2), *3 * [(3.7, 3.4, 4.1)])}),
+    "a clock that the host sets": ("clock_drop", {**CAUSES["clock_drop"], "virtual": True}),
     "a clock that is steady": ("clock_drop", {"clock": clock((4.1, 4.08, 4.12), *3 * [(4.0, 3.98, 4.02)])}),
     "a clock that was taken at the end": ("clock_drop", {"clock": clock(*3 * [(3.0, 2.99, 3.0)], (2.54, 2.54, 2.88))}),
     "one thread": ("serial_layers", {"threads": 1}),
