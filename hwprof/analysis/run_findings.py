@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 MOST_KERNELS: Final = 100
 NEARLY_ALL: Final = 0.9
+MOST_OF: Final = 0.5
+"""Of the new pages has torch to allocate, for them to be its own."""
+
 LEAST_OF_KERNEL: Final = 0.1
 """Of a kernel's processor time has a layer that it is said to be in."""
 
@@ -61,7 +64,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
     under = analysis.roofline
     bounds = {one.path: one.bound for one in under.rows} if not isinstance(under, Unavailable) else {}
     workload = analysis.run.manifest.workload
-    times = _times(analysis)
+    times, faults = _times(analysis), _timed_faults(analysis)
     return Facts(
         parts={part["part"]: _share(part) for part in whole["parts"]},
         layers=[
@@ -75,8 +78,8 @@ def _facts(analysis: RunAnalysis) -> Facts:
         ],
         kernels=_kernels(analysis, times),
         stages=stage_shares(analysis),
-        timed_faults=_timed_faults(analysis),
-        **memory_facts(analysis, whole),
+        timed_faults=_cost_of(faults, analysis),
+        **memory_facts(analysis, whole, faults),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
         virtual=analysis.machine.hypervisor is not None,
@@ -123,17 +126,21 @@ def _inference_ns(analysis: RunAnalysis) -> float:
 
 
 def _timed_faults(analysis: RunAnalysis) -> float | None:
-    """Of the inference's time, at most: the page faults of an iteration of the main pass (the median of those that give
-    times), by what one costs on this machine."""
+    """The page faults of an iteration of the main pass: the median of those that give times; None: not known."""
     records = [one for one in analysis.main.iterations if not one.warmup] if analysis.main is not None else []
     timed = set(select(records).timed)
     known = [one.disturbance.page_faults for one in records if one.index in timed and one.disturbance is not None]
     faults = [one for one in known if one is not None]
+    return statistics.median(faults) if faults else None
+
+
+def _cost_of(faults: float | None, analysis: RunAnalysis) -> float | None:
+    """Of the inference's time, at most, by what a page fault costs on this machine; None: not known."""
     peaks, whole_ns = analysis.run.manifest.peaks, _inference_ns(analysis)
     page = peaks.find(NEW_PAGE) if peaks is not None else None
-    if not faults or not whole_ns or (page is None and any(faults)):
+    if faults is None or not whole_ns or (page is None and faults):
         return None
-    return statistics.median(faults) * page.value / whole_ns if page is not None else 0.0
+    return faults * page.value / whole_ns if page is not None else 0.0
 
 
 def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
@@ -220,8 +227,9 @@ def emulated(modules: pl.DataFrame, peaks: Peaks | None) -> dict[str, str]:
     return {path: ", ".join(sorted(half)) for path, half in found.items() if half and path is not None}
 
 
-def memory_facts(analysis: RunAnalysis, whole: dict[str, Any]) -> dict[str, Any]:
-    """``anew``, ``faults``, ``new_pages`` and ``malloc`` of ``findings.Facts``. ``whole``: the inference's budget."""
+def memory_facts(analysis: RunAnalysis, whole: dict[str, Any], timed_faults: float | None) -> dict[str, Any]:
+    """``anew``, ``faults``, ``torch_takes_them``, ``new_pages`` and ``malloc`` of ``findings.Facts``. ``whole``: the
+    inference's budget; ``timed_faults``: of an iteration."""
     found = analysis.memory.found
     if found is None or isinstance(found.tables, Unavailable):
         return {}
@@ -229,11 +237,15 @@ def memory_facts(analysis: RunAnalysis, whole: dict[str, Any]) -> dict[str, Any]
     peaks = analysis.run.manifest.peaks
     page = peaks.find(NEW_PAGE) if peaks is not None else None
     faults = dict(rows.drop_nulls("faults").select("layer", "faults").iter_rows())
+    allocated_bytes = rows.filter(layer=WHOLE)["allocated_bytes"].sum() or 0
+    page_bytes = found.process.page_bytes if found.process is not None else None
+    timed_bytes = timed_faults * page_bytes if timed_faults is not None and page_bytes is not None else None
     each_ns = page.value * _of_calling_thread(whole, PAGE_FAULTS) if page is not None else 0.0
     shares = {path: number * each_ns / whole["elapsed_ns"] for path, number in faults.items() if each_ns}
     return {
         "anew": layer_memory.anew(rows),
         "faults": faults.get(WHOLE),
+        "torch_takes_them": timed_bytes is not None and allocated_bytes >= MOST_OF * timed_bytes,
         "new_pages": {None if path == WHOLE else path: share for path, share in shares.items()},
         "malloc": found.allocator.allocator if found.allocator is not None else None,
     }

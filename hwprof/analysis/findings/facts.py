@@ -110,6 +110,7 @@ class Facts:
     anew: Sequence[str] = ()  # layers that get their memory anew at each call
     faults: float | None = None  # page faults of an inference, where they were counted
     timed_faults: float | None = None  # of the inference, what page faults of a timed iteration take; None: not known
+    torch_takes_them: bool = False  # torch allocates as much as those have
     new_pages: Mapping[str | None, float] = field(
         default_factory=dict
     )  # by layer, None: the inference: its page faults by what one costs on this machine

@@ -20,7 +20,7 @@ ALLOCATORS: Final = ("keep_memory", "tcmalloc", "jemalloc")
 def find(facts: Facts) -> Finding | None:
     """Where new pages take a share worth naming."""
     share = facts.part(PAGE_FAULTS)
-    known_whose = facts.anew or (facts.timed_faults or 0.0) >= LEAST
+    known_whose = facts.anew or (facts.torch_takes_them and (facts.timed_faults or 0.0) >= LEAST)
     if facts.no_new_pages or share.low < (LEAST if known_whose else MUCH):
         return None
     known = facts.faults is not None and facts.faults >= FEW_FAULTS
