@@ -78,7 +78,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         ],
         kernels=_kernels(analysis, times),
         stages=stage_shares(analysis),
-        timed_faults=_cost_of(faults, analysis),
+        timed_new_pages=_cost_of(faults, analysis),
         **memory_facts(analysis, whole, faults),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,

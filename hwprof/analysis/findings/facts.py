@@ -26,9 +26,6 @@ ALLOCATION: Final = "allocation"
 NO_FAULTS: Final = 0.01
 """Of the inference's time."""
 
-FEW_FAULTS: Final = 100
-"""Where they were counted: not worth a number, as the iterations that were timed or sampled had others."""
-
 ALL_BUT: Final = 0.95
 """Of the time: where others took less than the rest of it, there is no need to speak of them."""
 
@@ -109,7 +106,9 @@ class Facts:
     stages: Mapping[str, float] = field(default_factory=dict)  # of an iteration
     anew: Sequence[str] = ()  # layers that get their memory anew at each call
     faults: float | None = None  # page faults of an inference, where they were counted
-    timed_faults: float | None = None  # of the inference, what page faults of a timed iteration take; None: not known
+    timed_new_pages: float | None = (
+        None  # of the inference, what page faults of a timed iteration take; None: not known
+    )
     torch_takes_them: bool = False  # torch allocates as much as those have
     new_pages: Mapping[str | None, float] = field(
         default_factory=dict
@@ -147,7 +146,7 @@ class Facts:
     @property
     def no_new_pages(self) -> bool:
         """Whether what was timed had no page faults to speak of: those that samples met are the profilers' own."""
-        return self.timed_faults is not None and self.timed_faults < NO_FAULTS
+        return self.timed_new_pages is not None and self.timed_new_pages < NO_FAULTS
 
     @property
     def left(self) -> float:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from hwprof.analysis.findings.facts import FEW_FAULTS, PAGE_FAULTS, Facts, Finding, named, percent
+from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, named, percent
 
 LEAST: Final = 0.02
 
 MUCH: Final = 0.1
 """Where it is not known whose they are: a profiler gets new pages too."""
+
+FEW_FAULTS: Final = 100
+"""Where they were counted: not worth a number, as the iterations that were timed or sampled had others."""
 
 KEEP: Final = "MALLOC_MMAP_THRESHOLD_=1073741824 MALLOC_TRIM_THRESHOLD_=4294967296 before the command"
 """glibc then keeps what is freed."""
@@ -20,7 +23,7 @@ ALLOCATORS: Final = ("keep_memory", "tcmalloc", "jemalloc")
 def find(facts: Facts) -> Finding | None:
     """Where new pages take a share worth naming."""
     share = facts.part(PAGE_FAULTS)
-    known_whose = facts.anew or (facts.torch_takes_them and (facts.timed_faults or 0.0) >= LEAST)
+    known_whose = facts.anew or (facts.torch_takes_them and (facts.timed_new_pages or 0.0) >= LEAST)
     if facts.no_new_pages or share.low < (LEAST if known_whose else MUCH):
         return None
     known = facts.faults is not None and facts.faults >= FEW_FAULTS

@@ -374,16 +374,16 @@ def test_a_thread_that_sleeps_needs_no_samples(parts_of_whole: list[tuple[str, f
 
 def test_page_faults_that_only_profilers_met_are_no_cause() -> None:
     faulting = dataclasses.replace(QUIET, **CAUSES["fresh_memory"])
-    assert not find_all(dataclasses.replace(faulting, timed_faults=0.005))
+    assert not find_all(dataclasses.replace(faulting, timed_new_pages=0.005))
     for timed in (None, 0.05):
-        (found,) = find_all(dataclasses.replace(faulting, timed_faults=timed))
+        (found,) = find_all(dataclasses.replace(faulting, timed_new_pages=timed))
         assert found.rule == "fresh_memory" and found.gain_high > 0.1
     few = dataclasses.replace(faulting, parts=parts(page_faults=0.04), anew=())
-    assert not find_all(few) and not find_all(dataclasses.replace(few, timed_faults=0.012)), "nobody knows whose"
-    assert not find_all(dataclasses.replace(few, timed_faults=0.19)), "Python's, or another library's"
-    (found,) = find_all(dataclasses.replace(few, timed_faults=0.19, torch_takes_them=True))
+    assert not find_all(few) and not find_all(dataclasses.replace(few, timed_new_pages=0.012)), "nobody knows whose"
+    assert not find_all(dataclasses.replace(few, timed_new_pages=0.19)), "Python's, or another library's"
+    (found,) = find_all(dataclasses.replace(few, timed_new_pages=0.19, torch_takes_them=True))
     assert found.rule == "fresh_memory", "an iteration that was timed had them"
-    assert faulting.new_memory() > 0 == dataclasses.replace(faulting, timed_faults=0.0).new_memory(), "nobody's"
+    assert faulting.new_memory() > 0 == dataclasses.replace(faulting, timed_new_pages=0.0).new_memory(), "nobody's"
 
 
 def test_a_kernel_takes_the_time_of_its_layers_where_that_is_more() -> None:
