@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ import polars as pl
 from hwprof.analysis import layer_memory
 from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, Layer, Share
 from hwprof.analysis.findings.rules import find_all
-from hwprof.analysis.iterations import select
+from hwprof.analysis.main_pass_facts import cost_of, kernel_times, layer_times, timed_faults
 from hwprof.analysis.model_facts import is_compiled, model_facts
 from hwprof.analysis.owners import INFERENCE, WHOLE
 from hwprof.analysis.roofline import product_types, roofs_of
@@ -64,7 +63,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
     under = analysis.roofline
     bounds = {one.path: one.bound for one in under.rows} if not isinstance(under, Unavailable) else {}
     workload = analysis.run.manifest.workload
-    times, faults = _times(analysis), _timed_faults(analysis)
+    times, faults = layer_times(analysis), timed_faults(analysis)
     return Facts(
         parts={part["part"]: _share(part) for part in whole["parts"]},
         layers=[
@@ -78,7 +77,7 @@ def _facts(analysis: RunAnalysis) -> Facts:
         ],
         kernels=_kernels(analysis, times),
         stages=stage_shares(analysis),
-        timed_new_pages=_cost_of(faults, analysis),
+        timed_new_pages=cost_of(faults, analysis),
         **memory_facts(analysis, whole, faults),
         **further_facts(analysis),
         vendor=analysis.machine.vendor,
@@ -108,41 +107,6 @@ def _share(row: dict[str, Any]) -> Share:
     return Share(row["share"], row["share_low"] or 0.0, row["share_high"] or row["share"])
 
 
-def _times(analysis: RunAnalysis) -> dict[str, float]:
-    """By layer its share of the inference's time in the main pass: in the one that was sampled others watch too, and
-    each takes longer by another factor. Means, as calls may differ."""
-    assert analysis.figures is not None
-    whole_ns = _inference_ns(analysis)
-    layers = analysis.figures.layers.rows.drop_nulls(["owner", "time_mean_ns"])
-    return {owner: ns / whole_ns for owner, ns in layers.select("owner", "time_mean_ns").iter_rows() if whole_ns}
-
-
-def _inference_ns(analysis: RunAnalysis) -> float:
-    """Of an iteration of the main pass, on average; 0: not known."""
-    if analysis.figures is None:
-        return 0.0
-    rows = analysis.figures.stages.rows.filter(owner=INFERENCE).drop_nulls(["total_ns", "iterations"])
-    return float((rows["total_ns"] / rows["iterations"]).sum() or 0)
-
-
-def _timed_faults(analysis: RunAnalysis) -> float | None:
-    """The page faults of an iteration of the main pass: the median of those that give times; None: not known."""
-    records = [one for one in analysis.main.iterations if not one.warmup] if analysis.main is not None else []
-    timed = set(select(records).timed)
-    known = [one.disturbance.page_faults for one in records if one.index in timed and one.disturbance is not None]
-    faults = [one for one in known if one is not None]
-    return statistics.median(faults) if faults else None
-
-
-def _cost_of(faults: float | None, analysis: RunAnalysis) -> float | None:
-    """Of the inference's time, at most, by what a page fault costs on this machine; None: not known."""
-    peaks, whole_ns = analysis.run.manifest.peaks, _inference_ns(analysis)
-    page = peaks.find(NEW_PAGE) if peaks is not None else None
-    if faults is None or not whole_ns or (page is None and faults):
-        return None
-    return faults * page.value / whole_ns if page is not None else 0.0
-
-
 def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
     assert analysis.sampled is not None
     rows = kernel_table(analysis.sampled.inside, analysis.sampled.kernels).head(MOST_KERNELS).to_dicts()
@@ -152,7 +116,7 @@ def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
         .sort("share_of_kernel", "layer", descending=[True, False])
         .select("kernel", "layer")
     )
-    of_time = _of_time(analysis.sampled.by_layer, times)
+    of_time = kernel_times(analysis.sampled.by_layer, times)
     named: dict[int, list[str]] = {}
     for kernel, layer in most.iter_rows():
         named.setdefault(kernel, []).append(layer)
@@ -168,17 +132,6 @@ def _kernels(analysis: RunAnalysis, times: Mapping[str, float]) -> list[Kernel]:
         for row in rows
         if row["share"] is not None
     ]
-
-
-def _of_time(by_layer: pl.DataFrame, times: Mapping[str, float]) -> dict[int, float]:
-    """By kernel, of the elapsed time: each layer's, by the kernel's part of its processor time without that of the
-    team's waiting loop. ``by_layer``: as ``sampled.by_layer``; ``times``: by layer."""
-    work = by_layer.filter(pl.col("domain") != "openmp", pl.col("layer").is_in(list(times))).drop_nulls("kernel")
-    parts = work.with_columns(part=pl.col("cpu_ns") / pl.col("cpu_ns").sum().over("layer"))
-    found: dict[int, float] = {}
-    for layer, kernel, part in parts.select("layer", "kernel", "part").iter_rows():
-        found[kernel] = found.get(kernel, 0.0) + times[layer] * part
-    return found
 
 
 def convolutions(modules: pl.DataFrame) -> int:
@@ -227,9 +180,9 @@ def emulated(modules: pl.DataFrame, peaks: Peaks | None) -> dict[str, str]:
     return {path: ", ".join(sorted(half)) for path, half in found.items() if half and path is not None}
 
 
-def memory_facts(analysis: RunAnalysis, whole: dict[str, Any], timed_faults: float | None) -> dict[str, Any]:
+def memory_facts(analysis: RunAnalysis, whole: dict[str, Any], timed: float | None) -> dict[str, Any]:
     """``anew``, ``faults``, ``torch_takes_them``, ``new_pages`` and ``malloc`` of ``findings.Facts``. ``whole``: the
-    inference's budget; ``timed_faults``: of an iteration."""
+    inference's budget; ``timed``: page faults of a timed iteration."""
     found = analysis.memory.found
     if found is None or isinstance(found.tables, Unavailable):
         return {}
@@ -239,7 +192,7 @@ def memory_facts(analysis: RunAnalysis, whole: dict[str, Any], timed_faults: flo
     faults = dict(rows.drop_nulls("faults").select("layer", "faults").iter_rows())
     allocated_bytes = rows.filter(layer=WHOLE)["allocated_bytes"].sum() or 0
     page_bytes = found.process.page_bytes if found.process is not None else None
-    timed_bytes = timed_faults * page_bytes if timed_faults is not None and page_bytes is not None else None
+    timed_bytes = timed * page_bytes if timed is not None and page_bytes is not None else None
     each_ns = page.value * _of_calling_thread(whole, PAGE_FAULTS) if page is not None else 0.0
     shares = {path: number * each_ns / whole["elapsed_ns"] for path, number in faults.items() if each_ns}
     return {

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.analysis import run_findings
+from hwprof.analysis import main_pass_facts, run_findings
 from hwprof.analysis.actions import Action
 from hwprof.analysis.findings.facts import Clock, Facts, Fallback, Kernel, Layer, Pooling, Share
 from hwprof.analysis.findings.rules import RULES, find_all, names
@@ -403,8 +403,8 @@ def test_a_kernel_s_time_is_its_part_of_what_each_layer_computes() -> None:
         ("x", 1, "jit", 9),
     ]
     table = pl.DataFrame(rows, schema=["layer", "kernel", "domain", "cpu_ns"], orient="row")
-    assert run_findings._of_time(table, {"a": 0.4, "b": 0.1}) == pytest.approx({1: 0.4 * 0.75 + 0.1, 2: 0.1})
-    assert run_findings._of_time(table, {}) == {}
+    assert main_pass_facts.kernel_times(table, {"a": 0.4, "b": 0.1}) == pytest.approx({1: 0.4 * 0.75 + 0.1, 2: 0.1})
+    assert main_pass_facts.kernel_times(table, {}) == {}
 
 
 def test_a_kernel_names_the_layers_that_it_is_in() -> None:
