@@ -13,6 +13,7 @@ from typing import Final, NamedTuple, NoReturn
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_CHILD_SUBREAPER: Final = 36
 
+_STATE: Final = 0
 _PARENT: Final = 1
 _STARTED: Final = 19
 """Of the fields of /proc/PID/stat that stand behind the name (man 5 proc_pid_stat)."""
@@ -62,6 +63,12 @@ def descendants(pid: int) -> list[Known]:
     return found
 
 
+def is_stopped(pid: int) -> bool:
+    """Whether somebody has stopped it (SIGSTOP): it may never go on. Not one that is only traced."""
+    fields = _stat(Path("/proc") / str(pid))
+    return fields is not None and fields[_STATE] == "T"
+
+
 def kill(known: Iterable[Known]) -> None:
     """Those of them that still live."""
     for one in known:
@@ -86,10 +93,33 @@ def end_copy(original: int) -> None:
         os._exit(0)
 
 
+_waiting: int | None = None
+"""Where somebody waits for this process's last word."""
+
+
+def tell_end_to(descriptor: int) -> None:
+    """From now on ``leave`` tells its exit code there, as one byte: so whoever waits knows of any other end. What this
+    process starts, and its copies, have no part in it."""
+    global _waiting
+    _waiting = descriptor
+    os.set_inheritable(descriptor, False)
+    os.register_at_fork(after_in_child=_forget)
+
+
+def _forget() -> None:
+    global _waiting
+    if _waiting is not None:
+        os.close(_waiting)
+        _waiting = None
+
+
 def leave(status: int) -> NoReturn:
     """Ends this process here and now: a library's exit handlers must not undo or delay what is written."""
     sys.stdout.flush()
     sys.stderr.flush()
+    if _waiting is not None:
+        with suppress(OSError):
+            os.write(_waiting, bytes([status]))
     os._exit(status)
 
 

@@ -312,16 +312,15 @@ def _measure(
     server: ForkServer,
     files: FilesBeside,
 ) -> BaseException | None:
-    """Carries the passes out. A failure is returned where there is something to report all the same, and time for it,
-    else raised: then nothing is left that looks like a run, unless its log says more than the message."""
-    from hwprof.session.interruption import EndedBySignal
+    """Carries the passes out. A failure is returned where there is something to report all the same, else raised: then
+    nothing is left that looks like a run, unless its log says more than the message."""
     from hwprof.session.pass_record import PassError
     from hwprof.session.supervisor import carry_out
 
     try:
         carry_out(run, spec, plans, bars, server, when_measured=lambda: products.prepare(files))
     except (PassError, KeyboardInterrupt) as error:
-        if run.completed_passes() and not isinstance(error, EndedBySignal):
+        if run.completed_passes():
             return error
         if isinstance(error, PassError) and error.foreseen:
             run.remove()
@@ -332,7 +331,6 @@ def _measure(
 def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseException | None:
     """A failure is returned: what was measured is reported all the same."""
     from hwprof.cli.try_remedies import NothingToTryError, carry_out
-    from hwprof.session.interruption import EndedBySignal
 
     try:
         return carry_out(run, (), bars, limit_s).failure
@@ -340,8 +338,6 @@ def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseExceptio
         click.echo(f"hwprof: {nothing}", err=True)
         return None
     except (HwprofError, KeyboardInterrupt) as error:
-        if isinstance(error, EndedBySignal):
-            raise
         return error
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from hwprof import processes
+from hwprof.cli import watched
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.streams import others_write_to_stderr, print_csv, print_json
 from hwprof.errors import HwprofError, described
@@ -20,7 +21,7 @@ from hwprof.errors import HwprofError, described
 @click.option(
     "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
-def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> None:
+def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> int | None:
     """Show a model's layers and their MACs, without measuring.
 
     Index (of models that are one list of modules), type, parameters, MACs and
@@ -34,6 +35,8 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     """
     spec = workload_spec(**options)
     check_model(spec)
+    if (status := watched.in_copy()) is not None:
+        return status
 
     from hwprof.analysis.layers import static_rows
     from hwprof.workload import factory
@@ -62,3 +65,4 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
         from hwprof.report.text.console import make_console
 
         static_layers.show(table, shown, record, make_console(width))
+    return None

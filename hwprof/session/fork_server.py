@@ -63,7 +63,8 @@ _decode: Final = msgspec.json.Decoder(Fork | Reap).decode
 
 class ForkServer:
     """The process as the supervisor has it; a context, which it does not survive. Where it cannot be had (an old
-    kernel, torch that crashes), ``fork`` has no answer and fresh processes do: slower, and with their own messages."""
+    kernel, torch that crashes, somebody has stopped it), ``fork`` has no answer and fresh processes do: slower, and
+    with their own messages."""
 
     def __init__(self, model: str) -> None:
         """``model``: whose libraries are imported, see ``WorkloadSpec``."""
@@ -126,9 +127,7 @@ class ForkServer:
             return None
         try:
             socket.send_fds(self._socket, [msgspec.json.encode(what)], descriptors)
-            while not select.select([self._socket], [], [], LOOK_UP_S)[0]:
-                pass  # a library may have set Ctrl-C to restart a read, but not this
-            said = self._socket.recv(_MOST_BYTES)
+            said = self._socket.recv(_MOST_BYTES) if self._speaks(self._socket) else b""
         except OSError:
             said = b""
         except BaseException:  # Ctrl-C: its answer would be taken for another's
@@ -138,6 +137,13 @@ class ForkServer:
             self._leave()
             return None
         return msgspec.json.decode(said, type=Answer)
+
+    def _speaks(self, link: socket.socket) -> bool:
+        """Waits until it does, which may be the end; not for one that is stopped."""
+        while not select.select([link], [], [], LOOK_UP_S)[0]:  # restarted by no library, as a read may be
+            if processes.is_stopped(self.pid):
+                return False
+        return True
 
     def _leave(self) -> None:
         assert self._socket is not None

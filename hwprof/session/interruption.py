@@ -16,7 +16,7 @@ ENDING: Final = (signal.SIGTERM, signal.SIGHUP)
 
 
 class EndedBySignal(Interrupt):
-    """As Ctrl-C, but nobody waits: what is done is kept, and nothing more is begun."""
+    """As Ctrl-C, but whoever sent it may not wait long: what is being measured is not brought to an end of its own."""
 
     def __init__(self, number: int) -> None:
         super().__init__(f"ended by {name_of(number)}")
@@ -47,6 +47,14 @@ def signals_interrupt() -> Iterator[list[int]]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler or signal.SIG_DFL)
+
+
+def heed_none() -> None:
+    """From now on this process, a copy, leaves Ctrl-C and those to the one that was started, and ends with it. What it
+    starts itself does not inherit that."""
+    for number in (signal.SIGINT, *ENDING):
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _heed_no_more)
 
 
 def _heed_no_more(_: int, __: FrameType | None) -> None:
@@ -100,6 +108,16 @@ class Held:
 def can_wait(interrupt: KeyboardInterrupt) -> bool:
     """Whether there is time to bring what is under way to an end of its own."""
     return not isinstance(interrupt, EndedBySignal)
+
+
+def how_it_ended(status: int) -> str:
+    """Of a process of which more was expected. ``status``: its exit code, negative for a signal."""
+    if status >= 0:
+        return f"with exit code {status} before it was done: the model's code, or a library's, ended the process"
+    how = f"by {name_of(-status)}"
+    if -status == signal.SIGKILL:
+        how += ", as the kernel does when memory runs out, or a limit on processor time (ulimit -t)"
+    return how
 
 
 def name_of(number: int) -> str:

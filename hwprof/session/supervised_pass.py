@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -262,13 +261,9 @@ class Pass:
         raise error
 
     def _died(self, worker: WorkerProcess, status: int) -> PassError:
-        how = f"with exit code {status} before it was done: the model's code, or a library's, ended the process"
-        if status < 0:
-            how = f"by {interruption.name_of(-status)}"
-            if worker.orphaned:
-                how += ", with the process that it was a copy of"
-            elif -status == signal.SIGKILL:
-                how += ", as the kernel does when memory runs out, or a limit on processor time (ulimit -t)"
+        how = interruption.how_it_ended(status)
+        if status < 0 and worker.orphaned:
+            how = f"by {interruption.name_of(-status)}, with the process that it was a copy of"
         log = self._folder / LOG_FILE
         says_more = log.exists() and log.stat().st_size > 0
         remedy = f"see {log}" if says_more else ALONE

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
+import time
 from csv import DictReader
 from pathlib import Path
 
 import pytest
 
 from hwprof.cli.app import COMMANDS
-from tests.support.command import hwprof
+from tests.support.command import hwprof, start_hwprof
+from tests.support.processes import alive
 from tests.support.requirements import require_module
 
 
@@ -94,6 +98,68 @@ def test_every_format_has_the_products_of_modules_own_code(tmp_path: Path) -> No
     assert {row["path"]: int(row["macs"]) for row in DictReader(csv.splitlines())} == macs
     assert f"{sum(macs.values())} MACs" in " ".join(text.split())
     assert all(path in text for path in macs)
+
+
+ENDS = """
+import os, signal, sys, time
+from pathlib import Path
+
+def in_silence():
+    os._exit(0)
+
+def with_a_code():
+    print("on its way")
+    os._exit(3)
+
+def closing():
+    os.closerange(3, 1000)
+    os._exit(0)
+
+def crashing():
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+def forking():
+    if not os.fork():
+        time.sleep(60)
+    os._exit(0)
+
+def long():
+    Path("pid").write_text(str(os.getpid()))
+    time.sleep(60)
+"""
+
+
+@pytest.mark.parametrize(
+    ("model", "says"),
+    [
+        ("in_silence", "with exit code 0 before it was done"),
+        ("with_a_code", "with exit code 3 before it was done"),
+        ("closing", "with exit code 0"),
+        ("crashing", "by SIGSEGV"),
+        ("forking", "with exit code 0"),
+    ],
+)
+def test_a_factory_that_ends_the_process_is_told(model: str, says: str, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(ENDS)
+    done = hwprof("layers", "--model", f"ends:{model}", cwd=tmp_path)
+    assert done.returncode == 1 and done.stdout == "", done
+    last = done.stderr.splitlines()[-1]
+    assert last.startswith("hwprof: the process ended") and says in last
+
+
+@pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")])
+def test_layers_end_with_one_line_and_nobody_is_left(number: signal.Signals, says: str, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(ENDS)
+    with start_hwprof("layers", "--model", "ends:long", cwd=tmp_path) as process:
+        copy = tmp_path / "pid"
+        while not (copy.exists() and copy.read_text()):
+            assert process.poll() is None
+            time.sleep(0.02)
+        for pid in (int(copy.read_text()), process.pid):  # as a terminal does it
+            os.kill(pid, number)
+        _, complaints = process.communicate()
+    assert (process.returncode, complaints) == (128 + number, f"hwprof: {says}\n")
+    assert not alive(int(copy.read_text()))
 
 
 def test_models_lists_ours_first(tmp_path: Path) -> None:

@@ -58,7 +58,7 @@ from hwprof.session.fork_server import ForkServer
 signal.siginterrupt(signal.SIGINT, False)  # as libraries do: what a signal interrupts is restarted
 with ForkServer("my:model") as server:
     os.kill(server.pid, signal.SIGSTOP)
-    threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.1, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
         server.fork(Path("order.json"), 2, (), {})
     except KeyboardInterrupt:
@@ -169,6 +169,15 @@ def test_without_its_server_a_worker_is_a_fresh_process(tmp_path: Path) -> None:
         assert isinstance(worker.inbox.next(), Failed)
         assert worker.wait() == 1
         assert not worker.orphaned  # it failed by itself
+        worker.end()
+
+
+def test_of_a_server_that_somebody_has_stopped_no_answer_is_waited_for(tmp_path: Path) -> None:
+    with ForkServer(MODEL) as server:
+        os.kill(server.pid, signal.SIGSTOP)
+        worker = started(tmp_path, server)
+        assert parent_of(worker.pid) == os.getpid() and server.gone
+        assert worker.wait() == 1
         worker.end()
 
 

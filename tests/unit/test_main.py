@@ -5,17 +5,22 @@ from __future__ import annotations
 import os
 import resource
 import sys
+from types import SimpleNamespace
 
 import pytest
 
 from hwprof.__main__ import keep_bytecode_whole
 
 
-@pytest.mark.parametrize(("limit", "kept"), [(resource.RLIM_INFINITY, True), (4096, False)])
+@pytest.mark.parametrize(
+    ("limit", "free_mb", "kept"),
+    [(resource.RLIM_INFINITY, 1000, True), (4096, 1000, False), (resource.RLIM_INFINITY, 100, False)],
+)
 def test_where_files_may_not_grow_no_compiled_module_is_kept(
-    limit: int, kept: bool, monkeypatch: pytest.MonkeyPatch
+    limit: int, free_mb: int, kept: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda which: (limit, resource.RLIM_INFINITY))
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=free_mb << 8, f_frsize=4096))
     monkeypatch.setattr(sys, "dont_write_bytecode", False)
     monkeypatch.delenv("PYTHONDONTWRITEBYTECODE", raising=False)
     keep_bytecode_whole()

@@ -1,4 +1,5 @@
-"""Measuring a small model that misbehaves, is ended at some moment, or has not what it needs: time, room, memory."""
+"""Measuring a small model that misbehaves, is ended at some moment, or has not what it needs: time, room, memory; or
+only asking for its layers."""
 
 from __future__ import annotations
 
@@ -15,6 +16,10 @@ IMPORTS: Final = ""
 SIGNALS: Final = {"SIGINT": 130, "SIGTERM": 143, "SIGHUP": 129, "SIGKILL": 137}
 LONGEST_S: Final = 30.0
 """About as long as such a run takes on a busy machine."""
+
+LAYERS_SHARE: Final = 0.1
+LONGEST_LAYERS_S: Final = 6.0
+"""As ``LONGEST_S``, of ``hwprof layers``."""
 
 LIMIT_S: Final = 240.0
 LIMIT_BYTES: Final = 2 << 30
@@ -100,18 +105,14 @@ def case(random: Random, folder: Path, _: None) -> Case:
     fault, at_start = random.choice(FAULTS), random.choice(AT_START)
     (folder / "odd.py").write_text(FACTORY.format(fault=fault, at_start=at_start))
     options = [text for _ in range(random.randrange(4)) for text in random.choice(OPTIONS)]
-    arguments = (
-        "collect",
-        "--model",
-        "odd:make",
-        "--iterations",
-        str(random.choice((1, 2, 8))),
-        "--no-peaks",
-        *options,
-    )
+    iterations = str(random.choice((1, 2, 8)))
+    arguments: tuple[str, ...] = ("collect", "--model", "odd:make", "--iterations", iterations, "--no-peaks", *options)
+    longest_s = LONGEST_S
+    if random.random() < LAYERS_SHARE:
+        arguments, longest_s = ("layers", "--model", "odd:make"), LONGEST_LAYERS_S
     signals: list[tuple[str, float]] = []
     if random.random() < 0.5:
-        name, at_s = random.choice(list(SIGNALS)), random.uniform(0, LONGEST_S)
+        name, at_s = random.choice(list(SIGNALS)), random.uniform(0, longest_s)
         signals = [(name, at_s)]
         if random.random() < 0.3:
             signals.append((random.choice(list(SIGNALS)), at_s + random.choice((0.0, 0.1, 1.0))))
@@ -125,7 +126,7 @@ def case(random: Random, folder: Path, _: None) -> Case:
     if "RLIMIT_CPU" in limits:
         codes.add(137)
     return Case(
-        f"{fault}; {at_start}; {' '.join(options)} {signals} {limits} {disk_bytes} {slow_s}",
+        f"{fault}; {at_start}; {' '.join(arguments)} {signals} {limits} {disk_bytes} {slow_s}",
         arguments,
         codes=USUAL | codes | ({130} if "KeyboardInterrupt" in fault else set()),
         limit_s=LIMIT_S,
