@@ -67,7 +67,7 @@ def first_line(error: BaseException) -> str:
     where that only announces it, or its type."""
     lines = [line.strip() for line in _text(error)[:LONGEST_READ].splitlines() if line.strip()]
     if not lines:
-        return type(error).__name__
+        return _kind(error)
     line, *further = lines
     while line.endswith(":") and further:
         line = f"{line} {further.pop(0)}"
@@ -76,7 +76,7 @@ def first_line(error: BaseException) -> str:
 
 def described(error: BaseException) -> str:
     """``ValueError: bad width``."""
-    kind, text = type(error).__name__, first_line(error)
+    kind, text = _kind(error), first_line(error)
     return kind if kind == text else f"{kind}: {text}"
 
 
@@ -118,8 +118,16 @@ def is_out_of_memory(error: BaseException) -> bool:
     return isinstance(error, MemoryError) or (isinstance(error, RuntimeError) and CPU_ALLOCATOR in _text(error))
 
 
+def _kind(error: BaseException) -> str:
+    """Its type's name, past whatever that type's own type makes of it."""
+    name: str = type.__dict__["__name__"].__get__(type(error))
+    return name
+
+
 def _text(error: BaseException) -> str:
     try:
         return str(error).encode(errors="replace").decode()
-    except Exception:  # its author's mistake may hide no failure
+    except BaseException as odd:  # its author's mistake may hide no failure
+        if isinstance(odd, KeyboardInterrupt) and type(odd) is not KeyboardInterrupt:  # ``interrupts.Interrupt``
+            raise
         return ""

@@ -93,33 +93,10 @@ def end_copy(original: int) -> None:
         os._exit(0)
 
 
-_waiting: int | None = None
-"""Where somebody waits for this process's last word."""
-
-
-def tell_end_to(descriptor: int) -> None:
-    """From now on ``leave`` tells its exit code there, as one byte: so whoever waits knows of any other end. What this
-    process starts, and its copies, have no part in it."""
-    global _waiting
-    _waiting = descriptor
-    os.set_inheritable(descriptor, False)
-    os.register_at_fork(after_in_child=_forget)
-
-
-def _forget() -> None:
-    global _waiting
-    if _waiting is not None:
-        os.close(_waiting)
-        _waiting = None
-
-
 def leave(status: int) -> NoReturn:
     """Ends this process here and now: a library's exit handlers must not undo or delay what is written."""
     sys.stdout.flush()
     sys.stderr.flush()
-    if _waiting is not None:
-        with suppress(OSError):
-            os.write(_waiting, bytes([status]))
     os._exit(status)
 
 

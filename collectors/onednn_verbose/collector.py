@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from collectors.onednn_verbose.capture import standard_output_to
 from collectors.onednn_verbose.lines import Verbose, parse
+from hwprof import packages
 from hwprof.collector import clocks
 from hwprof.collector.contract import Availability, Collected, Collector, Note, NoteKind, PassContext, Tool
 from hwprof.errors import HwprofError
@@ -47,7 +48,7 @@ class OnednnVerboseCollector(Collector):
     def availability(self) -> Availability:
         """Where torch is installed; whether it was built with oneDNN shows when it is loaded."""
         if importlib.util.find_spec("torch") is None:
-            return Availability.no("torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
+            return Availability.no("torch is not installed", packages.TORCH)
         return Availability()
 
     def worker_environment(self) -> Mapping[str, str]:

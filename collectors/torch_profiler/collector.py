@@ -16,6 +16,7 @@ import msgspec
 
 from collectors.torch_profiler import profile_file
 from collectors.torch_profiler.profile_file import ProfileFile, shapes
+from hwprof import packages
 from hwprof.collector import clocks
 from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext, Tool
 from hwprof.run.manifest import ClockRecord
@@ -51,7 +52,7 @@ class TorchProfilerCollector(Collector):
     def availability(self) -> Availability:
         """Where torch is installed."""
         if importlib.util.find_spec("torch") is None:
-            return Availability.no("torch is not installed", 'pip install -c constraints.txt "hwprof[torch]"')
+            return Availability.no("torch is not installed", packages.TORCH)
         return Availability(tools=(_tool(),))
 
     def start(self, context: PassContext) -> None:

@@ -265,7 +265,8 @@ def _collect(
                 if failure is None and try_s is not None:
                     failure = _try_remedies(run, bars, try_s)
                 if run.completed_passes():
-                    traced, unwritten = products.write(run, bars, files)
+                    with signals_interrupt():  # once more: whoever sends a second one does not wait for these
+                        traced, unwritten = products.write(run, bars, files)
                     failure = unwritten or failure
             try:
                 products.show_run(run, shown, traced)

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+import io
 import os
 from typing import Any
 
 import click
+import msgspec
 
 from hwprof import processes
-from hwprof.cli import watched
 from hwprof.cli.model_options import check_model, model_options, workload_spec
-from hwprof.cli.streams import others_write_to_stderr, print_csv, print_json
-from hwprof.errors import HwprofError, described
+from hwprof.cli.streams import print_csv, print_json
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.session.copy_of_process import answer_of
+from hwprof.workload.spec import WorkloadSpec
+
+
+class _Described(msgspec.Struct):
+    """What the copy that has built the model tells of it."""
+
+    record: WorkloadRecord
+    table: bytes  # ``layers``, as Arrow has it
 
 
 @click.command("layers")
@@ -21,7 +31,7 @@ from hwprof.errors import HwprofError, described
 @click.option(
     "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
 )
-def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> int | None:
+def layers_command(everything: bool, form: str, width: int | None, **options: Any) -> None:
     """Show a model's layers and their MACs, without measuring.
 
     Index (of models that are one list of modules), type, parameters, MACs and
@@ -35,26 +45,14 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
     """
     spec = workload_spec(**options)
     check_model(spec)
-    if (status := watched.in_copy()) is not None:
-        return status
+    answer = answer_of(lambda: _described(spec), lambda line: click.echo(line, err=True))
+
+    import polars as pl
 
     from hwprof.analysis.layers import static_rows
-    from hwprof.workload import factory
-    from hwprof.workload.layer_tables import layer_tables
 
-    original = os.getpid()
-    try:
-        with others_write_to_stderr():
-            workload = factory.build(spec)
-            record = workload.prepare(values=False)
-            table, _ = layer_tables(workload, first_only=True)
-    except SystemExit as error:  # in silence, and with any code
-        raise HwprofError(f"the model's code ended the process ({described(error)})") from error
-    except (Exception, KeyboardInterrupt):
-        raise
-    except BaseException as error:  # one of theirs, or one that Python ends a generator with
-        raise HwprofError(f"the model's code raised {described(error)}") from error
-    processes.end_copy(original)
+    found = msgspec.json.decode(answer, type=_Described)
+    table = pl.read_ipc(io.BytesIO(found.table))
     shown = table if everything else static_rows(table)
     if form == "csv":
         print_csv(shown.write_csv())
@@ -64,5 +62,20 @@ def layers_command(everything: bool, form: str, width: int | None, **options: An
         from hwprof.report.text import static_layers
         from hwprof.report.text.console import make_console
 
-        static_layers.show(table, shown, record, make_console(width))
-    return None
+        static_layers.show(table, shown, found.record, make_console(width))
+
+
+def _described(spec: WorkloadSpec) -> bytes:
+    """The model, by itself: in a process of its own."""
+    from hwprof.workload import factory
+
+    original = os.getpid()
+    workload = factory.build(spec)
+    record = workload.prepare(values=False)
+    processes.end_copy(original)
+    from hwprof.workload.layer_tables import layer_tables  # it brings threads
+
+    table, _ = layer_tables(workload, first_only=True)
+    written = io.BytesIO()
+    table.write_ipc(written)
+    return msgspec.json.encode(_Described(record, written.getvalue()))

@@ -11,6 +11,7 @@ from typing import Any, Final, TypeVar
 
 import click
 
+from hwprof import packages
 from hwprof.cli import model_inputs
 from hwprof.cli.given import given
 from hwprof.cli.numbers import RealRange
@@ -153,7 +154,7 @@ def check_model(spec: WorkloadSpec) -> None:
         raise UsageError(f"{unheeded}: only for models of your own", "--imgsz and --batch for YOLO pipelines")
     for library in ("torch",) if own else ("torch", "ultralytics"):
         if find_spec(library) is None:
-            raise HwprofError(f"{library} is not installed", f'pip install "hwprof[{"torch" if own else "yolo"}]"')
+            raise HwprofError(f"{library} is not installed", packages.TORCH if own else packages.YOLO)
 
 
 def _check_spelling(model: str) -> None:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import io
 import os
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, TextIO
 
 import click
@@ -85,21 +84,6 @@ def give_up_output() -> None:
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, sys.stdout.fileno())
     os.close(nowhere)
-
-
-@contextmanager
-def others_write_to_stderr() -> Iterator[None]:
-    """Within it, what code that is not ours writes to standard output goes to standard error: who reads JSON or CSV
-    there gets nothing else."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    os.dup2(2, 1)
-    try:
-        with redirect_stdout(sys.stderr):
-            yield
-    finally:
-        os.dup2(kept, 1)
-        os.close(kept)
 
 
 def print_csv(text: str) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Final, Self
 
 import msgspec
 
@@ -21,6 +21,9 @@ from hwprof import processes
 from hwprof.errors import FullDiskError, HwprofError, is_full_disk
 from hwprof.run.atomic import remove_parts
 from hwprof.run.directory import RunDirectory
+
+LOOK_EVERY_S: Final = 0.5
+AGAIN: Final = "hwprof report"
 
 
 class Failure(msgspec.Struct):
@@ -86,7 +89,13 @@ class FilesBeside:
     def wait(self) -> None:
         """Until all files are written; raises ``HwprofError`` where one could not be."""
         assert self._process is not None
-        said, errors = self._process.communicate()
+        while True:
+            try:
+                said, errors = self._process.communicate(timeout=LOOK_EVERY_S)
+                break
+            except subprocess.TimeoutExpired:
+                if processes.is_stopped(self._process.pid):  # it may never go on
+                    raise HwprofError("the report's files were not written: their process was stopped", AGAIN) from None
         if self._process.returncode:
             raise _failure(self._process.returncode, said, errors)
 

@@ -34,6 +34,9 @@ LARGEST_MANIFEST: Final = 256 << 20
 
 MOST_OF_ONE_NAME: Final = 1000
 
+AGAIN: Final = "another copy of the run, or hwprof collect again"
+ANOTHER: Final = "a folder that hwprof collect has made, or another copy of this one"
+
 LITTLE_ROOM_BYTES: Final = 1 << 16
 """With less than that left, a device is full."""
 
@@ -85,13 +88,13 @@ class RunDirectory:
                 )
             return cls(path, manifests.decode(data))
         except FileNotFoundError:
-            raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}") from None
+            raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}", ANOTHER) from None
         except OSError as error:
             raise HwprofError(f"cannot read {file}: {error.strerror}") from error
         except RecursionError as error:
-            raise HwprofError(f"{file} is damaged: it is nested too deeply") from error
+            raise HwprofError(f"{file} is damaged: it is nested too deeply", AGAIN) from error
         except ValueError as error:  # msgspec's errors, and bytes that are no text
-            raise HwprofError(f"{file} is damaged: {error}") from error
+            raise HwprofError(f"{file} is damaged: {error}", AGAIN) from error
 
     @classmethod
     def latest(cls, root: Path) -> RunDirectory:

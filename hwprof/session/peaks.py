@@ -14,7 +14,7 @@ from typing import Final
 
 import msgspec
 
-from hwprof import programs
+from hwprof import packages, programs
 from hwprof.c_compiler import cache_folder
 from hwprof.hardware.peaks import team
 from hwprof.hardware.peaks.data_sheet import theoretical
@@ -126,7 +126,7 @@ def _products(threads: Sequence[int]) -> tuple[list[Peak], NotMeasured | None]:
         reason = ended.errors.decode(errors="replace").strip().rpartition("\n")[2] or ended.reason()
     except (programs.ProgramError, msgspec.MsgspecError) as error:
         reason = str(error)
-    return [], NotMeasured(what=f"{OF_TORCH}fp32", reason=f"torch: {reason}", remedy="pip install 'hwprof[torch]'")
+    return [], NotMeasured(what=f"{OF_TORCH}fp32", reason=f"torch: {reason}", remedy=packages.TORCH)
 
 
 def _age_s(found: Peaks) -> float:

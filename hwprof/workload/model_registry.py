@@ -14,6 +14,7 @@ from typing import Any
 
 import msgspec
 
+from hwprof import packages
 from hwprof.errors import UsageError
 from hwprof.workload.libraries import ultralytics_folder
 
@@ -44,7 +45,7 @@ def find_model(name: str) -> ModelEntry:
         near = difflib.get_close_matches(name, known_models(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "no name is near"
         if ultralytics_folder() is None:
-            hint += "; more models come with: pip install 'hwprof[yolo]'"
+            hint += f"; more models come with: {packages.YOLO}"
         raise UsageError(
             f"there is no model {name}: {hint}", "hwprof models lists them; package.module:factory is yours"
         )

@@ -15,7 +15,7 @@ import pytest
 
 from hwprof.cli.app import COMMANDS
 from tests.support.command import hwprof, start_hwprof
-from tests.support.processes import alive
+from tests.support.processes import alive, gone_soon
 from tests.support.requirements import require_module
 
 
@@ -103,6 +103,7 @@ def test_every_format_has_the_products_of_modules_own_code(tmp_path: Path) -> No
 ENDS = """
 import os, signal, sys, time
 from pathlib import Path
+import torch
 
 def in_silence():
     os._exit(0)
@@ -112,8 +113,41 @@ def with_a_code():
     os._exit(3)
 
 def closing():
-    os.closerange(3, 1000)
-    os._exit(0)
+    os.closerange(0, 1000)
+
+def without_streams():
+    sys.stdout = sys.stderr = None
+    return torch.nn.Linear(2, 2), torch.zeros(1, 2)
+
+def closing_streams():
+    os.close(0), os.close(1)
+    return torch.nn.Linear(2, 2), torch.zeros(1, 2)
+
+def printing():
+    print("\\x1b[2J forged", flush=True)
+    os.write(2, b"x" * 10_000)
+    return torch.nn.Linear(2, 2), torch.zeros(1, 2)
+
+def leaving_the_session():
+    import subprocess
+    started = subprocess.Popen(["sleep", "60"], start_new_session=True)
+    Path("pid").write_text(str(started.pid))
+    return torch.nn.Linear(2, 2), torch.zeros(1, 2)
+
+def interrupting():
+    raise KeyboardInterrupt("mine")
+
+class WithoutName(type):
+    def __getattribute__(cls, name):
+        if name in ("__name__", "__qualname__", "__module__"):
+            raise RuntimeError("never")
+        return super().__getattribute__(name)
+
+class Nameless(Exception, metaclass=WithoutName):
+    pass
+
+def nameless():
+    raise Nameless("hello")
 
 def crashing():
     os.kill(os.getpid(), signal.SIGSEGV)
@@ -134,7 +168,7 @@ def long():
     [
         ("in_silence", "with exit code 0 before it was done"),
         ("with_a_code", "with exit code 3 before it was done"),
-        ("closing", "with exit code 0"),
+        ("closing", "with exit code 1"),
         ("crashing", "by SIGSEGV"),
         ("forking", "with exit code 0"),
     ],
@@ -144,7 +178,40 @@ def test_a_factory_that_ends_the_process_is_told(model: str, says: str, tmp_path
     done = hwprof("layers", "--model", f"ends:{model}", cwd=tmp_path)
     assert done.returncode == 1 and done.stdout == "", done
     last = done.stderr.splitlines()[-1]
-    assert last.startswith("hwprof: the process ended") and says in last
+    assert last.startswith("hwprof: the process of the model ended") and says in last
+
+
+def test_how_a_factory_ended_is_known_to_who_ignores_the_end_of_children(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(ENDS)
+    code = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.executable, sys.argv[1:])"
+    )
+    command = [sys.executable, "-c", code, sys.executable, "-m", "hwprof", "layers", "--model", "ends:crashing"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 1 and "by SIGSEGV" in done.stderr
+
+
+@pytest.mark.parametrize("model", ["without_streams", "closing_streams", "printing", "leaving_the_session"])
+def test_whatever_a_factory_does_to_its_process_the_table_comes(model: str, tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(ENDS)
+    done = hwprof("layers", "--model", f"ends:{model}", "--format", "json", cwd=tmp_path)
+    assert done.returncode == 0 and json.loads(done.stdout)[0]["type"] == "Linear", done
+    assert all(one.isprintable() for one in done.stderr.replace("\n", ""))
+    assert ("[2J forged" in done.stderr) == ("x" * 10_000 in done.stderr.replace("\n", "")) == (model == "printing")
+    if model == "leaving_the_session":
+        assert gone_soon(int((tmp_path / "pid").read_text()))
+
+
+def test_an_interruption_of_the_factorys_own_is_none(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(ENDS)
+    done = hwprof("layers", "--model", "ends:interrupting", cwd=tmp_path)
+    assert done.returncode == 1 and "KeyboardInterrupt: mine" in done.stderr
+
+
+def test_an_exception_whose_type_is_hostile_is_told(tmp_path: Path) -> None:
+    (tmp_path / "ends.py").write_text(ENDS)
+    done = hwprof("layers", "--model", "ends:nameless", cwd=tmp_path)
+    assert done.returncode == 1 and "ends:nameless() fails: Nameless: hello" in done.stderr
 
 
 @pytest.mark.parametrize(("number", "says"), [(signal.SIGTERM, "ended by SIGTERM"), (signal.SIGINT, "interrupted")])

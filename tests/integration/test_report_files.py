@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from pathlib import Path
 
 import msgspec
@@ -10,6 +12,7 @@ import pytest
 from hwprof.errors import HwprofError
 from hwprof.report.files import FilesBeside, write_files
 from hwprof.report.json.kept import FILE, load
+from tests.support.processes import alive, children_of
 from tests.support.synthetic_run import build
 
 
@@ -55,6 +58,18 @@ def test_nothing_is_left_running_when_the_other_work_fails(tmp_path: Path) -> No
         files.begin()
         raise KeyError("the trace")
     assert load(run) is None
+
+
+def test_one_that_somebody_has_stopped_is_not_waited_for(tmp_path: Path) -> None:
+    run = build(tmp_path)
+    with FilesBeside(run) as files:
+        files.prepare()
+        (writer,) = children_of(os.getpid())
+        os.kill(writer, signal.SIGSTOP)
+        files.begin()
+        with pytest.raises(HwprofError, match="stopped"):
+            files.wait()
+    assert not alive(writer)
 
 
 def test_it_writes_nothing_before_it_is_told_to(tmp_path: Path) -> None:

@@ -16,11 +16,28 @@ from hwprof.errors import (
     remedy_of_writing,
     with_cause,
 )
+from hwprof.interrupts import Interrupt
 
 
 class WithoutTextError(Exception):
     def __str__(self) -> str:
         raise RuntimeError("never")
+
+
+class InterruptingError(Exception):
+    def __str__(self) -> str:
+        raise KeyboardInterrupt
+
+
+class WithoutName(type):
+    def __getattribute__(cls, name: str) -> object:
+        if name in ("__name__", "__qualname__", "__module__"):
+            raise RuntimeError("never")
+        return super().__getattribute__(name)
+
+
+class NamelessError(Exception, metaclass=WithoutName):
+    pass
 
 
 @pytest.mark.parametrize(
@@ -34,6 +51,8 @@ class WithoutTextError(Exception):
         (ValueError("ends so:\n"), "ValueError: ends so:"),
         (ValueError(" \n"), "ValueError"),
         (WithoutTextError("x"), "WithoutTextError"),
+        (InterruptingError("x"), "InterruptingError"),
+        (NamelessError("x"), "NamelessError: x"),
         (ValueError("a \udc80 b"), "ValueError: a ? b"),
         (SystemExit(3), "SystemExit: 3"),
         (OSError(28, "No space left on device"), "OSError: [Errno 28] No space left on device"),
@@ -41,6 +60,15 @@ class WithoutTextError(Exception):
 )
 def test_one_line(error: BaseException, line: str) -> None:
     assert described(error) == line
+
+
+def test_the_users_own_interruption_is_nobodys_mistake() -> None:
+    class SlowError(Exception):
+        def __str__(self) -> str:
+            raise Interrupt
+
+    with pytest.raises(Interrupt):
+        described(SlowError())
 
 
 @pytest.mark.parametrize(
