@@ -161,8 +161,18 @@ class RunDirectory:
             raise damaged(file, "it is gone")
         with contextlib.suppress(OSError):  # who scans it says what cannot be read
             if is_regular(file) and not digests.is_one_of(file, written):
+                if self._is_written_to(table, file):
+                    raise HwprofError(f"{self.path} is being written to: {file.name} has more rows now", "once more")
                 raise damaged(file, "it is not what hwprof wrote there: it has changed since, or is another run's")
         self._unchanged.add(table)
+
+    def _is_written_to(self, table: str, file: Path) -> bool:
+        """Whether a table is another one than when the run was opened because somebody measures."""
+        try:
+            now = RunDirectory.open(self.path).manifest.tables.get(table, [])
+        except HwprofError:
+            return False
+        return now != self.manifest.tables.get(table) and digests.is_one_of(file, now)
 
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""

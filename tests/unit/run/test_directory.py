@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from hwprof.errors import HwprofError, UsageError
+from hwprof.errors import DamagedError, HwprofError, UsageError
 from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory, write_table
 from hwprof.run.manifest import ClockSnapshot, Machine, Manifest, PassRecord
@@ -105,6 +105,22 @@ def test_append_adds(tmp_path: Path) -> None:
         run.manifest.passes.append(PassRecord(name=name, status="completed"))
         assert not part.exists()
     assert run.read("series")["pass"].to_list() == ["measure", "trace"]
+
+
+def test_a_run_that_somebody_measures_meanwhile_is_not_damaged(tmp_path: Path) -> None:
+    run, part, readers = RunDirectory.create(tmp_path, manifest()), tmp_path / "part.parquet", []
+    for value in (1.0, 2.0, 3.0):
+        write_table(part, "series", series(value))
+        run.append("series", part)
+        readers.append(RunDirectory.open(run.path))
+    reader = readers[0]
+    with pytest.raises(HwprofError, match="is being written to") as failure:
+        reader.read("series")
+    assert not isinstance(failure.value, DamagedError)
+    assert not readers[-1].read("series").height  # the pass is not completed
+    (run.path / "series.parquet").write_bytes(b"PAR1")
+    with pytest.raises(DamagedError):
+        RunDirectory.open(run.path).read("series")
 
 
 def test_a_link_in_place_of_rows_does_not_become_the_table(tmp_path: Path) -> None:
