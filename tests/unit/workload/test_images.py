@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib
+import re
 import struct
 import sys
 import zlib
@@ -10,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from hwprof import packages
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import libraries
 from hwprof.workload.images import find_images, read_image
@@ -149,7 +151,7 @@ def test_missing_system_libraries_have_their_remedy(monkeypatch: pytest.MonkeyPa
 
 def test_a_missing_package_has_its_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "ultralytics.nn.tasks", None)
-    with pytest.raises(HwprofError, match=r"pip install 'hwprof\[yolo\]'"):
+    with pytest.raises(HwprofError, match=re.escape(packages.YOLO)):
         libraries.require_ultralytics()
 
 
