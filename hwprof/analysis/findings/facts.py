@@ -106,9 +106,7 @@ class Facts:
     stages: Mapping[str, float] = field(default_factory=dict)  # of an iteration
     anew: Sequence[str] = ()  # layers that get their memory anew at each call
     faults: float | None = None  # page faults of an inference, where they were counted
-    timed_new_pages: float | None = (
-        None  # of the inference, what page faults of a timed iteration take; None: not known
-    )
+    timed_new_pages: float | None = None  # of the inference: page faults of a timed iteration; None: not known
     torch_takes_them: bool = False  # torch allocates as much as those have
     new_pages: Mapping[str | None, float] = field(
         default_factory=dict
