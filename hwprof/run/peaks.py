@@ -24,6 +24,10 @@ NEW_PAGE: Final = "new-page"
 NOISY: Final = 0.05
 """Of all processors' time, taken by others: what was measured meanwhile is too low."""
 
+SCALES: Final = 0.75
+"""Of what one thread does times their number, threads on cores of their own do at least so much arithmetic: less, and
+others had a core meanwhile (or what looks like cores are two threads of one, as some virtual machines have them)."""
+
 LEAST: Final = 1e-9
 MOST: Final = 1e18
 
@@ -84,6 +88,11 @@ def scaled(peaks: Sequence[Peak]) -> list[Peak]:
         else one
         for one in peaks
     ]
+
+
+def hindered(peaks: Sequence[Peak]) -> bool:
+    """Whether threads together did less arithmetic than their cores do."""
+    return any(one.what == "fp32" and (one.cores or one.threads) < SCALES * one.threads for one in scaled(peaks))
 
 
 class NotMeasured(msgspec.Struct, kw_only=True, frozen=True):

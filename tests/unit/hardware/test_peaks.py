@@ -5,7 +5,10 @@ from __future__ import annotations
 import io
 import math
 import os
+from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import msgspec
 import pytest
@@ -15,7 +18,7 @@ from rich.cells import cell_len
 
 from hwprof import c_compiler
 from hwprof.hardware.catalogue import microarchitectures
-from hwprof.hardware.peaks import team
+from hwprof.hardware.peaks import suite, team
 from hwprof.hardware.peaks.data_sheet import sheets, theoretical
 from hwprof.hardware.peaks.kernels import ARITHMETIC, WIDTHS, Kernels
 from hwprof.hardware.peaks.working_sets import STREAM, chased, dram_bytes, working_sets
@@ -182,6 +185,59 @@ def test_impossible_figures_are_refused(field: str, value: float) -> None:
     raw = msgspec.to_builtins(FOUND) | {field: value}
     with pytest.raises(msgspec.ValidationError, match=field):
         msgspec.convert(raw, Peaks)
+
+
+def test_those_of_a_time_at_which_a_core_was_taken_are_not_used_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    of, now = machine(), datetime.now(UTC).isoformat()
+
+    def keep(both: float, others_share: float) -> None:
+        found = [peak("fp32", 1, 40.0), peak("fp32", 2, both)]
+        session_peaks._keep(
+            msgspec.structs.replace(
+                FOUND,
+                created=now,
+                machine=session_peaks.digest(of),
+                threads=[1, 2],
+                peaks=found,
+                others_share=others_share,
+            ),
+            of,
+        )
+
+    keep(40.1, 0.07)
+    assert session_peaks.kept(of, [1, 2]) is None, "two threads no faster than one, and others were there"
+    keep(78.0, 0.07)
+    assert session_peaks.kept(of, [1, 2]) is not None
+    keep(40.1, 0.0)
+    found = session_peaks.kept(of, [1, 2])
+    assert found is not None and not found.disturbed, "both threads have one core here: nobody disturbed them"
+
+
+def test_arithmetic_is_measured_again_where_a_core_was_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    measured: list[int] = []
+
+    class Measured(suite.Suite):
+        def _arithmetic(self, kernels: Kernels, cpus: Sequence[int]) -> None:
+            measured.append(len(cpus))
+            free = measured.count(2) >= 4  # the first three times somebody had one of the cores
+            self._add("fp32", None, cpus, [40.0 * (len(cpus) if free else 1)], "GFLOP/s", "512-bit")
+
+        def _bandwidth(self, kernels: Kernels, cpus: Sequence[int]) -> None: ...
+        def _clock(self, kernels: Kernels) -> None: ...
+        def _latency(self, kernels: Kernels) -> None: ...
+        def _new_pages(self) -> None: ...
+
+    monkeypatch.setattr(suite.Kernels, "compiled", lambda _: (None, Path("cc")))
+    monkeypatch.setattr(suite, "tool", lambda _: SimpleNamespace(version="12"))
+    monkeypatch.setattr(suite, "PAUSE_S", 0.0)
+    monkeypatch.setattr(team, "processors", lambda number: list(range(number)))
+    found = Measured(machine())
+    found.carry_out([1, 2])
+    assert [(one.threads, one.value) for one in found.peaks] == [(1, 40.0), (2, 80.0)]
+    assert measured == [1, 2] * 4
 
 
 def test_one_reason_for_many_is_said_once() -> None:
