@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import median
+from statistics import mean, median
 from typing import Final
 
 import polars as pl
@@ -53,6 +53,9 @@ class Noise:
     throttled: int | None  # how often the control group was stopped at its limit; None: it has none
     throttled_ns: int | None  # for how long in all, summed over processors
     limited: bool  # that took too much
+    mean_ns: float | None  # of an iteration whose layers are timed, by all of them, disturbed or not; None: not known
+    narrowed: int  # iterations in which the calling thread might use fewer processors than in others
+    least_processors: int | None  # that it might use in these; None: in all as many
     median_over_min: float | None  # of the whole's time, in the iterations that times are of
     slow: int  # of these iterations, those that take a fifth longer than the median
     drift: float | None  # last third over first third, minus 1; None: no trend
@@ -65,8 +68,8 @@ class Noise:
     @property
     def others(self) -> bool:
         """Whether others took too much, of all threads together or of an iteration that times are of; or the control
-        group got no more."""
-        return self.limited or self.lost_share > LOST_SHARE or self.timed_disturbed > 0
+        group got no more, or the process lost processors meanwhile."""
+        return self.limited or self.narrowed > 0 or self.lost_share > LOST_SHARE or self.timed_disturbed > 0
 
     @property
     def spread(self) -> bool:
@@ -84,6 +87,10 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
     iterations, disturbed = attribution.iterations, disturbed_iterations(record)
     counted_left_out = sum(one.layers_counted for one in measured if one.index in iterations.left_out)
     only_timed = any(not one.layers_counted for one in measured)
+    of_a_kind = [one.disturbance for one in measured if not (only_timed and one.layers_counted)]
+    elapsed = [one.elapsed_ns for one in of_a_kind if one is not None]
+    allowed = [one.processors for one in known if one.processors is not None]
+    fewer = [number for number in allowed if number < max(allowed)]
     return Noise(
         iterations=len(measured),
         disturbed=len(disturbed),
@@ -99,6 +106,9 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         throttled=record.throttled,
         throttled_ns=record.throttled_ns,
         limited=is_limited(record),
+        mean_ns=mean(elapsed) if elapsed else None,
+        narrowed=len(fewer),
+        least_processors=min(fewer, default=None),
         median_over_min=_median_over_min(times),
         slow=_slow(times),
         drift=drift(times),

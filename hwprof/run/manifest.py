@@ -156,6 +156,7 @@ class Disturbance(msgspec.Struct, frozen=True):
     stolen_ns: int | None  # that the hypervisor gave to others, over all processors; told in ticks of usually 10 ms
     own_ns: int = 0  # CPU time of processes that collectors had at work beside it
     page_faults: int | None = None  # of the process, its collectors' included; None: by an older version
+    processors: int | None = None  # that its calling thread might use, at its begin or end; None: by an older version
 
 
 class IterationRecord(msgspec.Struct, frozen=True):

@@ -32,6 +32,7 @@ class Reading:
     stolen_ns: int | None
     own_ns: Mapping[int, int] = field(default_factory=dict)  # CPU time by process that works for hwprof
     page_faults: int = 0  # of the process since its start
+    processors: int | None = None  # that the thread that reads may use
 
 
 def read(own: Sequence[int] = ()) -> Reading:
@@ -44,6 +45,7 @@ def read(own: Sequence[int] = ()) -> Reading:
         machine.stolen_ns(),
         {pid: cpu_ns for pid in own if (cpu_ns := process_cpu_ns(pid)) is not None},
         used.ru_minflt + used.ru_majflt,
+        len(os.sched_getaffinity(0)),
     )
 
 
@@ -83,4 +85,5 @@ def between(before: Reading, after: Reading) -> Disturbance:
         stolen_ns=stolen,
         own_ns=sum(ns - before.own_ns[pid] for pid, ns in after.own_ns.items() if pid in before.own_ns),
         page_faults=after.page_faults - before.page_faults,
+        processors=min((n for n in (before.processors, after.processors) if n is not None), default=None),
     )

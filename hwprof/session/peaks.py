@@ -45,8 +45,8 @@ def usual_threads(machine: Machine) -> list[int]:
 
 def kept(machine: Machine, threads: Sequence[int], *, too_low: bool = True) -> Peaks | None:
     """Those of an earlier time; None where there are none with so many threads, or none that can be read. Those that
-    were measured while others used the machine are too low: good for ``TOO_LOW_S``, or (not ``too_low``, or where a core
-    was taken while all of them worked) not at all."""
+    were measured while others used the machine are too low: good for ``TOO_LOW_S``, or not at all (not ``too_low``, or
+    where a core was taken while all worked)."""
     known = [one for one in _all(machine) if set(threads) <= set(one.threads)]
     quiet = [one for one in known if not one.disturbed]
     low = [one for one in known if too_low and _age_s(one) <= TOO_LOW_S and not hindered(one.peaks)]

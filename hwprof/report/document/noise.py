@@ -29,10 +29,13 @@ class Noise(Part, kw_only=True, frozen=True):
     throttled: int | None  # how often the control group (container) was stopped at its CPU limit; null: it has none
     throttled_ns: int | None  # for how long in all, summed over processors
     limited: bool  # that took more than 5%
+    mean_ns: float | None = None  # of an iteration whose layers are timed, by all of them, disturbed or not
+    narrowed: int = 0  # iterations in which the calling thread might use fewer processors than in others
+    least_processors: int | None = None  # that it might use in these; null: in all as many
     median_over_min: float | None  # of the time of the inference
     slow: int = 0  # of the iterations that times are of, those that take a fifth longer than the median
     drift: float | None  # last third over first third, minus 1; null: no trend
-    others: bool  # took more than 5%, of all threads' time or of an iteration that times are of
+    others: bool  # took more than 5%, of all threads' time or of an iteration that times are of; limited, narrowed
     spread: bool  # the median is far from the minimum, or a fifth of the iterations from the median
 
 

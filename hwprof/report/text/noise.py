@@ -13,6 +13,8 @@ OWN_HOST = "collect at another time, or on a machine whose processors no other o
 MORE_ALLOWED = "a higher CPU limit (docker run --cpus, resources.limits.cpu, cpu.max), or fewer --threads"
 
 
+AS_IT_WAS = "collect again, and leave its affinity as it is (taskset, sched_setaffinity, cpuset)"
+
 WARMER = "more --warmup"
 COOLER = "collect again after a pause: a processor that is hot runs slower"
 
@@ -42,7 +44,15 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     shares = {"preempted": found.preempted_share, "stolen by the hypervisor": found.stolen_share}
     parts = [f"{what} {figures.percent(share, glyphs)}" for what, share in shares.items() if share is not None]
     if found.limited:
-        return explain(f"{_limited(found, document)} ({', '.join(parts)}); {_left_out(found)}", MORE_ALLOWED)
+        limited = f"{_limited(found, document)} ({', '.join(parts)}); {_left_out(found)}{_with_stops(found)}"
+        return explain(limited, MORE_ALLOWED)
+    if found.narrowed:
+        narrowed = (
+            f"the process might use only {plural(found.least_processors or 0, 'processor')} in"
+            f" {found.narrowed} of {plural(found.iterations, 'iteration')}, more in the others ({', '.join(parts)});"
+            f" {_left_out(found)}"
+        )
+        return explain(narrowed, AS_IT_WAS)
     waited = any(word.startswith("--wait-quiet") for word in document.run.command)
     quieter = "collect at another time (--wait-quiet waited in vain)" if waited else QUIETER
     who, remedy = "other programs", f"end other programs, or {quieter}"
@@ -62,6 +72,13 @@ def _limited(found: Noise, document: Document) -> str:
     return (
         f"the container's control group{limit} stopped the run {plural(found.throttled or 0, 'time')}, {seconds:.3g} s"
     )
+
+
+def _with_stops(found: Noise) -> str:
+    """What a container with such a limit has, where times are of the iterations that it left alone."""
+    if found.mean_ns is None or not found.timed_left_out:
+        return ""
+    return f"; with those left out an iteration takes {figures.milliseconds(found.mean_ns)} ms on average"
 
 
 def all_disturbed_kept(found: Noise) -> bool:

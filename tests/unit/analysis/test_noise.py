@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import msgspec
 import polars as pl
 import pytest
 
@@ -122,6 +123,17 @@ def test_a_model_of_two_amounts_of_work_varies_whichever_the_median_is_of(
 ) -> None:
     found = found_in([ms * MS for ms in times_ms], [CALM] * len(times_ms))
     assert (found.slow, found.spread) == (slow, spread)
+
+
+def test_a_process_that_lost_processors_meanwhile_was_not_disturbed_by_others() -> None:
+    """As ``taskset`` does it: its own threads wait for one another."""
+    free, narrow = (msgspec.structs.replace(one, processors=n) for one, n in ((CALM, 2), (BUSY, 1)))
+    found = found_in([40 * MS] * 8 + [90 * MS] * 4, [free] * 8 + [narrow] * 4)
+    assert (found.narrowed, found.least_processors, found.others) == (4, 1, True)
+    assert found.mean_ns == pytest.approx((40 * 8 + 90 * 4) / 12 * MS), "those left out have taken their time, too"
+    bound = found_in([40 * MS] * 12, [msgspec.structs.replace(CALM, processors=1)] * 12)
+    assert (bound.narrowed, bound.least_processors, bound.others) == (0, None, False), "as OMP_PROC_BIND does it"
+    assert found_in([40 * MS] * 12, [CALM] * 12).narrowed == 0, "an older version did not tell"
 
 
 def test_what_others_took_is_a_share_of_all_threads_time() -> None:

@@ -230,7 +230,7 @@ def test_arithmetic_is_measured_again_where_a_core_was_taken(monkeypatch: pytest
         def _latency(self, kernels: Kernels) -> None: ...
         def _new_pages(self) -> None: ...
 
-    monkeypatch.setattr(suite.Kernels, "compiled", lambda _: (None, Path("cc")))
+    monkeypatch.setattr(Kernels, "compiled", lambda _: (None, Path("cc")))
     monkeypatch.setattr(suite, "tool", lambda _: SimpleNamespace(version="12"))
     monkeypatch.setattr(suite, "PAUSE_S", 0.0)
     monkeypatch.setattr(team, "processors", lambda number: list(range(number)))

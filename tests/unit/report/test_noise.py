@@ -195,6 +195,41 @@ def test_a_containers_limit_is_not_other_programs(tmp_path: Path) -> None:
     assert [one is not None and one.remedy for one in missing] == [None, None], "a quiet machine does not help"
 
 
+def test_a_container_has_the_stops_though_times_are_of_what_they_left_alone(tmp_path: Path) -> None:
+    run = runs.throttled(tmp_path)
+    record = run.manifest.passes[0]
+    record.iterations = [
+        one
+        if one.layers_counted or one.index <= 5 or one.disturbance is None
+        else msgspec.structs.replace(one, disturbance=msgspec.structs.replace(one.disturbance, waited_ns=0))
+        for one in record.iterations
+    ]
+    run.save_manifest()
+    built = builder.build(run)
+    found = part(built, Noise)
+    assert found.timed_left_out and found.mean_ns == 48_000_000
+    (warning,) = [line for line in printed(built, 400).splitlines() if "allows 0.15 CPUs" in line]
+    assert "with those left out an iteration takes 48.0 ms on average" in warning
+
+
+def test_a_process_that_lost_a_processor_is_told_so(tmp_path: Path) -> None:
+    run = runs.disturbed(tmp_path)
+    record = run.manifest.passes[0]
+    record.iterations = [
+        msgspec.structs.replace(
+            one, disturbance=msgspec.structs.replace(one.disturbance, processors=1 if one.index % 4 == 1 else 2)
+        )
+        for one in record.iterations
+        if one.disturbance is not None
+    ]
+    run.save_manifest()
+    built = builder.build(run)
+    found = part(built, Noise)
+    (warning,) = [line for line in printed(built, 400).splitlines() if "might use" in line]
+    assert f"only 1 processor in {found.narrowed} of {found.iterations} iterations" in warning
+    assert "taskset" in warning and "other programs" not in warning
+
+
 def test_an_overhead_has_its_error_or_is_none(tmp_path: Path) -> None:
     text = printed(builder.build(build(tmp_path, iterations=12)), 120)
     (line,) = [line for line in text.splitlines() if "counter reads at layer edges" in line]

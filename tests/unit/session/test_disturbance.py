@@ -40,6 +40,12 @@ def test_what_the_kernel_does_not_tell_is_not_known() -> None:
     assert (found.preemptions, found.waited_ns, found.stolen_ns) == (2, None, None)
 
 
+def test_the_fewest_processors_that_an_iteration_might_use() -> None:
+    both = Reading(0, 0, {}, None, processors=2), Reading(10, 0, {}, None, processors=1)
+    assert between(*both).processors == between(*reversed(both)).processors == 1
+    assert disturbance.read().processors == len(os.sched_getaffinity(0))
+
+
 def test_the_second_field_of_schedstat_is_the_wait(tmp_path: Path) -> None:
     for tid, text in {"11": "900 40 3\n", "12": "5 6 7\n", "13": "", "14": "0 x 0\n"}.items():
         (tmp_path / tid).mkdir()
