@@ -12,6 +12,7 @@ from hwprof.analysis.findings.facts import PAGE_FAULTS, Facts, Finding, Kernel, 
 from hwprof.analysis.findings.rules import find_all
 from hwprof.analysis.main_pass_facts import cost_of, kernel_times, layer_times, timed_faults
 from hwprof.analysis.model_facts import is_compiled, model_facts
+from hwprof.analysis.more_samples import more_samples
 from hwprof.analysis.owners import INFERENCE, WHOLE
 from hwprof.analysis.roofline import product_types, roofs_of
 from hwprof.analysis.sampled_kernels import kernel_table
@@ -47,8 +48,12 @@ def run_findings(analysis: RunAnalysis) -> list[Finding] | Unavailable:
     whole, *_ = nested(analysis.time_budget)
     if whole["samples"] < FEW_SAMPLES and not _hardly_there(whole):
         number = "one sample" if whole["samples"] == 1 else f"{whole['samples']} samples"
-        return Unavailable(f"{number} of the inference: too few", "more --iterations")
+        return Unavailable(f"{number} of the inference: too few", _more(analysis, whole["samples"]))
     return find_all(_facts(analysis))
+
+
+def _more(analysis: RunAnalysis, number: int) -> str | None:
+    return more_samples(analysis.sampled, number) if analysis.sampled is not None else None
 
 
 def _hardly_there(whole: dict[str, Any]) -> bool:

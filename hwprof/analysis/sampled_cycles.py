@@ -3,17 +3,16 @@ why there are none."""
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 import polars as pl
 
 from hwprof.analysis.kernel_cpi import CpiByTime
+from hwprof.analysis.more_samples import more_samples
 from hwprof.analysis.no_cpi import FEW, WIDE
 from hwprof.analysis.owners import INFERENCE, WHOLE, is_rest
 from hwprof.analysis.sampled_kernels import WAITING_DOMAIN
-from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.hardware.metrics import SAMPLED_OPERANDS
 from hwprof.unavailable import Unavailable
 
@@ -21,24 +20,12 @@ if TYPE_CHECKING:
     from hwprof.analysis.sampled_cpi import KernelCpi
     from hwprof.analysis.sampled_pass import SampledPass
 
-FASTER: Final = 4
-"""How many times the frequency is proposed where samples are too few."""
-
-ENOUGH: Final = 4 * FEW_SAMPLES
-"""So many are aimed at: chance may bring fewer, and from 16 or so the error is half of the figure."""
-
 NEGLIGIBLE: Final = 0.01
 """With a smaller share of the samples in leaf layers at work these are not what takes time, and no frequency helps."""
 
 NONE_MET: Final = 20
 """So many samples elsewhere, and none of these: they are less than a seventh (95%), and more samples would be elsewhere
 too."""
-
-TIMED: Final = 1.5
-"""Iterations to ask for, for one that is timed and does not count: those that samples are taken in."""
-
-MEASURED: Final = 20
-"""Iterations of the measure pass where nobody asks for another number."""
 
 SOME: Final = 3
 """So many of uninstrumented threads, and none of the others, are no chance: if those did half of the work, 1 in 8."""
@@ -83,7 +70,7 @@ def why_none(sampled: SampledPass, found: KernelCpi | None) -> Unavailable | Non
         return Unavailable(f"of every layer: {', '.join(other['reason'].unique(maintain_order=True))}")
     number = int(layers["samples"].sum())
     return elsewhere(cpi) or Unavailable(
-        f"{number} of {sampled.inside.height} samples in leaf layers at work: too few", _more(sampled, number)
+        f"{number} of {sampled.inside.height} samples in leaf layers at work: too few", more_samples(sampled, number)
     )
 
 
@@ -113,18 +100,6 @@ def elsewhere(cpi: CpiByTime) -> Unavailable | None:
     return Unavailable(
         f"{number:,} of {of_all:,} samples are in leaf layers at work in instrumented code; {most:,} are {place}"
     )
-
-
-def _more(sampled: SampledPass, number: int) -> str:
-    """What brings enough samples where there were so many: a higher frequency, and where that is not enough more
-    iterations, of which the trace pass does not do more."""
-    frequency_hz = sampled.detail.frequency_hz if sampled.detail is not None else None
-    faster = f"--frequency {FASTER * frequency_hz + 3}" if frequency_hz else "a higher --frequency"
-    more = ENOUGH / max(number, 1) / FASTER
-    if more <= 1:
-        return faster
-    iterations = max(MEASURED, math.ceil(TIMED * more * len(sampled.iterations)))
-    return f"{faster} --sample-passes measure --iterations {iterations}"
 
 
 def _all(cpi: CpiByTime, owner: str) -> pl.DataFrame:

@@ -275,8 +275,8 @@ def _notes(taken: SampledPass) -> list[str]:
     """That these are few, and what brings more."""
     if taken.inside.height >= FEW_IN_ALL:
         return []
-    frequency_hz = taken.detail.frequency_hz if taken.detail is not None else None
-    faster = f"--frequency {4 * frequency_hz + 3}" if frequency_hz else "a higher --frequency"
+    from hwprof.analysis.more_samples import faster
+
     number = taken.inside.height
     some = f"{number} sample{'' if number == 1 else 's'}"
-    return [f"only {some}, wide intervals. Try: {faster}, or --sample-passes measure"]
+    return [f"only {some}, wide intervals. Try: {faster(taken)}, or --sample-passes measure"]

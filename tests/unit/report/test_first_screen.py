@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
+import re
 from pathlib import Path
 
 import msgspec
 import pytest
 from rich.cells import cell_len
 
-from hwprof.analysis import run_findings
+from hwprof.analysis import more_samples, run_findings
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Action, Finding, Findings
@@ -252,6 +253,9 @@ def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
 
 def test_of_few_samples_no_cause_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run_findings, "FEW_SAMPLES", 1_000_000)
+    monkeypatch.setattr(more_samples, "ENOUGH", 1_000_000)
     few = builder.build(runs.sampled(tmp_path), 8)
+    remedy = few.absent["findings"].remedy or ""
+    assert re.fullmatch(r"--frequency \d+ --sample-passes measure --iterations \d+", remedy), "the trace pass does few"
     assert few.absent["findings"].reason.endswith("samples of the inference: too few"), few.absent
     assert "too few" in next(line for line in shown(few, 100).splitlines() if line.startswith("DO"))
