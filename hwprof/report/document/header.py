@@ -21,6 +21,7 @@ from hwprof.run.manifest import (
     WorkloadRecord,
 )
 from hwprof.run.notes import Note, NoteKind
+from hwprof.run.peaks import Peaks, why_no_loops
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def describe(analysis: RunAnalysis) -> dict[str, Any]:
         "cores": [_cores(kind) for kind in manifest.machine.cores],
         "workload": _workload(analysis),
         "passes": [_pass(record) for record in manifest.passes],
-        "not_measured": not_measured(manifest.passes, infos, analysis.definitions),
+        "not_measured": [*not_measured(manifest.passes, infos, analysis.definitions), *_no_roofs(manifest.peaks)],
     }
 
 
@@ -226,6 +227,24 @@ def not_measured(
             passes=names,
         )
         for (what, state, reason, remedy), names in found.items()
+    ]
+
+
+def _no_roofs(peaks: Peaks | None) -> list[NotMeasured]:
+    """They are measured before the passes."""
+    why = why_no_loops(peaks)
+    if why is None:
+        return []
+    return [
+        NotMeasured(
+            what="peaks",
+            lost=["roofs"],
+            asked=[],
+            state="unavailable",
+            reason=why.reason,
+            remedy=why.remedy,
+            passes=[],
+        )
     ]
 
 

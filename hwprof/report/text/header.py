@@ -49,7 +49,7 @@ def show(page: Page) -> None:
     for gap in document.not_measured:
         passes = figures.enumerate_words(gap.passes)
         state = f"; {gap.state}" if gap.state not in ("ran", "unavailable") else ""
-        where = f"{'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}"
+        where = f"{'passes' if len(gap.passes) > 1 else 'pass'} {passes}{state}" if passes else "before the passes"
         lost = figures.some(gap.lost, max(NAMES, len(gap.asked)))
         _item(console, f"{lost} ({where}): {explain(gap.reason, gap.remedy)}")
     if document.notes:

@@ -19,9 +19,12 @@ from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
 from hwprof.report.text import first_screen, to_do
 from hwprof.report.text.console import make_console
 from hwprof.report.text.page import Page
+from hwprof.run.peaks import NotMeasured
 from hwprof.run.trials import Change, Trial, Trials
 from hwprof.unavailable import Unavailable
 from tests.support import synthetic_variants as runs
+from tests.support.machine_peaks import ZEN
+from tests.support.sampled_report import printed
 from tests.support.synthetic_run import build
 
 SCREEN = 24
@@ -259,3 +262,20 @@ def test_of_few_samples_no_cause_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert re.fullmatch(r"--frequency \d+ --sample-passes measure --iterations \d+", remedy), "the trace pass does few"
     assert few.absent["findings"].reason.endswith("samples of the inference: too few"), few.absent
     assert "too few" in next(line for line in shown(few, 100).splitlines() if line.startswith("DO"))
+
+
+def test_where_the_loops_could_not_be_kept_each_page_says_why(tmp_path: Path) -> None:
+    """As with a HOME that nobody may write to."""
+    run = runs.sampled(tmp_path)
+    why = NotMeasured(what="fp32", reason="no cache folder: Read-only file system", remedy="set XDG_CACHE_HOME")
+    run.manifest.peaks = msgspec.structs.replace(ZEN, peaks=[], missing=[why])
+    run.save_manifest()
+    document = builder.build(run)
+    absent = document.absent["roofline"]
+    assert absent.reason.endswith("were not measured: no cache folder: Read-only file system")
+    assert absent.remedy == why.remedy
+    assert "roofs (before the passes): no cache folder: Read-only file system. Try: set XDG_CACHE_HOME" in printed(
+        document, 300
+    )
+    (line,) = [line for line in shown(document, 200).splitlines() if line.startswith("not available")]
+    assert "roofs" in line

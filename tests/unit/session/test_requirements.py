@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ctypes.util
 import importlib.util
+import os
 from importlib.machinery import ModuleSpec
 from importlib.metadata import PackageNotFoundError
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -33,6 +35,18 @@ def told(monkeypatch: pytest.MonkeyPatch, done: Ended | Exception, name: str = N
 
     monkeypatch.setattr(programs, "run", run)
     return [one for one in requirements.check() if one.name == name]
+
+
+def test_a_cache_folder_that_cannot_be_written_to(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert requirements._cache_folder().found == str(tmp_path / "hwprof")
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    unavailable = requirements._cache_folder().unavailable
+    assert unavailable is not None and "cannot be written to" in unavailable.reason, "a read-only file system"
+    assert "XDG_CACHE_HOME" in (unavailable.remedy or "")
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+    unavailable = requirements._cache_folder().unavailable
+    assert unavailable is not None and "no cache folder: Not a directory" in unavailable.reason
 
 
 @pytest.mark.usefixtures("installed")
