@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import click
 
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError
-from hwprof.printable import printable
+from hwprof.printable import one_line, printable
+
+if TYPE_CHECKING:
+    from hwprof.run.directory import RunDirectory
 
 AGAIN: Final = "remove it: it is made again from the tables"
 
@@ -35,7 +38,6 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
       hwprof open --no-browser                         only print the address
     """
     from hwprof.run.regular_files import is_regular, lies_in
-    from hwprof.trace.initial_view import parameters
     from hwprof.trace.viewer import serve
     from hwprof.trace.writer import TRACE_FILE, write_trace
 
@@ -49,6 +51,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
         click.echo(f"writing {printable(str(trace))}", err=True)
         write_trace(directory, trace)
 
+    view = _view(directory)
     click.echo(f"opening {printable(str(trace))} ({trace.stat().st_size / 1e6:.1f} MB)", err=True)
 
     def announce(text: str) -> None:
@@ -56,4 +59,15 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
         if not offline:
             click.echo("if the browser asks, let the page reach your local network", err=True)
 
-    serve(trace, offline=offline, browser=not no_browser, parameters=parameters(directory), announce=announce)
+    serve(trace, offline=offline, browser=not no_browser, parameters=view, announce=announce)
+
+
+def _view(directory: RunDirectory) -> dict[str, str]:
+    """What is pinned and visible at first, which the tables tell; a trace that is there is shown without, too."""
+    from hwprof.trace.initial_view import parameters
+
+    try:
+        return parameters(directory)
+    except HwprofError as error:
+        click.echo(f"nothing is pinned: {one_line(str(error))}", err=True)
+        return {}

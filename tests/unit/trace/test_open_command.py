@@ -86,3 +86,14 @@ def test_runs_reached_by_links_and_links_within_a_run_are_served(tmp_path: Path,
     (tmp_path / "linked").symlink_to(run.path)
     assert run_command(["open", str(tmp_path / "linked")]) == 0
     assert len(served) == 1
+
+
+def test_a_trace_that_is_there_is_shown_beside_a_damaged_table(
+    tmp_path: Path, served: list[dict[str, Any]], capfd: pytest.CaptureFixture[str]
+) -> None:
+    run = synthetic_run.build(tmp_path)
+    (run.path / "trace.pftrace").write_bytes(b"whole")
+    (run.path / "samples.parquet").write_bytes(b"damaged")
+    assert run_command(["open", str(run.path)]) == 0
+    assert "nothing is pinned: samples.parquet of this run is damaged" in capfd.readouterr().err
+    assert [call["parameters"] for call in served] == [{}]
