@@ -40,10 +40,15 @@ LARGEST_BYTES: Final = 256 << 20
 
 FORM: Final = "a line a reading: watts, or time and watts; of more columns a header names the power"
 
+RIGHT: Final = "set the clock of the meter's machine (NTP), or leave the times out: a line counts when it comes"
+
+CLOCK_OFF_NS: Final = 500_000_000
+"""By so much at least a time and the moment at which its line came have to differ: buffers hold lines back."""
+
 FLUSH: Final = "a program that writes each line at once: python -u, stdbuf -oL"
 
 
-class PowerMeterDetail(EnergyDetail, kw_only=True, tag="power-meter"):
+class PowerMeterDetail(EnergyDetail, kw_only=True, tag="energy"):
     """Where the readings are from, and how many of the pass there are."""
 
     source: str
@@ -100,21 +105,22 @@ class PowerMeterCollector(Collector):
         if program is not None:
             program.end()
             notes += _of_program(program)
-            found, times_ns = _of_lines(program.lines, clock)
+            found, times_ns, off_ns = _of_lines(program.lines, clock)
         else:
             assert file is not None
             found, times_ns = _of_file(file, clock)
+            off_ns = 0
         within = [one for one in times_ns if self._begin_ns <= one[0] <= end_ns]
         energy = joules(within)
         if len(energy.times_ns) < 2:
-            raise HwprofError(f"{self._source}: {len(energy.times_ns)} readings during the pass", FORM)
+            raise HwprofError(*_too_few(self._source, len(energy.times_ns), len(times_ns)))
         timed = bool(found.readings) and found.readings[0][0] is not None
-        notes += _of_readings(found, energy)
+        notes += [*_of_readings(found, energy), *_of_clock(off_ns)]
         detail = PowerMeterDetail(
             zones=[ZONE],
             period_ms=_period_ms(energy),
             refresh_ms={ZONE: 0.0},  # each reading is of its own time
-            late_ms={ZONE: clock.error_ns / 1e6 if timed else _period_ms(energy) / 2},
+            late_ms={ZONE: (clock.error_ns + abs(off_ns)) / 1e6 if timed else _period_ms(energy) / 2},
             of_power=[ZONE],
             source=self._source,
             readings=len(energy.times_ns),
@@ -135,16 +141,36 @@ def _now() -> tuple[int, int, int]:
     return unix_ns, before_ns, time.monotonic_ns()
 
 
-def _of_lines(lines: Sequence[tuple[int, str]], clock: ClockRecord) -> tuple[Read, list[tuple[int, float]]]:
-    """Readings, with their times on CLOCK_MONOTONIC: their own, else when they came."""
-    reader, readings, times_ns = Reader(), [], []
+def _of_lines(lines: Sequence[tuple[int, str]], clock: ClockRecord) -> tuple[Read, list[tuple[int, float]], int]:
+    """Readings, with their times on CLOCK_MONOTONIC: their own, else when they came; and by how much their times are
+    ahead of when they came, all of them (negative: behind; 0: by little)."""
+    reader, readings, times_ns, ahead_ns = Reader(), [], [], []
     for came_ns, line in lines:
         found = reader.reading(line)
         if found is not None:
             unix_ns, watts = found
             readings.append(found)
-            times_ns.append((came_ns if unix_ns is None else clocks.to_monotonic(clock, unix_ns), watts))
-    return Read(readings, reader.refused), times_ns
+            at_ns = came_ns if unix_ns is None else clocks.to_monotonic(clock, unix_ns)
+            times_ns.append((at_ns, watts))
+            ahead_ns.append(at_ns - came_ns)
+    off_ns = max(ahead_ns, default=0)  # the line that came soonest: others were held back
+    return Read(readings, reader.refused), times_ns, off_ns if abs(off_ns) > CLOCK_OFF_NS else 0
+
+
+def _too_few(source: str, number: int, of: int) -> tuple[str, str]:
+    """What is said, and what to do."""
+    told = f"{source}: {number} readings during the pass"
+    if of > number + 1:
+        return f"{told}, {of - number} before or after it", RIGHT
+    return told, FORM
+
+
+def _of_clock(off_ns: int) -> list[Note]:
+    if not off_ns:
+        return []
+    where = "ahead of" if off_ns > 0 else "behind"
+    text = f"the meter's times are {abs(off_ns) / 1e9:.1f} s {where} the moments at which its lines came"
+    return [Note(NoteKind.INCOMPLETE, text, ZONE, RIGHT)]
 
 
 def _of_file(file: Path, clock: ClockRecord) -> tuple[Read, list[tuple[int, float]]]:

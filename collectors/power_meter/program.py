@@ -93,7 +93,7 @@ class Program:
 
     def _hear(self) -> None:
         assert self._process is not None and self._process.stdout is not None
-        descriptor, begun = self._process.stdout.fileno(), b""
+        descriptor, begun, skips = self._process.stdout.fileno(), b"", False
         says = select.poll()  # select() knows no descriptor beyond 1023
         says.register(descriptor, select.POLLIN)
         left = MOST_CHUNKS
@@ -108,11 +108,14 @@ class Program:
                 return
             now_ns = self._clock_ns()
             *whole, begun = (begun + chunk).split(b"\n")
-            for line in whole:
+            for line in whole[skips:]:
                 self._keep(now_ns, line)
+            skips = skips and not whole  # what is left of a line that was too long is none of its own
             if len(begun) > LONGEST_LINE:
+                self.cut += not skips
+                begun, skips = b"", True
+            elif skips:
                 begun = b""
-                self.cut += 1
 
     def _keep(self, now_ns: int, line: bytes) -> None:
         if len(line) > LONGEST_LINE or len(self.lines) >= MOST_LINES:

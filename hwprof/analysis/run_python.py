@@ -38,9 +38,11 @@ class PythonAnalysis:
 
     @cached_property
     def looked_at(self) -> PassRecord | None:
-        """The pass in which somebody looked at Python's stacks, the first one of several."""
-        looks = self._analysis.run.count_by_pass("python_frames")
-        return next((record for name, record in self._analysis.records.items() if looks.get(name)), None)
+        """The pass in which somebody looked at Python's stacks; of several the first in which threads' ends are known:
+        in others a function of a thread that has ended lasts to the end of the iteration."""
+        looks, lives = (self._analysis.run.count_by_pass(table) for table in ("python_frames", "lifetimes"))
+        known = [record for name, record in self._analysis.records.items() if looks.get(name)]
+        return next((record for record in known if lives.get(record.name)), next(iter(known), None))
 
     def _frames(self, record: PassRecord) -> pl.DataFrame:
         """Of ``python_frames``."""

@@ -178,6 +178,17 @@ def _reports(declared: Declaration, collected: Collected) -> None:
     if collected.detail is not None and back.detail_as(type(collected.detail)) != collected.detail:
         raise ConformanceError(f"{type(collected.detail).__name__} does not come back from JSON as it was")
     details.check(back.detail)
+    if collected.detail is not None:
+        _kind(type(collected.detail))
+
+
+def _kind(of: type[Detail]) -> None:
+    """Who asks for a kind gets what derives from it: by the tag, as JSON knows no classes."""
+    for base in of.__mro__[1:]:
+        if not issubclass(base, Detail) or base is Detail:
+            continue
+        if base.__struct_config__.tag != of.__struct_config__.tag:
+            raise ConformanceError(f"{of.__name__} derives from {base.__name__}: it needs its tag")
 
 
 def _fits(collected: Collected) -> None:

@@ -135,6 +135,7 @@ class _Worker:
             from hwprof.workload.outputs import Outputs
             from hwprof.workload.shared_weights import SharedWeights
 
+            self._collectors.load(self._order)
             factory.preload(self._order.workload.model)
         self._reporter.send(PhaseBegins(Phase.BUILDING))
         with self._recorder.region("prepare"):

@@ -126,7 +126,7 @@ def a_faulty_py_spy(fault: str, tmp_path: Path) -> None:
     assert {one.state for one in trace.collectors if one.name in ("sampler", "torch_profiler", "memory")} == {"ran"}
 
 
-@pytest.mark.parametrize("model", ["masked", "frozen"])
+@pytest.mark.parametrize("model", ["masked", "frozen", "frozen_at_once"])
 def test_py_spy_of_a_model_that_blocks_signals_or_stops_the_clock(model: str, tmp_path: Path) -> None:
     """As ``signal.pthread_sigmask`` does, and a library for tests that freezes time."""
     require_tool("py-spy")

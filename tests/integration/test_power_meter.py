@@ -14,6 +14,7 @@ import pytest
 from collectors.power_meter.collector import PowerMeterCollector, PowerMeterDetail
 from hwprof.collector.contract import Collected, NoteKind, PassContext
 from hwprof.errors import HwprofError
+from hwprof.run.details import EnergyDetail
 from tests.support.command import TESTS_MODELS, collect
 from tests.support.reported import texts
 
@@ -102,6 +103,37 @@ def test_what_is_lost_is_told(tmp_path: Path) -> None:
     assert "ended before the pass, status 0" in texts(told)[0] and "9 lines are no readings" in texts(told)[1]
 
 
+def test_the_rest_of_a_line_that_is_too_long_is_no_reading(tmp_path: Path) -> None:
+    text = (
+        "import os, time\nfor n in range(12):\n"
+        "    os.write(1, b'40\\n')\n    os.write(1, b'x' * 5000); time.sleep(0.03)\n"
+        "    os.write(1, b'y' * 5000); time.sleep(0.01)\n    os.write(1, b' 777\\n')\n"
+    )
+    collected = metered(tmp_path, 1.0, power_command=program(tmp_path, text))
+    series = collected.tables["series"]
+    seconds = (series["time_ns"][-1] - series["time_ns"][0]) / 1e9
+    assert series["value"][-1] == pytest.approx(40 * seconds), "and not 777 W in between"
+    assert any("12 lines left out" in note for note in texts(collected.notes))
+
+
+@pytest.mark.parametrize(("off_s", "told"), [(2, "2.0 s ahead of"), (-2, "2.0 s behind"), (0.1, None)])
+def test_a_meter_whose_clock_is_off_says_so(off_s: float, told: str | None, tmp_path: Path) -> None:
+    line = f"f'{{time.time() + {off_s}:.6f}} 40.0'"
+    collected = metered(tmp_path, 2.8, power_command=program(tmp_path, PRINTS.format(line=line)))
+    found = [text for text in texts(collected.notes) if "the meter's times" in text]
+    assert isinstance(collected.detail, PowerMeterDetail)
+    if told is None:
+        assert not found and collected.detail.late_ms["meter"] < 50
+    else:
+        assert told in found[0] and collected.detail.late_ms["meter"] > 1900
+
+
+def test_readings_of_another_hour_are_told_as_such(tmp_path: Path) -> None:
+    text = PRINTS.format(line="f'{time.time() + 3600:.6f} 40.0'")
+    with pytest.raises(HwprofError, match=r"0 readings during the pass, \d+ before or after it"):
+        metered(tmp_path, power_command=program(tmp_path, text))
+
+
 def test_a_run_has_the_meter_s_energy(tmp_path: Path) -> None:
     command = program(tmp_path, TIMED)
     options = ("--passes", "measure", "--iterations", "5", "--power-command", command)
@@ -109,3 +141,6 @@ def test_a_run_has_the_meter_s_energy(tmp_path: Path) -> None:
     assert (run.path / "energy.csv").read_text().startswith("timestamp;tag;duration;meter;meter_error")
     names = set(run.read("series")["name"])
     assert "energy/meter" in names
+    (record,) = [one for one in run.manifest.passes[0].collectors if one.name == "power_meter"]
+    detail = record.detail_as(EnergyDetail)
+    assert detail is not None and detail.of_power == ["meter"], "its joules have the errors of one that reads watts"

@@ -17,15 +17,16 @@ class Short(nn.Module):
 
 
 class Freezing(Short):
-    """At its fourth call."""
+    """At a call."""
 
-    def __init__(self) -> None:
+    def __init__(self, at: int) -> None:
         super().__init__()
+        self.at = at
         self.calls = 0
 
     def forward(self, x: Tensor) -> Tensor:
         self.calls += 1
-        if self.calls == 4:
+        if self.calls == self.at:
             now_ns, now_s = time.monotonic_ns(), time.monotonic()
             time.monotonic_ns = lambda: now_ns
             time.monotonic = lambda: now_s
@@ -38,4 +39,9 @@ def masked() -> nn.Module:
 
 
 def frozen() -> nn.Module:
-    return Freezing()
+    return Freezing(at=4)
+
+
+def frozen_at_once() -> nn.Module:
+    """Before the collectors start."""
+    return Freezing(at=1)
