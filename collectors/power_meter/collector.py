@@ -29,6 +29,7 @@ from hwprof.collector.contract import (
     Tool,
 )
 from hwprof.errors import HwprofError, UsageError
+from hwprof.printable import one_line
 from hwprof.run.details import EnergyDetail
 from hwprof.run.regular_files import is_regular, may_exist, read_regular
 
@@ -44,6 +45,8 @@ RIGHT: Final = "set the clock of the meter's machine (NTP), or leave the times o
 
 CLOCK_OFF_NS: Final = 500_000_000
 """By so much at least a time and the moment at which its line came have to differ: buffers hold lines back."""
+
+GOES_ON: Final = "a program that goes on, a line a reading, until it is ended"
 
 FLUSH: Final = "a program that writes each line at once: python -u, stdbuf -oL"
 
@@ -113,7 +116,7 @@ class PowerMeterCollector(Collector):
         within = [one for one in times_ns if self._begin_ns <= one[0] <= end_ns]
         energy = joules(within)
         if len(energy.times_ns) < 2:
-            raise HwprofError(*_too_few(self._source, len(energy.times_ns), len(times_ns)))
+            raise HwprofError(*_too_few(self._source, len(energy.times_ns), len(times_ns), program))
         timed = bool(found.readings) and found.readings[0][0] is not None
         notes += [*_of_readings(found, energy), *_of_clock(off_ns)]
         detail = PowerMeterDetail(
@@ -157,9 +160,13 @@ def _of_lines(lines: Sequence[tuple[int, str]], clock: ClockRecord) -> tuple[Rea
     return Read(readings, reader.refused), times_ns, off_ns if abs(off_ns) > CLOCK_OFF_NS else 0
 
 
-def _too_few(source: str, number: int, of: int) -> tuple[str, str]:
+def _too_few(source: str, number: int, of: int, program: Program | None) -> tuple[str, str]:
     """What is said, and what to do."""
     told = f"{source}: {number} readings during the pass"
+    if program is not None and program.gone is not None:
+        *_, last = ["", *(line for line in program.errors.decode(errors="replace").splitlines() if line.strip())]
+        said = f": {one_line(last)}" if last else ""
+        return f"{told}: the program ended, status {program.gone}{said}", GOES_ON
     if of > number + 1:
         return f"{told}, {of - number} before or after it", RIGHT
     return told, FORM

@@ -48,10 +48,11 @@ class Program:
         self.command = command
         self._clock_ns = clock_ns
         self._process: subprocess.Popen[bytes] | None = None
-        self._thread: threading.Thread | None = None
+        self._threads: list[threading.Thread] = []
         self._ended = threading.Event()
         self.lines: list[tuple[int, str]] = []
         self.cut = 0  # lines that were too long, or too many
+        self.errors = b""  # the last that it wrote to standard error
         self.gone: int | None = None  # exit status, where it ended before it was told to
 
     def begin(self) -> None:
@@ -61,13 +62,16 @@ class Program:
                 self.command,
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
-                stderr=subprocess.DEVNULL,
+                stderr=subprocess.PIPE,
                 start_new_session=True,
             )
         except OSError as error:
             raise HwprofError(f"{self.command[0]} could not be started: {error.strerror}") from error
-        self._thread = threading.Thread(target=self._hear, name="hwprof-power-meter", daemon=True)
-        self._thread.start()
+        assert self._process.stdout is not None and self._process.stderr is not None
+        for stream, hear in ((self._process.stdout, self._lines()), (self._process.stderr, self._last_words())):
+            arguments = (stream.fileno(), hear)
+            self._threads.append(threading.Thread(target=self._hear, args=arguments, name="hwprof-meter", daemon=True))
+            self._threads[-1].start()
 
     def end(self) -> None:
         """It is gone, whatever it does; what it has printed is in ``lines``."""
@@ -81,19 +85,18 @@ class Program:
         self._signal(process, signal.SIGKILL)  # its children too
         process.wait()
         self._ended.set()
-        if self._thread is not None:
-            self._thread.join()
-        assert process.stdout is not None
+        for thread in self._threads:
+            thread.join()
+        assert process.stdout is not None and process.stderr is not None
         process.stdout.close()
+        process.stderr.close()
 
     @staticmethod
     def _signal(process: subprocess.Popen[bytes], number: int) -> None:
         with suppress(OSError):
             os.killpg(process.pid, number)
 
-    def _hear(self) -> None:
-        assert self._process is not None and self._process.stdout is not None
-        descriptor, begun, skips = self._process.stdout.fileno(), b"", False
+    def _hear(self, descriptor: int, hear: Callable[[bytes], None]) -> None:
         says = select.poll()  # select() knows no descriptor beyond 1023
         says.register(descriptor, select.POLLIN)
         left = MOST_CHUNKS
@@ -106,6 +109,13 @@ class Program:
             chunk = os.read(descriptor, CHUNK)
             if not chunk:
                 return
+            hear(chunk)
+
+    def _lines(self) -> Callable[[bytes], None]:
+        begun, skips = b"", False
+
+        def hear(chunk: bytes) -> None:
+            nonlocal begun, skips
             now_ns = self._clock_ns()
             *whole, begun = (begun + chunk).split(b"\n")
             for line in whole[skips:]:
@@ -116,6 +126,14 @@ class Program:
                 begun, skips = b"", True
             elif skips:
                 begun = b""
+
+        return hear
+
+    def _last_words(self) -> Callable[[bytes], None]:
+        def hear(chunk: bytes) -> None:
+            self.errors = (self.errors + chunk)[-LONGEST_LINE:]
+
+        return hear
 
     def _keep(self, now_ns: int, line: bytes) -> None:
         if len(line) > LONGEST_LINE or len(self.lines) >= MOST_LINES:
