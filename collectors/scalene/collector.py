@@ -17,6 +17,7 @@ import msgspec
 
 from collectors.scalene import launching
 from collectors.scalene.declaration import LIMIT_S, PASS
+from collectors.scalene.forgiving import forgive_names, forgive_sources
 from collectors.shared.python_origins import framework_paths, profiler_paths
 from hwprof import programs
 from hwprof.collector import clocks
@@ -94,6 +95,7 @@ class ScaleneCollector(Collector):
         module = sys.modules.get("scalene.scalene_profiler")
         if module is None:
             raise HwprofError("the worker does not run under Scalene")
+        forgive_names(module)
         begin_ns = time.monotonic_ns()
         module.start()
         starts = {"before_ns": begin_ns, "after_ns": time.monotonic_ns(), "framework_paths": framework_paths()}
@@ -105,7 +107,7 @@ class ScaleneCollector(Collector):
         if self._running:
             self._running = False
             sys.modules["scalene.scalene_profiler"].stop()
-            _import_nothing()
+            forgive_sources()
         return Collected()
 
     # In the supervisor
@@ -130,6 +132,9 @@ class ScaleneCollector(Collector):
         notes = [Note(NoteKind.SCOPE, "Scalene misses frees: memory/rss is what the process had", "memory/scalene")]
         if profile.refused:
             notes.append(Note(NoteKind.INCOMPLETE, f"{profile.refused} lines left out: they are none", "Scalene"))
+        if profile.refused_points:
+            text = f"{profile.refused_points} points left out: they are none"
+            notes.append(Note(NoteKind.INCOMPLETE, text, "memory/scalene"))
         detail = LineCostsDetail(
             version=_version(),
             command=launching.command(raw),
@@ -151,21 +156,6 @@ class ScaleneCollector(Collector):
             if left.name.rstrip("0123456789") + str(pid) == left.name:  # not of a longer number
                 with suppress(OSError):
                     left.unlink()
-
-
-def _import_nothing() -> None:
-    """When Scalene writes its file it imports whatever the profiled files name in an ``import``, to see whether that is
-    native: that runs code which nobody asked for, and fails where a module is broken (torchvision without its
-    operators), and with it the file."""
-    analysis = getattr(sys.modules.get("scalene.scalene_analysis"), "ScaleneAnalysis", None)
-    if analysis is not None:
-        analysis.is_native = staticmethod(_is_native)
-
-
-def _is_native(module: str) -> bool:
-    """Of what is loaded, whether it is an extension."""
-    file = getattr(sys.modules.get(module), "__file__", None)
-    return isinstance(file, str) and file.endswith(".so")
 
 
 class _Starts(msgspec.Struct):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -14,6 +13,11 @@ from hwprof.printable import is_text
 
 LARGEST_LINE: Final = 2**31 - 1
 MOST_MB: Final = 1e9
+LONGEST_S: Final = 366 * 24 * 3600
+MOST_CORES: Final = 1e5
+ROUNDING: Final = 1.001
+"""Shares of one line may be a little above all, where Scalene adds them up."""
+
 MB: Final = 1 << 20
 """Scalene's."""
 
@@ -44,6 +48,7 @@ class Profile:
     lines: list[LineCost] = field(default_factory=list)
     footprint: list[tuple[int, int]] = field(default_factory=list)
     refused: int = 0
+    refused_points: int = 0  # of the footprint
 
 
 def read(text: bytes) -> Profile:
@@ -55,7 +60,10 @@ def read(text: bytes) -> Profile:
     files = known.get("files") if isinstance(known, dict) else None
     if not isinstance(files, dict):
         raise HwprofError("Scalene's file has no lines")
-    found = Profile(_number(known.get("elapsed_time_sec")) or 0.0)
+    elapsed_s = _number(known.get("elapsed_time_sec"), LONGEST_S)
+    if elapsed_s is None:
+        raise HwprofError("Scalene's file does not tell how long it looked")
+    found = Profile(elapsed_s)
     for name, one in files.items():
         lines = one.get("lines") if isinstance(one, dict) else None
         for line in lines if isinstance(lines, list) else []:
@@ -67,7 +75,9 @@ def read(text: bytes) -> Profile:
     samples = known.get("samples")
     for sample in samples if isinstance(samples, list) else []:
         point = _point(sample)
-        if point is not None:
+        if point is None:
+            found.refused_points += 1
+        else:
             found.footprint.append(point)
     return found
 
@@ -88,9 +98,10 @@ def _is_active(line: Mapping[str, Any]) -> bool:
 
 def _cost(file: str, line: Mapping[str, Any]) -> LineCost | None:
     number, times = line.get("lineno"), line.get("cpu_samples_list")
-    names = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent", "n_core_utilization")
-    memory = ("n_malloc_mb", "n_peak_mb", "n_python_fraction", "n_copy_mb_s")
-    values = [_number(line.get(name)) for name in (*names, *memory)]
+    percents = ("n_cpu_percent_python", "n_cpu_percent_c", "n_sys_percent")
+    most = dict.fromkeys(percents, 100 * ROUNDING) | {"n_core_utilization": MOST_CORES}
+    most |= {"n_malloc_mb": MOST_MB, "n_peak_mb": MOST_MB, "n_python_fraction": ROUNDING, "n_copy_mb_s": MOST_MB}
+    values = [_number(line.get(name), largest) for name, largest in most.items()]
     if not (is_text(file) and type(number) is int and 0 < number <= LARGEST_LINE) or None in values:
         return None
     python, native, system, cores, allocated, peak, of_python, copied = (value or 0.0 for value in values)
@@ -112,12 +123,12 @@ def _cost(file: str, line: Mapping[str, Any]) -> LineCost | None:
 def _point(sample: Any) -> tuple[int, int] | None:
     if not isinstance(sample, list) or len(sample) != 2:
         return None
-    since_ns, held = _number(sample[0]), _number(sample[1])
-    return None if since_ns is None or held is None or since_ns < 0 else (round(since_ns), round(held * MB))
+    since_ns, held = _number(sample[0], 1e9 * LONGEST_S), _number(sample[1], MOST_MB, least=-MOST_MB)
+    return None if since_ns is None or held is None else (round(since_ns), round(held * MB))
 
 
-def _number(known: Any) -> float | None:
+def _number(known: Any, most: float = MOST_MB, least: float = 0.0) -> float | None:
     """None: it is none, or one that no machine has."""
     if isinstance(known, bool) or not isinstance(known, int | float):
         return None
-    return float(known) if math.isfinite(known) and abs(known) <= 2**62 else None
+    return float(known) if least <= known <= most else None

@@ -37,7 +37,9 @@ def line_costs(rows: pl.DataFrame, whose: Looks, code: pl.DataFrame) -> pl.DataF
     table ``module_code``."""
     share = (pl.col("python_share") + pl.col("native_share") + pl.col("system_share")).clip(0, 1)
     draws = rows["samples"].sum()
-    low, high = wilson(pl.col("share"), pl.lit(float(draws or 1)))
+    # a sample of native code stands for all the time that it was late: few of them may carry much
+    equal = (pl.col("samples") / pl.col("share")).fill_nan(None).clip(1.0, float(draws or 1)).fill_null(1.0)
+    low, high = wilson(pl.col("share"), equal)
     return (
         rows.with_columns(share=share, origin=whose.origins(rows["file"]))
         .join(_modules(rows, code), on=("file", "line"), how="left")

@@ -145,6 +145,18 @@ def test_one_that_goes_wrong_leaves_the_run_whole(fault: str, tmp_path: Path) ->
     assert left_over() == before
 
 
+def test_code_that_names_files_which_are_no_python_costs_nothing(tmp_path: Path) -> None:
+    """Scalene reads the sources of what it met, and would leave no profile."""
+    require_module("scalene")
+    options = [option.replace("lines:known", "lines:misnamed") for option in OPTIONS]
+    found = collect(tmp_path, *options, environment=TESTS_MODELS)
+    record = next(one for one in found.manifest.passes if one.name == "scalene")
+    assert (record.status, record.collectors[0].state) == ("completed", "ran"), record.collectors[0].reason
+    lines = found.read("python_line_costs")
+    assert lines.filter(function="Known.spin")["samples"].sum() > 0
+    assert not any("lines left out" in note.text for note in record.collectors[0].notes)
+
+
 def test_where_it_is_not_installed_it_says_how_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("collectors.scalene.launching.package", lambda: None)
     availability = ScaleneCollector().availability()

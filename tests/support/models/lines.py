@@ -57,3 +57,18 @@ def slow() -> nn.Module:
 
 def known() -> nn.Module:
     return nn.Sequential(Known())
+
+
+class Misnamed(Known):
+    """Some of its code says that it stands in files that are no Python, or that no system can have."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for name in ("/etc/passwd", "\ud800.py", "/usr/bin/env"):
+            found: dict[str, object] = {}
+            exec(compile("def work(end_s, now):\n while now() < end_s:\n  pass", name, "exec"), found)
+            found["work"](time.thread_time() + SPIN_S / 2, time.thread_time)  # type: ignore[operator]
+        return super().forward(x)
+
+
+def misnamed() -> nn.Module:
+    return Misnamed()

@@ -39,3 +39,13 @@ def test_a_line_is_of_all_modules_whose_class_has_it_and_of_no_other_file_s() ->
 def test_lines_of_a_run_that_knows_no_code_are_there_all_the_same() -> None:
     found = line_costs(lines(("/lib/torch/x.py", 1, 0.1), ("/n.py", 2, 0.9)), LOOKS, empty("module_code"))
     assert found["origin"].to_list() == ["pipeline", "framework"] and found["modules"].to_list() == [[], []]
+
+
+def test_few_samples_that_carry_much_are_known_no_better_than_by_their_number() -> None:
+    """Of a long call of native code Scalene hears late, and once."""
+    many = lines(("/n.py", 1, 0.5), ("/n.py", 2, 0.5)).with_columns(samples=pl.Series([393, 7], dtype=pl.Int64))
+    widths = {
+        row["line"]: row["share_high"] - row["share_low"]
+        for row in line_costs(many, LOOKS, empty("module_code")).iter_rows(named=True)
+    }
+    assert widths[1] < 0.11 and widths[2] > 0.4

@@ -34,19 +34,40 @@ def profile(*lines: Any, **more: Any) -> bytes:
 
 
 def test_a_line_has_its_shares_and_bytes() -> None:
-    found = read(profile(LINE, samples=[[5, 1.0], ["x"], [-1, 2], [7, 0.5]]))
+    found = read(profile(LINE, samples=[[5, 1.0], ["x"], [-1, 2], [4e18, 1], [6, 1e12], [7, 0.5]]))
     (line,) = found.lines
     assert (line.file, line.line, line.samples, line.core_utilization) == ("net.py", 7, 2, 0.5)
     assert (line.python_share, line.native_share, line.system_share) == (0.1, 0.3, 0.01)
     assert (line.allocated_bytes, line.peak_bytes, line.copy_bytes_per_s) == (3 * MB, MB * 5 // 2, MB)
     assert found.footprint == [(5, MB), (7, MB // 2)]
-    assert (found.elapsed_s, found.refused) == (2.0, 0)
+    assert (found.elapsed_s, found.refused, found.refused_points) == (2.0, 0, 4)
 
 
-@pytest.mark.parametrize("wrong", [{"lineno": 0}, {"lineno": "7"}, {"n_cpu_percent_c": "x"}, {"n_malloc_mb": None}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"lineno": 0},
+        {"lineno": "7"},
+        {"n_cpu_percent_c": "x"},
+        {"n_malloc_mb": None},
+        {"n_cpu_percent_c": -500},
+        {"n_cpu_percent_python": 1e6},
+        {"n_malloc_mb": -5},
+        {"n_malloc_mb": 1e13},
+        {"n_peak_mb": 8e12},
+        {"n_copy_mb_s": -3},
+        {"n_python_fraction": 7},
+    ],
+)
 def test_a_line_that_is_none_costs_itself_only(wrong: dict[str, Any]) -> None:
     found = read(profile(LINE | wrong, LINE, 5, "line"))
     assert (len(found.lines), found.refused) == (1, 3)
+
+
+@pytest.mark.parametrize("elapsed_s", [-5.0, 1e300, None, "2"])
+def test_a_time_that_is_none_is_no_profile(elapsed_s: object) -> None:
+    with pytest.raises(HwprofError, match="how long"):
+        read(profile(LINE, elapsed_time_sec=elapsed_s))
 
 
 def test_lines_that_cost_nothing_are_left_out() -> None:
