@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
@@ -33,6 +34,14 @@ def end_with_parent(parent: int | None = None) -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if parent is not None and os.getppid() != parent:
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def ending_with_parent() -> Callable[[], object]:
+    """The same from the first moment on, for ``preexec_fn`` of a child whose program takes seconds before any code of
+    hwprof's runs in it: the kernel remembers it over ``execve``."""
+    import ctypes
+
+    return partial(ctypes.CDLL(None).prctl, _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
 class Known(NamedTuple):

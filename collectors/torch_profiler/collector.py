@@ -19,6 +19,7 @@ from collectors.torch_profiler.profile_file import ProfileFile, shapes
 from hwprof import packages
 from hwprof.collector import clocks
 from hwprof.collector.contract import Availability, Collected, Collector, Detail, PassContext, Tool
+from hwprof.errors import HwprofError
 from hwprof.run.manifest import ClockRecord
 
 if TYPE_CHECKING:  # imported when recording is over: it brings threads of its own
@@ -103,8 +104,13 @@ def _tool() -> Tool:
 
 
 def _marks(document: ProfileFile, brackets: list[tuple[int, int]]) -> list[tuple[int, int, int]]:
-    """The marks as (foreign_ns, earliest_ns, latest_ns)."""
+    """The marks as (foreign_ns, earliest_ns, latest_ns). Raises ``HwprofError`` where not all of them are there."""
     stamps = sorted(document.unix_ns(event.ts) for event in document.events if event.ph == "X" and event.name == MARK)
+    if len(stamps) != len(brackets):
+        raise HwprofError(
+            f"it recorded {len(stamps)} of {len(brackets)} marks: another torch.profiler was at work in the process",
+            "take the model's own out while it is measured",
+        )
     return [(stamp, low, high) for stamp, (low, high) in zip(stamps, brackets, strict=True)]
 
 

@@ -64,6 +64,7 @@ class FreshProcess:
             stderr=subprocess.STDOUT,
             pass_fds=tuple(descriptors),
             start_new_session=True,  # Ctrl-C is the supervisor's to handle
+            preexec_fn=processes.ending_with_parent(),
         )
         self.pid = self._process.pid
 

@@ -6,6 +6,7 @@ import os
 import signal
 import textwrap
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -180,3 +181,29 @@ def test_an_interrupted_one_leaves_nothing_behind(tmp_path: Path) -> None:
     run = RunDirectory.latest(tmp_path / "results")
     assert run.manifest.passes[0].status == "completed"
     assert not (run.path / "raw" / "scalene" / "scalene" / "tmp").exists()
+
+
+def below(folder: Path) -> list[int]:
+    """Processes whose command names something in the folder."""
+    found = []
+    for command in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            if str(folder).encode() in command.read_bytes():
+                found.append(int(command.parent.name))
+    return found
+
+
+def test_a_worker_that_has_hardly_begun_ends_with_its_supervisor(tmp_path: Path) -> None:
+    """Scalene's own start takes seconds in which no code of hwprof's runs there."""
+    require_module("scalene")
+    process = start_hwprof("collect", *OPTIONS, cwd=tmp_path, environment=TESTS_MODELS)
+    deadline_s = time.monotonic() + 120
+    while not below(tmp_path / "results") or not list(tmp_path.glob("results/*/raw/scalene/order.json")):
+        assert time.monotonic() < deadline_s and process.poll() is None
+        time.sleep(0.005)
+    process.kill()
+    process.communicate(timeout=30)
+    end_s = time.monotonic() + 3
+    while below(tmp_path / "results"):
+        assert time.monotonic() < end_s, below(tmp_path / "results")
+        time.sleep(0.05)

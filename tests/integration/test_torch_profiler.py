@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import polars as pl
@@ -16,6 +17,7 @@ import pytest
 
 from collectors.torch_profiler.collector import RAW_FILE, TorchProfilerCollector
 from hwprof.collector.contract import PassContext
+from hwprof.errors import HwprofError
 from tests.support.requirements import require_module
 
 
@@ -116,3 +118,19 @@ def test_memory_is_that_of_the_tensors(tmp_path: Path) -> None:
     assert set(inside["tid"]) == {os.getpid()}
     allocated = collected.tables["series"].filter(pl.col("time_ns") <= end_ns + slack)["value"].to_list()
     assert max(allocated) >= 3_000_000 and 1_000_000 <= allocated[-1] < 2_000_000
+
+
+def test_another_one_that_is_left_running_is_named(tmp_path: Path) -> None:
+    """As a model that profiles itself has it."""
+    torch = require_module("torch")
+    collector = TorchProfilerCollector()
+    collector.start(PassContext("trace", os.getpid(), os.getpid(), tmp_path, {}))
+    own = torch.profiler.profile()
+    own.start()
+    try:
+        torch.mm(torch.rand(4, 3), torch.rand(3, 5))
+        with pytest.raises(HwprofError, match=r"of \d+ marks: another torch.profiler was at work"):
+            collector.stop()
+    finally:
+        with suppress(Exception):
+            own.stop()
