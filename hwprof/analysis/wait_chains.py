@@ -16,6 +16,7 @@ from itertools import accumulate
 from typing import Final
 
 import msgspec
+import numpy as np
 import polars as pl
 
 from hwprof.analysis.lifetimes import FAR
@@ -83,10 +84,15 @@ class _Thread:
         place = self.before(time_ns)
         return 0 if place < 0 else self.away[place] + min(time_ns, self.ends[place]) - self.begins[place]
 
-    def ended(self, begin_ns: int, end_ns: int) -> int | None:
-        """When it ended, if that was meanwhile."""
-        ended_ns = self.begins[-1] if self.states and self.states[-1] == ABSENT and self.ends[-1] == FAR else None
-        return ended_ns if ended_ns is not None and begin_ns < ended_ns <= end_ns else None
+    @property
+    def born_ns(self) -> int:
+        """When it was created; ``-FAR``: before all that is known."""
+        return self.ends[0] if self.states and self.states[0] == ABSENT and self.begins[0] <= -FAR else -FAR
+
+    @property
+    def ended_ns(self) -> int:
+        """When it ended; ``FAR``: after all that is known."""
+        return self.begins[-1] if self.states and self.states[-1] == ABSENT and self.ends[-1] >= FAR else FAR
 
 
 class WaitChains:
@@ -102,6 +108,10 @@ class WaitChains:
         }
         for tid in others:
             self._threads.setdefault(tid, _Thread.of(tid, never_off))
+        self._all = list(self._threads.values())
+        self._born_ns = np.array([one.born_ns for one in self._all], np.int64)
+        self._ended_ns = np.array([one.ended_ns for one in self._all], np.int64)
+        self._ends = sorted((one.ended_ns, one.tid) for one in self._all if one.ended_ns < FAR)
         self._recorded = absences["waker"].null_count() < absences.height
 
     def follow(self, tid: int, begin_ns: int, end_ns: int) -> list[Piece]:
@@ -159,21 +169,21 @@ class WaitChains:
 
     def _guessed(self, thread: _Thread, state: str, since_ns: int, until_ns: int) -> _Thread | None:
         if state == JOIN:
-            ends = [(one.ended(since_ns, until_ns), one.tid) for one in self._others(thread)]
-            known = [(ended_ns, tid) for ended_ns, tid in ends if ended_ns is not None]
-            if known:
-                return self._threads[max(known)[1]]
+            place = bisect_right(self._ends, (until_ns, FAR)) - 1
+            if place >= 0 and self._ends[place][1] == thread.tid:
+                place -= 1
+            if place >= 0 and self._ends[place][0] > since_ns:
+                return self._threads[self._ends[place][1]]
         return self._last_that_ran(thread, since_ns, until_ns)
 
     def _last_that_ran(self, thread: _Thread, since_ns: int, until_ns: int) -> _Thread | None:
         """Between the two times, but for the thread itself."""
-        ran = [(one.last_ran(until_ns), one) for one in self._others(thread)]
+        there = np.flatnonzero((self._born_ns < until_ns) & (self._ended_ns > since_ns))
+        others = (self._all[place] for place in there if self._all[place] is not thread)
+        ran = [(one.last_ran(until_ns), one) for one in others]
         ran = [(last_ns, one) for last_ns, one in ran if last_ns > since_ns and one.ran(since_ns, until_ns) > 0]
         if not ran:
             return None
         latest_ns = max(last_ns for last_ns, _ in ran)
         nearest = [one for last_ns, one in ran if last_ns >= min(latest_ns, until_ns - UNTIL_NS)]
         return max(nearest, key=lambda one: (one.waits, one.ran(since_ns, until_ns), -one.tid))
-
-    def _others(self, thread: _Thread) -> Iterable[_Thread]:
-        return (one for one in self._threads.values() if one is not thread)
