@@ -197,7 +197,7 @@ def version(program: str) -> str:
         said = programs.run([program, "--version"], limit_s=VERSION_S)
     except programs.ProgramError:
         return "unknown"
-    number = re.search(rb"\d+(?:\.\d+)+", said.output)
+    number = re.search(rb"\b\d{1,6}(?:\.\d{1,6}){1,4}\b", said.output)
     return number[0].decode() if number else "unknown"
 
 

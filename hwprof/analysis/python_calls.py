@@ -1,15 +1,12 @@
-"""Calls of Python's functions, counted one by one, and what counting them costs."""
+"""Calls of Python's functions, counted one by one."""
 
 from __future__ import annotations
 
-import statistics
-from typing import Final, NamedTuple
+from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.iterations import select
 from hwprof.analysis.python_stacks import Looks
-from hwprof.run.manifest import PassRecord
 
 SCHEMA: Final = pl.Schema(
     {
@@ -27,14 +24,6 @@ SCHEMA: Final = pl.Schema(
 )
 
 BUILTIN: Final = "~"
-
-
-class Slower(NamedTuple):
-    """How much longer the iterations took in which calls were counted: the median, and the least and most."""
-
-    median: float
-    least: float
-    most: float
 
 
 def python_calls(rows: pl.DataFrame, whose: Looks, iterations: int) -> pl.DataFrame:
@@ -55,23 +44,3 @@ def python_calls(rows: pl.DataFrame, whose: Looks, iterations: int) -> pl.DataFr
         .select(SCHEMA.names())
         .cast(SCHEMA)
     )
-
-
-def slower(
-    spans: pl.DataFrame, counted: PassRecord, collector: str, main: pl.DataFrame, timed: PassRecord
-) -> Slower | None:
-    """The iterations that ``counted`` did for the ``collector`` against the median of those that times are from in the
-    main pass; ``spans`` and ``main`` are the passes'. None where there are none."""
-    alone = [one.index for one in counted.iterations if one.alone_for == collector]
-    mine, others = _lengths(spans, alone), _lengths(main, list(select(timed.iterations).timed))
-    if not mine or not others:
-        return None
-    usual = statistics.median(others)
-    return Slower(statistics.median(mine) / usual, min(mine) / usual, max(mine) / usual)
-
-
-def _lengths(spans: pl.DataFrame, iterations: list[int]) -> list[int]:
-    """Of those that lasted (ns)."""
-    chosen = spans.filter((pl.col("kind") == "iteration") & pl.col("iteration").is_in(iterations))
-    lengths: list[int] = (chosen["end_ns"] - chosen["begin_ns"]).to_list()
-    return [length for length in lengths if length > 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -9,6 +10,8 @@ import polars as pl
 
 from hwprof.analysis import python_functions, python_stacks
 from hwprof.analysis.details import detail_of
+from hwprof.analysis.iterations import select
+from hwprof.analysis.slower import Slower, slower
 from hwprof.run.details import CallsDetail, LineCostsDetail
 from hwprof.run.manifest import PassRecord
 from hwprof.run.notes import Note
@@ -16,7 +19,6 @@ from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
-    from hwprof.analysis.python_calls import Slower
     from hwprof.analysis.run_analysis import RunAnalysis
 
 
@@ -92,11 +94,17 @@ class PythonAnalysis:
             return None
         whose = python_stacks.Looks(profiler=detail.profiler_paths, framework=detail.framework_paths)
         rows = python_calls.python_calls(self._analysis.of_pass("python_calls", record), whose, detail.iterations)
-        slower = None
-        if self._analysis.main is not None:
-            spans, main = self._analysis.of_pass("spans", record), self._analysis.of_pass("spans", self._analysis.main)
-            slower = python_calls.slower(spans, record, by.name, main, self._analysis.main)
-        return CallsFound(record, detail, rows, slower, by.notes)
+        alone = [one.index for one in record.iterations if one.alone_for == by.name]
+        return CallsFound(record, detail, rows, self.slower(record, alone), by.notes)
+
+    def slower(self, record: PassRecord, iterations: Sequence[int] | None = None) -> Slower | None:
+        """How much longer so many iterations of a pass took, by default those that its times are from; None: there is
+        nothing to compare them with."""
+        main = self._analysis.main
+        if main is None or (iterations is None and record.name == main.name):
+            return None
+        of_it, of_main = (self._analysis.of_pass("spans", one) for one in (record, main))
+        return slower(of_it, select(record.iterations).timed if iterations is None else iterations, of_main, main)
 
     @cached_property
     def line_costs(self) -> tuple[PassRecord, LineCostsDetail, pl.DataFrame] | None:

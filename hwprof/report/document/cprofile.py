@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.slower import Slower, built
 from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
@@ -27,14 +28,6 @@ class PythonCalls(msgspec.Struct, kw_only=True, frozen=True):
     self_ns: float
     cumulative_ns: float
     share: float | None  # self time, of all in the stage
-
-
-class Slower(msgspec.Struct, kw_only=True, frozen=True):
-    """How many times as long the counted iterations took."""
-
-    median: float
-    least: float
-    most: float
 
 
 class CProfile(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
@@ -59,11 +52,10 @@ def build(analysis: RunAnalysis) -> CProfile | Unavailable:
     found = analysis.python.calls
     if found is None:
         return _why_nobody_counted(analysis)
-    slower = found.slower
     return CProfile(
         pass_=found.record.name,
         iterations=found.detail.iterations,
-        slower=Slower(median=slower.median, least=slower.least, most=slower.most) if slower is not None else None,
+        slower=built(found.slower),
         rows=[PythonCalls(**row) for row in found.rows.iter_rows(named=True)],
         notes=tuple(str(note) for note in found.notes),
     )

@@ -239,7 +239,10 @@ def no_samples(analysis: RunAnalysis) -> Unavailable:
     if said_why is not None:
         return Unavailable(said_why[0] or "it gives no reason", said_why[1])
     if not said and TRACE in analysis.records:
-        return Unavailable("the sampler was left out", "collect without --no-sampler")
+        chosen = any(word.partition("=")[0] == "--collectors" for word in analysis.run.manifest.command)
+        return Unavailable(
+            "the sampler was left out", f"collect without {'--collectors' if chosen else '--no-sampler'}"
+        )
     if analysis.samples_taken:
         name, number = max(analysis.samples_taken.items(), key=lambda pair: pair[1])
         reason = f"all {number:,} samples of pass {name} lie outside of the inference in timed iterations"

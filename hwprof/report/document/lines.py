@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.slower import Slower, built
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -43,6 +44,8 @@ class Lines(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     elapsed_s: float  # that was profiled
     samples: int
     rows: list[LineCost]
+    iterations: int | None = None  # that were profiled; bytes are of all of them; null: by an older version
+    slower: Slower | None = None  # than those of the main pass
 
     def of_pipeline(self) -> list[LineCost]:
         """Those that are neither the framework's nor the profiler's."""
@@ -50,6 +53,10 @@ class Lines(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
 
 
 PART: Final = Lines
+
+ASKED: Final = frozenset({"--scalene", "--full"})
+
+AGAIN: Final = "collect again"
 
 
 def build(analysis: RunAnalysis) -> Lines | Unavailable:
@@ -64,16 +71,21 @@ def build(analysis: RunAnalysis) -> Lines | Unavailable:
         elapsed_s=detail.elapsed_s,
         samples=detail.samples,
         rows=[LineCost(**row) for row in rows.iter_rows(named=True)],
+        iterations=sum(not one.warmup for one in record.iterations),
+        slower=built(analysis.python.slower(record)),
     )
 
 
 def _why_none(analysis: RunAnalysis) -> Unavailable:
     from hwprof.run.roles import Role
 
+    unfinished = [one for one in analysis.run.manifest.passes if one.status != "completed"]
     for record in analysis.run.manifest.passes:
         for one in record.collectors:
             if one.role is Role.LINES and one.unavailable is not None:
                 return Unavailable(f"{one.name}: {one.unavailable.reason}", one.unavailable.remedy)
             if one.role is Role.LINES:
                 return Unavailable(f"{one.name} met no line of a file that it can read", "more --iterations")
+    if unfinished and ASKED & set(analysis.run.manifest.command):
+        return Unavailable(f"pass {unfinished[0].name} {unfinished[0].status}: none came that looks at lines", AGAIN)
     return Unavailable("no pass looked at lines", "hwprof collect --scalene")

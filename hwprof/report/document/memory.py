@@ -55,6 +55,7 @@ class Memory(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     modules: list[ModuleMemory]
     anew: list[str]  # layers that get their memory anew at each call
     missing_layers: Unavailable | None = None
+    process_faults: float | None = None  # of the process in a median iteration, where that is the inference alone
 
 
 PART: Final = Memory
@@ -63,11 +64,13 @@ PART: Final = Memory
 def build(analysis: RunAnalysis) -> Memory | Unavailable:
     """From the pass in which torch was watched, and the main pass."""
     from hwprof.analysis import layer_memory
+    from hwprof.analysis.main_pass_facts import timed_faults
     from hwprof.analysis.owners import WHOLE
 
-    found = analysis.memory.found
+    found, workload = analysis.memory.found, analysis.run.manifest.workload
     if found is None:
         return _of_the_process(analysis)
+    alone = workload is not None and not workload.sources
     rows: list[LayerMemory] = []
     modules: list[ModuleMemory] = []
     anew: list[str] = []
@@ -88,6 +91,7 @@ def build(analysis: RunAnalysis) -> Memory | Unavailable:
         rows=[row for row in rows if row.path != WHOLE],
         modules=modules,
         anew=anew,
+        process_faults=timed_faults(analysis) if alone else None,
         missing_layers=found.tables if isinstance(found.tables, Unavailable) else None,
     )
 

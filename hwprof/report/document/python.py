@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.slower import Slower, built
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -77,6 +78,9 @@ class Python(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     lines: list[PythonLine]
     missing_lines: Unavailable | None
     waiting_share: float | None = None  # of the inference's processor time, in no line
+    framework_share: float | None = None  # of the inference's self time, in functions that torch brings
+    clock_error_ns: int | None = None  # of the times of the looks
+    slower: Slower | None = None  # the pass's iterations than those of the main pass, by all that looks in it
 
 
 PART: Final = Python
@@ -99,7 +103,18 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
         lines=[] if isinstance(lines, Unavailable) else _lines(lines),
         missing_lines=lines if isinstance(lines, Unavailable) else None,
         waiting_share=None if isinstance(lines, Unavailable) else _waiting(lines),
+        framework_share=_framework(functions),
+        clock_error_ns=looks_of(record).error_ns or None,
+        slower=built(analysis.python.slower(record)),
     )
+
+
+def _framework(functions: pl.DataFrame) -> float | None:
+    from hwprof.analysis.owners import INFERENCE
+
+    of_stage = functions.filter(stage=INFERENCE)
+    whole_ns = float(of_stage["self_ns"].sum())
+    return float(of_stage.filter(origin="framework")["self_ns"].sum()) / whole_ns if whole_ns else None
 
 
 def _why_nobody_looked(analysis: RunAnalysis) -> Unavailable:

@@ -11,6 +11,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 from hwprof.report.text.python import name_of
+from hwprof.report.text.slower import took
 
 BUILTIN: Final = re.compile(r"<(?:built-in (?:method|function) )?(?:builtins\.)?(?P<name>[^ >]+)>")
 METHOD: Final = re.compile(r"<method '(?P<name>[^']+)' of '(?:[^']+\.)?(?P<type>[^'.]+)' objects>")
@@ -51,13 +52,7 @@ def table(rows: Sequence[PythonCalls], page: Page, title: str) -> None:
 
 def notes(part: CProfile, page: Page) -> list[str]:
     """What the times are of."""
-    glyphs, slower = page.glyphs, part.slower
-    cost = ""
-    if slower is not None:
-        least, most = (figures.times_as_long(ratio, glyphs) for ratio in (slower.least, slower.most))
-        cost = f"; they took {figures.times_as_long(slower.median, glyphs)} as long ({least} to {most})"
-        if slower.median < 1:
-            cost = "; how much longer they took is not known: others disturbed the iterations that times are from"
+    cost = f"; {took(part.slower, page.glyphs)}" if part.slower is not None else ""
     of = figures.plural(part.iterations, "iteration")
     calls = "calls are missing" if part.notes else "calls are exact"
     return [

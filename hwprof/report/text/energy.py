@@ -58,6 +58,8 @@ def show_stages(part: Energy, page: Page) -> None:
     notes = [f"{glyphs.plus_minus} half the 95% interval, by the meter's refresh and the distance of two readings"]
     if any(vague):
         notes.append(f"{glyphs.dash} {Unavailable('error above the value', 'more --iterations')}")
+    if any(row.gflop_per_joule is None for row in rows) and any(row.gflop_per_joule is not None for row in rows):
+        notes.append("GFLOP/J: of the inference alone: what other stages compute is not known")
     if all(row.idle_watts is None for row in rows):
         notes.append("idle power included: no idle baseline was measured")
     page.notes(notes)

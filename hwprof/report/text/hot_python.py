@@ -69,4 +69,4 @@ def _functions(part: Python, page: Page) -> None:
     if rows:
         columns = python.function_columns(rows, page, inclusive=True)
         page.table(columns, "Python functions of the pipeline by inclusive time")
-        page.notes(python.notes_on_functions(part, "inclusive", page.glyphs))
+        page.notes([*python.notes_on_functions(part, "inclusive", page.glyphs), *python.notes_on_looks(part, page)])

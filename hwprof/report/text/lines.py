@@ -10,6 +10,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
 from hwprof.report.text.python import name_of
+from hwprof.report.text.slower import took
 
 FEW_SAMPLES: Final = 3
 """Lines that fewer samples met are not listed: chance."""
@@ -54,9 +55,18 @@ def notes(part: Lines, page: Page) -> list[str]:
     samples = figures.plural(part.samples, "sample")
     return [
         f"{part.tool}: {samples} in {part.elapsed_s:.1f} s; share: of that time, waiting too,"
-        f" {page.glyphs.plus_minus} half the 95% interval; what a line calls in torch is the line's",
+        f" {page.glyphs.plus_minus} half the 95% interval, by chance alone; what a line calls in torch is the line's",
+        *_iterations(part, page),
         f"not listed: fewer than {FEW_SAMPLES} samples",
     ]
+
+
+def _iterations(part: Lines, page: Page) -> list[str]:
+    """Of which bytes and samples are, and what looking at lines costs."""
+    if part.iterations is None:
+        return []
+    cost = f"; {took(part.slower, page.glyphs)} as those of the main pass" if part.slower is not None else ""
+    return [f"samples and bytes: of all {figures.plural(part.iterations, 'iteration')}{cost}"]
 
 
 def place(row: LineCost) -> str:

@@ -43,9 +43,14 @@ def of_whole(part: Memory, page: Page) -> str:
 def fresh(part: Memory, page: Page) -> list[str]:
     """How much of it is new pages, whose, and what would keep it; nothing where that is little."""
     whole = part.whole
-    if whole is None or whole.fresh is None or whole.fresh < WORTH_SAYING or whole.new_bytes is None:
+    if whole is None or whole.fresh is None or whole.new_bytes is None:
+        return []
+    if whole.fresh < WORTH_SAYING and not part.anew:
         return []
     told = f"new pages: {of_bytes(whole.new_bytes, page)} an iteration ({whole.faults:,.0f} faults)"
+    unplaced = (part.process_faults or 0.0) - (whole.faults or 0.0)
+    if unplaced >= WORTH_SAYING * (part.process_faults or 0.0):
+        told += f", and {unplaced:,.0f} faults that no layer has (of threads that the model starts)"
     if part.anew:
         told += f", most in {figures.some(part.anew, NAMED)}: freed blocks go back to the kernel"
     return [f"{told}. Try: {KEEP}" if part.allocator == "glibc" and part.anew else told]

@@ -11,6 +11,7 @@ from hwprof.report.text import figures
 from hwprof.report.text.figures import Glyphs
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.report.text.slower import took
 
 WORTH_SAYING: Final = 0.05
 
@@ -79,7 +80,20 @@ def notes_on_functions(part: Python, order: str, glyphs: Glyphs) -> list[str]:
         notes[0] += f", {glyphs.plus_minus} half the 95% interval"
     if part.rate_hz:
         notes.append(f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}")
+    if order == "inclusive" and (part.framework_share or 0.0) >= WORTH_SAYING:
+        notes.append(f"not listed: torch's functions, {part.framework_share:.0%} of the self time: hwprof report --all")
     return notes
+
+
+def notes_on_looks(part: Python, page: Page) -> list[str]:
+    """How exact their times are, and what the pass with all that looks in it costs."""
+    said = []
+    if part.clock_error_ns is not None:
+        exact = figures.milliseconds(part.clock_error_ns)
+        said.append(f"times of looks: {page.glyphs.plus_minus}{exact} ms")
+    if part.slower is not None:
+        said.append(f"iterations of pass {part.pass_}, with all that looks in it: {took(part.slower, page.glyphs)}")
+    return ["; ".join(said)] if said else []
 
 
 def notes_on_lines(part: Python) -> list[str]:
