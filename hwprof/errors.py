@@ -49,7 +49,12 @@ class UsageError(HwprofError):
 
 
 class DamagedError(HwprofError):
-    """A file of a run is not what was written there, is gone, is another run's, or cannot be read here."""
+    """A file of a run is not what was written there, is gone, is another run's, or cannot be read here. ``table``: the
+    one that it is of, where that is known."""
+
+    def __init__(self, message: str, remedy: str | None = None, table: str | None = None) -> None:
+        super().__init__(message, remedy)
+        self.table = table
 
 
 class FullDiskError(HwprofError):

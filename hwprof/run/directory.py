@@ -11,7 +11,7 @@ import errno
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -48,6 +48,7 @@ class RunDirectory:
         self.path = path
         self.manifest = manifest
         self._unchanged: set[str] = set()  # tables that were found to be what was written
+        self._left_out: frozenset[str] = frozenset()
 
     @classmethod
     def create(cls, root: Path, manifest: Manifest) -> RunDirectory:
@@ -174,6 +175,12 @@ class RunDirectory:
             return False
         return now != self.manifest.tables.get(table) and digests.is_one_of(file, now)
 
+    def without(self, tables: Collection[str]) -> RunDirectory:
+        """The same run as if it had no rows in these tables."""
+        found = RunDirectory(self.path, self.manifest)
+        found._unchanged, found._left_out = self._unchanged, frozenset(tables)
+        return found
+
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""
         import polars as pl
@@ -181,6 +188,8 @@ class RunDirectory:
         from hwprof.run.schema import TABLES
         from hwprof.run.tables import scan_table
 
+        if table in self._left_out:
+            return pl.LazyFrame(schema=TABLES[table])
         file = self.path / f"{table}.parquet"
         self._require_unchanged(table)
         if not os.path.lexists(file):  # a link to nowhere is damage

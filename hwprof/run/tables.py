@@ -134,14 +134,18 @@ def unreadable(path: Path, error: BaseException) -> DamagedError:
     said = _first_line(error)
     if OF_THE_SYSTEM.search(said):
         what = f"{path.name} of this run" if path.suffix == ".parquet" else f"the tables in {path}"
-        return DamagedError(f"{what} cannot be read here: {said}", "higher limits (ulimit -a)")
+        return DamagedError(f"{what} cannot be read here: {said}", "higher limits (ulimit -a)", _table(path))
     return damaged(path, said)
 
 
 def damaged(path: Path, why: str) -> DamagedError:
     """What a reader is told of a table's file, or of a run's folder."""
     what = f"{path.name} of this run is" if path.suffix == ".parquet" else f"the tables in {path} are"
-    return DamagedError(f"{what} damaged: {why}", f"a copy of {path}, or hwprof collect again")
+    return DamagedError(f"{what} damaged: {why}", f"a copy of {path}, or hwprof collect again", _table(path))
+
+
+def _table(path: Path) -> str | None:
+    return path.stem if path.suffix == ".parquet" else None
 
 
 def _first_line(error: BaseException) -> str:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import msgspec
 
@@ -17,7 +18,16 @@ from hwprof.report.document.stages import Stages
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
+    from hwprof.analysis.run_analysis import RunAnalysis
     from hwprof.run.directory import RunDirectory
+
+NEEDED: Final = frozenset({"spans", "layers"})
+"""Without these tables there is nothing to report."""
+
+OF_SAMPLES: Final = frozenset(
+    {"samples", "switches", "lifetimes", "threads", "stacks", "mappings", "kernels", "kernel_counts", "python_frames"}
+)
+"""Tables that explain one another: a thread without its switches was at work all the time."""
 
 SORT: Final = "time"
 """By what the hottest layers are sorted unless the user asks for something else."""
@@ -33,6 +43,36 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
     from hwprof.analysis.run_analysis import RunAnalysis
 
     analysis = RunAnalysis(run)
+    found = _parts(analysis)
+    damage, why = dict(found.damage), dict(found.absent)
+    left_out: set[str] = set()
+    while found.damage and (tables := _with_those_that_they_explain(found.damage) - left_out):
+        left_out |= tables
+        analysis = RunAnalysis(run.without(left_out))
+        found = _parts(analysis)
+        damage |= {message: error for message, error in found.damage.items() if message not in damage}
+        why |= {name: said for name, said in found.absent.items() if name not in why}
+    if damage and not any(isinstance(part, (Layers, Stages)) for part in found.parts.values()):
+        raise next(iter(damage.values()))
+    document = Document(
+        **describe(analysis),
+        hottest=Hottest(sort=SORT, top=None, layers=[]),
+        parts=found.parts,
+        absent={name: why[name] for name in found.absent},
+        damaged=tuple(damage),
+    )
+    return ranked(document, top, sort)
+
+
+class _Parts(NamedTuple):
+    """Those that could be made, why others could not, and the damage that was met."""
+
+    parts: dict[str, Part]
+    absent: dict[str, Unavailable]
+    damage: dict[str, DamagedError]  # by message
+
+
+def _parts(analysis: RunAnalysis) -> _Parts:
     parts: dict[str, Part] = {}
     absent: dict[str, Unavailable] = {}
     damage: dict[str, DamagedError] = {}
@@ -47,16 +87,13 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
             absent[section.name] = found
         else:
             parts[section.name] = found
-    if damage and not any(isinstance(part, (Layers, Stages)) for part in parts.values()):
-        raise next(iter(damage.values()))
-    document = Document(
-        **describe(analysis),
-        hottest=Hottest(sort=SORT, top=None, layers=[]),
-        parts=parts,
-        absent=absent,
-        damaged=tuple(damage),
-    )
-    return ranked(document, top, sort)
+    return _Parts(parts, absent, damage)
+
+
+def _with_those_that_they_explain(damage: Mapping[str, DamagedError]) -> set[str]:
+    """The damaged tables that a report can do without, each with those whose rows say something else without it."""
+    tables = {error.table for error in damage.values() if error.table is not None} - NEEDED
+    return tables | (OF_SAMPLES if tables & OF_SAMPLES else set())
 
 
 def ranked(document: Document, top: int | None, sort: str) -> Document:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,6 +14,12 @@ from hwprof.report.json import kept
 from hwprof.run import digests
 from hwprof.run.directory import RunDirectory
 from tests.support import synthetic_variants as runs
+
+NEEDED = {"spans", "layers"}
+"""Without them there is nothing to report."""
+
+SAID = {"damaged", "absent", "notes", "missing", "not_measured", "hottest"}
+"""Words about figures."""
 
 
 @pytest.fixture
@@ -46,12 +54,41 @@ def test_each_table_is_named_and_the_rest_stands(run: RunDirectory, capsys: pyte
         if code:
             assert not (run.path / kept.FILE).exists(), "it would be shown when the table is whole again"
             assert code == 1 and len(err.splitlines()) == 1 and f"{file.name} of this run is damaged" in err, err
+            assert bool(out) == (file.stem not in NEEDED), file.name
             stood += bool(out)
         else:
             assert out == whole[1], f"{file.name} is read by nobody"
         file.write_bytes(data)
-    assert stood >= 4
+    assert stood >= 6
     assert report(run, capsys, "--all") == whole
+
+
+def test_no_figure_that_stands_is_another_one(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
+    """Nor is one made up of what the damaged table would have said: where it is not the same it is not there."""
+    whole = json.loads(report(run, capsys, "--format", "json")[1])
+    for file in sorted(run.path.glob("*.parquet")):
+        data = spoil(file)
+        (run.path / kept.FILE).unlink(missing_ok=True)
+        code, out, _ = report(run, capsys, "--format", "json")
+        file.write_bytes(data)
+        if not code or file.stem in NEEDED:
+            continue
+        found = json.loads(out)
+        assert [row["path"] for row in found["layers"]["rows"]] == [row["path"] for row in whole["layers"]["rows"]]
+        others = {path: pair for path, pair in different(whole, found).items() if pair[1] is not None}
+        assert not others, (file.name, others)
+
+
+def different(one: Any, other: Any, path: str = "") -> dict[str, tuple[Any, Any]]:
+    """Numbers that differ, and what is beside them gone; lists by place, where they are as long."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        pairs = [(f"{path}.{name}", one[name], other.get(name)) for name in one if name not in SAID]
+    elif isinstance(one, list) and isinstance(other, list) and len(one) == len(other):
+        pairs = [(f"{path}[{place}]", *pair) for place, pair in enumerate(zip(one, other, strict=True))]
+    else:
+        number = isinstance(one, (int, float)) or isinstance(other, (int, float))
+        return {path: (one, other)} if number and one != other else {}
+    return {at: pair for place in pairs for at, pair in different(place[1], place[2], place[0]).items()}
 
 
 def test_what_is_kept_of_a_whole_run_needs_no_table(run: RunDirectory, capsys: pytest.CaptureFixture[str]) -> None:
