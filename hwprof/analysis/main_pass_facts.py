@@ -40,7 +40,7 @@ def timed_faults(analysis: RunAnalysis) -> float | None:
     timed = set(select(records).timed)
     known = [one.disturbance.page_faults for one in records if one.index in timed and one.disturbance is not None]
     faults = [one for one in known if one is not None]
-    return statistics.median(faults) if faults else None
+    return float(statistics.median(faults)) if faults else None
 
 
 def cost_of(faults: float | None, analysis: RunAnalysis) -> float | None:

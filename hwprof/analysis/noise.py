@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from statistics import mean, median
+from statistics import fmean, median
 from typing import Final
 
 import polars as pl
@@ -106,7 +106,7 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
         throttled=record.throttled,
         throttled_ns=record.throttled_ns,
         limited=is_limited(record),
-        mean_ns=mean(elapsed) if elapsed else None,
+        mean_ns=fmean(elapsed) if elapsed else None,
         narrowed=len(fewer),
         least_processors=min(fewer, default=None),
         median_over_min=_median_over_min(times),

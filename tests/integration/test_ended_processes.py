@@ -327,6 +327,27 @@ def test_ctrl_c_while_the_trace_is_written_says_where_the_run_is(place: Path) ->
     assert not list(run.path.rglob("*.part"))
 
 
+def test_a_second_signal_while_the_products_are_written_does_not_wait_for_them(place: Path) -> None:
+    process = _start(place, "moving", "--iterations", "3000", "--passes", "measure,trace")
+    deadline = time.monotonic() + 120
+    while not any(b'"completed"' in file.read_bytes() for file in place.glob("results/2*/run.json")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.002)
+    process.terminate()
+    while not list(place.glob("results/2*/.trace.pftrace.*.part")):
+        assert time.monotonic() < deadline and process.poll() is None
+        time.sleep(0.002)
+    process.terminate()
+    printed, errors = process.communicate(timeout=180)
+    assert process.returncode == 143
+    run = RunDirectory.latest(place / "results")
+    name = f"results/{run.path.name}"
+    assert messages(errors) == [f"hwprof: ended by SIGTERM; kept in {name}, without a trace: hwprof report {name}"]
+    assert printed == "" and not list(run.path.rglob("*.part"))
+    assert [record.status for record in run.manifest.passes][:1] == ["completed"]
+    assert hwprof("report", name, cwd=place).returncode == 0
+
+
 def test_a_signal_while_a_command_starts_is_told_by_its_own_name(tmp_path: Path) -> None:
     """Wherever it comes: in an import, in the options, in the command."""
     for place in range(12):
