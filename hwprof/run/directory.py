@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Collection, Iterator
@@ -89,9 +90,10 @@ class RunDirectory:
                 )
             return cls(path, manifests.decode(data))
         except FileNotFoundError:
-            raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}", ANOTHER) from None
+            remedy = f"--root {shlex.quote(str(path))}, which holds runs" if newest_first(path) else ANOTHER
+            raise UsageError(f"{path} is not a run directory: it has no {MANIFEST_FILE}", remedy) from None
         except OSError as error:
-            raise HwprofError(f"cannot read {file}: {error.strerror}") from error
+            raise HwprofError(f"cannot read {file}: {error.strerror}", ANOTHER) from error
         except RecursionError as error:
             raise HwprofError(f"{file} is damaged: it is nested too deeply", AGAIN) from error
         except ValueError as error:  # msgspec's errors, and bytes that are no text

@@ -87,7 +87,7 @@ def _stored(path: Path) -> StateDict:
     try:
         mode = path.stat().st_mode
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise UsageError(f"there is no weights file {path}") from error
+        raise UsageError(f"there is no weights file {path}", "its path from this folder, or the whole one") from error
     except OSError as error:  # in a folder where nobody may look, or links that lead to each other
         raise HwprofError(f"cannot read {path}: {error.strerror}") from error
     if not stat.S_ISREG(mode):  # a folder, or a pipe that nobody may ever write to

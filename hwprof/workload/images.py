@@ -28,7 +28,8 @@ NEAR = 3
 GIVEN = "a file, a folder of images or a quoted pattern; without --source two photographs are taken"
 """What --source takes."""
 
-GIVEN_IMAGE = "name a JPEG or PNG file with --source"
+GIVEN_IMAGE = "take it out, or name JPEG or PNG files with --source"
+NO_IMAGE = "name a folder, a file or a pattern with images: --source 'photos/*.jpg'"
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """How one begins."""
@@ -54,7 +55,7 @@ def find_images(source: str | None) -> list[Path]:
     if path.is_dir():
         images = _only_images(path.iterdir())
         if not images:
-            raise UsageError(f"the folder {source} holds no image ({', '.join(sorted(SUFFIXES))})")
+            raise UsageError(f"the folder {source} holds no image ({', '.join(sorted(SUFFIXES))})", NO_IMAGE)
         return images
     if path.exists():
         return [path]

@@ -44,11 +44,10 @@ def find_model(name: str) -> ModelEntry:
     if entry is None:
         near = difflib.get_close_matches(name, known_models(), n=3)
         hint = f"did you mean {' or '.join(near)}?" if near else "no name is near"
+        remedy = "hwprof models lists them; package.module:factory is yours"
         if ultralytics_folder() is None:
-            hint += f"; more models come with: {packages.YOLO}"
-        raise UsageError(
-            f"there is no model {name}: {hint}", "hwprof models lists them; package.module:factory is yours"
-        )
+            remedy = f"{packages.YOLO}, which brings more models; {remedy}"
+        raise UsageError(f"there is no model {name}: {hint}", remedy)
     if entry.head not in DETECTION_HEADS:
         raise UsageError(
             f"{name} ends in {entry.head}, whose output the pipeline does not decode (it does that of {_decoded()})",

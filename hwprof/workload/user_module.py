@@ -179,7 +179,8 @@ def _find(name: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name is not None and (module_name == error.name or module_name.startswith(f"{error.name}.")):
             raise UsageError(
-                f"there is no Python module {error.name}, neither installed nor in the current folder"
+                f"there is no Python module {error.name}, neither installed nor in the current folder",
+                "hwprof in the folder that it lies in, or that folder in PYTHONPATH",
             ) from error
         raise HwprofError(
             f"importing {module_name} fails: {with_cause(first_line(error), error)}", _install(error)
@@ -244,7 +245,10 @@ def _make(name: str, factory: Any) -> tuple[nn.Module, tuple[Any, ...]]:
         except HwprofError:
             raise
         except Exception as error:
-            raise HwprofError(f"{name}() fails: {_where(error)}", _install(error)) from error
+            remedy = _install(error)
+            if isinstance(error, TypeError) and error.__traceback__ is not None and not error.__traceback__.tb_next:
+                remedy = "name a function without arguments that calls it with its own"  # it was not entered
+            raise HwprofError(f"{name}() fails: {_where(error)}", remedy) from error
     given: tuple[Any, ...] = ()
     if isinstance(made, tuple) and len(made) in (2, 3):
         made, *rest = made

@@ -157,6 +157,12 @@ def test_no_run_says_how_to_make_one(tmp_path: Path) -> None:
         RunDirectory.open(tmp_path)
 
 
+def test_a_folder_of_runs_is_told_as_one(tmp_path: Path) -> None:
+    synthetic_run.build(tmp_path / "my runs")
+    with pytest.raises(UsageError, match=r"not a run directory.*--root '.*my runs', which holds runs"):
+        RunDirectory.open(tmp_path / "my runs")
+
+
 def test_a_newer_schema_is_refused(tmp_path: Path) -> None:
     newer = manifest()
     newer.schema_version = 99

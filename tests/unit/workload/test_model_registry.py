@@ -4,7 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from hwprof import packages
 from hwprof.errors import UsageError
+from hwprof.workload import model_registry
 from hwprof.workload.detector import build_detector, class_names, separate_activations
 from hwprof.workload.model_registry import DETECTION_HEADS, find_model, known_models
 
@@ -20,6 +22,14 @@ def test_knows_ours_first_and_every_size_of_ultralytics() -> None:
 
 def test_lists_only_what_the_pipeline_can_run() -> None:
     assert not [name for name in known_models() if name.endswith(("-seg", "-cls", "-pose", "-obb"))]
+
+
+def test_without_ultralytics_what_is_to_be_installed_comes_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    known_models()  # kept: other tests need those of ultralytics
+    monkeypatch.setattr(model_registry, "ultralytics_folder", lambda: None)
+    with pytest.raises(UsageError, match="there is no model nosuch") as caught:
+        find_model("nosuch")
+    assert (caught.value.remedy or "").startswith(packages.YOLO)
 
 
 def test_an_unknown_model_gets_near_matches_and_where_to_look() -> None:

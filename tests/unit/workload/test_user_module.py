@@ -301,6 +301,26 @@ def test_a_factory_that_is_not_there_comes_with_those_that_are(tmp_path: Path, m
         assert failure.value.remedy == remedy
 
 
+@pytest.mark.parametrize(
+    ("text", "message", "told"),
+    [
+        ("def net(width): ...", r"net\(\) fails: TypeError", "without arguments"),
+        ("def inner(width): ...\ndef net(): return inner()", r"net\(\) fails: TypeError", None),  # it was entered
+        (None, "there is no Python module needy", "PYTHONPATH"),
+    ],
+)
+def test_a_factory_that_wants_arguments_and_one_that_is_elsewhere(
+    text: str | None, message: str, told: str | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if text is not None:
+        (tmp_path / "needy.py").write_text(text)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "needy", raising=False)
+    with pytest.raises(HwprofError, match=message) as caught:
+        build(WorkloadSpec(model="needy:net")).prepare()
+    assert (told is None and caught.value.remedy is None) or (told or "-") in (caught.value.remedy or "")
+
+
 def test_a_torchvision_that_does_not_fit_is_the_doctors(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "unfit.py").write_text("raise RuntimeError('operator torchvision::nms does not exist')")
     monkeypatch.syspath_prepend(str(tmp_path))
