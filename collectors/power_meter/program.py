@@ -42,7 +42,8 @@ def words(command: str) -> list[str]:
 
 
 class Program:
-    """It, from ``begin`` to ``end``; nobody else's signals reach it, and none of its children outlives it."""
+    """It, from ``begin`` to ``end``; nobody else's signals reach it, and none of its children outlives it, but for
+    those that take a session of their own."""
 
     def __init__(self, command: list[str], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.command = command

@@ -80,6 +80,7 @@ class Python(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     waiting_share: float | None = None  # of the inference's processor time, in no line
     framework_share: float | None = None  # of the inference's self time, in functions that torch brings
     clock_error_ns: int | None = None  # of the times of the looks
+    ends_known: bool = True  # of threads; else what one did last goes on to the end of its iteration
     slower: Slower | None = None  # the pass's iterations than those of the main pass, by all that looks in it
 
 
@@ -105,6 +106,7 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
         waiting_share=None if isinstance(lines, Unavailable) else _waiting(lines),
         framework_share=_framework(functions),
         clock_error_ns=looks_of(record).error_ns or None,
+        ends_known=bool(analysis.run.count_by_pass("lifetimes").get(record.name)),
         slower=built(analysis.python.slower(record)),
     )
 

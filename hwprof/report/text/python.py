@@ -15,6 +15,8 @@ from hwprof.report.text.slower import took
 
 WORTH_SAYING: Final = 0.05
 
+ENDS: Final = "Try: --pyspy-passes trace, where the sampler tells"
+
 NO_LINE: Final = "(not known)"
 """No look told the line, or all of the stack is the framework's own."""
 
@@ -82,6 +84,10 @@ def notes_on_functions(part: Python, order: str, glyphs: Glyphs) -> list[str]:
         notes.append(f"looks: about, {order} time x {part.rate_hz:g} Hz; not listed: fewer than {part.few_looks}")
     if order == "inclusive" and (part.framework_share or 0.0) >= WORTH_SAYING:
         notes.append(f"not listed: torch's functions, {part.framework_share:.0%} of the self time: hwprof report --all")
+    if not part.ends_known and any(row.thread == "other" for row in part.functions):
+        notes.append(
+            "other threads' ends are not known: the last function of one that ended lasts too long. Try: " + ENDS
+        )
     return notes
 
 

@@ -11,7 +11,7 @@ import pytest
 from hwprof.report.document import builder
 from hwprof.report.document.lines import Lines
 from hwprof.report.document.memory import LayerMemory, Memory
-from hwprof.report.document.python import Python
+from hwprof.report.document.python import Python, PythonFunction
 from hwprof.report.document.slower import Slower
 from hwprof.report.text import figures, lines, memory, python
 from hwprof.report.text.console import make_console
@@ -56,6 +56,22 @@ def test_functions_that_are_not_listed_have_their_share_said_and_looks_their_err
         part, "inclusive", page.glyphs
     )
     assert not any("torch's" in note for note in python.notes_on_functions(part, "self", page.glyphs)), "they are there"
+    other = PythonFunction(
+        stage="inference",
+        thread="other",
+        function="run",
+        file="net.py",
+        origin="pipeline",
+        looks=50.0,
+        inclusive_looks=50.0,
+        self_ns=1e6,
+        inclusive_ns=1e6,
+        share=0.1,
+    )
+    for known, said in ((True, False), (False, True)):
+        of_threads = msgspec.structs.replace(part, functions=[other], ends_known=known)
+        told = python.notes_on_functions(of_threads, "inclusive", page.glyphs)
+        assert any("lasts too long" in note for note in told) is said
     (note,) = python.notes_on_looks(part, page)
     assert note.startswith("times of looks: ±0.706 ms; iterations of pass trace, with all that looks in it: they took")
 
