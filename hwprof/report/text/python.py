@@ -85,9 +85,7 @@ def notes_on_functions(part: Python, order: str, glyphs: Glyphs) -> list[str]:
     if order == "inclusive" and (part.framework_share or 0.0) >= WORTH_SAYING:
         notes.append(f"not listed: torch's functions, {part.framework_share:.0%} of the self time: hwprof report --all")
     if not part.ends_known and any(row.thread == "other" for row in part.functions):
-        notes.append(
-            "other threads' ends are not known: the last function of one that ended lasts too long. Try: " + ENDS
-        )
+        notes.append(f"other threads' ends are not known: the last function of one that ended lasts too long. {ENDS}")
     return notes
 
 
