@@ -44,21 +44,20 @@ def build(run: RunDirectory, top: int | None = None, sort: str = SORT) -> Docume
 
     analysis = RunAnalysis(run)
     found = _parts(analysis)
-    damage, why = dict(found.damage), dict(found.absent)
-    left_out: set[str] = set()
+    first, damage, left_out = found, dict(found.damage), set[str]()
     while found.damage and (tables := _with_those_that_they_explain(found.damage) - left_out):
         left_out |= tables
         analysis = RunAnalysis(run.without(left_out))
         found = _parts(analysis)
-        damage |= {message: error for message, error in found.damage.items() if message not in damage}
-        why |= {name: said for name, said in found.absent.items() if name not in why}
+        damage |= found.damage
     if damage and not any(isinstance(part, (Layers, Stages)) for part in found.parts.values()):
         raise next(iter(damage.values()))
+    by_damage = [Unavailable(error.message, error.remedy) for error in damage.values()]  # of what was there without
     document = Document(
         **describe(analysis),
         hottest=Hottest(sort=SORT, top=None, layers=[]),
         parts=found.parts,
-        absent={name: why[name] for name in found.absent},
+        absent={name: first.absent.get(name) or by_damage[0] for name in found.absent} if by_damage else found.absent,
         damaged=tuple(damage),
     )
     return ranked(document, top, sort)
