@@ -9,10 +9,13 @@ from __future__ import annotations
 
 import collections
 import pickle
+import pickletools
 from collections.abc import Callable
 from typing import IO, Any, Final, TypeVar
 
 import torch
+
+from hwprof.errors import first_line
 
 
 class Allowed:
@@ -87,6 +90,15 @@ class Placeholder(metaclass=_Sealed):
 class Unpickler(pickle.Unpickler):
     """Finds only what is allowed; a placeholder class for anything else."""
 
+    def __init__(self, file: IO[bytes], **options: Any) -> None:
+        super().__init__(file, **options)
+        self._file = file
+
+    def load(self) -> Any:
+        """Raises ``UnpicklingError`` before anything is built for what would take more memory than the file has."""
+        _check_opcodes(self._file)
+        return super().load()
+
     def find_class(self, module: str, name: str) -> Any:
         """What may be called, or a new placeholder class of that name. (torch itself answers for storage types.)"""
         allowed = _ALLOWED.get((module, name))
@@ -97,6 +109,20 @@ class Unpickler(pickle.Unpickler):
     def __setattr__(self, name: str, value: Any) -> None:
         # torch puts its own function here, and would compare a module's class with the source that the file gives
         super().__setattr__(name, _without_sources(value) if name == "persistent_load" else value)
+
+
+def _check_opcodes(file: IO[bytes]) -> None:
+    """The memo is an array: an object that is put at place two billion takes 32 GB of it. Whoever pickles puts one
+    after the other. The file stands afterwards where it stood."""
+    place = file.tell()
+    try:
+        for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
+            if opcode.name in PUTS and not 0 <= int(argument) <= number:  # type: ignore[call-overload]
+                raise pickle.UnpicklingError(f"it puts object {argument} into its memo as the {number}th")
+    except (ValueError, TypeError, IndexError) as error:
+        raise pickle.UnpicklingError(first_line(error)) from error
+    finally:
+        file.seek(place)
 
 
 def _without_sources(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -112,6 +138,8 @@ def _without_sources(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     return persistent_load
 
+
+PUTS: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
 
 UnpicklingError = pickle.UnpicklingError
 

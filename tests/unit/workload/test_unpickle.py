@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import pickle
 import pickletools
+import resource
 import struct
 from collections.abc import Callable
 from pathlib import Path
@@ -139,3 +140,20 @@ def test_modules_that_hold_themselves_end() -> None:
     module.__dict__["_modules"] = {"a": module, "b": module}
     with pytest.raises(unpickle.UnpicklingError, match="without end"):
         unpickle.state_of(module)
+
+
+@pytest.mark.parametrize("place", [2_000_000_000, 400])
+def test_a_memo_with_a_far_place_takes_no_memory(place: int) -> None:
+    """``LONG_BINPUT``: its memo would be an array with room for so many."""
+    bomb = io.BytesIO(b"\x80\x02}r" + place.to_bytes(4, "little") + b".")
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(unpickle.UnpicklingError, match=f"puts object {place}"):
+        unpickle.load(bomb)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 1 << 16, "KiB"
+
+
+def test_several_pickles_in_one_file_are_read_one_after_the_other() -> None:
+    """As a checkpoint of torch's older form has them."""
+    file = io.BytesIO(b"".join(pickle.dumps(what, 2) for what in ([1, 2], {"a": [3]}, "b")) + b"data")
+    assert [unpickle.load(file) for _ in range(3)] == [[1, 2], {"a": [3]}, "b"]
+    assert file.read() == b"data"
