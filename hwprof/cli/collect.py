@@ -336,7 +336,7 @@ def _try_remedies(run: RunDirectory, bars: Bars, limit_s: float) -> BaseExceptio
     try:
         return carry_out(run, (), bars, limit_s).failure
     except NothingToTryError as nothing:
-        click.echo(f"hwprof: {nothing}", err=True)
+        click.echo(f"[try] nothing to try: {nothing}", err=True)  # no failure: the run is there
         return None
     except (HwprofError, KeyboardInterrupt) as error:
         return error

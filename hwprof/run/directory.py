@@ -24,6 +24,7 @@ from hwprof.run import manifest as manifests
 from hwprof.run.atomic import allowed_mode, atomic
 from hwprof.run.manifest import MANIFEST_FILE, SCHEMA_VERSION, Manifest, PassRecord
 from hwprof.run.regular_files import is_regular, read_regular
+from hwprof.silence import silent_libraries
 
 if TYPE_CHECKING:  # a kept report is shown without the tables, and so without polars
     import polars as pl
@@ -253,7 +254,10 @@ class RunDirectory:
     def _collect(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
         from hwprof.run.tables import readable
 
-        with readable(self.path / f"{table}.parquet"):
+        with contextlib.ExitStack() as stack:
+            if table not in self.manifest.tables:  # of an older version: polars' threads print where they panic
+                stack.enter_context(silent_libraries())
+            stack.enter_context(readable(self.path / f"{table}.parquet"))
             return rows.collect()
 
     def remove(self) -> None:

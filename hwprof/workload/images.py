@@ -5,8 +5,7 @@ from __future__ import annotations
 import difflib
 import glob
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -16,11 +15,11 @@ import numpy as np
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import as_written, is_text
 from hwprof.run.regular_files import read_regular
+from hwprof.silence import silent_libraries
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
 SUFFIXES = frozenset({".bmp", ".jpeg", ".jpg", ".png", ".tif", ".tiff", ".webp"})
 
-STANDARD_ERROR = 2
 
 NEAR = 3
 """How many names are told to somebody who misspelt one."""
@@ -106,7 +105,7 @@ def read_image(path: Path) -> Image:
     if _claims_more(content):
         raise UsageError(f"{path} is cut or damaged: a part of it is longer than the file", GIVEN_IMAGE)
     try:
-        with _silent_libraries():
+        with silent_libraries():  # libpng, libjpeg
             image = cv2.imdecode(data, cv2.IMREAD_COLOR) if data.size else None
     except cv2.error as error:
         if "CV_IO_MAX_IMAGE_PIXELS" in str(error):
@@ -131,25 +130,6 @@ def _claims_more(data: bytes) -> bool:
         if kind == b"IEND":
             break
     return False
-
-
-@contextmanager
-def _silent_libraries() -> Iterator[None]:
-    """libpng and libjpeg write to standard error what they think of a file; what is wrong with it is told once, by
-    us."""
-    try:
-        kept = os.dup(STANDARD_ERROR)
-    except OSError:  # it is closed
-        yield
-        return
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, STANDARD_ERROR)
-    try:
-        yield
-    finally:
-        os.dup2(kept, STANDARD_ERROR)
-        os.close(kept)
-        os.close(nowhere)
 
 
 def _only_images(paths: Any) -> list[Path]:

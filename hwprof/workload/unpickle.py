@@ -117,7 +117,7 @@ def _check_opcodes(file: IO[bytes]) -> None:
     place = file.tell()
     try:
         for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
-            if opcode.name in PUTS and not 0 <= int(argument) <= number:  # type: ignore[call-overload]
+            if opcode.name in PUTS and not (isinstance(argument, int) and 0 <= argument <= number):
                 raise pickle.UnpicklingError(f"it puts object {argument} into its memo as the {number}th")
     except (ValueError, TypeError, IndexError) as error:
         raise pickle.UnpicklingError(first_line(error)) from error

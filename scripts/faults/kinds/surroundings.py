@@ -33,6 +33,9 @@ ENVIRONMENT: Final[dict[str, tuple[str | None, ...]]] = {
     "HWPROF_DEBUG": ("",), "TZ": ("nowhere",), "PYTHONWARNINGS": ("error",),
 }  # fmt: skip
 
+DOCTOR_S: Final = 60.0
+"""It asks two fresh interpreters side by side what they can import, and what these wait for nobody takes off."""
+
 LIMITS: Final = {
     "RLIMIT_NOFILE": (3, 6, 12, 40), "RLIMIT_FSIZE": (0, 1, 4096), "RLIMIT_NPROC": (0, 1),
     "RLIMIT_STACK": (1 << 16, 1 << 20),
@@ -74,6 +77,7 @@ def case(random: Random, folder: Path, template: Path) -> Case:
         limits=limits,
         streams=streams,
         told=2 not in streams and "RLIMIT_FSIZE" not in limits,
+        limit_s=DOCTOR_S if "doctor" in arguments else Case.limit_s,
         unchanged=[file for file in sorted(run.rglob("*")) if file.is_file() and file.name != "document.json"],
     )
 
