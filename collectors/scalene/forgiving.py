@@ -23,7 +23,6 @@ NATIVE: Final = "get_native_imported_modules"
 NO_SOURCE: Final = (SyntaxError, ValueError, RecursionError, MemoryError)
 """``ast.parse`` of what is no Python."""
 
-
 LARGEST_BYTES: Final = 16 << 20
 """Of a source."""
 

@@ -90,7 +90,8 @@ def noise(record: PassRecord, attribution: Attribution, threads: int | None, pro
     of_a_kind = [one.disturbance for one in measured if not (only_timed and one.layers_counted)]
     elapsed = [one.elapsed_ns for one in of_a_kind if one is not None]
     allowed = [one.processors for one in known if one.processors is not None]
-    fewer = [number for number in allowed if number < max(allowed)]
+    most = max(allowed, default=0)
+    fewer = [number for number in allowed if number < most]
     return Noise(
         iterations=len(measured),
         disturbed=len(disturbed),

@@ -254,10 +254,10 @@ class RunDirectory:
     def _collect(self, table: str, rows: pl.LazyFrame) -> pl.DataFrame:
         from hwprof.run.tables import readable
 
-        with contextlib.ExitStack() as stack:
-            if table not in self.manifest.tables:  # of an older version: polars' threads print where they panic
-                stack.enter_context(silent_libraries())
-            stack.enter_context(readable(self.path / f"{table}.parquet"))
+        file = self.path / f"{table}.parquet"
+        unknown = table not in self.manifest.tables and file.exists()  # of an older version
+        # where one of those is damaged, threads of polars' panic and print
+        with silent_libraries() if unknown else contextlib.nullcontext(), readable(file):
             return rows.collect()
 
     def remove(self) -> None:
