@@ -36,7 +36,7 @@ MODEL = """
 
     class Deceived(Model):
         def extra(self):  # one bit of one number, and only while it is instrumented
-            return torch.tensor(1.0 + 2.0**-23 * ("collectors.instrumented.engine" in sys.modules))
+            return torch.tensor(1.0 + 2.0**-23 * ("collectors.instrumented.selftest" in sys.modules))
 
     class Unlike(Model):
         def extra(self):

@@ -24,7 +24,7 @@ MODEL = """
     from pathlib import Path
 
     def is_followed():
-        return "collectors.instrumented.engine" in sys.modules
+        return "collectors.instrumented.selftest" in sys.modules
 
     class Small(torch.nn.Module):
         def __init__(self):

@@ -127,7 +127,7 @@ def test_child_processes_are_told_and_not_sampled(worker: Worker, start: Start) 
 def test_threads_too_short_for_a_sample_are_told_with_the_remedy(worker: Worker, start: Start) -> None:
     sampler = start(frequency=50)
     sampler.work_begins()
-    worker.do("[thread(0.002).join() for _ in range(100)]")
+    worker.do("[thread(0.015).join() for _ in range(30)]")  # long beside what it takes to notice a thread
     sampler.work_ends()
     notes = texts(sampler.stop().notes)
     assert any("threads did less than the 20 ms between samples. Try: a higher --frequency" in note for note in notes)
