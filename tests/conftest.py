@@ -24,7 +24,8 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 os.environ["HWPROF_PEAKS"] = "0"
 
 # A deadline would make every property a timing test, and machines are noisy.
-settings.register_profile("hwprof", deadline=None)
+# Hypothesis tries 100 examples of each; every run of CI tries others, so that it sees as many in two or three.
+settings.register_profile("hwprof", deadline=None, max_examples=int(os.environ.get("HWPROF_EXAMPLES", "40")))
 settings.load_profile("hwprof")
 
 ORDER: Final = ("pmu", "faults", "integration", "ui", "unit")
