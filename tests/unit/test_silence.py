@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,10 @@ from hwprof.silence import STANDARD_ERROR, silent_libraries
 
 def write(text: str) -> None:
     os.write(STANDARD_ERROR, f"{text}\n".encode())
+
+
+def descriptors() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
 
 
 def test_nothing_is_heard_within_and_all_after(capfd: pytest.CaptureFixture[str]) -> None:
@@ -30,11 +35,11 @@ def test_an_exception_passes_and_ours_is_heard_again(capfd: pytest.CaptureFixtur
 
 
 def test_no_descriptor_is_left(capfd: pytest.CaptureFixture[str]) -> None:
-    before = len(os.listdir("/proc/self/fd"))
+    before = descriptors()
     for _ in range(3):
         with silent_libraries():
             pass
-    assert len(os.listdir("/proc/self/fd")) == before
+    assert descriptors() == before
 
 
 def test_a_closed_standard_error_stays_closed(capfd: pytest.CaptureFixture[str]) -> None:
