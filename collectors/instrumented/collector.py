@@ -104,7 +104,7 @@ class InstrumentedCollector(Collector):
         self._context = context
         before = thread_ids()
         geometry = wanted(context.options)
-        engine = self._engine = Engine(caches=geometry)
+        engine = self._engine = Engine(caches=geometry, place=context.raw)
         if geometry is not None:
             self._caches = CacheModel(geometry, engine)
         loops(), self._infos()  # read while it costs nothing

@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
 from typing import Any, Final
 
 from collectors.instrumented.cache_geometry import Geometry
@@ -57,11 +58,13 @@ def installed_frida() -> str | None:
 class Engine:
     """The one engine of a process. Leave the process with ``os._exit``: copies of code stay in use until then."""
 
-    def __init__(self, *, mend_epilog: bool | None = None, caches: Geometry | None = None) -> None:
+    def __init__(
+        self, *, mend_epilog: bool | None = None, caches: Geometry | None = None, place: Path | None = None
+    ) -> None:
         """Loads frida's agent into this process and compiles the C module.
 
         ``mend_epilog``: whether to mend the fault of ``native/epilog.c``; None: where there are registers to lose.
-        ``caches``: what the cache model simulates; None: nothing.
+        ``caches``: what the cache model simulates; None: nothing. ``place``: as ``helper_taken_away`` has it.
         Raises ``HwprofError``.
         """
         found = installed_frida()
@@ -77,7 +80,7 @@ class Engine:
         self.memory = _memory(wanted, self.openmp.threads)
         self.cache_memory = CacheMemory(caches, self.openmp.threads)
         self.instrumenting = False
-        self._agent = self._attach()
+        self._agent = self._attach(place)
         self._instrument_address = int(self._agent["instrument"], 16)
         self._uninstrument_address = int(self._agent["uninstrument"], 16)
         self._begin_epoch = ctypes.PYFUNCTYPE(None)(int(self._agent["beginEpoch"], 16))
@@ -156,11 +159,11 @@ class Engine:
         """There nobody is instrumented, and the pool is gone."""
         self.instrumenting = False
 
-    def _attach(self) -> dict[str, Any]:
+    def _attach(self, place: Path | None) -> dict[str, Any]:
         import frida
 
         try:
-            with helper_taken_away():
+            with helper_taken_away(place):
                 self._session = frida.attach(0)
             self._script = self._session.create_script(agent_source(), name="hwprof")
             self._script.load()

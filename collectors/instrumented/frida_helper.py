@@ -21,11 +21,15 @@ SPARE: Final = 6
 
 
 @contextmanager
-def helper_taken_away() -> Iterator[None]:
-    """While frida attaches. What runs in this process afterwards does not need the helper. Raises ``OSError`` where
-    there is no place for temporary files, or no descriptor to look for its processes and take its files away with."""
+def helper_taken_away(place: Path | None = None) -> Iterator[None]:
+    """While frida attaches. What runs in this process afterwards does not need the helper. ``place``: the folder for
+    its files, so that even of a process that is killed meanwhile nothing lies elsewhere; None, or where programs may
+    not run: that for temporary files. Raises ``OSError`` where there is no room, or no descriptor to look for its
+    processes and take its files away with."""
     spare = [os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC) for _ in range(SPARE)]
-    folder = Path(tempfile.mkdtemp(prefix="hwprof-"))
+    if place is not None and os.statvfs(place).f_flag & os.ST_NOEXEC:
+        place = None
+    folder = Path(tempfile.mkdtemp(prefix="frida-", dir=place))
     users = {name: os.environ.get(name) for name in VARIABLES}
     os.environ |= dict.fromkeys(VARIABLES, str(folder))
     try:

@@ -6,6 +6,7 @@ import os
 import resource
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -14,16 +15,43 @@ from collectors.instrumented.frida_helper import helper_taken_away
 ROOM = 24
 
 
-def test_its_files_go_though_no_descriptor_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TMPDIR", str(tmp_path))
+@pytest.fixture(autouse=True)
+def temporary_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setenv("TMPDIR", str(folder))
     monkeypatch.setattr("tempfile.tempdir", None)
+    return folder
+
+
+def test_they_lie_where_they_are_wanted(tmp_path: Path, temporary_files: Path) -> None:
+    """What a process that is killed leaves lies in the run's folder, not among temporary files."""
+    with helper_taken_away(tmp_path):
+        (place,) = set(tmp_path.iterdir()) - {temporary_files}
+        assert os.environ["TMPDIR"] == os.environ["XDG_CONFIG_HOME"] == str(place)
+        assert not list(temporary_files.iterdir())
+    assert os.environ["TMPDIR"] == str(temporary_files)
+    assert list(tmp_path.iterdir()) == [temporary_files]
+
+
+def test_where_programs_may_not_run_they_lie_among_temporary_files(
+    tmp_path: Path, temporary_files: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flags = os.statvfs(tmp_path).f_flag | os.ST_NOEXEC
+    monkeypatch.setattr("os.statvfs", lambda _: SimpleNamespace(f_flag=flags))
+    with helper_taken_away(tmp_path):
+        assert len(list(temporary_files.iterdir())) == 1
+    assert list(tmp_path.iterdir()) == [temporary_files]
+
+
+def test_its_files_go_though_no_descriptor_is_left(temporary_files: Path) -> None:
     usual = resource.getrlimit(resource.RLIMIT_NOFILE)
     taken: list[int] = []
     lowest = os.dup(0)
     try:
         resource.setrlimit(resource.RLIMIT_NOFILE, (lowest + ROOM, usual[1]))
         with helper_taken_away():
-            (place,) = tmp_path.iterdir()
+            (place,) = temporary_files.iterdir()
             assert os.environ["TMPDIR"] == str(place)
             (place / "frida-0" / "helper").mkdir(parents=True)
             (place / "frida-0" / "helper" / "program").write_bytes(b"")
@@ -34,5 +62,5 @@ def test_its_files_go_though_no_descriptor_is_left(tmp_path: Path, monkeypatch: 
         resource.setrlimit(resource.RLIMIT_NOFILE, usual)
         for descriptor in (lowest, *taken):
             os.close(descriptor)
-    assert len(taken) < ROOM and not list(tmp_path.iterdir())
-    assert os.environ["TMPDIR"] == str(tmp_path)
+    assert len(taken) < ROOM and not list(temporary_files.iterdir())
+    assert os.environ["TMPDIR"] == str(temporary_files)
