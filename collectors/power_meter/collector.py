@@ -48,7 +48,7 @@ CLOCK_OFF_NS: Final = 500_000_000
 
 GOES_ON: Final = "a program that goes on, a line a reading, until it is ended"
 
-FLUSH: Final = "a program that writes each line at once: python -u, stdbuf -oL"
+FLUSH: Final = "a program that writes the time before the watts, or each line at once: python -u, stdbuf -oL"
 
 
 class PowerMeterDetail(EnergyDetail, kw_only=True, tag="energy"):
@@ -205,7 +205,7 @@ def _of_readings(found: Read, energy: Energy) -> list[Note]:
     texts = {
         f"{found.refused} lines are no readings": (found.refused, FORM),
         f"{energy.backwards} readings left out: their time goes back": (energy.backwards, FORM),
-        f"{energy.at_once} readings left out: they came at the same time as another one": (energy.at_once, FLUSH),
+        f"{energy.at_once} readings left out: they came together with another one": (energy.at_once, FLUSH),
     }
     return [Note(NoteKind.INCOMPLETE, text, ZONE, remedy) for text, (number, remedy) in texts.items() if number]
 

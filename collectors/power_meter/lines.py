@@ -10,7 +10,11 @@ from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Final
 
-SEPARATOR: Final = re.compile(r"[\s,;]+")
+SEPARATOR: Final = re.compile(r"[\s,]+")
+OF_SEMICOLONS: Final = re.compile(r"[\s;]+")
+"""In lines that have any: there a comma may begin the decimals."""
+
+DECIMAL_COMMA: Final = re.compile(r"([+-]?\d+),(\d+[A-Za-z]*)")
 
 MOST_WATTS: Final = 1e6
 """A machine takes less; what is above is another unit, or no power."""
@@ -67,11 +71,11 @@ def read(lines: Iterable[str]) -> Read:
 
 
 def parse(line: str, from_last: int | None = None) -> tuple[int | None, float] | None:
-    """``36.5``, ``36.5 W``, ``36500 mW``, ``1790000000.25,36.5``, ``2026-11-25T08:00:00.25Z;36.5``,
+    """``36.5``, ``36.5 W``, ``36500 mW``, ``1790000000.25,36.5``, ``2026-11-25T08:00:00.25Z;36,5``,
     ``2026-11-25 08:00:00.25 36.5``. A time without a zone is the machine's own.
 
     ``from_last``: where the power stands among several columns behind the time, counted from the last one (1). None: it
-    is no reading; also where there are more columns and nobody says which one is the power.
+    is no reading; also where there are more numbers and nobody says which one is the power.
     """
     fields = _fields(line)
     for first in (2, 1):  # a date and a time are two fields
@@ -87,7 +91,11 @@ def parse(line: str, from_last: int | None = None) -> tuple[int | None, float] |
 
 
 def _fields(line: str) -> list[str]:
-    return [field for field in SEPARATOR.split(line.strip()) if field]
+    separator = OF_SEMICOLONS if ";" in line else SEPARATOR
+    fields = [field for field in separator.split(line.strip()) if field]
+    if separator is OF_SEMICOLONS:
+        return [DECIMAL_COMMA.sub(r"\1.\2", field) if DECIMAL_COMMA.fullmatch(field) else field for field in fields]
+    return fields
 
 
 def _named(header: list[str]) -> int | None:
@@ -98,11 +106,12 @@ def _named(header: list[str]) -> int | None:
 
 def _power(fields: list[str]) -> float | None:
     """Watts of ``36.5``, ``36.5W``, ``36.5 W``, ``36500 mW``."""
-    if not fields or len(fields) > 2:
+    number = NUMBER.fullmatch(fields[0]) if fields else None
+    if number is None or len(fields) > 2 or (len(fields) == 2 and number[2]):
         return None
-    number = NUMBER.fullmatch("".join(fields))
-    scale = SCALES.get(number[2].lower()) if number is not None else None
-    if number is None or scale is None:
+    unit = fields[1] if len(fields) == 2 else number[2]
+    scale = SCALES.get(unit.lower())
+    if scale is None:
         return None
     watts = float(number[1]) * scale
     return watts if math.isfinite(watts) and 0 <= watts <= MOST_WATTS else None

@@ -63,7 +63,8 @@ def idle_watts(meters: Sequence[Meter], spans: pl.DataFrame) -> dict[str, tuple[
     idle = spans.filter((pl.col("kind") == "region") & (pl.col("path") == IDLE)).select("begin_ns", "end_ns")
     lasted_ns = int((idle["end_ns"] - idle["begin_ns"]).sum())
     return {
-        meter.zone: meter.watts(idle) if lasted_ns >= LEAST_INTERVALS * meter.period_ns else None for meter in meters
+        meter.zone: _known(meter.watts(idle)) if lasted_ns >= LEAST_INTERVALS * meter.period_ns else None
+        for meter in meters
     }
 
 
