@@ -68,6 +68,11 @@ def idle_watts(meters: Sequence[Meter], spans: pl.DataFrame) -> dict[str, tuple[
     }
 
 
+def _known(power: tuple[float, float] | None) -> tuple[float, float] | None:
+    """None where its error is larger than itself: it may be anything."""
+    return None if power is None or power[1] > power[0] else power
+
+
 def energy_table(meters: Sequence[Meter], spans: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
     """One row a zone and stage (and ``iteration``: the whole) over the given iterations, in ``SCHEMA``. Windows that
     the readings do not cover are left out; empty without meters."""

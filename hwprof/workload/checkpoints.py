@@ -18,6 +18,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, first_line
 from hwprof.workload import unpickle
+from hwprof.workload.tensors_only import scanned
 
 StateDict = dict[str, torch.Tensor]
 
@@ -143,7 +144,7 @@ def _read_pickle(path: Path) -> Any:
         _check_archive(path)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of old protocols, and that the classes' source changed: they are not used
-        with suppress(pickle.UnpicklingError):  # it names classes
+        with suppress(pickle.UnpicklingError), scanned():  # it names classes
             return torch.load(path, map_location="cpu", weights_only=True)
         return torch.load(path, map_location="cpu", weights_only=False, pickle_module=unpickle)
 

@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import collections
 import pickle
-import pickletools
 from collections.abc import Callable
 from typing import IO, Any, Final, TypeVar
 
 import torch
 
-from hwprof.errors import first_line
+from hwprof.workload.pickle_scan import scan
 
 
 class Allowed:
@@ -52,6 +51,8 @@ _ALLOWED: Final = {name: Allowed(function) for name, function in _FUNCTIONS.item
 
 _DEEPEST: Final = 200
 _MOST_MODULES: Final = 100_000
+_MOST_CHARACTERS: Final = 1 << 26
+"""Of all modules' paths together; a thousand of each of 60,000."""
 
 Member = TypeVar("Member")
 
@@ -95,8 +96,8 @@ class Unpickler(pickle.Unpickler):
         self._file = file
 
     def load(self) -> Any:
-        """Raises ``UnpicklingError`` before anything is built for what would take more memory than the file has."""
-        _check_opcodes(self._file)
+        """Raises ``UnpicklingError`` before anything is built for what would take more than the file has."""
+        scan(self._file)
         return super().load()
 
     def find_class(self, module: str, name: str) -> Any:
@@ -109,20 +110,6 @@ class Unpickler(pickle.Unpickler):
     def __setattr__(self, name: str, value: Any) -> None:
         # torch puts its own function here, and would compare a module's class with the source that the file gives
         super().__setattr__(name, _without_sources(value) if name == "persistent_load" else value)
-
-
-def _check_opcodes(file: IO[bytes]) -> None:
-    """The memo is an array: an object that is put at place two billion takes 32 GB of it. Whoever pickles puts one
-    after the other. The file stands afterwards where it stood."""
-    place = file.tell()
-    try:
-        for number, (opcode, argument, _) in enumerate(pickletools.genops(file)):
-            if opcode.name in PUTS and not (isinstance(argument, int) and 0 <= argument <= number):
-                raise pickle.UnpicklingError(f"it puts object {argument} into its memo as the {number}th")
-    except (ValueError, TypeError, IndexError) as error:
-        raise pickle.UnpicklingError(first_line(error)) from error
-    finally:
-        file.seek(place)
 
 
 def _without_sources(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -139,8 +126,6 @@ def _without_sources(load: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return persistent_load
 
 
-PUTS: Final = frozenset({"PUT", "BINPUT", "LONG_BINPUT"})
-
 UnpicklingError = pickle.UnpicklingError
 
 
@@ -153,7 +138,7 @@ def state_of(module: Placeholder) -> dict[str, torch.Tensor]:
     """The state dict that the module would have had: parameters and persistent buffers by dotted name. Raises
     ``UnpicklingError`` for modules that hold one another without end."""
     state: dict[str, torch.Tensor] = {}
-    waiting, seen = [(module, "", 0)], 0
+    waiting, seen, characters = [(module, "", 0)], 0, 0
     while waiting:
         one, prefix, depth = waiting.pop()
         seen += 1
@@ -165,6 +150,9 @@ def state_of(module: Placeholder) -> dict[str, torch.Tensor]:
                 if name not in left_out:
                     state[f"{prefix}{name}"] = value.detach()
         children = _members(one, "_modules", Placeholder)
+        characters += sum(len(prefix) + len(name) for name, _ in children)
+        if characters > _MOST_CHARACTERS:
+            raise UnpicklingError("the paths of its modules are longer than any")
         waiting += [(child, f"{prefix}{name}.", depth + 1) for name, child in reversed(children)]
     return state
 

@@ -70,7 +70,7 @@ class _Writer:
         """One more operation that the stack allows."""
         steps = [self._value, self._value, self._global, self._remember]
         if self._depth >= 1:
-            steps += [self._persistent, self._single, self._again, self._build_empty]
+            steps += [self._persistent, self._single, self._again, self._build_empty, self._doubled, self._given_often]
         if self._depth >= 2:
             steps += [self._pair, self._reduce, self._reduce, self._reduce, self._build, self._new_object, self._append]
         if self._depth >= 3:
@@ -95,6 +95,29 @@ class _Writer:
             self._put(
                 self._random.choice((b"N", b"\x88", b"]", b"}", b")", b"\x8f", b"G" + struct.pack(">d", 1e300))), 1
             )
+
+    def _doubled(self) -> None:
+        """A pair of it with itself, and so on, and sometimes as a key: its hash takes two to the power of that."""
+        at = self._place()
+        pair = b"q" + at + (b"h" + at + b"\x86q" + at) * self._random.choice((2, 20, 60))
+        key = self._random.choice((b"", b"}h" + at + b"Ns0", b"\x8f(h" + at + b"\x900"))
+        self._put(pair + key, 0, "doubled")
+
+    def _given_often(self) -> None:
+        """A long list, of numbers of which all have one hash, to many sets or dictionaries."""
+        numbers = b"".join(
+            b"\x8a\x0a" + (k * ((1 << 61) - 1)).to_bytes(10, "little") for k in range(self._random.choice((3, 5000)))
+        )
+        to = self._random.choice((b"c__builtin__\nset\n", b"ccollections\nOrderedDict\n", b"cmodels.yolo\nModel\n"))
+        times = self._random.choice((1, 3000))
+        at = self._place()
+        call = to + b"(h" + at + b"tR"
+        self._put(b"((" + numbers + b"lq" + at + b"0" + call * times + b"l", 1, "given often")
+
+    def _place(self) -> bytes:
+        """The next one of the memo."""
+        self._memo = min(self._memo + 1, 200)
+        return bytes([self._memo - 1])
 
     def _text(self, text: str) -> None:
         data = text.encode("utf-8", "surrogatepass")
