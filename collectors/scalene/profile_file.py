@@ -38,6 +38,12 @@ class LineCost:
     python_allocated_share: float
     copy_bytes_per_s: float
 
+    @property
+    def costs(self) -> bool:
+        """Whether it takes anything: lines of other threads than the main one have time, and no samples."""
+        shares = self.python_share, self.native_share, self.system_share
+        return any((*shares, self.samples, self.allocated_bytes, self.copy_bytes_per_s))
+
 
 @dataclass
 class Profile:
@@ -70,7 +76,7 @@ def read(text: bytes) -> Profile:
             cost = _cost(name, line) if isinstance(line, dict) else None
             if cost is None:
                 found.refused += 1
-            elif cost.samples or cost.allocated_bytes or cost.copy_bytes_per_s:
+            elif cost.costs:
                 found.lines.append(cost)
     samples = known.get("samples")
     for sample in samples if isinstance(samples, list) else []:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from rich.text import Text
 
 from hwprof.report.document.hot_lines import HotLines
+from hwprof.report.document.lines import Lines
 from hwprof.report.text import figures, lines
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
@@ -13,11 +14,10 @@ from hwprof.report.text.page import Page
 def show(found: HotLines, page: Page) -> None:
     """Both tables."""
     part = found.lines
+    listed = [row for row in part.rows if row.samples >= lines.FEW_SAMPLES]
     page.console.print(Text(f"run {found.run}, pass {part.pass_}"))
-    lines.of_time(
-        [row for row in part.rows if row.samples >= lines.FEW_SAMPLES], page, "Python lines of the pipeline by time"
-    )
-    page.notes(lines.notes(part, page))
+    lines.of_time(listed, page, "Python lines of the pipeline by time")
+    page.notes(lines.notes(page.part(Lines) or part, listed, page))
     rows, glyphs = found.memory.rows, page.glyphs
     if rows:
         page.table(

@@ -13,7 +13,10 @@ from hwprof.report.text.python import name_of
 from hwprof.report.text.slower import took
 
 FEW_SAMPLES: Final = 3
-"""Lines that fewer samples met are not listed: chance."""
+"""Lines that fewer samples met are not listed: chance. Scalene counts those of the main thread alone."""
+
+WORTH_NAMING: Final = 0.05
+"""A line that is not listed, and has so much of the time."""
 
 
 def show(page: Page) -> None:
@@ -24,7 +27,7 @@ def show(page: Page) -> None:
     rows = [row for row in part.of_pipeline() if row.samples >= FEW_SAMPLES]
     shown = rows[: page.document.hottest.top]
     of_time(shown, page, f"Python lines by cost, pass {part.pass_} ({len(shown)} of {len(rows)})")
-    page.notes([*notes(part, page), "lines by memory: hwprof report --lines"])
+    page.notes([*notes(part, shown, page), "lines by memory: hwprof report --lines"])
 
 
 def of_time(rows: Sequence[LineCost], page: Page, title: str) -> None:
@@ -50,15 +53,29 @@ def of_time(rows: Sequence[LineCost], page: Page, title: str) -> None:
     )
 
 
-def notes(part: Lines, page: Page) -> list[str]:
-    """Where the figures are from."""
+def notes(part: Lines, listed: Sequence[LineCost], page: Page) -> list[str]:
+    """Where the figures are from; ``part``: with all rows, ``listed``: those that the table has."""
     samples = figures.plural(part.samples, "sample")
     return [
-        f"{part.tool}: {samples} in {part.elapsed_s:.1f} s; share: of that time, waiting too,"
-        f" {page.glyphs.plus_minus} half the 95% interval, by chance alone; what a line calls in torch is the line's",
+        f"{part.tool}: {samples} in {part.elapsed_s:.1f} s; what a line calls in torch is the line's",
+        f"share: of that time, waiting too, split over all Python threads, idle ones too;"
+        f" {page.glyphs.plus_minus} half the 95% interval, by chance alone",
         *_iterations(part, page),
-        f"not listed: fewer than {FEW_SAMPLES} samples",
+        _not_listed(part, listed),
     ]
+
+
+def _not_listed(part: Lines, listed: Sequence[LineCost]) -> str:
+    """How much of the time the table lacks, and which line has most of it: those of pool threads have no samples."""
+    rest = max(0.0, 1 - sum(row.share for row in listed))
+    few = [row for row in part.of_pipeline() if row.samples < FEW_SAMPLES]
+    said = f"not listed: {rest:.1%} of that time"
+    if not few:
+        return said
+    most = max(few, key=lambda row: row.share)
+    named = f", {most.share:.1%} in {place(most)}" if most.share >= WORTH_NAMING else ""
+    of_few = min(1.0, sum(row.share for row in few))
+    return f"{said}; lines with fewer than {FEW_SAMPLES} samples of the main thread: {of_few:.1%}{named}"
 
 
 def _iterations(part: Lines, page: Page) -> list[str]:

@@ -78,6 +78,12 @@ def test_lines_that_cost_nothing_are_left_out() -> None:
     ] == [7]
 
 
+def test_lines_of_other_threads_have_time_and_no_samples() -> None:
+    """Scalene lists samples of the main thread alone: a pool's `get` had 66% of the time, and was lost."""
+    of_pool = dict.fromkeys(LINE, 0) | {"lineno": 81, "n_cpu_percent_c": 66.0, "cpu_samples_list": []}
+    assert [(line.line, line.native_share, line.samples) for line in read(profile(of_pool)).lines] == [(81, 0.66, 0)]
+
+
 @given(st.binary(max_size=60) | st.recursive(st.none() | st.integers() | st.text(), st.lists).map(msgspec.json.encode))
 def test_any_file_is_a_profile_or_an_error(text: bytes) -> None:
     with pytest.raises(HwprofError):

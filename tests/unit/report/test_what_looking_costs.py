@@ -34,9 +34,9 @@ def test_iterations_that_were_faster_than_those_that_others_disturbed_tell_no_co
 
 def test_bytes_of_lines_are_of_all_iterations(page: Page) -> None:
     part = Lines(pass_="scalene", tool="Scalene 2", elapsed_s=2.0, samples=9, rows=[], iterations=5, slower=SLOWER)
-    _, of, _ = lines.notes(part, page)
+    _, _, of, _ = lines.notes(part, [], page)
     assert of.startswith("samples and bytes: of all 5 iterations; they took ") and "main pass" in of
-    assert len(lines.notes(msgspec.structs.replace(part, iterations=None), page)) == 2, "by an older version"
+    assert len(lines.notes(msgspec.structs.replace(part, iterations=None), [], page)) == 3, "by an older version"
 
 
 def test_functions_that_are_not_listed_have_their_share_said_and_looks_their_error(page: Page) -> None:
