@@ -112,7 +112,7 @@ class PySpyCollector(Collector):
         stacks = read(context.raw / RAW_FILE)
         clock = self._marks.clock(stacks.frames)
         share = notes.failed_share(looks, _mean_threads(stacks.threads, clock, context, self._alive)) if looks else None
-        told = [*notes.of_looks(looks, share or 0.0), *notes.of_stacks(stacks)]
+        told = [*notes.of_looks(looks, share or 0.0), *notes.of_pauses(looks), *notes.of_stacks(stacks)]
         frames = [frame for frame in stacks.frames if not self._marks.has(frame)]
         detail = PySpyDetail(
             version=version(watcher.command[0]),
@@ -123,6 +123,7 @@ class PySpyCollector(Collector):
             stacks=looks.stacks if looks else None,
             failed_looks=looks.failed if looks else None,
             failed_share=share,
+            behind_s=looks.behind_s if looks else None,
             refused_frames=stacks.refused,
             unknown_lines=stacks.lines_unknown,
             deep_frames=stacks.too_deep,

@@ -1,4 +1,4 @@
-"""What a reader of py-spy's stacks must know: looks that failed, and frames that are left out."""
+"""What a reader of py-spy's stacks must know: looks that failed or came late, and frames that are left out."""
 
 from __future__ import annotations
 
@@ -19,11 +19,21 @@ WORTH_SAYING: Final = 0.01
 
 REMEDY: Final = "--pyspy-blocking"
 
+KEEP_UP: Final = "a lower --pyspy-rate, or a quiet machine"
+
 
 def failed_share(looks: Looks, threads: float) -> float:
     """Of all looks; ``threads``: how many a look sees, on average."""
     made = looks.failed + looks.stacks / max(threads, 1.0)
     return looks.failed / made if made else 0.0
+
+
+def of_pauses(looks: Looks | None) -> list[Note]:
+    """Where py-spy did not look for a while: it had no processor, or was stopped. No error of a figure has that."""
+    if looks is None or not looks.behind_s:
+        return []
+    text = f"py-spy fell behind by up to {looks.behind_s:.2f} s: what was met before a pause lasts through it"
+    return [Note(NoteKind.SUSPECT, text, "Python stacks", KEEP_UP)]
 
 
 def of_looks(looks: Looks | None, share: float) -> list[Note]:

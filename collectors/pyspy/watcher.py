@@ -37,6 +37,10 @@ END_S: Final = 20.0
 SAID: Final = re.compile(rb"Samples: (\d{1,18}) Errors: (\d{1,18})")
 """In the lines that it ends with."""
 
+BEHIND: Final = re.compile(rb"(\d{1,9}(?:\.\d{1,9})?)s behind in sampling")
+"""While it works, at most once a second: by how much a look is late, where that is more than a second. After a pause
+the first look is the latest, and the one that is told."""
+
 LOOK_EVERY_MS: Final = 50
 """Whether it is gone, while it says nothing."""
 
@@ -49,12 +53,18 @@ class Looks(NamedTuple):
 
     stacks: int  # that it saw: one of each thread and look
     failed: int  # looks that failed: of all threads at once
+    behind_s: float = 0.0  # how late one was at most; 0: none by more than a second, less it does not tell
 
 
 def found() -> str | None:
     """The program: beside the running interpreter, else on the path."""
     scripts = sysconfig.get_path("scripts")
     return shutil.which(PROGRAM, path=scripts) or shutil.which(PROGRAM)
+
+
+def behind_s(said: bytes) -> float:
+    """How late a look was at most, in seconds, by what py-spy said; 0: it says of none."""
+    return max(map(float, BEHIND.findall(said)), default=0.0)
 
 
 class Watcher:
@@ -68,6 +78,7 @@ class Watcher:
         self.command = [program, "record", "--pid", str(os.getpid()), *options, "--output", str(file)]
         self._process: subprocess.Popen[bytes] | None = None
         self._said = b""
+        self._behind_s = 0.0
 
     def begin(self) -> None:
         """Returns when it looks at this process. Raises ``HwprofError``."""
@@ -108,7 +119,10 @@ class Watcher:
             _, _, said_since = self._said.partition(b"\n")  # the line in which it began is no reason
             raise HwprofError(f"py-spy failed: {_reason(said_since, process.returncode)}")
         said = SAID.findall(self._said)
-        return Looks(*map(int, said[-1])) if said else None
+        if not said:
+            return None
+        stacks, failed = map(int, said[-1])
+        return Looks(stacks, failed, self._behind_s)
 
     def kill(self) -> None:
         """It is gone, whatever it does."""
@@ -146,7 +160,9 @@ class Watcher:
         if self._clock() > deadline:
             raise TimeoutError
         said = os.read(self._process.stdout.fileno(), TAIL_BYTES)
-        self._said = (self._said + said)[-2 * TAIL_BYTES :]  # so that no word is cut where it is looked for
+        self._said += said
+        self._behind_s = max(self._behind_s, behind_s(self._said))
+        self._said = self._said[-2 * TAIL_BYTES :]  # so that no word is cut where it is looked for
         return bool(said)
 
 

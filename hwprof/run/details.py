@@ -20,6 +20,14 @@ class Detail(msgspec.Struct, kw_only=True, tag_field="kind", tag=str.lower):
 DetailT = TypeVar("DetailT", bound=Detail)
 
 
+class OwnFiles(msgspec.Struct):
+    """What a detail of any kind may name: the tool's own files, in the collector's raw folder."""
+
+    file: str | None = None
+    files: list[str] = []
+    html: str | None = None
+
+
 class GroupDetail(msgspec.Struct, kw_only=True, omit_defaults=True):
     """Events that are counted together, and how many of a PMU's general counters they take."""
 
@@ -146,6 +154,7 @@ class PythonStacksDetail(Detail, kw_only=True, tag="python_stacks"):
     stacks: int | None = None  # that were seen: one of each thread and look; None: nobody says
     failed_looks: int | None = None  # each of all threads; a stack stays as it was until the next that succeeds
     failed_share: float | None = None  # of all looks
+    behind_s: float | None = None  # how late one was at most, 0: by no more than a second; None: nobody says
     refused_frames: int = 0  # left out: their name, thread or times are none
     unknown_lines: int = 0  # frames whose line is none: 0
     deep_frames: int = 0  # left out: so many others call them
@@ -206,6 +215,15 @@ KNOWN: Final = {str(kind.__struct_config__.tag): kind for kind in get_args(Known
 def as_json(detail: Detail | None) -> dict[str, Any]:
     """A detail as the manifest keeps it."""
     return {} if detail is None else dict(msgspec.to_builtins(detail))
+
+
+def own_files(detail: dict[str, Any]) -> list[str]:
+    """The names of the tool's own files, as a detail of any kind has them; none where that is no list of names."""
+    try:
+        found = msgspec.convert(detail, OwnFiles)
+    except msgspec.ValidationError:
+        return []
+    return [name for name in (found.file, *found.files, found.html) if name]
 
 
 def check(detail: dict[str, Any]) -> None:

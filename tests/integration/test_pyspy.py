@@ -4,22 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import stat
 import subprocess
 import sys
 import textwrap
+import time
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 import pytest
 
-from collectors.pyspy import watcher
-from collectors.pyspy.collector import PySpyCollector, version
+from collectors.pyspy import notes, watcher
+from collectors.pyspy.collector import PySpyCollector, arguments, version
 from collectors.pyspy.marks import Marks
 from collectors.pyspy.watcher import PROGRAM, Looks, Watcher
 from collectors.shared.child_processes import Children, Work
-from hwprof.collector.contract import PassContext
+from hwprof.collector.contract import NoteKind, PassContext
 from hwprof.errors import HwprofError
 from tests.support.processes import alive
 from tests.support.requirements import missing, require_tool
@@ -236,6 +238,31 @@ def test_its_last_line_says_how_many_looks_failed(tmp_path: Path) -> None:
     )
     one.begin()
     assert one.end() == Looks(stacks=1238, failed=128)
+
+
+def test_the_latest_of_all_looks_is_known_whatever_is_said_after_it(tmp_path: Path) -> None:
+    late = "echo '1.05s behind in sampling'; echo '12.30s behind in sampling'; yes x | head -c 30000"
+    ends = "trap 'echo Samples: 1238 Errors: 0; exit 0' INT"
+    script = f"{ends}; echo Sampling process; {late}; while :; do sleep 0.01; done"
+    one = Watcher(fake(tmp_path, script), [], tmp_path / "file")
+    one.begin()
+    time.sleep(0.2)
+    assert one.end() == Looks(stacks=1238, failed=0, behind_s=12.3)
+
+
+def test_a_pause_of_its_own_is_told(tmp_path: Path) -> None:
+    one = Watcher(program(), arguments({}, RATE), tmp_path / "trace.json")
+    one.begin()
+    assert one.pid is not None
+    time.sleep(0.3)
+    os.kill(one.pid, signal.SIGSTOP)
+    time.sleep(1.5)
+    os.kill(one.pid, signal.SIGCONT)
+    time.sleep(0.5)
+    looks = one.end()
+    assert looks is not None and looks.behind_s > 1.4
+    (note,) = notes.of_pauses(looks)
+    assert note.kind is NoteKind.SUSPECT and note.remedy
 
 
 @pytest.mark.parametrize("line", ["blah blah blah", "Sampling process blah"], ids=["before", "after"])

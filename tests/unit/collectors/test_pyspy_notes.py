@@ -7,7 +7,7 @@ import pytest
 from collectors.pyspy import notes
 from collectors.pyspy.notes import MOST_FAILED, WORTH_SAYING
 from collectors.pyspy.stacks import Stacks
-from collectors.pyspy.watcher import Looks
+from collectors.pyspy.watcher import Looks, behind_s
 from hwprof.collector.contract import NoteKind
 from hwprof.errors import HwprofError
 
@@ -35,6 +35,16 @@ def test_failed_looks_that_matter_less_than_chance_are_not_told() -> None:
 
 def test_it_is_told_that_nobody_says_how_many_failed() -> None:
     assert [note.kind for note in notes.of_looks(None, 0.0)] == [NoteKind.SUSPECT]
+
+
+def test_a_pause_of_its_looks_is_told_by_the_latest_of_them() -> None:
+    behind = b"py-spy> %ss behind in sampling, results may be inaccurate. Try reducing the sampling rate\n"
+    assert behind_s(b"Samples: 594 Errors: 0") == 0.0
+    late_s = behind_s(b"".join(behind % late for late in (b"1.00", b"61.08", b"1.5")))
+    assert late_s == 61.08
+    (note,) = notes.of_pauses(Looks(1000, 0, late_s))
+    assert note.kind is NoteKind.SUSPECT and "61.08 s" in note.text and "--pyspy-rate" in (note.remedy or "")
+    assert notes.of_pauses(Looks(1000, 0)) == notes.of_pauses(None) == []
 
 
 @pytest.mark.parametrize("stacks", [Stacks(refused=1), Stacks(lines_unknown=1), Stacks(too_deep=1)])
