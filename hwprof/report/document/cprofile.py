@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.raw_files import raw_files
 from hwprof.report.document.slower import Slower, built
 from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
@@ -38,6 +39,7 @@ class CProfile(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     slower: Slower | None
     rows: list[PythonCalls]
     notes: tuple[str, ...] = ()  # why calls are missing
+    files: tuple[str, ...] = ()  # the tool's own, relative to the run's folder
 
     def listed(self) -> list[PythonCalls]:
         """All but the profiler's."""
@@ -58,6 +60,7 @@ def build(analysis: RunAnalysis) -> CProfile | Unavailable:
         slower=built(found.slower),
         rows=[PythonCalls(**row) for row in found.rows.iter_rows(named=True)],
         notes=tuple(str(note) for note in found.notes),
+        files=tuple(raw_files(analysis.run.path, found.record, Role.CALLS)),
     )
 
 

@@ -20,6 +20,7 @@ class HotOperators(msgspec.Struct, kw_only=True, frozen=True):
     run: str
     tree: list[OperatorNode]
     left_out: int  # nodes with too little time
+    files: tuple[str, ...] = ()  # the tool's own, relative to the run's folder
 
 
 PAGE: Final = HotOperators
@@ -39,4 +40,4 @@ def select(document: Document, top: int) -> HotOperators:
             taken[row.parent] = taken.get(row.parent, 0) + 1
             shown.add(row.node)
             rows.append(row)
-    return HotOperators(run=document.run.name, tree=rows, left_out=len(found.tree) - len(rows))
+    return HotOperators(run=document.run.name, tree=rows, left_out=len(found.tree) - len(rows), files=found.files)

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.raw_files import raw_files
 from hwprof.report.document.slower import Slower, built
+from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -46,6 +48,7 @@ class Lines(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     rows: list[LineCost]
     iterations: int | None = None  # that were profiled; bytes are of all of them; null: by an older version
     slower: Slower | None = None  # than those of the main pass
+    files: tuple[str, ...] = ()  # the tool's own, relative to the run's folder
 
     def of_pipeline(self) -> list[LineCost]:
         """Those that are neither the framework's nor the profiler's."""
@@ -73,12 +76,11 @@ def build(analysis: RunAnalysis) -> Lines | Unavailable:
         rows=[LineCost(**row) for row in rows.iter_rows(named=True)],
         iterations=sum(not one.warmup for one in record.iterations),
         slower=built(analysis.python.slower(record)),
+        files=tuple(raw_files(analysis.run.path, record, Role.LINES)),
     )
 
 
 def _why_none(analysis: RunAnalysis) -> Unavailable:
-    from hwprof.run.roles import Role
-
     unfinished = [one for one in analysis.run.manifest.passes if one.status != "completed"]
     for record in analysis.run.manifest.passes:
         for one in record.collectors:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.raw_files import raw_files
+from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -67,6 +69,7 @@ class Operators(Part, kw_only=True, frozen=True):
     rows: list[Operator]
     by_layer: list[LayerOperator]  # most time first; not those below ``LEAST_SHARE``
     tree: list[OperatorNode] = msgspec.field(default_factory=list)  # not those below a tenth of ``LEAST_SHARE``
+    files: tuple[str, ...] = ()  # the tool's own, relative to the run's folder
 
 
 PART: Final = Operators
@@ -90,7 +93,13 @@ def build(analysis: RunAnalysis) -> Operators | Unavailable:
             if (row["share"] or 0) >= LEAST_SHARE
         ],
         tree=_tree(analysis.operators.tree),
+        files=_files(analysis),
     )
+
+
+def _files(analysis: RunAnalysis) -> tuple[str, ...]:
+    traced = analysis.traced
+    return tuple(raw_files(analysis.run.path, traced.record, Role.OPERATORS)) if traced is not None else ()
 
 
 def _tree(table: pl.DataFrame) -> list[OperatorNode]:

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Final, Literal
 import msgspec
 
 from hwprof.report.document.part import Part
+from hwprof.report.document.raw_files import raw_files
 from hwprof.report.document.slower import Slower, built
+from hwprof.run.roles import Role
 from hwprof.unavailable import Unavailable
 
 if TYPE_CHECKING:
@@ -82,6 +84,8 @@ class Python(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
     clock_error_ns: int | None = None  # of the times of the looks
     ends_known: bool = True  # of threads; else what one did last goes on to the end of its iteration
     slower: Slower | None = None  # the pass's iterations than those of the main pass, by all that looks in it
+    notes: tuple[str, ...] = ()  # of who looked: what failed, came late or is left out
+    files: tuple[str, ...] = ()  # the tool's own, relative to the run's folder
 
 
 PART: Final = Python
@@ -108,6 +112,8 @@ def build(analysis: RunAnalysis) -> Python | Unavailable:
         clock_error_ns=looks_of(record).error_ns or None,
         ends_known=bool(analysis.run.count_by_pass("lifetimes").get(record.name)),
         slower=built(analysis.python.slower(record)),
+        notes=tuple(str(note) for one in record.collectors if one.role is Role.PYTHON for note in one.notes),
+        files=tuple(raw_files(analysis.run.path, record, Role.PYTHON)),
     )
 
 
@@ -121,8 +127,6 @@ def _framework(functions: pl.DataFrame) -> float | None:
 
 def _why_nobody_looked(analysis: RunAnalysis) -> Unavailable:
     """Who should have, and failed or cannot here; else nobody was asked to."""
-    from hwprof.run.roles import Role
-
     collectors = [
         one
         for record in analysis.run.manifest.passes

@@ -9,6 +9,7 @@ from hwprof.report.document.lines import Lines
 from hwprof.report.text import figures, lines
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.report.text.raw_files import where
 
 
 def show(found: HotLines, page: Page) -> None:
@@ -17,7 +18,7 @@ def show(found: HotLines, page: Page) -> None:
     listed = [row for row in part.rows if row.samples >= lines.FEW_SAMPLES]
     page.console.print(Text(f"run {found.run}, pass {part.pass_}"))
     lines.of_time(listed, page, "Python lines of the pipeline by time")
-    page.notes(lines.notes(page.part(Lines) or part, listed, page))
+    page.notes([*lines.notes(page.part(Lines) or part, listed, page), *where(part.files)])
     rows, glyphs = found.memory.rows, page.glyphs
     if rows:
         page.table(

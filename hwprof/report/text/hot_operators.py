@@ -9,6 +9,7 @@ from hwprof.report.document.operators import OperatorNode
 from hwprof.report.text import figures
 from hwprof.report.text.grid import Column
 from hwprof.report.text.page import Page
+from hwprof.report.text.raw_files import where
 
 INDENT = "  "
 
@@ -35,6 +36,7 @@ def show(found: HotOperators, page: Page) -> None:
             "of one iteration of the trace pass, all calls with the same names above them together",
             "time, share and allocated: with all below",
             left_out,
+            *where(found.files),
         ]
     )
 

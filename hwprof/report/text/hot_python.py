@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from rich.text import Text
 
+from hwprof.printable import one_line
 from hwprof.report.document.hot_python import HotPython
 from hwprof.report.document.python import Python, PythonLine
 from hwprof.report.text import figures, python
@@ -14,6 +15,7 @@ from hwprof.report.text.grid import Column
 from hwprof.report.text.hot_kernels import INDENT, NAME, SHOWN
 from hwprof.report.text.kernel_cells import LEAST_SAMPLES, LIBRARY, LONGEST
 from hwprof.report.text.page import Page
+from hwprof.report.text.raw_files import where
 
 
 def show(found: HotPython, page: Page) -> None:
@@ -21,6 +23,7 @@ def show(found: HotPython, page: Page) -> None:
     page.console.print(Text(f"run {found.run}, pass {found.python.pass_}"))
     _lines(found, page)
     _functions(found.python, page)
+    page.notes([*map(one_line, found.python.notes), *where(found.python.files)])
 
 
 class _Row(NamedTuple):
