@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from hwprof.analysis.observers import observes
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.errors import HwprofError
 from hwprof.report.document.document import Document
@@ -54,7 +55,8 @@ def select(document: Document, top: int) -> HotKernels:
     layers = document.part(Layers)
     every = [*layers.rows, layers.unattributed] if layers is not None else []
     by_path = {layer.path: layer for layer in every if layer is not None}
-    whole = [kernel for kernel in found.kernels if kernel.layer is None and kernel.waits is None][:top]
+    working = (one for one in found.kernels if one.waits is None and not observes(one.kernel))
+    whole = [kernel for kernel in working if kernel.layer is None][:top]
     return HotKernels(
         run=document.run.name,
         whole=document.whole,

@@ -43,6 +43,8 @@ def rank(
     sign = 1 if sort == ORDER or lowest_first(sort) else -1
     figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
     ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
+    if not ordered and figures and sort not in OWN:
+        raise HwprofError(f"cannot sort by {sort}: no layer has it", "hwprof report --all says why")
     called = {layer.path for layer in layers if layer.calls is not None} or {layer.path for layer in layers}
     rest = [path for figure, _, path in figures if figure is None and path in called]
     return ([path for _, _, path in ordered] + rest)[:top]

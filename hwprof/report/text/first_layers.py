@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from hwprof.analysis.observers import observes
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.roofline import Roofline
@@ -24,12 +25,6 @@ PATH: Final = 22
 KERNEL: Final = 18
 """To how many characters they may be cut."""
 
-OBSERVERS: Final = (
-    "torch::profiler::", "perf_", "__perf_", "native_write_msr", "native_read_pmc", "smp_call_function", "x86_pmu_",
-    "amd_pmu_", "intel_pmu_",
-)  # fmt: skip
-"""How names of profilers' own code begin, and of what reads counters, which no layer is about."""
-
 CPI: Final = "cpi"
 
 LEAST_COMPUTE: Final = 0.2
@@ -43,7 +38,7 @@ def columns(rows: Sequence[Alike], page: Page) -> list[Column]:
     sampled = page.part(Kernels)
     hottest: dict[str | None, str] = {}
     for kernel in sampled.kernels if sampled is not None else ():
-        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES and not kernel.kernel.startswith(OBSERVERS):
+        if kernel.waits is None and kernel.samples >= LEAST_SAMPLES and not observes(kernel.kernel):
             hottest.setdefault(kernel.layer, kernel.kernel)
     cpi = {one.path: one.cpi for one in sampled.layers} if sampled is not None else {}
 

@@ -84,7 +84,7 @@ def _largest(kernels: Sequence[SampledKernel], most: int, page: Page) -> tuple[l
     shown = [kernel for kernel in working[:most] if kernel.samples >= kernel_cells.LEAST_SAMPLES]
     rest = working[len(shown) :]
     samples = figures.plural(sum(kernel.samples for kernel in rest), "sample")
-    lines = kernel_cells.waiting_line(waiting, page)
+    lines = [*kernel_cells.waiting_line(waiting, page), *kernel_cells.observers_line(kernels, page)]
     return shown, [*lines, f"{len(rest)} more, {samples}"] if rest else lines
 
 

@@ -11,6 +11,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from hwprof.analysis.no_cpi import FEW
+from hwprof.analysis.observers import observes
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.document import Document
 from hwprof.report.document.instrumented import InstrumentedKernel
@@ -125,8 +126,15 @@ def libraries(kernels: Sequence[SampledKernel | InstrumentedKernel | None]) -> l
 
 
 def split(kernels: Sequence[SampledKernel]) -> tuple[list[SampledKernel], list[SampledKernel]]:
-    """Those that work, and those that wait."""
-    return [one for one in kernels if one.waits is None], [one for one in kernels if one.waits is not None]
+    """Those that work, and those that wait; none that is there because somebody looks."""
+    of_model = [one for one in kernels if not observes(one.kernel)]
+    return [one for one in of_model if one.waits is None], [one for one in of_model if one.waits is not None]
+
+
+def observers_line(kernels: Sequence[SampledKernel], page: Page) -> list[str]:
+    """One line on those that are there because somebody looks."""
+    shares = [kernel.share or 0.0 for kernel in kernels if observes(kernel.kernel)]
+    return [f"profilers: {figures.percent(sum(shares), page.glyphs)}"] if shares else []
 
 
 def waiting_line(kernels: Sequence[SampledKernel], page: Page) -> list[str]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
+from hwprof.analysis.observers import observes
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel
 from hwprof.report.document.kernels import INSTRUMENTED, Kernels, SampledKernel, Waiting
@@ -35,12 +36,13 @@ def show(page: Page) -> None:
     sampled = page.part(Kernels)
     if sampled is None:
         return
-    kernels, _ = kernel_cells.split([kernel for kernel in sampled.kernels if kernel.layer is None])
+    whole = [kernel for kernel in sampled.kernels if kernel.layer is None]
+    kernels, _ = kernel_cells.split(whole)
     shown = kernels[: page.document.hottest.top]
     glyphs = page.glyphs
     mostly = most_of(sampled)
     waiting = sampled.waiting[:1]  # all of it: one line below the work
-    others = _others(kernels[len(shown) :], page)
+    others = _others(kernels[len(shown) :], page) + _observers(whole, page)
     rows: list[SampledKernel | Waiting | None] = [*shown, *(None for _ in others), *waiting]
     blank = [""] * (len(others) + len(waiting))
     columns = [
@@ -87,6 +89,12 @@ def _others(rest: Sequence[SampledKernel], page: Page) -> list[tuple[str, str]]:
     return [(figures.plural(len(rest), "other kernel"), figures.percent(sum(known), page.glyphs))] if known else []
 
 
+def _observers(kernels: Sequence[SampledKernel], page: Page) -> list[tuple[str, str]]:
+    """Those that are there because somebody looks, and their share together."""
+    known = [one.share for one in kernels if one.share is not None and observes(one.kernel)]
+    return [("profilers", figures.percent(sum(known), page.glyphs))] if known else []
+
+
 def most_of(sampled: Kernels) -> dict[tuple[str, str], SampledKernel]:
     """Of each kernel the layer that has most of it."""
     found: dict[tuple[str, str], SampledKernel] = {}
@@ -104,7 +112,7 @@ def hottest_kernels(sampled: Kernels) -> dict[str, SampledKernel]:
     known = {layer.path for layer in sampled.layers if layer.samples >= sampled.few_samples}
     found: dict[str, SampledKernel] = {}
     for kernel in sampled.kernels:
-        working = kernel.waits is None and kernel.samples >= kernel_cells.LEAST_SAMPLES
+        working = kernel.waits is None and not observes(kernel.kernel) and kernel.samples >= kernel_cells.LEAST_SAMPLES
         if kernel.layer in known and working:
             found.setdefault(kernel.layer, kernel)
     return found

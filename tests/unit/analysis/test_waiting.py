@@ -17,6 +17,8 @@ from hwprof.analysis.waiting import cause
         ("torch", "gomp_barrier_wait_end", "OpenMP"),  # the runtime in a wheel's own library
         ("other", "__kmp_fork_barrier", "OpenMP"),
         ("python", "take_gil", "GIL"),
+        ("other", "blas_thread_server", "OpenBLAS"),  # numpy's own pool, which looks for work
+        ("other", "exec_blas", "OpenBLAS"),
         ("system", "___pthread_cond_wait@@GLIBC_2.3.2", "condition"),
         ("system", "__futex_abstimed_wait_common", "futex"),
         ("system", "memcpy", None),
