@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 import glob
 import os
 from contextlib import suppress
@@ -14,7 +15,7 @@ import numpy as np
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import as_written, is_text
-from hwprof.run.regular_files import read_regular
+from hwprof.run.regular_files import is_regular, read_regular
 from hwprof.silence import silent_libraries
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
@@ -58,6 +59,8 @@ def find_images(source: str | None) -> list[Path]:
         return images
     if path.exists():
         return [path]
+    if path.is_symlink():
+        raise UsageError(f"{source} is a link {_leads_to(path)}", _instead(path))
     if glob.has_magic(source):
         matches = glob.glob(str(path), recursive=True)  # noqa: PTH207 Path.glob takes no absolute pattern
         images = _only_images(Path(match) for match in matches)
@@ -67,13 +70,25 @@ def find_images(source: str | None) -> list[Path]:
     raise UsageError(f"there is no file or folder {source}", _instead(path))
 
 
+def _leads_to(link: Path) -> str:
+    """Of a link that leads to no file and no folder."""
+    try:
+        link.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            return "to itself"
+        if error.errno != errno.ENOENT:
+            return f"that cannot be followed: {error.strerror}"
+    return "to nowhere"
+
+
 def _instead(missing: Path) -> str:
     """What is there that is spelt much like it; else what one can give."""
     folder = next((parent for parent in missing.parents if parent.is_dir()), None)
     names: list[str] = []
     if folder == missing.parent:
         with suppress(OSError):
-            names = [path.name for path in folder.iterdir() if path.is_dir() or path.suffix.lower() in SUFFIXES]
+            names = [path.name for path in folder.iterdir() if path.is_dir() or _is_image(path)]
     near = difflib.get_close_matches(missing.name, sorted(names), n=NEAR)
     if near:
         return f"did you mean {' or '.join(str(missing.with_name(name)) for name in near)}?"
@@ -87,7 +102,7 @@ def _no_image(source: str, pattern: Path, matches: list[str]) -> UsageError:
     if not folder.is_dir():
         return UsageError(f"{message}: there is no folder {folder}", GIVEN)
     with suppress(OSError):
-        suffixes = sorted({path.suffix for path in folder.iterdir() if path.suffix.lower() in SUFFIXES})
+        suffixes = sorted({path.suffix for path in folder.iterdir() if _is_image(path)})
         if suffixes:
             return UsageError(message, " or ".join(f"'{folder / '*'}{suffix}'" for suffix in suffixes[:NEAR]))
     what = f"what it matches has no image's suffix ({', '.join(sorted(SUFFIXES))})" if matches else "nothing does"
@@ -132,8 +147,13 @@ def _claims_more(data: bytes) -> bool:
     return False
 
 
+def _is_image(path: Path) -> bool:
+    """By its suffix: a regular file, or a link to one."""
+    return path.suffix.lower() in SUFFIXES and is_regular(path)
+
+
 def _only_images(paths: Any) -> list[Path]:
-    images = sorted(path for path in paths if path.suffix.lower() in SUFFIXES and path.is_file())
+    images = sorted(path for path in paths if _is_image(path))
     for image in images:
         if not is_text(image.name):  # what came of it could be kept in no file
             raise UsageError(f"the name of the image {as_written(str(image))} is not UTF-8", "rename it")

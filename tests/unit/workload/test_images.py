@@ -94,6 +94,37 @@ def test_a_misspelt_source_is_told_the_nearest_one(tmp_path: Path) -> None:
         assert failure.value.remedy is not None and "--source" in failure.value.remedy
 
 
+@pytest.mark.parametrize(
+    ("to", "says"),
+    [
+        ("nosuch.png", "link to nowhere"),
+        ("link.png", "link to itself"),
+        ("notes.txt/x.png", "link that cannot be followed: Not a"),
+    ],
+)
+def test_a_link_that_leads_to_no_image_is_told_as_that(to: str, says: str, tmp_path: Path) -> None:
+    """And only files that can be read, and folders, are named in its place."""
+    (tmp_path / "notes.txt").touch()
+    link = tmp_path / "link.png"
+    link.symlink_to(to)
+    (tmp_path / "lin.png").symlink_to("lin.png")
+    (tmp_path / "lik.png").touch()
+    fifo(tmp_path / "lik.png")
+    for given in (link, tmp_path / "linkk.png"):
+        with pytest.raises(UsageError) as failure:
+            find_images(str(given))
+        assert (f"{link} is a {says}" in failure.value.message) == (given == link)
+        assert "did you mean" not in (failure.value.remedy or "")
+    with pytest.raises(UsageError, match="no image matches") as failure:
+        find_images(f"{tmp_path}/*.jpg")
+    assert ".png" not in (failure.value.remedy or "")
+    (tmp_path / "photo.jpeg").touch()
+    (tmp_path / "ink.png").symlink_to("photo.jpeg")
+    with pytest.raises(UsageError) as failure:
+        find_images(str(link))
+    assert failure.value.remedy == f"did you mean {tmp_path / 'ink.png'}?"
+
+
 def test_reads_blue_first(tmp_path: Path) -> None:
     import cv2
 
