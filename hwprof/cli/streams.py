@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 
 import click
 
-from hwprof.errors import HwprofError
+from hwprof.errors import HwprofError, remedy_of_writing
 from hwprof.printable import escaped_json, printable
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class _Output(io.FileIO):
         except BrokenPipeError:
             raise ReaderGoneError from None
         except OSError as error:
-            raise HwprofError(f"cannot write to standard output: {error.strerror}") from error
+            raise HwprofError(f"cannot write to standard output: {error.strerror}", _remedy(error)) from error
 
 
 class _Complaints(io.FileIO):
@@ -47,6 +48,11 @@ class _Complaints(io.FileIO):
             return super().write(data)
         except OSError:
             return memoryview(data).nbytes
+
+
+def _remedy(error: OSError) -> str:
+    """What to do where standard output takes nothing."""
+    return "do not close it (>&-)" if error.errno == errno.EBADF else remedy_of_writing(error)
 
 
 def prepare() -> None:

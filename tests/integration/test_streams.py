@@ -49,6 +49,7 @@ def test_an_output_that_takes_nothing_is_one_line(command: str, redirection: str
     done = in_shell(command, redirection, place)
     assert done.returncode == 1
     assert done.stderr.startswith("hwprof: cannot write to standard output: ") and done.stderr.count("\n") == 1
+    assert ". Try: " in done.stderr
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2> /dev/full"])
