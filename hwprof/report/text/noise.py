@@ -43,13 +43,14 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     """What others took, how many iterations have it, and what helps."""
     shares = {"preempted": found.preempted_share, "stolen by the hypervisor": found.stolen_share}
     parts = [f"{what} {figures.percent(share, glyphs)}" for what, share in shares.items() if share is not None]
+    taken = f" ({', '.join(parts)})" if parts else ""
     if found.limited:
-        limited = f"{_limited(found, document)} ({', '.join(parts)}); {_left_out(found)}{_with_stops(found)}"
+        limited = f"{_limited(found, document)}{taken}; {_left_out(found)}{_with_stops(found)}"
         return explain(limited, MORE_ALLOWED)
     if found.narrowed:
         narrowed = (
             f"the process might use only {plural(found.least_processors or 0, 'processor')} in"
-            f" {found.narrowed} of {plural(found.iterations, 'iteration')}, more in the others ({', '.join(parts)});"
+            f" {found.narrowed} of {plural(found.iterations, 'iteration')}, more in the others{taken};"
             f" {_left_out(found)}"
         )
         return explain(narrowed, AS_IT_WAS)
@@ -57,12 +58,12 @@ def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:
     quieter = "collect at another time (--wait-quiet waited in vain)" if waited else QUIETER
     who, remedy = "other programs", f"end other programs, or {quieter}"
     if (found.stolen_share or 0.0) > (found.preempted_share or 0.0):
-        return explain(f"other virtual machines had the processors ({', '.join(parts)}); {_left_out(found)}", OWN_HOST)
+        return explain(f"other virtual machines had the processors{taken}; {_left_out(found)}", OWN_HOST)
     threads = document.workload.threads if document.workload is not None else 1
     processors = document.machine.usable_processors
     if threads > processors:
         who, remedy = f"its own {threads} threads, or other programs,", f"--threads {processors}, or {quieter}"
-    return explain(f"{who} had the processors ({', '.join(parts)}); {_left_out(found)}", remedy)
+    return explain(f"{who} had the processors{taken}; {_left_out(found)}", remedy)
 
 
 def _limited(found: Noise, document: Document) -> str:

@@ -19,7 +19,7 @@ from hwprof.report.document.overhead import Overhead
 from hwprof.report.document.stages import Stages
 from hwprof.report.json.codec import encode
 from tests.support import synthetic_variants as runs
-from tests.support.document_parts import part
+from tests.support.document_parts import part, replaced
 from tests.support.sampled_report import printed
 from tests.support.synthetic_run import build
 
@@ -271,6 +271,14 @@ def test_what_the_hypervisor_took_has_another_remedy_than_other_programs(tmp_pat
     text = printed(builder.build(run), 300)
     (warning,) = [line for line in text.splitlines() if "had the processors" in line]
     assert "virtual machines" in warning and "other programs" not in warning and "--wait-quiet" not in warning
+
+
+def test_what_others_took_is_left_out_where_nobody_knows(tmp_path: Path) -> None:
+    """A model whose clocks stand still: no share of no time."""
+    built = builder.build(runs.disturbed(tmp_path, every=True))
+    unknown = msgspec.structs.replace(part(built, Noise), preempted_share=None, stolen_share=None)
+    (warning,) = [line for line in printed(replaced(built, unknown), 300).splitlines() if "had the processors" in line]
+    assert "had the processors; 12 of 12 iterations disturbed" in warning
 
 
 @pytest.mark.parametrize(("allowed", "advised"), [(None, False), (1, True)])
