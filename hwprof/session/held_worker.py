@@ -6,12 +6,11 @@ from __future__ import annotations
 import os
 import re
 import signal
-import threading
-import time
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import Final
+
+from hwprof.session.watcher import Watcher
 
 HELD_S: Final = 10.0
 """Looks take milliseconds."""
@@ -23,26 +22,16 @@ FIELDS: Final = re.compile(r"^(State|TracerPid|\w*voluntary_ctxt_switches):\s*(\
 TRACED: Final = "t"  # stopped by its tracer
 
 
-class HeldWorker:
+class HeldWorker(Watcher):
     """``with held:`` ends a tool of the worker's process group that has held it for ``HELD_S``: the worker goes on, and
     the tool's collector finds it gone. A debugger of the user's is in another group."""
 
     def __init__(self, pid: int, proc: Path = PROC) -> None:
+        super().__init__("held-worker", LOOK_EVERY_S)
         self._pid = pid
         self._proc = proc
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="hwprof-held-worker", daemon=True)
         self._before: dict[str, str] = {}
         self._since_s = 0.0
-
-    def __enter__(self) -> None:
-        self._thread.start()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self._over.set()
-        self._thread.join()
 
     def look(self, now_s: float) -> None:
         """Ends the tool where nothing has changed for too long: each stop, and each time that it goes on, is a context
@@ -55,10 +44,6 @@ class HeldWorker:
             with suppress(OSError):
                 if tracer and os.getpgid(tracer) == self._pid:
                     os.kill(tracer, signal.SIGKILL)
-
-    def _watch(self) -> None:
-        while not self._over.wait(LOOK_EVERY_S):
-            self.look(time.monotonic())
 
     def _status(self) -> dict[str, str]:
         try:

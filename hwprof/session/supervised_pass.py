@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 import msgspec
-import polars as pl
 
-from hwprof.collector.contract import Collected
 from hwprof.errors import HwprofError
 from hwprof.processes import perf_map_of
 from hwprof.run.atomic import remove_parts
-from hwprof.run.directory import RunDirectory, write_table
-from hwprof.run.manifest import CollectorRecord, PassRecord
-from hwprof.run.tables import scan_table
+from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import PassRecord
 from hwprof.session import interruption
 from hwprof.session.external import ExternalCollectors
-from hwprof.session.failure import alone
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.held_worker import HeldWorker
+from hwprof.session.kept_pass import keep
 from hwprof.session.launcher import Launching
 from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
 from hwprof.session.outputs import compare, uninstrumented
-from hwprof.session.pass_record import PLANNED, PassError, recorded
-from hwprof.session.plan import CollectorPlan, PassPlan
+from hwprof.session.pass_record import PassError, recorded
+from hwprof.session.plan import PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.progress import Progress
-from hwprof.session.results import PassResults
 from hwprof.session.time_limit import TimeLimit
 from hwprof.session.worker_process import WorkerProcess
 from hwprof.workload.spec import WorkloadSpec
@@ -173,6 +169,7 @@ class Pass:
             status = worker.wait()
         finally:
             worker.end()
+            self._note(worker)
             collected = external.stop()
         if limit.reason is not None:
             raise PassError(limit.reason, limit.remedy, 1, foreseen=True)
@@ -183,11 +180,23 @@ class Pass:
         collected += launching.collect_results(worker.pid, self._finished.record.collectors)
         if not self._halting:
             self._compare_outputs(self._finished.record)
-        self._keep(record, self._finished, collected, [*external.records, *launching.records])
+        self._begin(Phase.KEEPING)
+        failed = [*external.records, *launching.records, *self.plan.left_out]
+        keep(self._run, self._folder, record, self._finished, collected, failed)
         if self._halting:
             record.kept = True
             record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
             raise KeyboardInterrupt
+
+    def _note(self, worker: WorkerProcess) -> None:
+        """What a reader of the pass's figures, or of its log, must know of how its worker fared."""
+        said = []
+        if worker.log.dropped_bytes:
+            said.append(
+                f"{worker.log.dropped} were dropped from {(self._folder / LOG_FILE).relative_to(self._run.path)}"
+            )
+        if (workload := self._run.manifest.workload) is not None:
+            workload.notes += [f"pass {self.plan.name}: {text}" for text in said]
 
     def _compare_outputs(self, finished: PassRecord) -> None:
         """With those of the pass that did the same work. Raises ``OutputsDifferError``, and what a pass may raise."""
@@ -250,9 +259,8 @@ class Pass:
         self._progress.phase(self.plan.name, f"{phase.value}{further}", total)
 
     def _refuse(self, message: Failed) -> None:
-        if message.trace is not None:
-            with (self._folder / LOG_FILE).open("a", encoding="utf-8", errors="replace") as log:
-                log.write(message.trace)
+        if message.trace is not None and self._started is not None:
+            self._started[0].log.append(message.trace)
         remedy = message.remedy
         if message.trace is not None and remedy is None:
             remedy = f"see {self._folder / LOG_FILE}"
@@ -268,39 +276,3 @@ class Pass:
         says_more = log.exists() and log.stat().st_size > 0
         remedy = f"see {log}" if says_more else ALONE
         return PassError(f"the worker of pass {self.plan.name} ended {how}", remedy, 1, foreseen=not says_more)
-
-    def _keep(
-        self,
-        record: PassRecord,
-        finished: Finished,
-        collected: Sequence[tuple[CollectorPlan, Collected]],
-        failed: Sequence[CollectorRecord],
-    ) -> None:
-        """The pass's rows go into the run's tables, its record into the manifest."""
-        self._begin(Phase.KEEPING)
-        results = PassResults(finished.record, lambda: self._of_worker("spans").collect(), self._series_of_worker)
-        for planned, result in collected:
-            with alone(planned, finished.record.collectors):
-                results.keep(planned, result)
-        rows = results.tables()
-        for table in finished.tables:
-            self._run.append(table, self._folder / f"{table}.parquet")
-        for table, frame in rows.items():
-            part = self._folder / f"outside-{table}.parquet"
-            write_table(part, table, frame)
-            self._run.append(table, part)
-        for name in msgspec.structs.fields(PassRecord):
-            if name.name not in ("name", "status", "reason", *PLANNED):
-                setattr(record, name.name, getattr(finished.record, name.name))
-        record.collectors += [*failed, *self.plan.left_out]
-        if (workload := self._run.manifest.workload) is not None:
-            workload.results = finished.results or workload.results
-            workload.notes += finished.notes
-
-    def _of_worker(self, table: str) -> pl.LazyFrame:
-        return scan_table(self._folder / f"{table}.parquet", table)
-
-    def _series_of_worker(self) -> Collection[str]:
-        if self._finished is None or "series" not in self._finished.tables:
-            return ()
-        return set(self._of_worker("series").select(pl.col("name").unique()).collect()["name"])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final, Protocol
 
 from hwprof import processes
+from hwprof.session.bounded_log import BoundedLog
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.messages import Inbox
 
@@ -104,13 +105,15 @@ class WorkerProcess:
         self._status: int | None = None
         descriptors = (tells, waits) if weights is None else (tells, waits, weights)
         try:
-            with log_file.open("wb") as log:
-                forked = None
+            self.log = BoundedLog(log_file)
+            try:
+                log, forked = self.log.fileno(), None
                 if server is not None and not launcher:
-                    forked = server.fork(order_file, log.fileno(), descriptors, environment)
-                self._child: Child = forked or FreshProcess(
-                    launcher, order_file, log.fileno(), descriptors, environment
-                )
+                    forked = server.fork(order_file, log, descriptors, environment)
+                self._child: Child = forked or FreshProcess(launcher, order_file, log, descriptors, environment)
+            except BaseException:
+                self.log.close()
+                raise
         except BaseException:
             os.close(said)
             os.close(self._lets_go)
@@ -119,6 +122,7 @@ class WorkerProcess:
             os.close(tells)
             os.close(waits)
         self.inbox = Inbox(said, self._child.has_ended)
+        self.log.start()
 
     @property
     def pid(self) -> int:
@@ -163,7 +167,13 @@ class WorkerProcess:
         return self._status
 
     def end(self) -> None:
-        """Ends it and whatever it started, kindly at first; may be called again."""
+        """Ends it and whatever it started, kindly at first, and closes its log; may be called again."""
+        try:
+            self._end()
+        finally:
+            self.log.close()
+
+    def _end(self) -> None:
         if self._read_end is not None:
             os.close(self._read_end)
             os.close(self._lets_go)
