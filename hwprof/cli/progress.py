@@ -60,3 +60,10 @@ class Bars:
         self._bars.update(self._task, completed=done, total=total)
         if self._lines is not None:
             self._lines.reached(done, total)
+
+    def tell(self, pass_name: str, text: str) -> None:
+        """Something that the user should know at once, in a line that stays."""
+        if self._lines is not None:
+            self._lines.tell(pass_name, text)
+        else:
+            self._bars.console.print(f"[{pass_name}] {text}", markup=False, highlight=False, soft_wrap=True)

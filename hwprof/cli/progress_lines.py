@@ -42,11 +42,13 @@ class ProgressLines:
         self._said: tuple[Phase, float] | None = None  # the last one, and when
         self._over = threading.Event()
         self._thread: threading.Thread | None = None
+        self._descriptor: int | None = None
 
     def start(self) -> None:
         """From now on; nothing where standard error is no file."""
         with suppress(AttributeError, OSError, io.UnsupportedOperation):
-            self._thread = threading.Thread(target=self._run, args=(sys.stderr.fileno(),), daemon=True)
+            self._descriptor = sys.stderr.fileno()
+            self._thread = threading.Thread(target=self._run, daemon=True)
             self._thread.start()
 
     def stop(self) -> None:
@@ -69,6 +71,10 @@ class ProgressLines:
         if self._phase is not None:
             self._phase = replace(self._phase, done=done, total=total)
 
+    def tell(self, pass_name: str, text: str) -> None:
+        """Writes this line at once."""
+        self._write(str(Phase(pass_name, text, None)))
+
     def due(self, now_s: float) -> str | None:
         """The line to write at this time, if there is something to say."""
         phase = self._phase
@@ -82,9 +88,13 @@ class ProgressLines:
         self._said = (phase, now_s)
         return str(phase)
 
-    def _run(self, descriptor: int) -> None:
+    def _run(self) -> None:
         while not self._over.wait(EVERY_S):
             line = self.due(time.monotonic())
             if line is not None:
-                with suppress(OSError):  # nobody reads it any more
-                    os.write(descriptor, f"{line}\n".encode(errors="replace"))
+                self._write(line)
+
+    def _write(self, line: str) -> None:
+        if self._descriptor is not None:
+            with suppress(OSError):  # nobody reads it any more
+                os.write(self._descriptor, f"{line}\n".encode(errors="replace"))

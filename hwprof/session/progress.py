@@ -15,3 +15,7 @@ class Progress(Protocol):
     def step(self) -> None:
         """One step of the phase is done."""
         ...
+
+    def tell(self, pass_name: str, text: str) -> None:
+        """Something that the user should know at once; the phase goes on. May be called from any thread."""
+        ...

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Final
 
@@ -28,6 +29,7 @@ from hwprof.session.pass_record import PassError, recorded
 from hwprof.session.plan import PassPlan
 from hwprof.session.prediction import prediction
 from hwprof.session.progress import Progress
+from hwprof.session.stopped_worker import StoppedWorker
 from hwprof.session.time_limit import TimeLimit
 from hwprof.session.worker_process import WorkerProcess
 from hwprof.workload.spec import WorkloadSpec
@@ -161,15 +163,16 @@ class Pass:
         option = self.plan.limit_option
         remedy = f"more time: {option} SECONDS" if option is not None else None
         limit = TimeLimit(self.plan.limit_s, self.plan.silence_s, worker.pid, remedy)
+        stopped = StoppedWorker(worker.pid, partial(self._progress.tell, self.plan.name))
         try:
             worker.go_on()
-            with limit, HeldWorker(worker.pid):
+            with limit, HeldWorker(worker.pid), stopped:
                 self._listen(worker, limit)
                 worker.wait_for_end()
             status = worker.wait()
         finally:
             worker.end()
-            self._note(worker)
+            self._note(worker, stopped)
             collected = external.stop()
         if limit.reason is not None:
             raise PassError(limit.reason, limit.remedy, 1, foreseen=True)
@@ -188,13 +191,15 @@ class Pass:
             record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
             raise KeyboardInterrupt
 
-    def _note(self, worker: WorkerProcess) -> None:
+    def _note(self, worker: WorkerProcess, stopped: StoppedWorker) -> None:
         """What a reader of the pass's figures, or of its log, must know of how its worker fared."""
         said = []
         if worker.log.dropped_bytes:
             said.append(
                 f"{worker.log.dropped} were dropped from {(self._folder / LOG_FILE).relative_to(self._run.path)}"
             )
+        if stopped.stopped_s:
+            said.append(f"its worker was stopped (SIGSTOP) for {stopped.stopped_s:.0f} s")
         if (workload := self._run.manifest.workload) is not None:
             workload.notes += [f"pass {self.plan.name}: {text}" for text in said]
 

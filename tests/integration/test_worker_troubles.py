@@ -1,15 +1,19 @@
-"""A model that prints without end fills no disk."""
+"""A model that prints without end, and one that stops its own process: neither fills the disk, or is waited for without
+a word."""
 
 from __future__ import annotations
 
+import os
 import re
+import signal
+import time
 from pathlib import Path
 
 import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.session.bounded_log import BOUND_BYTES, KEPT_BYTES
-from tests.support.command import collect
+from tests.support.command import collect, start_hwprof
 from tests.support.requirements import require_module
 
 QUICK = ("--input-shape", "1,3", "--warmup", "1", "--passes", "measure", "--no-instrumented")
@@ -30,6 +34,7 @@ def printing():
         (HERE / "calls").write_text(str(call))
         print(20_000_000 * "y", flush=True)
     return Does(speak)
+def stopping(): return Does(lambda call: os.kill(os.getpid(), signal.SIGSTOP) if call == 4 else None)
 """
 
 
@@ -48,6 +53,21 @@ def test_what_a_model_prints_is_bounded_and_the_run_says_what_is_missing(place: 
     dropped_bytes = int(told.replace(",", "")) * 1e6
     missing_bytes = 20_000_001 * int((place / "calls").read_text()) - size_bytes
     assert missing_bytes / 2 < dropped_bytes < missing_bytes + 1e6  # less, where it was cut while it was printed into
+
+
+def test_a_worker_that_stopped_itself_is_told_of_and_goes_on(place: Path) -> None:
+    process = start_hwprof("collect", "--model", "mine:stopping", *QUICK, "--iterations", "4", cwd=place)
+    assert process.stderr is not None
+    line = next(line for line in process.stderr if "kill -CONT" in line)
+    found = re.search(r"^\[measure\] .*kill -CONT (\d+) ", line)
+    assert found
+    time.sleep(2)
+    os.kill(int(found[1]), signal.SIGCONT)
+    _, errors = process.communicate(timeout=120)
+    assert process.returncode == 0 and "kill -CONT" not in errors
+    (note,) = [note for note in notes(RunDirectory.latest(place / "results")) if "stopped" in note]
+    seconds = re.search(r"pass measure: .* for (\d+) s", note)
+    assert seconds and int(seconds[1]) >= 11
 
 
 def notes(run: RunDirectory) -> list[str]:

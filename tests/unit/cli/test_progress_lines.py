@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
+import pytest
+
+from hwprof.cli.progress import Bars
 from hwprof.cli.progress_lines import AGAIN_S, EVERY_S, ProgressLines
 
 
@@ -25,3 +31,23 @@ def test_a_line_says_how_far_it_is() -> None:
     lines.phase("", "writing trace.pftrace", None)
     lines.reached(3, 7)
     assert lines.due(2 * EVERY_S) == "[run] writing trace.pftrace: 3 of 7"
+
+
+def test_what_cannot_wait_is_told_at_once_and_the_phase_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with (tmp_path / "log").open("w") as log:
+        monkeypatch.setattr(sys, "stderr", log)
+        with Bars() as bars:
+            bars.phase("measure", "measuring", 12)
+            bars.tell("measure", "the worker is stopped")
+            assert (tmp_path / "log").read_text() == "[measure] the worker is stopped\n"
+            bars.step()
+
+
+def test_a_terminal_is_told_above_its_bar(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with Bars() as bars:
+        bars.phase("measure", "measuring", 12)
+        bars.tell("measure", "the worker is stopped")
+    assert "[measure] the worker is stopped" in capsys.readouterr().err

@@ -51,6 +51,9 @@ class Quiet:
     def step(self) -> None:
         """Nothing."""
 
+    def tell(self, pass_name: str, text: str) -> None:
+        """Nothing."""
+
 
 class Machine:
     """Whose time a remedy changes by a factor of its own; ``wobble`` by process, as a share."""

@@ -32,6 +32,8 @@ class Silent:
 
     def step(self) -> None: ...
 
+    def tell(self, pass_name: str, text: str) -> None: ...
+
 
 @pytest.mark.parametrize(
     ("slow", "external", "gone_on"),
