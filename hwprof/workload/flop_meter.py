@@ -36,6 +36,7 @@ class _Open:
     """A call that has not come to its end."""
 
     before: Flops
+    of: object
     below: Flops = field(default_factory=Flops)  # by the calls in it, on the same thread
     elsewhere: Flops = field(default_factory=Flops)  # by calls on other threads that began meanwhile
 
@@ -72,13 +73,13 @@ class FlopMeter:
     ) -> None:
         self._home.mode.__exit__(kind, error, trace)
 
-    def begin(self) -> None:
-        """A call begins on this thread; ``end`` or ``abandon`` must follow there."""
+    def begin(self, of: object = None) -> None:
+        """A call begins on this thread, of a module or whatever else; ``end`` or ``abandon`` must follow there."""
         here: _Thread | None = getattr(self._threads, "here", None)
         if here is None:
             here = self._threads.here = _Thread(self._mode(), around=self._home.calls[-1] if self._home.calls else None)
             here.mode.__enter__()
-        here.calls.append(_Open(here.so_far()))
+        here.calls.append(_Open(here.so_far(), of))
 
     def end(self) -> tuple[Flops, Flops]:
         """What the call that began last on this thread did, and what of that no other call within it did."""
@@ -94,6 +95,11 @@ class FlopMeter:
                 thread.around.elsewhere += done
         self._leave(thread)
         return done, here - closed.below
+
+    def is_within(self, of: object) -> bool:
+        """Whether a call of it is open on this thread."""
+        here: _Thread | None = getattr(self._threads, "here", None)
+        return here is not None and any(one.of is of for one in here.calls)
 
     def abandon(self) -> None:
         """The call that began last on this thread failed: what it did is its caller's own, but for what calls within it

@@ -47,6 +47,7 @@ def layer_tables(workload: Workload, *, first_only: bool = False) -> tuple[pl.Da
     MACs are half of the FLOPs of products (``operator_flops``: convolutions, matrix products, attention, recurrent
     layers), nothing element-wise: 0 of a module without products, null of one with others. Bytes are those of inputs,
     outputs and weights (``weights``) in their own element sizes, each once a call; null where weights cannot be read.
+    What a module does in a call of itself is in the MACs and bytes of the call around it.
     """
     most = 1 if first_only else None
     forwards = workload.forwards()[:most]
@@ -219,7 +220,7 @@ class _CallRecorder:
         def recorded(*arguments: Any, **keywords: Any) -> Any:
             inputs = [*tensors_in(module_call.given(arguments)), *tensors_in(keywords)]
             call = self._begin(fact, inputs)
-            self._flops.begin()
+            self._flops.begin(fact)
             try:
                 output = module_call.function(*arguments, **keywords)
             except BaseException:
@@ -259,10 +260,11 @@ class _CallRecorder:
         size = self._size(fact, call["bytes"] + _bytes(outputs), rows, done) if fact.leaf else None
         times = len(self._positions)
         call |= {"output_shapes": shapes_text(outputs), "macs": _macs(done.known), "bytes": size}
-        fact.flops = _sum(fact.flops, done.known, times)
+        if not self._flops.is_within(fact):  # a call around this one has all of it
+            fact.flops = _sum(fact.flops, done.known, times)
+            fact.bytes = _sum(fact.bytes, size, times)
         fact.types.update(done.by_type)
         fact.own_flops = _sum(fact.own_flops, own.known, times)
-        fact.bytes = _sum(fact.bytes, size, times)
         fact.output_shapes = fact.output_shapes or call["output_shapes"]
 
     def _size(self, fact: _Facts, moved: int, rows: float, done: Flops) -> int | None:

@@ -26,6 +26,19 @@ def on_another_thread(work: Callable[[], None]) -> None:
     helper.join()
 
 
+def test_a_call_lies_in_one_of_the_same_while_that_is_open_on_its_thread() -> None:
+    with FlopMeter(CountedFlops) as meter:
+        meter.begin("a")
+        meter.begin("b")
+        assert meter.is_within("a") and meter.is_within("b")
+        found: list[bool] = []
+        on_another_thread(lambda: found.append(meter.is_within("a")))
+        meter.end()
+        assert meter.is_within("a") and not meter.is_within("b")
+        meter.abandon()
+        assert not meter.is_within("a") and found == [False]
+
+
 def test_a_call_that_fails_is_its_callers_own_work() -> None:
     with FlopMeter(CountedFlops) as meter:
         meter.begin()

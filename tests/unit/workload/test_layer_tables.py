@@ -306,6 +306,36 @@ def test_products_of_functions_are_their_modules_own() -> None:
     }
 
 
+class Again(nn.Module):
+    """Multiplies, then calls itself."""
+
+    def __init__(self, inner: nn.Module | None = None) -> None:
+        super().__init__()
+        self.inner = inner
+
+    def forward(self, x: torch.Tensor, times: int = 3) -> torch.Tensor:
+        y = x @ x if self.inner is None else self.inner(x)
+        again: torch.Tensor = self(y, times - 1) if times > 1 else y
+        return again
+
+
+@pytest.mark.parametrize("shapes_suffice", [False, True])
+def test_a_module_that_calls_itself_has_the_work_of_its_outermost_calls(shapes_suffice: bool) -> None:
+    model = nn.Sequential(Again(), Again(nn.Linear(4, 4, bias=False)))
+    workload = Calls(model, [(torch.ones(4, 4),), (torch.ones(4, 4),)])
+    workload.shapes_suffice = shapes_suffice
+    layers, calls = layer_tables(workload)
+    found = {row[0]: row[1:] for row in layers.select("path", "macs", "own_macs", "bytes", "calls").iter_rows()}
+    product, tensor = 4 * 4 * 4, 4 * 4 * 4
+    assert found == {
+        "": (12 * product, 0, None, 2),
+        "0": (6 * product, 6 * product, 2 * 2 * tensor, 6),
+        "1": (6 * product, 0, None, 6),
+        "1.inner": (6 * product, 6 * product, 6 * 3 * tensor, 6),
+    }
+    assert calls.filter(path="0", call=1)["macs"].item() == 2 * product
+
+
 def test_inner_modules_have_the_sums_and_no_bytes(workload: Workload) -> None:
     table = layer_tables(workload)[0]
     whole, twice = _row(table, "net"), _row(table, "net.twice")
