@@ -1,7 +1,8 @@
 """What each layer allocates, frees and keeps, from the framework's allocations over time.
 
 Layers run one at a time: whatever any thread allocates between a layer's begin and end is that layer's, the innermost
-of nested modules. A piece of memory is kept where it was allocated within a call and is not freed within it.
+of nested modules. A piece of memory is kept where it was allocated within a call and is not freed within it; of a
+module that calls itself the outermost call tells.
 """
 
 from __future__ import annotations
@@ -62,15 +63,15 @@ def layer_allocations(
     kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
     wholes, _ = whole_spans(kept)
     owned = within(owning_spans(kept, layers), wholes)
-    if overlaps(owned.filter("leaf")):
+    if overlaps(owned.filter("leaf", "outermost")):
         return Unavailable("layers of several threads ran at a time: nobody knows which of them allocated")
     events, number = Events(allocations), max(len(iterations), 1)
     of_wholes = _within(events, wholes.select("begin_ns", "end_ns", name=pl.lit(WHOLE)), number)
     by_owner = _by_owner(events, owned, wholes, number)
-    peaks = _within(events, owned.filter("leaf").select("begin_ns", "end_ns", name="owner"), number)
+    peaks = _within(events, owned.filter("leaf", "outermost").select("begin_ns", "end_ns", name="owner"), number)
     found = by_owner.join(peaks.select("name", "peak_bytes"), on="name", how="left")
     rows = pl.concat([found.select(of_wholes.columns), of_wholes]).rename({"name": "layer"})
-    inner = owned.filter(~pl.col("leaf")).select("begin_ns", "end_ns", name="path")
+    inner = owned.filter(~pl.col("leaf"), "outermost").select("begin_ns", "end_ns", name="path")
     modules = _within(events, inner, number).rename({"name": "module"})
     order = ["allocated_bytes", "layer"]
     return (
@@ -124,7 +125,7 @@ def _by_owner(events: Events, owned: pl.DataFrame, wholes: pl.DataFrame, number:
     """What happens while each owner is the innermost, and while none is."""
     inside = Timeline.of(wholes).at(events.times_ns) != NONE
     rows = np.where(inside, Timeline.of(owned).at(events.times_ns), NONE)
-    _, behind = events.between(owned["begin_ns"].to_numpy(), owned["end_ns"].to_numpy())
+    _, behind = events.between(owned["begin_ns"].to_numpy(), owned["left_ns"].to_numpy())
     until = np.append(behind, len(events.bytes))[rows]  # that of NONE is the last: nobody knows of a call
     table = pl.DataFrame(
         {

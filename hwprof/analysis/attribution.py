@@ -17,6 +17,7 @@ from hwprof.analysis import irregular, uncounted
 from hwprof.analysis.callers import mixed, with_callers
 from hwprof.analysis.iterations import Iterations, countable, select
 from hwprof.analysis.owners import INFERENCE, OWN, ROOT, ROOT_NAME, UNATTRIBUTED, WHOLE
+from hwprof.analysis.recursion import with_outermost
 from hwprof.analysis.timeline import Timeline
 from hwprof.run.manifest import PassRecord
 from hwprof.run.process_events import WHOLE_PROCESS_TID
@@ -77,7 +78,7 @@ def attribute(
     iterations = select(record.iterations, disturbed_too=disturbed_too)
     kept = spans.join(iterations.frame, on="iteration", how="inner")
     wholes, whole = whole_spans(kept)
-    wholes = wholes.with_columns(owner=pl.lit(WHOLE), leaf=pl.lit(None, pl.Boolean))
+    wholes = wholes.with_columns(owner=pl.lit(WHOLE), leaf=pl.lit(None, pl.Boolean), outermost=True)
     modules = with_callers(owning_spans(kept, layers))
     timed = _with_times(pl.concat([wholes, modules.select(wholes.columns)]))
     usable, own = countable(record, iterations), own_counts(counts, modules)
@@ -99,7 +100,7 @@ def attribute(
         counted.sort("owner", "iteration", "event"),
         iterations,
         whole,
-        overlaps(modules.filter("leaf")),
+        overlaps(modules.filter("leaf", "outermost")),
         threadless,
         lacking,
         _calls(spans, layers, record),
@@ -119,13 +120,13 @@ def leaf_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
 
 
 def owning_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
-    """The spans of modules, with ``owner`` and ``leaf``. Runs of older versions did not watch the model itself, and
-    counted at the edges of leaves only: of them these only."""
+    """The spans of modules, with ``owner``, ``leaf`` and what ``with_outermost`` adds. Runs of older versions did not
+    watch the model itself, and counted at the edges of leaves only: of them these only."""
     known = layers.unique("path", keep="first").select("path", "leaf")
     if ROOT not in known["path"]:
         known = known.filter("leaf")
     spans = spans.filter(pl.col("kind") == "layer").join(known, on="path", how="inner", maintain_order="left")
-    return spans.with_columns(owner=owner_of(pl.col("path"), pl.col("leaf")))
+    return with_outermost(spans).with_columns(owner=owner_of(pl.col("path"), pl.col("leaf")))
 
 
 def owner_of(path: pl.Expr, leaf: pl.Expr) -> pl.Expr:
@@ -149,7 +150,7 @@ def within(spans: pl.DataFrame, wholes: pl.DataFrame) -> pl.DataFrame:
 
 
 def overlaps(leaves: pl.DataFrame) -> int:
-    """How many leaf calls begin before an earlier one has ended (threads, nested leaves)."""
+    """How many leaf calls begin before an earlier one has ended (threads, a leaf that calls another one)."""
     ordered = leaves.sort("begin_ns")
     return int(ordered.select((pl.col("begin_ns") < pl.col("end_ns").cum_max().shift(1)).sum()).item() or 0)
 
@@ -217,11 +218,12 @@ def _sum_or_null(column: str, rows: pl.Expr) -> pl.Expr:
 
 def _with_times(spans: pl.DataFrame) -> pl.DataFrame:
     """The spans with ``own_ns``, in which none of the others ran, and the ``time_ns`` of their owners: of what is no
-    leaf, nor the whole, only its own."""
+    leaf, nor the whole, only its own; nothing of a leaf's call that lies in another one of it."""
     own_ns = Timeline.of(spans).durations(spans.height)
     spans = spans.with_columns(pl.Series("own_ns", own_ns, dtype=pl.Int64))
     inner = pl.col("leaf").eq_missing(False)
-    return spans.with_columns(time_ns=pl.when(inner).then("own_ns").otherwise(pl.col("end_ns") - pl.col("begin_ns")))
+    lasted = pl.when("outermost").then(pl.col("end_ns") - pl.col("begin_ns")).otherwise(0)
+    return spans.with_columns(time_ns=pl.when(inner).then("own_ns").otherwise(lasted))
 
 
 def _times(spans: pl.DataFrame, time: str, owner: str | None = None) -> pl.DataFrame:

@@ -10,6 +10,7 @@ import polars as pl
 from hwprof.analysis.attribution import whole_spans
 from hwprof.analysis.findings.facts import Finding
 from hwprof.analysis.owners import INFERENCE
+from hwprof.analysis.recursion import outermost_calls
 from hwprof.analysis.samples import inference_spans
 from hwprof.analysis.timeline import Timeline
 
@@ -35,7 +36,7 @@ def finding_times(findings: Sequence[Finding], spans: pl.DataFrame, layers: pl.D
     measured = spans.filter((pl.col("iteration") >= 0) & ~pl.col("warmup"))
     owned = _owned(inference_spans(measured, layers))
     blocks = measured.filter((pl.col("kind") == "layer") & ~pl.col("path").is_in(owned["layer"].unique().implode()))
-    named = pl.concat([owned, blocks.select(*_TIMES, layer="path").select(owned.columns)])
+    named = pl.concat([owned, outermost_calls(blocks).select(*_TIMES, layer="path").select(owned.columns)])
     found = [
         (_of(finding, measured) if not finding.layers else named.filter(pl.col("layer").is_in(list(finding.layers))))
         .sort("begin_ns", "end_ns")

@@ -34,15 +34,21 @@ def within_modules(calls: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """
     inner = layers.filter(~pl.col("leaf")).select("path").unique()
     rows = layers.unique("path", keep="first").select("path", row=owner_of(pl.col("path"), pl.col("leaf")))
-    known = calls.join(rows, on="path", how="inner").select(
-        "span", "parent", "path", "row", time_ns=pl.col("end_ns") - pl.col("begin_ns")
-    )
+    known = _without_itself(calls.join(rows, on="path", how="inner"))
     found = pl.concat([_callers(known), _by_path(known)]).unique()
     found = found.join(inner, left_on="owner", right_on="path", how="semi")
     whole = known.group_by("row").agg(whole_ns=pl.col("time_ns").sum())
     parts = found.join(known.select("span", "row", "time_ns"), on="span").group_by("owner", "row")
     part = pl.when(pl.col("whole_ns") > 0).then(pl.col("time_ns") / pl.col("whole_ns")).otherwise(1.0)
     return parts.agg(pl.col("time_ns").sum()).join(whole, on="row").select("owner", "row", part=part)
+
+
+def _without_itself(calls: pl.DataFrame) -> pl.DataFrame:
+    """``time_ns`` of each call, without that of the calls of the same module that it makes."""
+    lasted = pl.col("end_ns") - pl.col("begin_ns")
+    of_itself = calls.group_by("path", span="parent").agg(itself_ns=lasted.sum())
+    joined = calls.join(of_itself, on=["span", "path"], how="left", maintain_order="left")
+    return joined.select("span", "parent", "path", "row", time_ns=lasted - pl.col("itself_ns").fill_null(0))
 
 
 def _callers(known: pl.DataFrame) -> pl.DataFrame:

@@ -183,7 +183,7 @@ def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
 def _own(rows: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
     """The rows of modules, each with its ``layer``; what the modules did that it called is subtracted."""
     rows = rows.join(modules.select("span", "layer", "parent"), on="span", how="inner").drop("span")
-    callers = modules.filter(~pl.col("leaf")).select("layer", parent="span")
+    callers = modules.select("layer", parent="span")
     below = rows.drop("layer").join(callers, on="parent", how="inner").with_columns(-pl.col("value"))
     return pl.concat([rows.drop("parent"), below.select(rows.drop("parent").columns)])
 

@@ -43,7 +43,7 @@ def layer_energies(
     kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
     wholes, _ = whole_spans(kept)
     owned = within(owning_spans(kept, layers), wholes)
-    if overlaps(owned.filter("leaf")):
+    if overlaps(owned.filter("leaf", "outermost")):
         return Unavailable("layers of several threads ran at a time, and meters are the machine's")
     if owned.is_empty():
         return pl.DataFrame(schema=SCHEMA)

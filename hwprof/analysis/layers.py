@@ -12,6 +12,7 @@ from hwprof.analysis.attribution import Attribution, owner_of
 from hwprof.analysis.inner_modules import outermost, within_modules
 from hwprof.analysis.iterations import Iterations
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, WHOLE
+from hwprof.analysis.recursion import with_outermost
 from hwprof.run.manifest import MetricDefinition
 from hwprof.run.process_events import PROCESS_EVENTS
 
@@ -171,10 +172,11 @@ def module_table(
     modules = layers.filter(~pl.col("leaf")).unique("path", keep="first").sort("order", maintain_order=True)
     timed = pl.col("iteration").is_in(list(attribution.iterations.timed))
     calls = spans.filter((pl.col("kind") == "layer") & timed)
+    lasted = (pl.col("end_ns") - pl.col("begin_ns")).filter("outermost").sum()
     sums = (
-        calls.join(modules.select("path"), on="path", how="semi")
+        with_outermost(calls.join(modules.select("path"), on="path", how="semi"))
         .group_by("iteration", owner="path")
-        .agg(calls=pl.len().cast(pl.Int64), time_ns=(pl.col("end_ns") - pl.col("begin_ns")).sum())
+        .agg(calls=pl.len().cast(pl.Int64), time_ns=lasted)
     )
     times = summary.times(sums.sort("owner", "iteration"), attribution.iterations.timed)
     described = with_known_work(modules).select("type", "parameters", "macs", owner="path")

@@ -18,6 +18,7 @@ import polars as pl
 from hwprof.analysis.attribution import leaf_spans, whole_spans
 from hwprof.analysis.implementations import fallback, knowledge
 from hwprof.analysis.primitive_work import Work, work
+from hwprof.analysis.recursion import outermost_calls
 from hwprof.analysis.reorders import tensors
 
 CLOCK: Final = "onednn"
@@ -91,7 +92,7 @@ def analyse(
     ``restricted_to``: the variable that held oneDNN to fewer of them (``ONEDNN_MAX_CPU_ISA=AVX2``).
     """
     reported = _while_reporting(primitives, spans)
-    leaves = leaf_spans(reported, layers)
+    leaves = outermost_calls(leaf_spans(reported, layers))
     located = locate(primitives, leaves, error_ns)
     located = located.with_columns(tensors(located))
     typical = _typical(leaves)

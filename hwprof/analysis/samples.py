@@ -27,7 +27,7 @@ def inference_spans(spans: pl.DataFrame, layers: pl.DataFrame) -> pl.DataFrame:
     """What owns the time of the inference, as ``path``: leaf layers, around them the modules' own code, and around
     these ``UNATTRIBUTED``."""
     wholes = whole_spans(spans)[0].with_columns(path=pl.lit(UNATTRIBUTED))
-    return pl.concat([wholes, owning_spans(spans, layers).with_columns(path="owner").drop("owner", "leaf")])
+    return pl.concat([wholes, owning_spans(spans, layers).with_columns(path="owner").select(wholes.columns)])
 
 
 def attribute_samples(

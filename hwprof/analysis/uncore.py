@@ -17,6 +17,7 @@ import polars as pl
 from hwprof.analysis.attribution import leaf_spans, whole_spans
 from hwprof.analysis.owners import WHOLE
 from hwprof.analysis.readings import WINDOW, covered
+from hwprof.analysis.recursion import outermost_calls
 from hwprof.data_files import read_toml
 from hwprof.hardware.catalogue import Recipe
 from hwprof.hardware.metrics import definition, vocabulary
@@ -66,7 +67,7 @@ def by_owner(spans: pl.DataFrame, layers: pl.DataFrame, series: pl.DataFrame, it
     """The traffic of one pass: ``spans`` and ``series`` hold its rows only, ``layers`` is the run's layer table."""
     kept = spans.filter(pl.col("iteration").is_in(list(iterations)))
     wholes, _ = whole_spans(kept)
-    leaves = leaf_spans(kept, layers).join(
+    leaves = outermost_calls(leaf_spans(kept, layers)).join(
         layers.unique("path", keep="first").select("path", "type"), on="path", how="left"
     )
     own = pl.concat([leaves.select(*WINDOW, owner="path"), wholes.select(*WINDOW, owner=pl.lit(WHOLE))])

@@ -10,6 +10,7 @@ import polars as pl
 
 from hwprof.analysis.attribution import leaf_spans
 from hwprof.analysis.primitives import CLOCK, locate
+from hwprof.analysis.recursion import outermost_calls
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.trace.nesting import END_OF_TIME
@@ -47,7 +48,7 @@ def executed(run: RunDirectory) -> Executed:
         clock = next((clock for clock in record.clocks if clock.name == CLOCK), None)
         primitives = run.of_pass("primitives", record.name)
         if clock is not None and not primitives.is_empty():
-            leaves = leaf_spans(run.of_pass("spans", record.name), layers)
+            leaves = outermost_calls(leaf_spans(run.of_pass("spans", record.name), layers))
             return _by_layer(locate(primitives, leaves, clock.error_ns))
     return {}
 

@@ -128,7 +128,14 @@ def test_owners_are_the_whole_to_the_last_nanosecond_and_count(steps: list[objec
         return [call_of(*step) if isinstance(step[0], str) else step for step in given_steps]  # type: ignore[index,misc]
 
     def call_of(path: str, inside: list[object]) -> object:
-        return lambda parent: tree.call("layer", path, parent, *([(1, 1, 1)] if path in LEAVES else steps_of(inside)))
+        return lambda parent: tree.call(
+            "layer", path, parent, *(leaf_steps(path, inside) if path in LEAVES else steps_of(inside))
+        )
+
+    def leaf_steps(path: str, inside: list[object]) -> list[object]:
+        """What it does itself, and calls of itself."""
+        own_calls = [step for step in inside if isinstance(step, tuple) and step[0] == path]
+        return [(1, 1, 1), *(call_of(*step) for step in own_calls), (2, 3, 4)]
 
     tree.call("stage", "inference", None, (1, 0, 0), lambda stage: tree.call("layer", ROOT, stage, *steps_of(steps)))
     found = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
