@@ -24,6 +24,10 @@ UNFINISHED: Final = "still being measured, or was killed"
 """What a record says that nobody has closed."""
 Amount: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=(1 << 31) - 1)]
 """A number of things that tables keep in 32 bits."""
+Moment: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=1 << 62)]
+"""By any clock, in ns: of two of them sum and difference have 64 bits."""
+Offset: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 62), le=1 << 62)]
+"""Between two clocks, in ns."""
 CollectorState = Literal["ran", "unavailable", "failed", "off"]
 
 
@@ -181,19 +185,19 @@ class ClockRecord(msgspec.Struct, frozen=True):
     """How a foreign clock was brought onto CLOCK_MONOTONIC: monotonic = foreign + offset + drift·(foreign − at)."""
 
     name: str
-    offset_ns: int
+    offset_ns: Offset
     drift: float
-    at_ns: int
-    error_ns: int
+    at_ns: Offset
+    error_ns: Moment
 
 
 class ClockSnapshot(msgspec.Struct, frozen=True):
     """The kernel's clocks at (nearly) one moment, in nanoseconds."""
 
-    boottime_ns: int
-    monotonic_ns: int
-    monotonic_raw_ns: int
-    realtime_ns: int
+    boottime_ns: Moment
+    monotonic_ns: Moment
+    monotonic_raw_ns: Moment
+    realtime_ns: Moment
 
 
 class PassRecord(msgspec.Struct, kw_only=True):
@@ -204,9 +208,9 @@ class PassRecord(msgspec.Struct, kw_only=True):
     reason: str | None = None  # of a failure
     pid: int | None = None
     main_tid: int | None = None
-    begin_ns: int | None = None
-    end_ns: int | None = None
-    measured_ns: int | None = None  # wall time of all iterations after warm-up
+    begin_ns: Moment | None = None
+    end_ns: Moment | None = None
+    measured_ns: Moment | None = None  # wall time of all iterations after warm-up
     stolen_ns: int | None = None  # processor time that the hypervisor took during them, over all processors
     throttled: int | None = None  # how often the control group was stopped at its limit during them; None: no limit
     throttled_ns: int | None = None  # for how long in all, summed over processors

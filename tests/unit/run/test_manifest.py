@@ -84,6 +84,9 @@ def test_a_formula_that_is_none_is_damage(tmp_path: Path, formula: str) -> None:
     ("place", "number"),
     [
         (("passes", 0, "end_ns"), 10**400),
+        (("passes", 0, "begin_ns"), -1),
+        (("clock", "monotonic_ns"), -(2**63)),
+        (("clock", "realtime_ns"), 2**63 - 1),
         (("workload", "options", "made up"), [{"x": -(10**30)}]),
         (("workload", "threads"), 10**18),
         (("workload", "threads"), -1),
