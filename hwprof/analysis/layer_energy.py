@@ -54,12 +54,22 @@ def layer_energies(
 
 
 def _windows(owned: pl.DataFrame) -> pl.DataFrame:
-    """The stretches of time that each owner has for itself: ``layer``, ``iteration``, ``begin_ns``, ``end_ns``."""
+    """The stretches of time that each owner has for itself: ``layer``, ``iteration``, ``begin_ns``, ``end_ns``. Calls
+    that follow each other at once, as those of a module that calls itself, are one: each edge has an error."""
     timeline = Timeline.of(owned)
     owner, begins, ends = timeline.owner[:-1], timeline.edges[:-1], timeline.edges[1:]
     real = (owner != NONE) & (ends > begins)
     whose = owned.select(pl.col("iteration", "owner").gather(pl.Series(owner[real]))).rename({"owner": "layer"})
-    return whose.with_columns(begin_ns=pl.Series(begins[real]), end_ns=pl.Series(ends[real]))
+    found = whose.with_columns(begin_ns=pl.Series(begins[real]), end_ns=pl.Series(ends[real]))
+    keys = ["layer", "iteration"]
+    goes_on = pl.all_horizontal(
+        pl.col(*keys) == pl.col(*keys).shift(1), pl.col("begin_ns") == pl.col("end_ns").shift(1)
+    )
+    stretch = (~goes_on).fill_null(value=True).cum_sum().alias("stretch")
+    joined = found.group_by(stretch, maintain_order=True).agg(
+        pl.col(*keys).first(), pl.col("begin_ns").first(), pl.col("end_ns").last()
+    )
+    return joined.drop("stretch")
 
 
 def _of(

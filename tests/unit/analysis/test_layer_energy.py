@@ -225,3 +225,17 @@ def test_what_a_clock_may_be_off_by_is_in_the_error() -> None:
     step = 30.0  # the mean is 50 W, and the standard deviation as much again
     more = (both["joules_error_right"] ** 2 - both["joules_error"] ** 2).sqrt()
     assert (more > 2 * 10 * step * 1e-3).all() and (more < 2 * 10 * 2 * step * 2e-3).all()
+
+
+def test_a_module_that_calls_itself_has_the_joules_and_the_error_of_its_outermost_calls() -> None:
+    plain: Spans = [
+        (0, None, 0, "stage", "inference", 0, 100 * MS),
+        (1, 0, 0, "layer", "net.0", 0, 60 * MS),
+        (2, 0, 0, "layer", "net.1", 60 * MS, 100 * MS),
+    ]
+    within: Spans = [(2 + n, n if n == 1 else 1 + n, 0, "layer", "net.0", n * MS, (60 - n) * MS) for n in range(1, 9)]
+    meters = meters_of(series([(at * MS, 0.05 * at) for at in range(200)]), {})
+    expected = layer_energies(meters, plain, 1, idle=False)
+    assert expected.height == 2
+    nested = layer_energies(meters, [*plain[:2], *within, (20, *plain[2][1:])], 1, idle=False)
+    assert nested.to_dicts() == expected.to_dicts()
