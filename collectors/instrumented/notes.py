@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import polars as pl
 
 from collectors.instrumented.detail import EngineDetail
-from collectors.instrumented.engine import FRIDA_VERSION, Engine
+from collectors.instrumented.engine import FRIDA_VERSION, Engine, processor_flags
 from collectors.instrumented.log import Log
 from collectors.instrumented.memory import Control
 from collectors.instrumented.selftest import SelfTest
@@ -23,6 +23,10 @@ from hwprof.processes import perf_map_of
 JIT_PROFILE: Final = "ONEDNN_JIT_PROFILE"
 JIT_NAMES: Final = "2"
 """The variable, and its value with which oneDNN writes the names of the code that it makes to perf's file of them."""
+
+TILES: Final = "amx_tile"
+WIDEST: Final = "ONEDNN_MAX_CPU_ISA"
+"""The variable by which oneDNN's kernels are restricted to an instruction set."""
 
 UNINSTRUMENTED_SHARE: Final = 0.002
 """Processor time of threads that were not instrumented that is worth a note."""
@@ -53,11 +57,21 @@ def _undecoded(control: Control) -> str:
     return f"{before.hex(' ')} | {after.hex(' ')} at {control.undecoded_address:#x}"
 
 
+def tile_notes(flags: Collection[str], environment: Mapping[str, str]) -> list[Note]:
+    """Of a processor that multiplies tiles: how many operations one instruction is, its configuration says, which
+    nobody reads. Single precision has none."""
+    if TILES not in flags or environment.get(WIDEST, "").upper().startswith("AVX"):
+        return []
+    text = "those of AMX's tiles, which oneDNN uses, are not counted"
+    remedy = f"{WIDEST}=AVX512_CORE_BF16 in the environment, where kernels without AMX tell enough"
+    return [Note(NoteKind.INCOMPLETE, text, "bfloat16 and int8 operations", remedy)]
+
+
 def engine_notes(engine: Engine, log: Log, uninstrumented: UninstrumentedThreads, cpu_ns: int) -> list[Note]:
     """What the user should know. ``cpu_ns``: the process's CPU time while it was instrumented."""
     scope = "user code on the calling thread and its OpenMP pool; the kernel's code is not in them"
     found = [Note(NoteKind.SCOPE, scope, "counts")]
-    found += jit_notes(os.environ, perf_map_of(os.getpid()))
+    found += jit_notes(os.environ, perf_map_of(os.getpid())) + tile_notes(processor_flags(), os.environ)
     worked = uninstrumented.worked({int(context.tid) for context in log.contexts})
     total_ns = sum(worked.values())
     if total_ns > UNINSTRUMENTED_SHARE * cpu_ns:

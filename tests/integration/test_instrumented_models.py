@@ -11,6 +11,7 @@ import polars as pl
 import pytest
 
 from collectors.instrumented.engine import processor_flags
+from collectors.instrumented.notes import TILES, WIDEST
 from hwprof.report.document import builder
 from hwprof.report.document.instrumented import Instrumented
 from hwprof.run.manifest import Manifest
@@ -20,6 +21,14 @@ from tests.support.instrumented_process import child
 from tests.support.requirements import require_module
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="code is instrumented on x86-64")
+
+
+@pytest.fixture(autouse=True)
+def _without_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Operations of AMX's tiles are not counted, and a note says so: the other kernels of such a processor are."""
+    if TILES in processor_flags():
+        monkeypatch.setenv(WIDEST, "AVX512_CORE_BF16")
+
 
 FOLLOW = """
     import tempfile, warnings

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from collectors.instrumented import uninstrumented
-from collectors.instrumented.notes import jit_notes
+from collectors.instrumented.notes import jit_notes, tile_notes
 from collectors.instrumented.uninstrumented import ENDED, UninstrumentedThreads
 from hwprof.run.notes import NoteKind
 
@@ -47,3 +47,19 @@ def test_missing_names_have_the_reason_that_holds(
     assert note.kind is kind and says in note.text
     names.touch()
     assert jit_notes(environment, names) == []
+
+
+@pytest.mark.parametrize(
+    ("flags", "environment", "told"),
+    [
+        ({"amx_tile", "amx_bf16"}, {}, True),
+        ({"amx_tile"}, {"ONEDNN_MAX_CPU_ISA": "avx512_core_bf16"}, False),
+        ({"amx_tile"}, {"ONEDNN_MAX_CPU_ISA": "DEFAULT"}, True),
+        ({"avx512f"}, {}, False),
+    ],
+)
+def test_what_tiles_multiply_is_said_not_to_be_counted(
+    flags: set[str], environment: dict[str, str], told: bool
+) -> None:
+    found = tile_notes(flags, environment)
+    assert [note.subject for note in found] == ["bfloat16 and int8 operations"] * told
