@@ -16,25 +16,19 @@ import pytest
 
 from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
+from tests.support.acting_model import ACTING
 from tests.support.command import heeds_hangups, hwprof, messages, start_hwprof
 from tests.support.processes import alive
 from tests.support.requirements import require_module, require_tool
 from tests.support.small_disk import small_disk
 
 QUICK = ("--input-shape", "1,3", "--iterations", "2", "--warmup", "1", "--no-instrumented")
-MODELS = """
+MODELS = (
+    ACTING
+    + """
 import os, signal, subprocess, sys, time
 from pathlib import Path
-import torch
 HERE = Path.cwd()
-class Does(torch.nn.Module):
-    def __init__(self, act):
-        super().__init__()
-        self.inner, self.act, self.calls = torch.nn.Linear(3, 2), act, 0
-    def forward(self, x):
-        self.calls += 1
-        self.act(self.calls)
-        return self.inner(x)
 class Odd(BaseException):
     def __str__(self):
         raise RuntimeError("no text")
@@ -101,6 +95,7 @@ def odd():
 def long():
     raise Long("x" * 30_000_000 + "\\nsecond line \\udc80")
 """
+)
 
 
 @pytest.fixture

@@ -13,22 +13,17 @@ import pytest
 
 from hwprof.run.directory import RunDirectory
 from hwprof.session.bounded_log import BOUND_BYTES, KEPT_BYTES
+from tests.support.acting_model import ACTING
 from tests.support.command import collect, start_hwprof
 from tests.support.requirements import require_module
 
 QUICK = ("--input-shape", "1,3", "--warmup", "1", "--passes", "measure", "--no-instrumented")
-MODELS = """
-import os, signal, torch
+MODELS = (
+    ACTING
+    + """
+import os, signal
 from pathlib import Path
 HERE = Path.cwd()
-class Does(torch.nn.Module):
-    def __init__(self, act):
-        super().__init__()
-        self.inner, self.act, self.calls = torch.nn.Linear(3, 2), act, 0
-    def forward(self, x):
-        self.calls += 1
-        self.act(self.calls)
-        return self.inner(x)
 def printing():
     def speak(call):
         (HERE / "calls").write_text(str(call))
@@ -36,6 +31,7 @@ def printing():
     return Does(speak)
 def stopping(): return Does(lambda call: os.kill(os.getpid(), signal.SIGSTOP) if call == 4 else None)
 """
+)
 
 
 @pytest.fixture
