@@ -11,12 +11,16 @@ from hwprof.hardware import machine
 from hwprof.hardware.peaks import numpy_kernels, team
 from hwprof.hardware.peaks.kernels import CHAINS, TRIAD_BYTES, Kernels
 from hwprof.hardware.peaks.memory import LINE_BYTES, Memory, renewed
-from hwprof.hardware.peaks.working_sets import WorkingSet, chased, dram_bytes, working_sets
+from hwprof.hardware.peaks.working_sets import SHARE_OF_MEMORY, WorkingSet, chased, dram_bytes, working_sets
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import DRAM, NEW_PAGE, USUAL_PAGES, NotMeasured, Peak, Unit, better, hindered
 
 EACH_S: Final = 0.012
 REPETITIONS: Final = 5
+
+LARGE_BYTES: Final = 1 << 30
+REPETITIONS_OF_LARGE: Final = 2
+"""Of working sets above that: a round takes half a second, of which what disturbs for a moment is a small part."""
 
 TRIES: Final = 6
 """At most, of arithmetic that others hinder: a program that starts beside it may take a core for seconds."""
@@ -109,7 +113,8 @@ class Suite:
         elements = one.bytes // 3 // 8
         names = ["read", "triad", "triad-nt"]
         moved = [8 * 3 * elements, TRIAD_BYTES * elements, TRIAD_BYTES * elements]
-        for what, number, times in zip(names, moved, _timed(cpus, make), strict=False):
+        repetitions = REPETITIONS if one.bytes <= LARGE_BYTES else REPETITIONS_OF_LARGE
+        for what, number, times in zip(names, moved, _timed(cpus, make, repetitions), strict=False):
             rates = [number * len(cpus) / seconds / 1e9 for seconds in times]
             self._add(what, one.level, cpus, rates, "GB/s", f"{kernels.width.bits}-bit", one.bytes)
 
@@ -159,7 +164,7 @@ class Suite:
         for number in sorted(set(threads)):
             cpus = team.processors(number)
             size = dram_bytes(self._machine.caches, number, arrays=3)
-            if len(cpus) < number or size * number > _free_bytes() // 4:
+            if len(cpus) < number or size * number > SHARE_OF_MEMORY * _free_bytes():
                 continue
             self._report(f"bandwidth of {DRAM} by numpy, {_threads(cpus)}")
             (times,) = _timed(cpus, lambda _, size=size: [numpy_kernels.triad(size)])  # type: ignore[misc]
@@ -190,8 +195,10 @@ class Suite:
             self.peaks[known] = better(self.peaks[known], found)
 
 
-def _timed(cpus: Sequence[int], make: Callable[[int], Sequence[team.Loop]]) -> list[list[float]]:
-    return team.seconds_a_round(cpus, make, EACH_S, REPETITIONS)
+def _timed(
+    cpus: Sequence[int], make: Callable[[int], Sequence[team.Loop]], repetitions: int = REPETITIONS
+) -> list[list[float]]:
+    return team.seconds_a_round(cpus, make, EACH_S, repetitions)
 
 
 def _threads(cpus: Sequence[int]) -> str:
