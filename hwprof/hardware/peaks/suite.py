@@ -11,16 +11,12 @@ from hwprof.hardware import machine
 from hwprof.hardware.peaks import numpy_kernels, team
 from hwprof.hardware.peaks.kernels import CHAINS, TRIAD_BYTES, Kernels
 from hwprof.hardware.peaks.memory import LINE_BYTES, Memory, renewed
-from hwprof.hardware.peaks.working_sets import SHARE_OF_MEMORY, WorkingSet, chased, dram_bytes, working_sets
+from hwprof.hardware.peaks.working_sets import WorkingSet, chased, dram_bytes, streamed_bytes, working_sets
 from hwprof.run.manifest import Machine
 from hwprof.run.peaks import DRAM, NEW_PAGE, USUAL_PAGES, NotMeasured, Peak, Unit, better, hindered
 
 EACH_S: Final = 0.012
 REPETITIONS: Final = 5
-
-LARGE_BYTES: Final = 1 << 30
-REPETITIONS_OF_LARGE: Final = 2
-"""Of working sets above that: a round takes half a second, of which what disturbs for a moment is a small part."""
 
 TRIES: Final = 6
 """At most, of arithmetic that others hinder: a program that starts beside it may take a core for seconds."""
@@ -113,8 +109,7 @@ class Suite:
         elements = one.bytes // 3 // 8
         names = ["read", "triad", "triad-nt"]
         moved = [8 * 3 * elements, TRIAD_BYTES * elements, TRIAD_BYTES * elements]
-        repetitions = REPETITIONS if one.bytes <= LARGE_BYTES else REPETITIONS_OF_LARGE
-        for what, number, times in zip(names, moved, _timed(cpus, make, repetitions), strict=False):
+        for what, number, times in zip(names, moved, _timed(cpus, make), strict=False):
             rates = [number * len(cpus) / seconds / 1e9 for seconds in times]
             self._add(what, one.level, cpus, rates, "GB/s", f"{kernels.width.bits}-bit", one.bytes)
 
@@ -163,8 +158,8 @@ class Suite:
             self.missing.append(NotMeasured(what=what, reason=str(error), remedy=error.remedy))
         for number in sorted(set(threads)):
             cpus = team.processors(number)
-            size = dram_bytes(self._machine.caches, number, arrays=3)
-            if len(cpus) < number or size * number > SHARE_OF_MEMORY * _free_bytes():
+            size = streamed_bytes(self._machine.caches, number, _free_bytes())
+            if len(cpus) < number or size is None:
                 continue
             self._report(f"bandwidth of {DRAM} by numpy, {_threads(cpus)}")
             (times,) = _timed(cpus, lambda _, size=size: [numpy_kernels.triad(size)])  # type: ignore[misc]
@@ -195,10 +190,8 @@ class Suite:
             self.peaks[known] = better(self.peaks[known], found)
 
 
-def _timed(
-    cpus: Sequence[int], make: Callable[[int], Sequence[team.Loop]], repetitions: int = REPETITIONS
-) -> list[list[float]]:
-    return team.seconds_a_round(cpus, make, EACH_S, repetitions)
+def _timed(cpus: Sequence[int], make: Callable[[int], Sequence[team.Loop]]) -> list[list[float]]:
+    return team.seconds_a_round(cpus, make, EACH_S, REPETITIONS)
 
 
 def _threads(cpus: Sequence[int]) -> str:

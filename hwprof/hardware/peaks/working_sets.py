@@ -26,8 +26,12 @@ STREAM: Final = 4
 LEAST_DRAM_BYTES: Final = 64 << 20
 """Of an array, where nobody says how large the caches are."""
 
-SHARE_OF_MEMORY: Final = 0.4
-"""Of what is free: more is not taken. With 480 MiB of cache STREAM's arrays are 6 GB."""
+LEAST_STREAM: Final = 2
+"""Where memory does not suffice for that (480 MiB of cache: 6 GB): all arrays together still have six times the bytes,
+so that a round finds little of the one before."""
+
+SHARE_OF_MEMORY: Final = 0.25
+"""Of what is free: more is not taken."""
 
 UNIT_BYTES: Final = 4096
 """Working sets are multiples of it, for each of three arrays."""
@@ -51,10 +55,16 @@ def working_sets(caches: Sequence[Cache], threads: int, free_bytes: int) -> list
         if wanted >= ABOVE * above:
             found.append(WorkingSet(f"L{cache.level}", wanted))
         above = max(above, share)
-    wanted = dram_bytes(caches, threads, arrays=3)
-    if wanted * threads <= SHARE_OF_MEMORY * free_bytes:
-        found.append(WorkingSet(DRAM, wanted))
+    streamed = streamed_bytes(caches, threads, free_bytes)
+    if streamed is not None:
+        found.append(WorkingSet(DRAM, streamed))
     return found
+
+
+def streamed_bytes(caches: Sequence[Cache], threads: int, free_bytes: int) -> int | None:
+    """Of one of the threads, in three arrays that the caches do not hold; None where memory does not suffice."""
+    sizes = (dram_bytes(caches, threads, arrays=3, times=times) for times in (STREAM, LEAST_STREAM))
+    return next((size for size in sizes if size * threads <= SHARE_OF_MEMORY * free_bytes), None)
 
 
 def chased(caches: Sequence[Cache]) -> list[WorkingSet]:
@@ -69,10 +79,10 @@ def chased(caches: Sequence[Cache]) -> list[WorkingSet]:
     return found
 
 
-def dram_bytes(caches: Sequence[Cache], threads: int, *, arrays: int) -> int:
-    """Of one of the threads, for so many arrays that all of them together make."""
+def dram_bytes(caches: Sequence[Cache], threads: int, *, arrays: int, times: int = STREAM) -> int:
+    """Of one of the threads, for so many arrays that all of them together make, each of so many times the caches."""
     largest = max((one.size_bytes for one in caches), default=0)
-    return _whole(arrays * max(STREAM * largest, LEAST_DRAM_BYTES) / threads)
+    return _whole(arrays * max(times * largest, LEAST_DRAM_BYTES) / threads)
 
 
 def _whole(size: float) -> int:

@@ -61,6 +61,14 @@ def test_a_level_without_room_of_its_own_and_dram_without_memory_are_left_out() 
     assert [one.level for one in working_sets([], 1, 24 * GIB)] == [DRAM]
 
 
+def test_of_a_large_cache_less_is_streamed_where_memory_is_short() -> None:
+    large = [cache(1, 48 * KIB), cache(2, 2 * MIB), cache(3, 480 * MIB)]
+    streamed = {free: working_sets(large, 1, free * GIB)[-1] for free in (15, 21, 24)}
+    assert streamed[24].bytes == pytest.approx(3 * STREAM * 480 * MIB, rel=0.01)
+    assert streamed[21].level == DRAM and streamed[21].bytes == pytest.approx(3 * 2 * 480 * MIB, rel=0.01)
+    assert streamed[15].bytes == streamed[21].bytes
+
+
 @given(
     st.lists(st.tuples(st.integers(1, 4), st.integers(4 * KIB, 512 * MIB), st.integers(1, 256)), max_size=5),
     st.integers(1, 256),
