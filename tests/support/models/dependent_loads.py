@@ -9,9 +9,13 @@ import torch
 from torch import Tensor, nn
 
 from hwprof.c_compiler import compiled
+from hwprof.hardware.machine import caches
 
-LINES = 4_000_000
-"""Of 64 bytes: 256 MB, more than caches hold."""
+CHAIN = 4_000_000
+"""Lines of 64 bytes: 256 MB. A larger circle finds fewer of its pages' entries at hand than the peak's does."""
+
+LINES = max([CHAIN, *(2 * one.size_bytes // 64 for one in caches())])
+"""Of the input, which is made after the chain: twice what the last cache holds (some hold 480 MB)."""
 
 STEPS = 150_000
 
@@ -30,8 +34,8 @@ class Chased(nn.Module):
 
     def __init__(self) -> None:
         super().__init__()
-        order = torch.randperm(LINES, generator=torch.Generator().manual_seed(0))
-        self.next = torch.zeros(LINES, 8, dtype=torch.int64)
+        order = torch.randperm(CHAIN, generator=torch.Generator().manual_seed(0))
+        self.next = torch.zeros(CHAIN, 8, dtype=torch.int64)
         self.next[order, 0] = order.roll(-1)
         self.line = 0
         self.chase = ctypes.CDLL(str(compiled("tests-chase", SOURCE))).chase
@@ -43,16 +47,20 @@ class Chased(nn.Module):
 
 
 class Gathered(nn.Module):
-    """Rows of 64 bytes at random: the loads need nothing of one another."""
+    """Rows of 64 bytes at random: the loads need nothing of one another. Each call takes others, none of which
+    ``Streamed`` reads: caches of hundreds of megabytes hold what was read the call before."""
 
     def __init__(self) -> None:
         super().__init__()
         generator = torch.Generator().manual_seed(1)
-        self.places = torch.randint(0, LINES, (STEPS,), generator=generator)
+        rows = torch.randperm(LINES * 3 // 8, generator=generator) + LINES // 8
+        self.places = rows[: len(rows) // STEPS * STEPS].view(-1, STEPS) * 16
+        self.call = 0
         self.out = torch.zeros(STEPS)
 
     def forward(self, values: Tensor) -> Tensor:
-        torch.take(values, self.places * 16, out=self.out)
+        torch.take(values, self.places[self.call % len(self.places)], out=self.out)
+        self.call += 1
         return values
 
 
