@@ -29,8 +29,12 @@ class ReaderGoneError(Exception):
 class _Output(io.FileIO):
     """Standard output: what cannot be written ends the command, and says so."""
 
+    given_up = False
+
     def write(self, data: ReadableBuffer) -> int:
         """As a file does it; raises ``HwprofError`` or ``ReaderGoneError``."""
+        if self.given_up:
+            return memoryview(data).nbytes
         try:
             return super().write(data)
         except BrokenPipeError:
@@ -86,10 +90,10 @@ def settle() -> None:
 
 
 def give_up_output() -> None:
-    """Nothing goes to standard output any more, nor is tried again when the process ends."""
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, sys.stdout.fileno())
-    os.close(nowhere)
+    """Nothing goes to standard output any more, nor is tried again when the process ends; no descriptor is needed."""
+    output = getattr(getattr(sys.stdout, "buffer", None), "raw", None)
+    if isinstance(output, _Output):
+        output.given_up = True
 
 
 def print_csv(text: str) -> None:
