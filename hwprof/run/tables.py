@@ -99,9 +99,14 @@ def refuse_repeated(path: Path, table: str, frame: pl.DataFrame) -> None:
 
 
 def _odd_times(table: str) -> list[pl.Expr]:
-    """Whether any of a table's moments lies where no clock can have told it: sums and differences of such overflow. No
-    span ends before it begins, either."""
-    odd = {name: ~pl.col(name).is_between(0, LATEST_NS) for name in MOMENTS if name in TABLES[table]}
+    """Whether any of a table's moments lies where no clock can have told it, or anything lasted longer than clocks
+    tell: sums, differences and multiples of such overflow. No span ends before it begins, either."""
+    earliest_ns = {
+        name: 0 if name in MOMENTS else -LATEST_NS
+        for name, kind in TABLES[table].items()
+        if name.endswith("_ns") and kind == pl.Int64
+    }
+    odd = {name: ~pl.col(name).is_between(earliest, LATEST_NS) for name, earliest in earliest_ns.items()}
     if table == "spans":
         odd["end_ns"] |= pl.col("end_ns") < pl.col("begin_ns")
     return [one.any().alias(name) for name, one in odd.items()]

@@ -94,6 +94,15 @@ def test_a_time_that_no_clock_told_is_damage(tmp_path: Path, table: str, column:
         write_trace(run, tmp_path / "trace.pftrace")
 
 
+@pytest.mark.parametrize("cpu_ns", [-(2**63), 2**62, 2**63 - 1])
+def test_a_duration_that_no_clock_told_is_damage(tmp_path: Path, cpu_ns: int) -> None:
+    """A multiple of it is no number of 64 bits."""
+    run = build(tmp_path)
+    change_table(run, "samples", pl.lit(cpu_ns).alias("cpu_ns"))
+    (said,) = document(run).damaged
+    assert said.startswith("samples.parquet of this run is damaged: it has impossible times in cpu_ns")
+
+
 def test_a_span_that_ends_before_it_begins_is_damage(tmp_path: Path) -> None:
     run = build(tmp_path)
     stage = pl.col("kind") == "stage"
