@@ -20,7 +20,7 @@ from hwprof.trace.writer import write_trace
 from tests.support.command import hwprof_here
 from tests.support.odd_files import device, fifo
 from tests.support.synthetic_run import build
-from tests.support.synthetic_variants import change_table
+from tests.support.synthetic_variants import change_table, sampled_without_pmu
 
 PATTERN = "a*[1]{x}?"
 
@@ -97,7 +97,7 @@ def test_a_time_that_no_clock_told_is_damage(tmp_path: Path, table: str, column:
 @pytest.mark.parametrize("cpu_ns", [-(2**63), 2**62, 2**63 - 1])
 def test_a_duration_that_no_clock_told_is_damage(tmp_path: Path, cpu_ns: int) -> None:
     """A multiple of it is no number of 64 bits."""
-    run = build(tmp_path)
+    run = sampled_without_pmu(tmp_path)
     change_table(run, "samples", pl.lit(cpu_ns).alias("cpu_ns"))
     (said,) = document(run).damaged
     assert said.startswith("samples.parquet of this run is damaged: it has impossible times in cpu_ns")
