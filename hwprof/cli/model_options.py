@@ -49,6 +49,11 @@ _OPTIONS = (
         metavar="PATH",
         help="An image, a folder or a glob. Default: the two photographs that ultralytics carries.",
     ),
+    click.option(
+        "--all-images",
+        is_flag=True,
+        help="Each iteration takes every image. Default: of a large source as many as take a second, of each shape.",
+    ),
     click.option("--input-shape", metavar="N,C,H,W", help="Of a model of your own with one input, e.g. 1,3,224,224."),
     click.option(
         "--input",
@@ -75,7 +80,7 @@ _OPTIONS = (
 )
 
 
-_OF_PIPELINES = ("source", "imgsz", "batch", "conf", "iou", "fuse")
+_OF_PIPELINES = ("source", "all_images", "imgsz", "batch", "conf", "iou", "fuse")
 _OF_OWN_MODELS = ("input_shape", "inputs")
 """Options by whom they are for; the others are for both."""
 _SPELT: Final = {"inputs": "--input"}
@@ -93,6 +98,7 @@ def workload_spec(
     model: str,
     weights: str | None,
     source: str | None,
+    all_images: bool,
     input_shape: str | None,
     inputs: Sequence[str],
     imgsz: int,
@@ -113,6 +119,7 @@ def workload_spec(
         model=model,
         weights=weights,
         source=source,
+        all_images=all_images,
         inputs=model_inputs.parse_inputs(input_shape, inputs),
         imgsz=imgsz,
         batch=batch,

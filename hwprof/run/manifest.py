@@ -245,7 +245,9 @@ class WorkloadRecord(msgspec.Struct, kw_only=True):
     threads: Amount
     batch: int
     input_shapes: list[str] = []
-    sources: list[str] = []
+    sources: list[str] = []  # of an iteration
+    images_there: Amount | None = None  # of which those were taken; null: all of them
+    forwards: Amount | None = None  # of an iteration
     results: list[str] = []  # one line an image: "bus.jpg 640x480: 12 boxes"
     notes: list[str] = []
     options: dict[str, Any] = {}

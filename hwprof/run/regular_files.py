@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from pathlib import Path
+from typing import BinaryIO
 
 
 class NotRegularError(OSError):
@@ -37,11 +38,18 @@ def lies_in(path: Path, folder: Path) -> bool:
 
 def read_regular(path: Path, at_most: int) -> bytes:
     """The file's bytes; raises ``OSError`` where it is no regular file or is larger than ``at_most`` bytes."""
+    with open_regular(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > at_most:
+            raise NotRegularError(f"it has {size} bytes, more than the {at_most} that are read")
+        return file.read(size)
+
+
+def open_regular(path: Path) -> BinaryIO:
+    """The file, to be read; raises ``OSError`` where it is no regular one."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)  # a pipe without a writer blocks no one
-    with os.fdopen(descriptor, "rb") as file:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise NotRegularError("it is no regular file")
-        if status.st_size > at_most:
-            raise NotRegularError(f"it has {status.st_size} bytes, more than the {at_most} that are read")
-        return file.read(status.st_size)
+    file = os.fdopen(descriptor, "rb")
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        file.close()
+        raise NotRegularError("it is no regular file")
+    return file

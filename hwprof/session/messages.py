@@ -45,6 +45,12 @@ class Order(msgspec.Struct, frozen=True, kw_only=True):
     describe: bool  # write the static layer table
     save_to: str | None  # where results (annotated images) go
 
+    def after(self, built: WorkloadRecord | None) -> Order:
+        """The same, with as much of the source as a worker before took; None: there was none."""
+        if built is None or built.forwards is None:
+            return self
+        return msgspec.structs.replace(self, workload=msgspec.structs.replace(self.workload, forwards=built.forwards))
+
     def write(self, path: Path) -> None:
         """As JSON."""
         path.write_bytes(msgspec.json.format(msgspec.json.encode(self), indent=1))

@@ -56,6 +56,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     in_process: tuple[CollectorPlan, ...]
     external: tuple[CollectorPlan, ...]
     enough_s: float | None = None  # so many iterations as take longer are left out (``that_fit``); None: none
+    most_calls: int | None = None  # of layers: iterations that bring more are left out; None: none
     idle_s: float = 0.0
     wait_quiet_s: float = 0.0  # how long it waits, at most, until others let the processors alone
     launcher: tuple[CollectorPlan, ...] = ()  # launches the worker; at most one
@@ -79,13 +80,17 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     asked: bool = True  # the user named it; false: it is the fallback for what this machine lacks
 
 
-def that_fit(plan: PassPlan, once_s: float | None, event_sets: int) -> int:
-    """How many iterations a pass does of which one takes ``once_s`` (None: not known): those planned, or as many as
-    take ``enough_s``; yet ``ENOUGH`` of them, and ``REPETITIONS`` for each event set."""
-    if plan.enough_s is None or not once_s:
-        return plan.iterations
-    least = max(math.ceil(ENOUGH * plan.iterations), REPETITIONS * event_sets)
-    return min(plan.iterations, max(least, int(plan.enough_s / once_s)))
+def that_fit(plan: PassPlan, once_s: float | None, calls: int, event_sets: int) -> int:
+    """How many iterations a pass does of which one takes ``once_s`` (None: not known) and calls layers ``calls`` times:
+    those planned, or as many as take ``enough_s``; yet ``ENOUGH`` of them, and ``REPETITIONS`` for each event set; but
+    no more than bring ``most_calls``, beside the first."""
+    number = plan.iterations
+    if plan.enough_s is not None and once_s:
+        least = max(math.ceil(ENOUGH * plan.iterations), REPETITIONS * event_sets)
+        number = min(number, max(least, int(plan.enough_s / once_s)))
+    if plan.most_calls is not None and calls:
+        number = min(number, max(1, plan.most_calls // calls))
+    return number
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:

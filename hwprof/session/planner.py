@@ -28,6 +28,9 @@ iterations tell as much."""
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
 
+TRACE_CALLS: Final = 30_000
+"""Of leaf layers: with their operators they are up to a million slices, and what a viewer shows at once."""
+
 
 def plan_passes(
     surveyed: Sequence[Surveyed],
@@ -216,6 +219,7 @@ def _plan(
         in_process=tuple(in_process),
         external=tuple(external),
         enough_s=enough_s,
+        most_calls=TRACE_CALLS if name == TRACE else None,
         idle_s=idle_s,
         alternate=name == MEASURE,
         bare_too=name == MEASURE,

@@ -125,7 +125,7 @@ class Pass:
             self._folder.mkdir(parents=True, exist_ok=True)
             if self._order.save_to:
                 Path(self._order.save_to).mkdir(exist_ok=True)
-            self._order.write(self._folder / ORDER_FILE)
+            self._order.after(self._run.manifest.workload).write(self._folder / ORDER_FILE)
             launching = Launching(self.plan, self._folder)
             worker = WorkerProcess(
                 self._folder / ORDER_FILE,

@@ -176,7 +176,8 @@ class _Worker:
         self._recorder.count_with(counters)
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
-        number = that_fit(self._plan, self._once_s, sets)
+        calls = self._recorder.layer_calls(warmup - 1, self._watch.leaves)
+        number = that_fit(self._plan, self._once_s, calls, sets)
         planned = schedule(warmup, number, sets, alternate=self._plan.alternate)[warmup:]
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
         planned = with_bare(planned) if self._plan.bare_too else planned

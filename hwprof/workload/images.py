@@ -6,6 +6,7 @@ import difflib
 import errno
 import glob
 import os
+import warnings
 from contextlib import suppress
 from itertools import takewhile
 from pathlib import Path
@@ -15,7 +16,7 @@ import numpy as np
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.printable import as_written, is_text
-from hwprof.run.regular_files import is_regular, read_regular
+from hwprof.run.regular_files import is_regular, open_regular, read_regular
 from hwprof.silence import silent_libraries
 from hwprof.workload.libraries import require_cv2, ultralytics_folder
 
@@ -33,6 +34,13 @@ NO_IMAGE = "name a folder, a file or a pattern with images: --source 'photos/*.j
 
 PNG = b"\x89PNG\r\n\x1a\n"
 """How one begins."""
+
+FORMATS = ("BMP", "JPEG", "PNG", "TIFF", "WEBP")
+"""Whose headers are read, as PIL names them."""
+
+ORIENTATION = 0x0112
+TURNED = range(5, 9)
+"""The orientations (EXIF 2.3, 4.6.4) by which OpenCV makes a height of a width."""
 
 LARGEST_FILE = 1 << 30
 """In bytes."""
@@ -131,6 +139,24 @@ def read_image(path: Path) -> Image:
         raise UsageError(f"{path} is not an image that OpenCV can decode", GIVEN_IMAGE)
     decoded: Image = image
     return decoded
+
+
+def size_of(path: Path) -> tuple[int, int]:
+    """Height and width of the image that ``read_image`` gives, of the file's first bytes where they tell; raises as
+    that does."""
+    from PIL import Image as Headers  # of ultralytics' requirements
+
+    try:
+        with warnings.catch_warnings(), open_regular(path) as file, Headers.open(file, formats=FORMATS) as header:
+            warnings.simplefilter("ignore")  # of a size that OpenCV takes or refuses itself
+            told = Headers.Exif()
+            told.load(header.info.get("exif", b""))
+            turned = told.get(ORIENTATION) in TURNED  # of TIFF, PIL has turned the size already
+            width, height = header.size
+    except Exception:  # whatever a damaged header leads to
+        height, width, _ = read_image(path).shape
+        return height, width
+    return (width, height) if turned else (height, width)
 
 
 def _claims_more(data: bytes) -> bool:

@@ -66,6 +66,18 @@ class Pipeline:
         planes = np.ascontiguousarray(stacked[..., ::-1].transpose(0, 3, 1, 2))
         return torch.from_numpy(planes).float().div_(255.0)
 
+    def shape_of(self, sizes: Sequence[tuple[int, int]]) -> tuple[int, int, int, int]:
+        """The shape that ``preprocess`` gives images of these heights and widths."""
+        height = width = self._imgsz
+        if len(set(sizes)) == 1:
+            height, width = (self._padded(side, max(sizes[0])) for side in sizes[0])
+        return len(sizes), 3, height, width
+
+    def _padded(self, side: int, longer: int) -> int:
+        """As LetterBox does it: scaled, then padded by what is left of the square beyond whole strides."""
+        scaled = max(round(side * (self._imgsz / longer)), 1)
+        return scaled + (self._imgsz - scaled) % self._detector.stride
+
     def _infer(self, batch: torch.Tensor) -> Any:
         try:
             return self._detector.module(batch)

@@ -42,3 +42,5 @@ class WorkloadSpec(msgspec.Struct, kw_only=True, frozen=True):
     conf: float = 0.25
     iou: float = 0.45
     fuse: bool = True
+    all_images: bool = False  # of a large source, too
+    forwards: int | None = None  # of an iteration: as many as another pass found enough; None: to be found

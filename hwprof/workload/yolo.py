@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+import time
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +16,8 @@ from hwprof.run.manifest import WorkloadRecord
 from hwprof.workload.calibration import CANDIDATES_PER_IMAGE, MOST_IMAGES, calibrate
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.detector import Detector, build_detector
-from hwprof.workload.images import find_images, read_image
+from hwprof.workload.image_sample import FEW, enough, in_proportion
+from hwprof.workload.images import find_images, read_image, size_of
 from hwprof.workload.libraries import require_ultralytics
 from hwprof.workload.model_registry import find_model
 from hwprof.workload.pipeline import Pipeline
@@ -27,6 +30,9 @@ from hwprof.workload.thread_number import set_threads
 
 LIBRARIES: Final = ("nn.tasks", "data.augment", "utils.nms", "utils.ops", "utils.plotting")
 """What the pipeline's modules ask for of ultralytics."""
+
+Shape = tuple[int, int, int, int]
+"""Of a batch, (B, 3, H, W)."""
 
 
 def preload() -> None:
@@ -57,22 +63,27 @@ class YoloWorkload:
         self._found: list[torch.Tensor] = []
 
     def prepare(self, *, values: bool = True) -> WorkloadRecord:
-        """Builds, initialises or loads, and fuses the model, and reads every image once."""
+        """Builds, initialises or loads, and fuses the model, and reads every image of an iteration once."""
         spec = self._spec
         set_threads(spec.threads)
         images = find_images(spec.source)
+        self._names = Counter(path.stem for path in images)
         loaded = spec.weights is not None or (self._shared is not None and self._shared.available)
         detector = build_detector(self._entry, spec.seed, draw=values and not loaded)
         unfused = _parameters(detector)
         imgsz = math.ceil(spec.imgsz / detector.stride) * detector.stride
-        self._batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
         self._pipeline = Pipeline(detector, imgsz, spec.conf, spec.iou)
-        first = self._read_inputs()
+        batches = [images[start : start + spec.batch] for start in range(0, len(images), spec.batch)]
+        shapes = self._shapes(batches)
+        first = self._take(batches, shapes, FEW)
         fused = ((values or spec.weights is not None) and self._weigh(detector, first)) or spec.fuse
         if spec.fuse:
             detector.fuse()
         self._detector = detector
         self.modules = {"": detector.module}
+        if shapes is not None:
+            self._take(batches, shapes, spec.forwards or self._enough(shapes, values=values))
+        taken = [path for batch in self._batches for path in batch]
         return WorkloadRecord(
             name=spec.model,
             kind="yolo",
@@ -83,7 +94,9 @@ class YoloWorkload:
             threads=torch.get_num_threads(),
             batch=spec.batch,
             input_shapes=list(dict.fromkeys(shape_text(batch) for batch in self._inputs)),
-            sources=[str(path) for path in images],
+            sources=[str(path) for path in taken],
+            images_there=len(images) if len(taken) < len(images) else None,
+            forwards=len(self._batches),
             notes=notes_of(spec, imgsz, detector.stride),
             options={"imgsz": imgsz, "conf": spec.conf, "iou": spec.iou, "seed": spec.seed},
         )
@@ -121,9 +134,31 @@ class YoloWorkload:
             return count
         return f"{count} ({tally(boxes, self._detector.names)})"
 
-    def _read_inputs(self) -> list[torch.Tensor]:
-        """Reads every image, so that a broken one is known now, and keeps one input of each shape; the first few
-        batches are returned."""
+    def _shapes(self, batches: Sequence[Sequence[Path]]) -> list[Shape] | None:
+        """The input shape of each batch; None where all of them are taken."""
+        if self._spec.all_images or len(batches) <= FEW:
+            return None
+        return [self._pipeline.shape_of([size_of(path) for path in batch]) for batch in batches]
+
+    def _enough(self, shapes: Sequence[Shape], *, values: bool) -> int:
+        """How many batches an iteration takes, by how long a forward of the first takes; without ``values`` one of each
+        shape is enough."""
+        different = len(set(shapes))
+        if not values:
+            return different
+        forward = self.forwards()[0]
+        with torch.inference_mode():
+            forward.run()  # what is done once
+            began_s = time.perf_counter()
+            forward.run()
+        return enough(len(shapes), different, time.perf_counter() - began_s)
+
+    def _take(self, batches: Sequence[list[Path]], shapes: Sequence[Shape] | None, number: int) -> list[torch.Tensor]:
+        """Makes ``number`` of the batches an iteration's, or all. Reads every image of them, so that a broken one is
+        known now, and keeps one input of each shape; the first few batches are returned."""
+        places = range(len(batches)) if shapes is None else in_proportion(shapes, number)
+        self._batches = [batches[place] for place in places]
+        self._starts = [place * self._spec.batch for place in places]
         first: list[torch.Tensor] = []
         kept: dict[torch.Size, torch.Tensor] = {}
         self._inputs = []
@@ -151,10 +186,9 @@ class YoloWorkload:
 
     def _targets(self, number: int, save_to: Path) -> list[Path]:
         """Where a batch's pictures go; a name that occurs twice in the source gets its position before it."""
-        names = [path.stem for batch in self._batches for path in batch]
-        start = number * self._spec.batch
+        start = self._starts[number]
         return [
-            save_to / (f"{path.stem}.jpg" if names.count(path.stem) == 1 else f"{start + index:04d}-{path.stem}.jpg")
+            save_to / (f"{path.stem}.jpg" if self._names[path.stem] == 1 else f"{start + index:04d}-{path.stem}.jpg")
             for index, path in enumerate(self._batches[number])
         ]
 

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from hwprof.report.document.figures import Times
+from hwprof.run.manifest import WorkloadRecord
 
 SCALES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
 LEAST: Final = 1e-4
@@ -193,6 +194,16 @@ def shorten(text: str, width: int, ellipsis: str, head: int | None = None) -> st
 def plural(number: int, noun: str, plural_form: str | None = None) -> str:
     """``1 layer``, ``2 layers``."""
     return f"{number:,} {noun if number == 1 else plural_form or noun + 's'}"
+
+
+def images(workload: WorkloadRecord) -> str:
+    """Of an iteration: ``2 images``, ``16 of 5,000 images``."""
+    taken = len(workload.sources)
+    return (
+        plural(taken, "image")
+        if workload.images_there is None
+        else f"{taken:,} of {plural(workload.images_there, 'image')}"
+    )
 
 
 def enumerate_words(words: Sequence[str]) -> str:

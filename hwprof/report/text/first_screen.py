@@ -83,7 +83,7 @@ def _headline(page: Page) -> str:
         further = f" +{len(shapes) - 1}" if len(shapes) > 1 else ""
         words.append(f"{workload.name} {shapes[0]}{further}" if shapes else workload.name)
         if workload.sources:
-            words.append(figures.plural(len(workload.sources), "image"))
+            words.append(figures.images(workload))
     if page.whole is not None and page.whole.time is not None:
         words.append(f"{figures.time_with_spread(page.whole.time, page.glyphs)} ms")
     roofs = page.part(Roofline)

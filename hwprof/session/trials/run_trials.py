@@ -40,9 +40,11 @@ def workload_of(run: RunDirectory) -> WorkloadSpec:
         raise UsageError("the run was measured on another machine", "hwprof collect --try, here")
     _check_folder(manifest.folder)
     try:
-        return msgspec.convert(manifest.asked, WorkloadSpec, strict=False)
+        asked = msgspec.convert(manifest.asked, WorkloadSpec, strict=False)
     except msgspec.ValidationError as error:
         raise HwprofError(f"{run.path}/run.json is damaged: asked: {error}") from error
+    built = manifest.workload
+    return msgspec.structs.replace(asked, forwards=built.forwards) if built is not None else asked
 
 
 def _check_folder(folder: str) -> None:

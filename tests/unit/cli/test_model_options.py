@@ -23,6 +23,7 @@ from tests.support.command import hwprof_here
         (("layers", "--model", "a.b:c", "--batch", "1"), "--batch"),
         (("layers", "--model", "a.b:c", "--imgsz", "640", "--source", "photos"), "--source, --imgsz"),
         (("layers", "--model", "a.b:c", "--no-fuse"), "--fuse"),
+        (("layers", "--model", "a.b:c", "--all-images"), "--all-images"),
     ],
 )
 def test_an_option_that_nobody_heeds_is_a_usage_error(tmp_path: Path, arguments: tuple[str, ...], option: str) -> None:

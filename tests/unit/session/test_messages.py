@@ -12,7 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.session.messages import Failed, Inbox, Message, Phase, PhaseBegins, Step, encode
+from hwprof.run.manifest import WorkloadRecord
+from hwprof.session.messages import Failed, Inbox, Message, Order, Phase, PhaseBegins, Step, encode
+from hwprof.session.plan import PassPlan
+from hwprof.workload.spec import WorkloadSpec
 
 
 @pytest.fixture
@@ -122,3 +125,14 @@ def test_a_worker_that_has_ended_is_seen_though_somebody_holds_the_pipe(
     os.write(pipe[1], encode(Step()))
     assert inbox.next() == Step()
     assert inbox.next() is None
+
+
+@pytest.mark.parametrize(("taken", "forwards"), [(None, None), (12, 12)])
+def test_a_later_worker_takes_as_much_of_the_source_as_the_first(taken: int | None, forwards: int | None) -> None:
+    plan = PassPlan(name="trace", iterations=5, warmup=1, in_process=(), external=())
+    order = Order(workload=WorkloadSpec(model="yolov8n"), plan=plan, folder="", describe=False, save_to=None)
+    assert order.after(None) == order
+    built = WorkloadRecord(
+        name="yolov8n", kind="yolo", weights="random", parameters=1, threads=1, batch=1, forwards=taken
+    )
+    assert order.after(built).workload == WorkloadSpec(model="yolov8n", forwards=forwards)

@@ -56,8 +56,18 @@ def long_pass(iterations: int, enough_s: float | None) -> PassPlan:
 def test_iterations_that_take_long_are_fewer_though_every_event_set_has_its_turns(
     once_s: float | None, sets: int, number: int
 ) -> None:
-    assert that_fit(long_pass(20, 20.0), once_s, sets) == number
-    assert that_fit(long_pass(20, None), once_s, sets) == 20
+    assert that_fit(long_pass(20, 20.0), once_s, 100, sets) == number
+    assert that_fit(long_pass(20, None), once_s, 100, sets) == 20
+
+
+@pytest.mark.parametrize(("calls", "number"), [(0, 5), (100, 5), (6_000, 5), (6_001, 4), (29_000, 1), (1_000_000, 1)])
+def test_of_a_trace_whole_iterations_are_left_out(calls: int, number: int) -> None:
+    """Whoever says how many gets no more of them either: what a viewer cannot show helps nobody."""
+    for iterations in (None, 20):
+        _, trace = plan_passes([], ["measure", "trace"], iterations=iterations, warmup=2)
+        assert that_fit(trace, 0.01, calls, 0) == number
+    measure, _ = plan_passes([], ["measure", "trace"], iterations=None, warmup=2)
+    assert that_fit(measure, 0.01, calls, 0) == 20
 
 
 def test_only_who_says_how_many_gets_all_of_them() -> None:

@@ -7,6 +7,7 @@ import sys
 import zlib
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ import pytest
 from hwprof import packages
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload import libraries
-from hwprof.workload.images import find_images, read_image
+from hwprof.workload.images import find_images, read_image, size_of
 from tests.support.odd_files import device, fifo
 
 
@@ -212,3 +213,47 @@ def test_what_a_decoder_thinks_of_a_broken_picture_is_not_shown(
     with pytest.raises(UsageError, match=r"broken.png is not an image"):
         read_image(broken)
     assert capfd.readouterr() == ("", "")
+
+
+def written(path: Path, height: int, width: int, **options: Any) -> Path:
+    """An image as PIL writes it."""
+    from PIL import Image
+
+    Image.fromarray(np.zeros((height, width, 3), np.uint8)).save(path, **options)
+    return path
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".bmp", ".tiff", ".webp"])
+def test_the_size_is_that_of_the_decoded_image(tmp_path: Path, suffix: str) -> None:
+    path = written(tmp_path / f"a{suffix}", 30, 50)
+    assert size_of(path) == read_image(path).shape[:2] == (30, 50)
+
+
+@pytest.mark.parametrize("suffix", [".png", ".jpg", ".bmp", ".tiff", ".webp"])
+@pytest.mark.parametrize("orientation", range(10))
+def test_a_turned_photograph_has_the_size_that_it_is_decoded_to(tmp_path: Path, suffix: str, orientation: int) -> None:
+    path = written(tmp_path / f"a{suffix}", 30, 50, exif=_turned(orientation))
+    assert size_of(path) == read_image(path).shape[:2]
+
+
+def _turned(orientation: int) -> object:
+    from PIL import Image
+
+    found = Image.Exif()
+    found[0x0112] = orientation
+    return found
+
+
+def test_a_size_is_read_of_the_header_alone(tmp_path: Path) -> None:
+    path = written(tmp_path / "a.jpg", 300, 500)
+    path.write_bytes(path.read_bytes()[:700])
+    assert size_of(path) == (300, 500)
+
+
+def test_an_odd_file_has_no_size_as_it_has_no_pixels(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").write_bytes(b"not a picture")
+    with pytest.raises(UsageError, match=r"a\.jpg is not an image"):
+        size_of(tmp_path / "a.jpg")
+    fifo(tmp_path / "a.jpg")
+    with pytest.raises(HwprofError, match="no regular file"):
+        size_of(tmp_path / "a.jpg")

@@ -1,0 +1,60 @@
+"""Which batches of a large source an iteration takes: those that tell as much of it in a second as all would."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Final
+
+FEW: Final = 4
+"""A source of no more batches is taken as a whole."""
+
+ENOUGH_S: Final = 1.0
+"""Of forwards, for an iteration."""
+
+MOST_S: Final = 5.0
+"""What an iteration may take so that each input shape occurs in it."""
+
+
+def enough(batches: int, shapes: int, once_s: float) -> int:
+    """How many of ``batches`` an iteration takes whose forward takes ``once_s``: all of a few; else the power of two
+    that ``ENOUGH_S`` has room for, since two runs of one source should take the same; ``FEW`` at least, and one of each
+    of the ``shapes`` where ``MOST_S`` allows."""
+    if batches <= FEW:
+        return batches
+    fit = int(ENOUGH_S / once_s)
+    fitting = 1 << fit.bit_length() - 1 if fit else 0
+    each = min(shapes, int(MOST_S / once_s))
+    return min(batches, max(FEW, fitting, each))
+
+
+def in_proportion(shapes: Sequence[Hashable], number: int) -> list[int]:
+    """The places of ``number`` of them, in order: each shape as often as its share of all says (largest remainders,
+    Hamilton's method), yet once at least; where there are more shapes than that, the most frequent. Those of a shape
+    lie evenly among all of its."""
+    seats = _seats(Counter(shapes), min(number, len(shapes)))
+    places: dict[Hashable, list[int]] = {shape: [] for shape in seats}
+    for place, shape in enumerate(shapes):
+        if shape in places:
+            places[shape].append(place)
+    return sorted(
+        places[shape][(2 * turn + 1) * len(places[shape]) // (2 * seats[shape])]
+        for shape in seats
+        for turn in range(seats[shape])
+    )
+
+
+def _seats(frequency: Counter[Hashable], number: int) -> dict[Hashable, int]:
+    """How often each shape is taken: ``number`` in all."""
+    taken = [shape for shape, _ in frequency.most_common(number)]
+    total, further = sum(frequency[shape] for shape in taken), number - len(taken)
+    # each has its one; the others go to those that are furthest below their share
+    shares = {shape: frequency[shape] * number / total for shape in taken}
+    seats = dict.fromkeys(taken, 1)
+    for shape in taken:
+        more = min(int(max(shares[shape] - 1, 0)), further)
+        seats[shape] += more
+        further -= more
+    for shape in sorted(taken, key=lambda shape: seats[shape] - shares[shape])[:further]:
+        seats[shape] += 1
+    return seats
