@@ -93,11 +93,14 @@ def _sums(layers: dict[str, Any], notes: list[str]) -> Iterator[str]:
         yield f"{sum(macs)} MACs of {whole['macs']}"
     if any("overlap in time" in note for note in notes):
         return  # layers side by side: told, and their counts are in several of them
-    for event, of_whole in whole["counters"].items():
-        values = [part["counters"][event]["value"] for part in parts if event in part["counters"]]
-        known = None not in values and of_whole["value"] is not None
-        if known and of_whole["iterations"] == 1 and sum(values) != of_whole["value"]:  # others are medians
-            yield f"{event}: {sum(values):.6g} of {of_whole['value']:.6g}"
+    counters, paths = layers["counters"], {part["path"] for part in parts}
+    for event, column in counters["events"].items():
+        values = dict(zip(counters["of"], column.get("value", ()), strict=False))
+        of_whole = values.pop(whole["path"], None)
+        found = [value for path, value in values.items() if path in paths]
+        known = None not in found and of_whole is not None
+        if known and column["iterations"] == 1 and sum(found) != of_whole:  # others are medians
+            yield f"{event}: {sum(found):.6g} of {of_whole:.6g}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -35,12 +35,11 @@ class InstrumentedPass:
 
     def listed(self) -> list[dict[str, Any]]:
         """The kernels of the whole that are not small, and the largest of every layer, ranked by instructions: the
-        columns of ``instrumented.KERNEL_KEYS``, ``instructions``, ``share``, and by event and metric ``counters``,
-        ``metrics``, ``provenance``."""
+        columns of ``instrumented.KERNEL_KEYS``, ``instructions``, ``share``, and by event and metric ``counters`` and
+        ``metrics`` that are known."""
         if self.of_listed.is_empty():
             return []  # nothing counted instructions, so there is no order
         keys = list(instrumented.KERNEL_KEYS)
-        provenances = dict(self.of_listed.select("event", "provenance").unique().iter_rows())
         counters: dict[tuple[str | None, ...], dict[str, float]] = {}
         for *key, event, value in self.of_listed.select(*keys, "event", "value").iter_rows():
             counters.setdefault(tuple(key), {})[event] = value
@@ -51,8 +50,13 @@ class InstrumentedPass:
         found = []
         for row in _large(self.instructions).select(*keys, "share", instructions="value").iter_rows(named=True):
             owner = tuple(row[name] for name in keys)
-            provenance = {name: provenances[name] for name in counters[owner]}
-            found.append({**row, "counters": counters[owner], "metrics": derived[owner], "provenance": provenance})
+            found.append(
+                {
+                    **row,
+                    "counters": counters[owner],
+                    "metrics": {name: value for name, value in derived[owner].items() if value is not None},
+                }
+            )
         return found
 
 

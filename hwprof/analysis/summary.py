@@ -75,6 +75,12 @@ def events(counters: pl.DataFrame) -> list[dict[str, Any]]:
     return found.sort("name").to_dicts()
 
 
+def by_event(counters: pl.DataFrame) -> dict[str, pl.DataFrame]:
+    """What ``counts`` found, by event in the order of names."""
+    parts = counters.partition_by("event", as_dict=True, maintain_order=True)
+    return {str(event): rows for (event,), rows in sorted(parts.items())}
+
+
 def by_name(counts: pl.DataFrame) -> pl.DataFrame:
     """Attributed counts with a column an operand: ``owner, iteration, EVENT, EVENT@main, EVENT@workers, …``."""
     parts = (("scaled", ""), ("scaled_main", "@main"), ("scaled_workers", "@workers"))

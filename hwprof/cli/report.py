@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,6 +16,7 @@ from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import DamagedError, HwprofError, UsageError
 from hwprof.printable import escaped_json
 from hwprof.report.pages import PAGES, ReportPage
+from hwprof.report.sections import SECTIONS, Section
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -26,6 +28,9 @@ if TYPE_CHECKING:
 ROWS: Final = 15
 ALL: Final = 1_000_000
 """Rows of a table."""
+
+TEXT_ONLY: Final = frozenset(one.name for one in SECTIONS if "document" not in one.rooms)
+"""Sections of other sections' figures."""
 
 SCREEN: Final = 8
 """Of the first screen's."""
@@ -77,6 +82,11 @@ def _page_options(command: Callable[..., None]) -> Callable[..., None]:
     help="All that is known of one layer (model.0.conv), or of those in a module (model.51). The end of a path will do,"
     " and a path as a table cuts it, where there is one like that.",
 )
+@click.option(
+    "--section",
+    metavar="NAME",
+    help="One section of --all, or one key of the JSON: layers, stages, threads, …; of the hottest layers see --top.",
+)
 @click.option("--full-names", is_flag=True, help="With --kernels or --layer: the kernels' names in full length too.")
 @click.option(
     "--width", type=click.IntRange(min=40, max=1000), help="Columns of the text. Default: the terminal's, 80 in a pipe."
@@ -90,6 +100,7 @@ def report_command(
     metrics: str | None,
     form: str,
     layer: str | None,
+    section: str | None,
     full_names: bool,
     width: int | None,
     **pages: bool,
@@ -117,18 +128,21 @@ def report_command(
       hwprof report --energy
       hwprof report --layer model.51 --full-names
       hwprof report --layer model.51 --format json
+      hwprof report --section stages
+      hwprof report --format json --section layers | jq '.rows[] | {path, share}'
       hwprof report --format json | jq '.layers.rows[] | {path, share}'
       hwprof report --width 160 > report.txt
     """
     asked = [page for page in PAGES if pages[page.name]]
     flags = [f"--{page.name}" for page in asked] + (["--layer"] if layer is not None else [])
     flags += ["--all"] if everything else []
+    flags += ["--section"] if section is not None else []
     if len(flags) > 1:
         raise UsageError(f"{' and '.join(flags)} are reports of their own", "choose one of them")
     if full_names and flags not in (["--kernels"], ["--layer"]):
         raise UsageError("--full-names goes with --kernels or --layer", "hwprof report --kernels --full-names")
     first = not (flags or metrics is not None or form == "json")
-    part = Part(next(iter(asked), None), layer, full_names, first)
+    part = Part(next(iter(asked), None), layer, full_names, first, _section(section, form))
     if form == "json-schema":
         _print_schema(part)
         return
@@ -138,14 +152,29 @@ def report_command(
     show(found, form=form, top=rows, sort=sort, metrics=chosen, width=width, part=part)
 
 
+def _section(name: str | None, form: str) -> Section | None:
+    """The section of that name, which has this form. Raises ``UsageError``."""
+    if name is None:
+        return None
+    having = [one for one in SECTIONS if ("text" if form == "text" else "document") in one.rooms]
+    found = next((one for one in having if one.name == name), None)
+    if found is None:
+        near = difflib.get_close_matches(name, [one.name for one in having], n=1)
+        known = ", ".join(one.name for one in having)
+        raise UsageError(f"there is no section {name!r} as {form}", f"{near[0]}" if near else f"one of {known}")
+    return found
+
+
 @dataclass(frozen=True)
 class Part:
-    """What of a report is shown: all of it, its first screen, a page on one subject, or one layer (or module)."""
+    """What of a report is shown: all of it, its first screen, a page on one subject, one layer (or module), or one
+    section."""
 
     page: ReportPage | None = None
     layer: str | None = None
     full_names: bool = False
     first: bool = False
+    section: Section | None = None
 
 
 def show(
@@ -204,9 +233,23 @@ def _text_of(document: Document, chosen: Choice) -> str:
         selected = one_layer.one_layer(built, chosen.part.layer)
     elif chosen.part.page is not None:
         selected = chosen.part.page.document.select(built, chosen.top)
+    elif chosen.part.section is not None and chosen.part.section.name not in TEXT_ONLY:
+        selected = _of_section(built, chosen.part.section)
     if chosen.form == "json":
         return _json(encode(built) if selected is None else msgspec.json.encode(selected))
     return _on_a_console(built, selected, chosen)
+
+
+def _of_section(document: Document, section: Section) -> msgspec.Struct:
+    """Its part. Raises ``HwprofError`` where the run has nothing of it."""
+    found = document.parts.get(section.name)
+    if found is None:
+        why = document.absent.get(section.name)
+        raise HwprofError(
+            f"this run has no {section.name}: {why.reason if why else 'nothing was measured'}",
+            why.remedy if why else None,
+        )
+    return found
 
 
 def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choice) -> str:
@@ -215,14 +258,16 @@ def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choi
     from hwprof.report.text import choice, first_screen, one_layer
     from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
-    from hwprof.report.text.report import render
+    from hwprof.report.text.report import render, render_section
 
     wanted = choice.expand(chosen.metrics, built) if chosen.metrics is not None else None
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="replace")  # names and reasons may hold what the terminal cannot show
     console = make_console(chosen.width)
     with console.capture() as captured:
-        if selected is None and chosen.part.first and first_screen.has_one(built):
+        if chosen.part.section is not None:
+            render_section(chosen.part.section, built, console, wanted)
+        elif selected is None and chosen.part.first and first_screen.has_one(built):
             first_screen.show(Page(built, console, wanted))
         elif selected is None:
             render(built, console, wanted)
@@ -231,11 +276,16 @@ def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choi
         elif chosen.part.page is not None:
             options: dict[str, Any] = {"full_names": True} if chosen.part.full_names else {}
             chosen.part.page.text.show(selected, Page(built, console, wanted), **options)
-    return captured.get()
+    text = captured.get()
+    if chosen.part.section is not None and not text.strip():
+        raise HwprofError(f"this run has nothing of {chosen.part.section.name}", "hwprof report --all says why")
+    return text
 
 
 def _json(compact: bytes) -> str:
-    return f"{escaped_json(msgspec.json.format(compact, indent=1).decode())}\n"
+    """Indented for who reads it; for programs a third smaller."""
+    text = msgspec.json.format(compact, indent=1) if sys.stdout.isatty() else compact
+    return f"{escaped_json(text.decode())}\n"
 
 
 def _print_schema(part: Part) -> None:
@@ -247,4 +297,7 @@ def _print_schema(part: Part) -> None:
         kind = OneLayer
     elif part.page is not None:
         kind = part.page.document.PAGE
-    sys.stdout.write(_json(msgspec.json.encode(json_schema() if kind is None else schema_of(kind))))
+    elif part.section is not None:
+        kind = part.section.document.PART
+    schema = msgspec.json.encode(json_schema() if kind is None else schema_of(kind))
+    sys.stdout.write(f"{escaped_json(msgspec.json.format(schema, indent=1).decode())}\n")

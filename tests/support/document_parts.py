@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 import polars as pl
@@ -31,6 +31,12 @@ def replaced(document: Document, changed: Part) -> Document:
 def layer_rows(document: Document) -> list[Layer]:
     """The leaf layers."""
     return part(document, Layers).rows
+
+
+def instrumented_layers(report: dict[str, Any], number: int = 0) -> dict[str, Any]:
+    """The layers of an instrumented pass, of the report as JSON."""
+    found = report["instrumented"]["passes"][number]["layers"] or report["layers"]
+    return dict(found)
 
 
 def whole(document: Document) -> Layer:

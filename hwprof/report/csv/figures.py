@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from hwprof.hardware.metrics import csv_unit
 from hwprof.report.csv.table import Table, fields_of
+from hwprof.report.document.counters import Counters
 from hwprof.report.document.figures import Figures, Times
 from hwprof.report.document.metrics import Event, MetricInfo
 
@@ -17,17 +18,22 @@ INSTRUMENTED: Final = ("instrumented", "simulated")
 
 
 def figure_table(
-    rows: Sequence[Figures], names: Sequence[str], times: str, events: Sequence[Event], metrics: Sequence[MetricInfo]
+    rows: Sequence[Figures],
+    names: Sequence[str],
+    times: str,
+    counters: Counters,
+    events: Sequence[Event],
+    metrics: Sequence[MetricInfo],
 ) -> Table:
-    """These fields of the rows, the statistics of the field ``times``, their counters and metrics, and
-    the time for which these lack something."""
+    """These fields of the rows, the statistics of the field ``times``, what was counted of ``counters``' owners, which
+    are the rows, their metrics, and the time for which these lack something."""
     columns: dict[str, Sequence[Any]] = {UNITS.get(name, name): [getattr(row, name) for row in rows] for name in names}
     statistics = [getattr(row, times) for row in rows]
     columns |= {f"{times}_{name}": [getattr(one, name, None) for one in statistics] for name in fields_of(Times)}
     columns["uncounted_ns"] = [row.uncounted_ns for row in rows]
     columns["uncounted_caller_ns"] = [row.uncounted_caller_ns for row in rows]
     for event in events:
-        columns |= _event_columns(rows, event)
+        columns |= _event_columns(counters, event)
     for metric in metrics:
         columns[metric_header(metric)] = [row.metrics.get(metric.name) for row in rows]
     return Table(columns)
@@ -52,16 +58,20 @@ def event_header(event: Event) -> str:
     return event.name.replace("-", "_")
 
 
-def _event_columns(rows: Sequence[Figures], event: Event) -> Mapping[str, Sequence[Any]]:
+def _event_columns(counters: Counters, event: Event) -> Mapping[str, Sequence[Any]]:
     """An event's columns: all threads, spread, main thread, workers, and the share of time that its counter ran."""
     base = event_header(event)
     unit = "_ns" if event.unit == "ns" else ""  # others are units of a count times its weight
-    found = [row.counters.get(event.name) for row in rows]
-    fields = {"value": base, "mad": f"{base}_mad", "main": f"{base}_main", "workers": f"{base}_workers"}
+    headers = {"value": base, "mad": f"{base}_mad", "main": f"{base}_main", "workers": f"{base}_workers"}
     columns: dict[str, Sequence[Any]] = {
-        f"{header}{unit}": [getattr(counter, field, None) for counter in found] for field, header in fields.items()
+        f"{header}{unit}": counters.column(event.name, part) for part, header in headers.items()
     }
+    known = [value is not None for value in counters.column(event.name)]
     if event.provenance not in INSTRUMENTED:
-        columns[f"{base}_running_ratio"] = [counter.running_share if counter else None for counter in found]
-    columns[f"{base}_provenance"] = [counter.provenance if counter else None for counter in found]
+        ran = counters.column(event.name, "running_share")
+        whole = 1.0 if not any(ran) else None  # not said where nothing was multiplexed
+        columns[f"{base}_running_ratio"] = [
+            whole if one and share is None else share for one, share in zip(known, ran, strict=True)
+        ]
+    columns[f"{base}_provenance"] = [event.provenance if one else None for one in known]
     return columns

@@ -8,7 +8,7 @@ from hwprof.report.csv.figures import event_header, figure_table, metric_header
 from hwprof.report.csv.layers import COLUMNS
 from hwprof.report.csv.table import Table
 from hwprof.report.document.document import Document
-from hwprof.report.document.instrumented import Instrumented, Pass
+from hwprof.report.document.instrumented import Instrumented, Pass, layers_of
 
 LAYER_COLUMNS: Final = tuple(name for name in COLUMNS if name != "share")
 
@@ -21,25 +21,24 @@ def files(document: Document) -> dict[str, Table]:
     return {
         f"{noun}_{one.name}.csv": table
         for one in part.passes
-        for noun, table in (("layers", _layers(one)), ("kernels", _kernels(one)))
+        for noun, table in (("layers", _layers(one, document)), ("kernels", _kernels(one)))
     }
 
 
-def _layers(one: Pass) -> Table:
-    rows = [*one.layers, *(row for row in (one.unattributed, one.whole) if row is not None)]
-    return figure_table(rows, LAYER_COLUMNS, "time", one.events, one.metrics)
+def _layers(one: Pass, document: Document) -> Table:
+    found = layers_of(one, document)
+    return figure_table(found.every, LAYER_COLUMNS, "time", found.counters, one.events, one.metrics)
 
 
 def _kernels(one: Pass) -> Table:
     rows = one.kernels
-    counted = {name for kernel in rows for name in kernel.counters}
     known = [metric for metric in one.metrics if any(kernel.metrics.get(metric.name) for kernel in rows)]
-    events = [event for event in one.events if event.name in counted]
+    events = [event for event in one.events if event.name in one.kernel_counters]
     return Table(
         {
             **{name: [getattr(kernel, name) for kernel in rows] for name in ("layer", "kernel", "library", "domain")},
             "share_ratio": [kernel.share for kernel in rows],
-            **{event_header(event): [kernel.counters.get(event.name) for kernel in rows] for event in events},
+            **{event_header(event): one.kernel_counters[event.name] for event in events},
             **{metric_header(metric): [kernel.metrics.get(metric.name) for kernel in rows] for metric in known},
         }
     )

@@ -18,4 +18,4 @@ def files(document: Document) -> dict[str, Table]:
     if part is None:
         return {}
     events = own_events(document.events)
-    return {"layer_types.csv": figure_table(part.rows, COLUMNS, "time", events, document.metrics)}
+    return {"layer_types.csv": figure_table(part.rows, COLUMNS, "time", part.counters, events, document.metrics)}

@@ -22,7 +22,7 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Layers)
     if part is None:
         return {}
-    rows = [*part.rows, *(row for row in (part.unattributed, part.whole) if row is not None)]
-    table = figure_table(rows, COLUMNS, "time", own_events(document.events), document.metrics)
-    flops = {f"flops_{name}": [getattr(row.flops, name, None) for row in rows] for name in FLOPS}
+    events = own_events(document.events)
+    table = figure_table(part.every, COLUMNS, "time", part.counters, events, document.metrics)
+    flops = {f"flops_{name}": [getattr(row.flops, name, None) for row in part.every] for name in FLOPS}
     return {"layers.csv": Table({**table.columns, **flops})}

@@ -18,4 +18,4 @@ def files(document: Document) -> dict[str, Table]:
     if part is None:
         return {}
     events = own_events(document.events)
-    return {"stages.csv": figure_table(part.rows, COLUMNS, "call", events, document.metrics)}
+    return {"stages.csv": figure_table(part.rows, COLUMNS, "call", part.counters, events, document.metrics)}

@@ -101,7 +101,7 @@ def ranked(document: Document, top: int | None, sort: str) -> Document:
     sort = key_of(sort, document.metrics)
     layers = document.part(Layers)
     if layers is not None:
-        paths = rank(layers.rows, sort, top, document.metrics, document.events)
+        paths = rank(layers, sort, top, document.metrics, document.events)
     else:  # nothing was measured: any metric is a key, and there is nothing to sort
         from hwprof.hardware.metrics import facts
 

@@ -23,19 +23,6 @@ class Times(msgspec.Struct, kw_only=True, frozen=True):
     max_ns: float
 
 
-class Counter(msgspec.Struct, kw_only=True, frozen=True):
-    """An event in one iteration: medians over iterations. Where ``running_share`` is below 1 the kernel multiplexed
-    the counter, and the values are scaled up by enabled / running time."""
-
-    value: float | None  # over all threads
-    mad: float | None  # of one iteration there is none
-    main: float | None  # the thread that called
-    workers: float | None  # all others
-    running_share: float
-    iterations: int
-    provenance: str
-
-
 class ThreadParts(msgspec.Struct, kw_only=True, frozen=True):
     """A metric of the calling thread and of all others."""
 
@@ -47,9 +34,8 @@ class Figures(msgspec.Struct, kw_only=True, frozen=True):
     """What stages, layers and layer types have in common."""
 
     share: float | None  # of the inference; of a stage: of the iterations
-    counters: dict[str, Counter]
-    metrics: dict[str, float | None]
-    by_thread: dict[str, ThreadParts]  # the metrics that have parts by thread
+    metrics: dict[str, float]  # those that are known
+    by_thread: dict[str, ThreadParts]  # the metrics of which parts by thread are known
     uncounted_ns: float | None  # CPU time of code that an instrumented pass did not count: so its counts are null
     uncounted_caller_ns: float | None  # of calls by threads of which nothing was counted: so its counts are null
 
@@ -63,22 +49,20 @@ def times(row: dict[str, Any], prefix: str, repetitions: str) -> Times | None:
 
 
 def by_owner(figures: analysis.Figures) -> dict[str, dict[str, Any]]:
-    """Of every owner the fields ``counters``, ``metrics``, ``by_thread`` and what its counts lack."""
-    names = ("value", "mad", "main", "workers", "running_share", "iterations", "provenance")
-    counters: dict[str, dict[str, Counter]] = {}
-    for owner, event, *values in figures.counters.select("owner", "event", *names).iter_rows():
-        counters.setdefault(owner, {})[event] = Counter(**dict(zip(names, values, strict=True)))
+    """Of every owner the fields ``metrics``, ``by_thread`` and what its counts lack."""
     columns = [name for name in figures.metrics.columns if name != "owner" and "@" not in name]
     halves = dict.fromkeys(name.partition("@")[0] for name in figures.metrics.columns if "@" in name)
-    found = {}
-    for row in figures.metrics.iter_rows(named=True):
-        found[row["owner"]] = {
-            "counters": counters.get(row["owner"], {}),
-            "metrics": {name: row[name] for name in columns},
-            "by_thread": {
-                name: ThreadParts(main=row[f"{name}@main"], workers=row[f"{name}@workers"]) for name in halves
-            },
+    return {
+        row["owner"]: {
+            "metrics": {name: row[name] for name in columns if row[name] is not None},
+            "by_thread": {name: parts for name in halves if (parts := _parts(row, name)) is not None},
             "uncounted_ns": figures.uncounted.get(row["owner"]),
             "uncounted_caller_ns": figures.uncounted_callers.get(row["owner"]),
         }
-    return found
+        for row in figures.metrics.iter_rows(named=True)
+    }
+
+
+def _parts(row: dict[str, Any], name: str) -> ThreadParts | None:
+    main, workers = row[f"{name}@main"], row[f"{name}@workers"]
+    return ThreadParts(main=main, workers=workers) if (main, workers) != (None, None) else None

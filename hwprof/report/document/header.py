@@ -27,7 +27,7 @@ from hwprof.unavailable import Unavailable
 if TYPE_CHECKING:
     from hwprof.analysis.run_analysis import RunAnalysis
 
-DOCUMENT_VERSION: Final = 2
+DOCUMENT_VERSION: Final = 3
 """2: a part for each section, and the field's words. 1: until then."""
 
 STOLEN_SHARE: Final = 0.005

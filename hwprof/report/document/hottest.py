@@ -11,7 +11,7 @@ import msgspec
 from hwprof.errors import HwprofError, UsageError
 
 if TYPE_CHECKING:
-    from hwprof.report.document.layers import Layer
+    from hwprof.report.document.layers import Layer, Layers
     from hwprof.report.document.metrics import Event, MetricInfo
 
 ORDER: Final = "order"
@@ -28,9 +28,7 @@ class Hottest(msgspec.Struct, kw_only=True, frozen=True):
     layers: list[str]
 
 
-def rank(
-    layers: Sequence[Layer], sort: str, top: int | None, metrics: Sequence[MetricInfo], events: Sequence[Event]
-) -> list[str]:
+def rank(part: Layers, sort: str, top: int | None, metrics: Sequence[MetricInfo], events: Sequence[Event]) -> list[str]:
     """The paths of the ``top`` layers by ``sort``: time, a static figure, a metric or an event; those without last. Of
     layers that were never called, while others were, there is nothing to rank.
 
@@ -41,7 +39,8 @@ def rank(
     if missing is not None:
         raise HwprofError(f"cannot sort by {sort}: {missing.what} was not counted: {missing.reason}", missing.remedy)
     sign = 1 if sort == ORDER or lowest_first(sort) else -1
-    figures = [(value(layer, sort), number, layer.path) for number, layer in enumerate(layers)]
+    known, layers = values(part, sort), part.rows
+    figures = [(known.get(layer.path), number, layer.path) for number, layer in enumerate(layers)]
     ordered = sorted((sign * figure, number, path) for figure, number, path in figures if figure is not None)
     if not ordered and figures and sort not in OWN:
         raise HwprofError(f"cannot sort by {sort}: no layer has it", "hwprof report --all says why")
@@ -76,13 +75,18 @@ def lowest_first(sort: str) -> bool:
     return known is not None and known.better == "larger"
 
 
-def value(layer: Layer, key: str) -> float | None:
-    """A layer's figure by its sort key."""
+def values(part: Layers, key: str) -> dict[str, float]:
+    """The figures by a sort key, where known, by path: of layers, what no layer owns, and the whole."""
+    if key not in OWN and key in part.counters.events:
+        return part.counters.values(key)
+    found = {layer.path: _value(layer, key) for layer in part.every}
+    return {path: value for path, value in found.items() if value is not None}
+
+
+def _value(layer: Layer, key: str) -> float | None:
     if key == "time":  # of an iteration: a layer that not every one calls takes less than when it is called
         return layer.share if layer.share is not None else layer.time.median_ns if layer.time else None
     if key in OWN:
         figure: float | None = getattr(layer, key)
         return figure
-    if key in layer.metrics:
-        return layer.metrics[key]
-    return layer.counters[key].value if key in layer.counters else None
+    return layer.metrics.get(key)

@@ -6,7 +6,9 @@ from typing import TYPE_CHECKING, Final
 
 import msgspec
 
-from hwprof.report.document.layers import Layer, of_figures
+from hwprof.report.document.counters import Values
+from hwprof.report.document.document import Document
+from hwprof.report.document.layers import Layers, of_figures
 from hwprof.report.document.metrics import Event, MetricInfo, event_infos, metric_infos
 from hwprof.report.document.part import Part
 from hwprof.run.manifest import PassStatus
@@ -26,9 +28,7 @@ class InstrumentedKernel(msgspec.Struct, kw_only=True, frozen=True):
     domain: str  # what its library is there for: jit, torch, openmp, python, system, other
     instructions: float  # of one iteration
     share: float | None  # of the layer's instructions
-    counters: dict[str, float]  # events of the pass
-    metrics: dict[str, float | None]  # what follows from them; cycles per instruction: ``Kernels``
-    provenance: dict[str, str]  # of each
+    metrics: dict[str, float]  # what follows from them; cycles per instruction: ``Kernels``
 
 
 class Pass(msgspec.Struct, kw_only=True, frozen=True):
@@ -45,10 +45,9 @@ class Pass(msgspec.Struct, kw_only=True, frozen=True):
     notes: list[str]
     events: list[Event]
     metrics: list[MetricInfo]
-    layers: list[Layer]
-    unattributed: Layer | None
-    whole: Layer | None
+    layers: Layers | None  # null: the figures of the document's own ``layers``, where these counts are among the others
     kernels: list[InstrumentedKernel]  # of the whole and of each layer, the largest first
+    kernel_counters: dict[str, Values]  # by event: one for each of ``kernels``
 
 
 class Instrumented(Part, kw_only=True, frozen=True):
@@ -66,10 +65,27 @@ def build(analysis: RunAnalysis) -> Instrumented | Unavailable:
     return Instrumented(passes=passes) if passes else Unavailable("no instrumented pass was completed")
 
 
+def layers_of(one: Pass, document: Document) -> Layers:
+    """The layers of a pass of the document."""
+    found = one.layers or document.part(Layers)
+    assert found is not None, "figures are those of the layers only where there are such"
+    return found
+
+
+def _is_in_layers(one: InstrumentedPass, analysis: RunAnalysis) -> bool:
+    """Whether the figures of the run's layers have all of the pass's counts, and the same metrics of them."""
+    counted, record = analysis.counted, one.record
+    if counted is None or counted.record is not record or record.status != "completed" or one.not_comparable:
+        return False
+    return all(metric in analysis.definitions for metric in record.metrics)
+
+
 def _pass(one: InstrumentedPass, analysis: RunAnalysis) -> Pass:
     record, figures = one.record, one.figures
     events = event_infos(record.events, one.events)
-    layers = of_figures(figures, one.counting, None, {})
+    listed = one.listed()
+    counted = [row.pop("counters") for row in listed]
+    known = [event.name for event in events if any(event.name in row for row in counted)]
     return Pass(
         name=record.name,
         status=record.status,
@@ -83,8 +99,7 @@ def _pass(one: InstrumentedPass, analysis: RunAnalysis) -> Pass:
         metrics=metric_infos(
             record.metrics, figures.operands, figures.across_iterations, events, record, analysis.machine
         ),
-        layers=layers.rows,
-        unattributed=layers.unattributed,
-        whole=layers.whole,
-        kernels=[InstrumentedKernel(**row) for row in one.listed()],
+        layers=None if _is_in_layers(one, analysis) else of_figures(figures, one.counting, None, {}),
+        kernels=[InstrumentedKernel(**row) for row in listed],
+        kernel_counters={event: [row.get(event) for row in counted] for event in known},
     )

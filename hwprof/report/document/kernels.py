@@ -43,7 +43,7 @@ class Coverage(msgspec.Struct, kw_only=True, frozen=True):
     share: float | None  # of the inference's; null outside of it
 
 
-class SampledFigures(msgspec.Struct, kw_only=True, frozen=True):
+class SampledFigures(msgspec.Struct, kw_only=True, frozen=True, omit_defaults=True):
     """What layers and kernels have in common."""
 
     samples: int
@@ -55,7 +55,7 @@ class SampledFigures(msgspec.Struct, kw_only=True, frozen=True):
     cpi_low: float | None  # null where cycles were counted: then nothing tells
     cpi_high: float | None
     cpi_missing: str | None = None  # why there is no CPI, in few words
-    llc_mpki: float | None
+    llc_mpki: float | None = None
 
 
 class SampledThread(msgspec.Struct, kw_only=True, frozen=True):
@@ -106,20 +106,20 @@ class Waiting(msgspec.Struct, kw_only=True, frozen=True):
     share_high: float | None
 
 
-class SampledKernel(SampledFigures, kw_only=True, frozen=True):
+class SampledKernel(SampledFigures, kw_only=True, frozen=True, omit_defaults=True):
     """A function, or the JIT kernels of one name, in a layer or in the whole (``layer`` is null); what it did itself.
     The share is of the layer's processor time, or of the inference's."""
 
     layer: str | None
     kernel: str
-    waits: str | None  # for what; null: it works, as far as its name tells
-    full_name: str | None  # where it says more; of several with one short name, that with the most samples
+    waits: str | None = None  # for what; null: it works, as far as its name tells
+    full_name: str | None = None  # where it says more; of several with one short name, that with the most samples
     code_ranges: int  # how many code ranges have that name
     library: str  # the file's name; "jit"; "[kernel]"; "[unknown]"
     domain: str  # what its library is there for: jit, torch, openmp, python, system, kernel, other
     instructions: float | None  # between samples, or as ``instructions_from`` counted them in it
-    layers: int | None  # of the whole: in how many layers it was met
-    share_of_kernel: float | None  # of a layer: which part of the kernel's processor time this layer has
+    layers: int | None = None  # of the whole: in how many layers it was met
+    share_of_kernel: float | None = None  # of a layer: which part of the kernel's processor time this layer has
     roofline: CodeUnderRoofs | None = None  # null: no peaks, or nobody knows its operations or bytes
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hwprof.report.document import figures
+from hwprof.report.document.counters import Counters, counters
 from hwprof.report.document.figures import Figures, Times
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
@@ -31,6 +32,7 @@ class LayerTypes(Part, kw_only=True, frozen=True):
     """The types, and what no layer owns."""
 
     rows: list[LayerType]
+    counters: Counters
 
 
 PART: Final = LayerTypes
@@ -52,4 +54,4 @@ def build(analysis: RunAnalysis) -> LayerTypes | Unavailable:
         )
         for row in found.rows.iter_rows(named=True)
     ]
-    return LayerTypes(rows=rows)
+    return LayerTypes(rows=rows, counters=counters(found.counters, [row.type for row in rows]))

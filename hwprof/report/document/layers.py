@@ -8,6 +8,7 @@ import msgspec
 
 from hwprof.analysis.owners import UNATTRIBUTED, WHOLE
 from hwprof.report.document import figures
+from hwprof.report.document.counters import Counters, counters
 from hwprof.report.document.figures import Figures, Times
 from hwprof.report.document.flops import FlopCheck
 from hwprof.report.document.part import Part
@@ -64,8 +65,14 @@ class Layers(Part, kw_only=True, frozen=True):
     rows: list[Layer]
     unattributed: Layer | None
     whole: Layer | None
+    counters: Counters
     modules: list[Module]  # those around the layers, by their own spans
     irregular: list[str]  # layers that some iterations call more often than others, or not at all
+
+    @property
+    def every(self) -> list[Layer]:
+        """The rows, and the two below them where there are such."""
+        return [*self.rows, *(one for one in (self.unattributed, self.whole) if one is not None)]
 
 
 PART: Final = Layers
@@ -119,10 +126,12 @@ def of_figures(
         for row in found.rows.iter_rows(named=True)
     }
     unattributed, whole = rows.pop(UNATTRIBUTED, None), rows.pop(WHOLE, None)
+    last = [one.path for one in (unattributed, whole) if one is not None]
     return Layers(
         rows=list(rows.values()),
         unattributed=unattributed,
         whole=whole,
+        counters=counters(found.counters, [*rows, *last]),
         modules=[],
         irregular=list(found.irregular),
     )

@@ -13,6 +13,7 @@ from hwprof.analysis import kernel_sums
 from hwprof.analysis.core_clock import Clock
 from hwprof.analysis.owners import ROOT, UNATTRIBUTED, own
 from hwprof.errors import UsageError
+from hwprof.report.document.counters import Counters
 from hwprof.report.document.document import Document
 from hwprof.report.document.energy import Energy, LayerEnergy
 from hwprof.report.document.hot_kernels import LayerKernels, kernels_by_layer, sampling
@@ -44,6 +45,7 @@ class OneLayer(msgspec.Struct, kw_only=True, frozen=True):
     parameters: int | None  # these two: of the path itself, with everything below it; null: not known
     macs: int | None
     layers: list[Layer]  # the leaves, in order of execution
+    counters: Counters | None  # of the leaves; null: nothing was measured
     calls: float | None  # of the path itself in an iteration; null: nobody timed it as one
     median_ns: float | None  # by its own calls, in one iteration
     share: float | None  # of the whole's time: what its rows have together
@@ -102,6 +104,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         parameters=itself.parameters if itself is not None else None,
         macs=itself.macs if itself is not None else None,
         layers=leaves,
+        counters=layers.counters.narrowed(list(paths)) if layers else None,
         calls=itself.calls if itself is not None else None,
         median_ns=itself.time.median_ns if itself is not None and itself.time is not None else None,
         share=itself.share if itself is not None else None,

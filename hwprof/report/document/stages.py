@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from hwprof.report.document import figures
+from hwprof.report.document.counters import Counters, counters
 from hwprof.report.document.figures import Figures, Times
 from hwprof.report.document.part import Part
 from hwprof.unavailable import Unavailable
@@ -29,6 +30,7 @@ class Stages(Part, kw_only=True, frozen=True):
     """The stages, in order."""
 
     rows: list[Stage]
+    counters: Counters
 
 
 PART: Final = Stages
@@ -49,4 +51,6 @@ def build(analysis: RunAnalysis) -> Stages | Unavailable:
         )
         for row in found.rows.iter_rows(named=True)
     ]
-    return Stages(rows=rows) if rows else Unavailable("the workload marks no stages")
+    if not rows:
+        return Unavailable("the workload marks no stages")
+    return Stages(rows=rows, counters=counters(found.counters, [row.name for row in rows]))

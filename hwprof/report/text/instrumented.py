@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from hwprof.hardware.metrics import facts
-from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel, Pass
+from hwprof.report.document.instrumented import Instrumented, InstrumentedKernel, Pass, layers_of
 from hwprof.report.document.kernels import Kernels
 from hwprof.report.document.layers import Layer
 from hwprof.report.document.metrics import Event, MetricInfo
@@ -47,13 +47,15 @@ def _layers(found: Pass, page: Page) -> None:
     if event is None:
         return
     top = page.document.hottest.top
-    ranked = sorted((layer for layer in found.layers if _value(layer, event)), key=lambda layer: -_value(layer, event))
+    layers = layers_of(found, page.document)
+    counts = layers.counters.values(event)
+    ranked = sorted((layer for layer in layers.rows if counts.get(layer.path)), key=lambda layer: -counts[layer.path])
     shown = ranked[:top]
-    sums = [layer for layer in (found.unattributed, found.whole) if layer is not None and event in layer.counters]
+    sums = [one for one in (layers.unattributed, layers.whole) if one is not None and one.path in counts]
     names = [layer.path for layer in shown]
     every: list[Layer] = [*shown, *sums]
-    whole = _value(found.whole, event) if found.whole is not None else 0.0
-    names += [page.document.whole if layer is found.whole else layer.path for layer in sums]
+    whole = counts.get(layers.whole.path) if layers.whole is not None else None
+    names += [page.document.whole if layer is layers.whole else layer.path for layer in sums]
     hottest = {kernel.layer: kernel for kernel in reversed(found.kernels) if kernel.layer is not None}
     title = f"Layers by instructions, pass {found.name}"
     if found.instruction_set:
@@ -61,8 +63,11 @@ def _layers(found: Pass, page: Page) -> None:
     visible = page.table(
         [
             Column("layer", names, right=False, least=PATH, among=page.paths),
-            Column("instr." + glyphs.instrumented, [figures.amount(_known(row, event), glyphs) for row in every]),
-            Column("share", [figures.percent(_value(row, event) / whole if whole else None, glyphs) for row in every]),
+            Column("instr." + glyphs.instrumented, [figures.amount(counts.get(row.path), glyphs) for row in every]),
+            Column(
+                "share",
+                [figures.percent(counts.get(row.path, 0.0) / whole if whole else None, glyphs) for row in every],
+            ),
             Column(TIME, [figures.time_with_spread(row.time, glyphs) for row in every], 3),
             *_by_hardware(found, every, page),
             *metric_columns(found, [row.metrics for row in every], page),
@@ -78,11 +83,8 @@ def _layers(found: Pass, page: Page) -> None:
         f"{title} ({len(shown)} of {len(ranked)})",
         footer_rows=len(sums),
     )
-    page.notes([*_provenance(found, visible, page), *legend(visible, page), _lacking(found, page), *found.notes])
-
-
-def _lacking(found: Pass, page: Page) -> str:
-    return columns.lacking([row for row in (*found.layers, found.unattributed, found.whole) if row is not None], page)
+    lacking = columns.lacking(layers.every, page)
+    page.notes([*_provenance(found, visible, page), *legend(visible, page), lacking, *found.notes])
 
 
 def _by_hardware(found: Pass, every: Sequence[Layer], page: Page) -> list[Column]:
@@ -199,15 +201,6 @@ def _extent(found: Pass, page: Page) -> str:
 
 def _ranked_by(found: Pass) -> str | None:
     return next((event.name for event in found.events if event.name.endswith(INSTRUCTIONS)), None)
-
-
-def _value(layer: Layer, event: str) -> float:
-    return _known(layer, event) or 0.0
-
-
-def _known(layer: Layer, event: str) -> float | None:
-    counter = layer.counters.get(event)
-    return counter.value if counter is not None else None
 
 
 def _kernel(kernel: InstrumentedKernel | None) -> str:

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Final
 
-from hwprof.report.document.hottest import ORDER, lowest_first, value
-from hwprof.report.document.layers import Layer
+from hwprof.report.document.hottest import ORDER, lowest_first, values
+from hwprof.report.document.layers import Layer, Layers
 from hwprof.report.document.noise import Noise
 from hwprof.report.text import choice, columns, figures, kernels, layer_rows, noise
 from hwprof.report.text.grid import ALWAYS, Column
@@ -94,7 +94,9 @@ def _sorted_by(sort: str, layers: Sequence[Layer | None], metrics: Sequence[Colu
     asked for."""
     if sort in ("time", ORDER, *ELSEWHERE) or any(column.key == sort for column in metrics):
         return []
-    cells = ["" if one is None else figures.amount(value(one, sort), page.glyphs) for one in layers]
+    part = page.part(Layers)
+    known = values(part, sort) if part is not None else {}
+    cells = ["" if one is None else figures.amount(known.get(one.path), page.glyphs) for one in layers]
     return [Column(sort, cells)]
 
 
@@ -136,7 +138,9 @@ def _without_key(page: Page) -> str:
     """Those that lack what the layers are sorted by stand last, and may not be shown."""
     hottest = page.document.hottest
     hidden = [one for one in page.layers if one.time and one.path not in hottest.layers]
-    number = sum(value(layer, hottest.sort) is None for layer in hidden)
+    part = page.part(Layers)
+    known = values(part, hottest.sort) if part is not None else {}
+    number = sum(layer.path not in known for layer in hidden)
     return f"not shown: {figures.plural(number, 'layer')} without {hottest.sort}" if number else ""
 
 

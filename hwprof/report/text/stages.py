@@ -14,6 +14,7 @@ def show(page: Page) -> None:
     if part is None:
         return
     rows = part.rows
+    counted = {name for event in part.counters.events for name in part.counters.values(event)}
     calls = [row.call for row in rows]
     dash = page.glyphs.dash
 
@@ -32,7 +33,7 @@ def show(page: Page) -> None:
             Column("min", times("min_ns"), 1),
             Column("max", times("max_ns"), 1),
             Column("share", [figures.percent(row.share, page.glyphs) for row in rows]),
-            *columns.metric_columns([row if row.counters else None for row in rows], page, modelled=False),
+            *columns.metric_columns([row if row.name in counted else None for row in rows], page, modelled=False),
         ],
         "Stages",
     )

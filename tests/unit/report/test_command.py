@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from hwprof.cli import app
+from hwprof.report import sections
 from tests.support import synthetic_variants as runs
 from tests.support.command import hwprof_here
 from tests.support.synthetic_run import build
@@ -31,6 +32,45 @@ def test_json_holds_every_layer(tmp_path: Path, capsys: pytest.CaptureFixture[st
     found = json.loads(capsys.readouterr().out)
     assert len(found["layers"]["rows"]) == 5
     assert found["hottest"] == {"sort": "macs", "top": 1, "layers": ["model.1.cv1.conv"]}
+
+
+@pytest.mark.parametrize("section", sections.of_room("document"), ids=lambda one: one.name)
+def test_a_section_as_json_is_that_key(
+    section: sections.Section, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.zen(tmp_path)
+    assert app.run(["report", str(run.path), "--format", "json"]) == 0
+    whole = json.loads(capsys.readouterr().out)
+    code = app.run(["report", str(run.path), "--format", "json", "--section", section.name])
+    said = capsys.readouterr()
+    if whole[section.name] is None:
+        assert code == 1 and whole["absent"][section.name]["reason"] in said.err and said.out == ""
+    else:
+        assert code == 0 and json.loads(said.out) == whole[section.name]
+    assert app.run(["report", "--format", "json-schema", "--section", section.name]) == 0
+    assert json.loads(capsys.readouterr().out)["$ref"] == f"#/$defs/{section.document.PART.__name__}"
+
+
+@pytest.mark.parametrize("section", sections.of_room("text"), ids=lambda one: one.name)
+def test_a_section_as_text_is_that_of_the_whole(
+    section: sections.Section, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = runs.zen(tmp_path)
+    code = app.run(["report", str(run.path), "--width", "120", "--section", section.name])
+    said = capsys.readouterr()
+    if code:
+        assert code == 1 and said.out == "" and len(said.err.splitlines()) == 1
+        return
+    assert app.run(["report", str(run.path), "--width", "120", "--all"]) == 0
+    whole = capsys.readouterr().out
+    title = next(line for line in said.out.splitlines() if line.strip())
+    assert title in whole
+
+
+def test_json_into_a_pipe_is_compact(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    run = build(tmp_path)
+    assert app.run(["report", str(run.path), "--format", "json"]) == 0
+    assert capsys.readouterr().out.count("\n") == 1
 
 
 def test_columns_can_be_chosen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -91,6 +131,9 @@ def test_a_run_without_figures_refuses_the_same_keys(key: str, tmp_path: Path) -
         (["{}/run", "--sort", "speed"], "one of time, macs, bytes, parameters, calls, order, or a metric or event"),
         (["{}/run", "--sort", "instrutions"], "Try: instructions, worker_instructions; "),
         (["{}/run", "--metrics", "cpj"], "Try: cpi; "),
+        (["{}/run", "--section", "layer"], "Try: layers"),
+        (["{}/run", "--section", "topdown", "--format", "json"], "no section 'topdown' as json. Try: one of noise, "),
+        (["{}/run", "--section", "layers", "--kernels"], "are reports of their own"),
         (["{}/run", "--top", "0"], "--top"),
         (["{}/run", "--width", "5"], "--width"),
     ],

@@ -14,7 +14,7 @@ from hwprof.analysis import instrumented_pass
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
-from hwprof.report.document.instrumented import Instrumented
+from hwprof.report.document.instrumented import Instrumented, layers_of
 from hwprof.report.json import codec
 from hwprof.report.text import instrumented as instrumented_view
 from hwprof.report.text import report
@@ -117,14 +117,15 @@ def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) ->
     found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
     by_path = {layer.path: layer for layer in layer_rows(found)}
+    layers = layers_of(pass_, found)
+    counted = layers.counters.values(INSTRUCTIONS)
     for number, path in enumerate(LEAVES):
-        layer = next(layer for layer in pass_.layers if layer.path == path)
-        assert layer.counters[INSTRUCTIONS].value == (1 + number) * 1_000_000
+        layer = next(layer for layer in layers.rows if layer.path == path)
+        assert counted[path] == (1 + number) * 1_000_000
         assert layer.time == by_path[path].time, "the companion's, which is a copy of the measure pass"
         assert layer.time is not None
         assert layer.metrics["engine_per_ns"] == pytest.approx((1 + number) * 1_000_000 / layer.time.median_ns)
-    assert pass_.unattributed is not None
-    assert pass_.unattributed.counters[INSTRUCTIONS].value == REST
+    assert counted["unattributed"] == REST
     assert {event.name: event.provenance for event in pass_.events} == {
         INSTRUCTIONS: "instrumented",
         MISSES: "simulated",
@@ -165,10 +166,12 @@ def test_kernels_are_ranked_in_the_whole_and_in_every_layer(run: RunDirectory) -
 def test_times_of_other_work_are_not_joined(run: RunDirectory, field: str, value: object, says: str) -> None:
     companion = next(record for record in run.manifest.passes if record.name == "again")
     setattr(companion, field, value)
-    (pass_,) = part(builder.build(run), Instrumented).passes
+    found = builder.build(run)
+    (pass_,) = part(found, Instrumented).passes
     assert says in (pass_.not_comparable or "")
-    assert all(layer.time is None and layer.metrics["engine_per_ns"] is None for layer in pass_.layers)
-    assert pass_.layers[0].counters[INSTRUCTIONS].value == 1_000_000
+    layers = layers_of(pass_, found)
+    assert all(layer.time is None and "engine_per_ns" not in layer.metrics for layer in layers.rows)
+    assert layers.counters.values(INSTRUCTIONS)[layers.rows[0].path] == 1_000_000
     assert says in printed(run)
 
 
@@ -189,11 +192,13 @@ def test_what_uninstrumented_threads_did_is_no_zero(run: RunDirectory) -> None:
     write_table(run.path / "counts.parquet", "counts", pl.concat([counts, told]))
     found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
-    lacking, other = pass_.layers[:2]
-    assert (lacking.path, lacking.counters[INSTRUCTIONS].value, lacking.uncounted_ns) == (LEAVES[0], None, 2 * MS)
-    assert other.counters[INSTRUCTIONS].value == 2_000_000 and other.uncounted_ns is None
-    assert pass_.whole is not None and pass_.whole.counters[INSTRUCTIONS].value is not None
-    assert lacking.metrics["engine_per_ns"] is None
+    layers = layers_of(pass_, found)
+    counted = layers.counters.values(INSTRUCTIONS)
+    lacking, other = layers.rows[:2]
+    assert (lacking.path, counted.get(lacking.path), lacking.uncounted_ns) == (LEAVES[0], None, 2 * MS)
+    assert counted[other.path] == 2_000_000 and other.uncounted_ns is None
+    assert layers.whole is not None and layers.whole.path in counted
+    assert "engine_per_ns" not in lacking.metrics
     assert csv_frames(found)["layers_engine.csv"]["uncounted_ns"].to_list()[:2] == [2 * MS, None]
     assert not {LEAVES[0]} & {kernel.layer for kernel in pass_.kernels}
     assert f"counts of {LEAVES[0]}: uninstrumented code ran there (2.00 ms" in printed(run)
@@ -204,11 +209,9 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     record.status, record.kept, record.reason = "interrupted", True, "interrupted by the user after 3 of 5 calls"
     keep = ~((pl.col("pass") == "engine") & (pl.col("kind") == "layer") & pl.col("path").is_in(LEAVES[3:]))
     write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(keep))
-    (pass_,) = part(builder.build(run), Instrumented).passes
-    counted = [layer.path for layer in pass_.layers if INSTRUCTIONS in layer.counters]
-    assert counted == LEAVES[:3]
-    for row in (pass_.unattributed, pass_.whole):
-        assert row is None or row.counters == {}
+    found = builder.build(run)
+    (pass_,) = part(found, Instrumented).passes
+    assert list(layers_of(pass_, found).counters.values(INSTRUCTIONS)) == LEAVES[:3], "neither the rest nor the whole"
     (note,) = pass_.notes
     assert note.startswith("interrupted by the user after 3 of 5 calls: ") and "3 complete layers" in note
     text = printed(run)

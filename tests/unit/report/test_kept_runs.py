@@ -1,10 +1,12 @@
-"""The figures of three kept runs are what they were before the report's second schema, under their new names.
+"""The figures of three kept runs are what they were before the report's second schema, under their new names; those
+of counters, which the third has in columns, row by row.
 
 ``before/`` of each run holds the JSON and the CSV files that hwprof made of it with ``schema_version`` 1.
 """
 
 from __future__ import annotations
 
+import copy
 import csv
 import gzip
 import io
@@ -95,6 +97,55 @@ def leaves(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
         yield path, value
 
 
+def in_rows(document: dict[str, Any]) -> dict[str, Any]:
+    """The document with counters by row; the passes that are in its layers with rows of their own."""
+    for name, key in (("stages", "name"), ("layers", "path"), ("layer_types", "type")):
+        if document[name] is not None:
+            spread_out(document[name], key)
+    for one in (document["instrumented"] or {"passes": []})["passes"]:
+        found = copy.deepcopy(one["layers"] or document["layers"])
+        if one["layers"] is None:
+            only(found, {event["name"] for event in one["events"]}, {metric["name"] for metric in one["metrics"]})
+        else:
+            spread_out(found, "path")
+        one |= {"layers": found["rows"], "unattributed": found["unattributed"], "whole": found["whole"]}
+        provenance = {event["name"]: event["provenance"] for event in one["events"]}
+        for number, kernel in enumerate(one["kernels"]):
+            values = {name: column[number] for name, column in one["kernel_counters"].items()}
+            kernel["counters"] = {name: value for name, value in values.items() if value is not None}
+            kernel["provenance"] = {name: provenance[name] for name in kernel["counters"]}
+        del one["kernel_counters"]
+    return document
+
+
+def spread_out(table: dict[str, Any], key: str) -> None:
+    """Each row's counters into the row."""
+    counters = table.pop("counters")
+    rows = [row for row in (*table["rows"], table.get("unattributed"), table.get("whole")) if row is not None]
+    assert [row[key] for row in rows] == counters["of"]
+    for number, row in enumerate(rows):
+        row["counters"] = {
+            name: {
+                "provenance": column["provenance"],
+                "iterations": column.get("iterations_of", {}).get(row[key], column["iterations"]),
+                "running_share": 1.0,
+                **{part: values[number] for part, values in column.items() if isinstance(values, list)},
+            }
+            for name, column in counters["events"].items()
+            if any(values[number] is not None for values in column.values() if isinstance(values, list))
+        }
+
+
+def only(table: dict[str, Any], events: set[str], metrics: set[str]) -> None:
+    """What a pass of its own tells."""
+    for row in (*table["rows"], table["unattributed"], table["whole"]):
+        if row is not None:
+            row["counters"] = {name: row["counters"][name] for name in events & row["counters"].keys()}
+            row["metrics"] = {name: row["metrics"][name] for name in metrics & row["metrics"].keys()}
+            row["by_thread"] = {name: row["by_thread"][name] for name in metrics & row["by_thread"].keys()}
+            row |= {"flops": None, "counting_ratio": None, "trace_ratio": None}
+
+
 def place(row: Any, number: int) -> str:
     """What a row of a list is known by; those that are alike in what they are sorted by stand in any order."""
     if isinstance(row, dict) and "domain" in row:
@@ -143,7 +194,7 @@ def spelled_today(shape: str) -> str:
 def test_every_old_figure_is_in_the_json_under_its_new_name(kept: tuple[Path, Document]) -> None:
     path, document = kept
     old = json.loads(gzip.decompress((path / "before" / "document.json.gz").read_bytes()))
-    new = dict(leaves(json.loads(encode(document))))
+    new = dict(leaves(in_rows(json.loads(encode(document)))))
     known = {renamed(name): value for name, value in leaves(old)}
     compared = [
         (name, value)
@@ -159,7 +210,7 @@ def test_nothing_is_new_but_names(kept: tuple[Path, Document]) -> None:
     path, document = kept
     old = json.loads(gzip.decompress((path / "before" / "document.json.gz").read_bytes()))
     known = {renamed(name) for name, _ in leaves(old)}
-    added = {name for name, _ in leaves(json.loads(encode(document))) if not WORDING.search(name)} - known
+    added = {name for name, _ in leaves(in_rows(json.loads(encode(document)))) if not WORDING.search(name)} - known
     later = re.compile(  # added to the second schema
         r"^(layers\.modules\.|overhead\.\w+\.(distinguishable|error)$|(kernels|threads)\.(.*\.)?threads_sharing$"
         r"|threads\.layers\.[1-9]\d*\.(path|elapsed_ns|samples)$"  # listed by the samples of all threads, not of one

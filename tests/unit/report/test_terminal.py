@@ -141,6 +141,11 @@ def test_images_of_an_iteration_are_told(tmp_path: Path) -> None:
     lines = render(run, 120).splitlines()
     assert any(line.startswith("inputs") and "2 images per iteration" in line for line in lines)
     assert any("2 images" in note for note in footnotes_of(section(lines, "Hottest layers")))
+    run.manifest.workload.images_there = 5000
+    (inputs,) = [line for line in render(run, 160).splitlines() if line.startswith("inputs")]
+    assert inputs.endswith(
+        "2 of 5,000 images per iteration, each input shape in its proportion (--all-images: all 5,000)"
+    )
 
 
 def test_the_top_down_section_has_what_the_width_allows(tmp_path: Path) -> None:
