@@ -28,7 +28,7 @@ iterations tell as much."""
 TRACE_ITERATIONS: Final = 5
 """The trace pass shows where time goes; more iterations than these would only make the trace larger."""
 
-TRACE_CALLS: Final = 30_000
+TRACE_CALLS: Final = 20_000
 """Of leaf layers: with their operators they are up to a million slices, and what a viewer shows at once."""
 
 
