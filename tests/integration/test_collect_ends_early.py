@@ -49,7 +49,7 @@ def test_ctrl_c_before_a_pass_is_done_leaves_nothing(tmp_path: Path) -> None:
 
 
 def test_ctrl_c_keeps_the_passes_that_are_done(tmp_path: Path) -> None:
-    done = _start(tmp_path, "--iterations", "2", "--passes", "measure,trace")
+    done = _start(tmp_path, "--iterations", "100", "--passes", "measure,trace")  # of two it is done before the signal
     _wait_for(tmp_path, "raw/trace/torch_profiler")  # its worker starts while the pass before is written
     done.send_signal(signal.SIGINT)
     printed, _ = done.communicate(timeout=180)
