@@ -29,9 +29,6 @@ ROWS: Final = 15
 ALL: Final = 1_000_000
 """Rows of a table."""
 
-TEXT_ONLY: Final = frozenset(one.name for one in SECTIONS if "document" not in one.rooms)
-"""Sections of other sections' figures."""
-
 SCREEN: Final = 8
 """Of the first screen's."""
 
@@ -161,7 +158,7 @@ def _section(name: str | None, form: str) -> Section | None:
     if found is None:
         near = difflib.get_close_matches(name, [one.name for one in having], n=1)
         known = ", ".join(one.name for one in having)
-        raise UsageError(f"there is no section {name!r} as {form}", f"{near[0]}" if near else f"one of {known}")
+        raise UsageError(f"there is no section {name!r} as {form}", near[0] if near else f"one of {known}")
     return found
 
 
@@ -233,7 +230,7 @@ def _text_of(document: Document, chosen: Choice) -> str:
         selected = one_layer.one_layer(built, chosen.part.layer)
     elif chosen.part.page is not None:
         selected = chosen.part.page.document.select(built, chosen.top)
-    elif chosen.part.section is not None and chosen.part.section.name not in TEXT_ONLY:
+    elif chosen.part.section is not None and "document" in chosen.part.section.rooms:
         selected = _of_section(built, chosen.part.section)
     if chosen.form == "json":
         return _json(encode(built) if selected is None else msgspec.json.encode(selected))
@@ -258,7 +255,7 @@ def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choi
     from hwprof.report.text import choice, first_screen, one_layer
     from hwprof.report.text.console import make_console
     from hwprof.report.text.page import Page
-    from hwprof.report.text.report import render, render_section
+    from hwprof.report.text.report import render
 
     wanted = choice.expand(chosen.metrics, built) if chosen.metrics is not None else None
     if not (sys.stdout.encoding or "utf-8").lower().startswith("utf") and hasattr(sys.stdout, "reconfigure"):
@@ -266,7 +263,7 @@ def _on_a_console(built: Document, selected: msgspec.Struct | None, chosen: Choi
     console = make_console(chosen.width)
     with console.capture() as captured:
         if chosen.part.section is not None:
-            render_section(chosen.part.section, built, console, wanted)
+            chosen.part.section.text.show(Page(built, console, wanted))
         elif selected is None and chosen.part.first and first_screen.has_one(built):
             first_screen.show(Page(built, console, wanted))
         elif selected is None:

@@ -147,8 +147,11 @@ def size_of(path: Path) -> tuple[int, int]:
     from PIL import Image as Headers  # of ultralytics' requirements
 
     try:
-        with warnings.catch_warnings(), open_regular(path) as file, Headers.open(file, formats=FORMATS) as header:
-            warnings.simplefilter("ignore")  # of a size that OpenCV takes or refuses itself
+        with (
+            warnings.catch_warnings(action="ignore"),  # of a size that OpenCV takes or refuses itself
+            open_regular(path) as file,
+            Headers.open(file, formats=FORMATS) as header,
+        ):
             told = Headers.Exif()
             told.load(header.info.get("exif", b""))
             turned = told.get(ORIENTATION) in TURNED  # of TIFF, PIL has turned the size already

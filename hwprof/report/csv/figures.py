@@ -69,7 +69,7 @@ def _event_columns(counters: Counters, event: Event) -> Mapping[str, Sequence[An
     known = [value is not None for value in counters.column(event.name)]
     if event.provenance not in INSTRUMENTED:
         ran = counters.column(event.name, "running_share")
-        whole = 1.0 if not any(ran) else None  # not said where nothing was multiplexed
+        whole = 1.0 if all(share is None for share in ran) else None  # not said where nothing was multiplexed
         columns[f"{base}_running_ratio"] = [
             whole if one and share is None else share for one, share in zip(known, ran, strict=True)
         ]

@@ -18,16 +18,15 @@ def files(document: Document) -> dict[str, Table]:
     part = document.part(Instrumented)
     if part is None:
         return {}
-    return {
-        f"{noun}_{one.name}.csv": table
-        for one in part.passes
-        for noun, table in (("layers", _layers(one, document)), ("kernels", _kernels(one)))
-    }
-
-
-def _layers(one: Pass, document: Document) -> Table:
-    found = layers_of(one, document)
-    return figure_table(found.every, LAYER_COLUMNS, "time", found.counters, one.events, one.metrics)
+    found = {}
+    for one in part.passes:
+        layers = layers_of(one, document)
+        if layers is not None:
+            found[f"layers_{one.name}.csv"] = figure_table(
+                layers.every, LAYER_COLUMNS, "time", layers.counters, one.events, one.metrics
+            )
+        found[f"kernels_{one.name}.csv"] = _kernels(one)
+    return found
 
 
 def _kernels(one: Pass) -> Table:

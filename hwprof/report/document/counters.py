@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import TYPE_CHECKING, Final
 
 import msgspec
@@ -48,9 +48,9 @@ class Counters(msgspec.Struct, kw_only=True, frozen=True):
         pairs = zip(self.of, self.column(event, part), strict=True)
         return {owner: value for owner, value in pairs if value is not None}
 
-    def narrowed(self, owners: Sequence[str]) -> Counters:
+    def narrowed(self, owners: Container[str]) -> Counters:
         """Of these owners alone."""
-        kept = [number for number, owner in enumerate(self.of) if owner in set(owners)]
+        kept = [number for number, owner in enumerate(self.of) if owner in owners]
 
         def of(column: Column) -> Column:
             parts = {name: [values[number] for number in kept] for name in LISTS if (values := getattr(column, name))}

@@ -65,11 +65,9 @@ def build(analysis: RunAnalysis) -> Instrumented | Unavailable:
     return Instrumented(passes=passes) if passes else Unavailable("no instrumented pass was completed")
 
 
-def layers_of(one: Pass, document: Document) -> Layers:
-    """The layers of a pass of the document."""
-    found = one.layers or document.part(Layers)
-    assert found is not None, "figures are those of the layers only where there are such"
-    return found
+def layers_of(one: Pass, document: Document) -> Layers | None:
+    """The layers of a pass of the document; None where they are the document's, and a damaged table costs these."""
+    return one.layers or document.part(Layers)
 
 
 def _is_in_layers(one: InstrumentedPass, analysis: RunAnalysis) -> bool:

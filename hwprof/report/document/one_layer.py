@@ -104,7 +104,7 @@ def one_layer(document: Document, path: str) -> OneLayer:
         parameters=itself.parameters if itself is not None else None,
         macs=itself.macs if itself is not None else None,
         layers=leaves,
-        counters=layers.counters.narrowed(list(paths)) if layers else None,
+        counters=layers.counters.narrowed(paths) if layers else None,
         calls=itself.calls if itself is not None else None,
         median_ns=itself.time.median_ns if itself is not None and itself.time is not None else None,
         share=itself.share if itself is not None else None,

@@ -43,11 +43,10 @@ def show(page: Page) -> None:
 def _layers(found: Pass, page: Page) -> None:
     """The layers with the most instructions."""
     glyphs = page.glyphs
-    event = _ranked_by(found)
-    if event is None:
+    event, layers = _ranked_by(found), layers_of(found, page.document)
+    if event is None or layers is None:
         return
     top = page.document.hottest.top
-    layers = layers_of(found, page.document)
     counts = layers.counters.values(event)
     ranked = sorted((layer for layer in layers.rows if counts.get(layer.path)), key=lambda layer: -counts[layer.path])
     shown = ranked[:top]

@@ -94,10 +94,14 @@ def _sorted_by(sort: str, layers: Sequence[Layer | None], metrics: Sequence[Colu
     asked for."""
     if sort in ("time", ORDER, *ELSEWHERE) or any(column.key == sort for column in metrics):
         return []
-    part = page.part(Layers)
-    known = values(part, sort) if part is not None else {}
+    known = _values(sort, page)
     cells = ["" if one is None else figures.amount(known.get(one.path), page.glyphs) for one in layers]
     return [Column(sort, cells)]
+
+
+def _values(sort: str, page: Page) -> dict[str, float]:
+    part = page.part(Layers)
+    return values(part, sort) if part is not None else {}
 
 
 def sum_of_times(page: Page) -> str:
@@ -138,8 +142,7 @@ def _without_key(page: Page) -> str:
     """Those that lack what the layers are sorted by stand last, and may not be shown."""
     hottest = page.document.hottest
     hidden = [one for one in page.layers if one.time and one.path not in hottest.layers]
-    part = page.part(Layers)
-    known = values(part, hottest.sort) if part is not None else {}
+    known = _values(hottest.sort, page)
     number = sum(layer.path not in known for layer in hidden)
     return f"not shown: {figures.plural(number, 'layer')} without {hottest.sort}" if number else ""
 

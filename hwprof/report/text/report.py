@@ -8,7 +8,6 @@ from rich.console import Console
 
 from hwprof.report import sections
 from hwprof.report.document.document import Document
-from hwprof.report.sections import Section
 from hwprof.report.text import header
 from hwprof.report.text.page import Page
 
@@ -19,8 +18,3 @@ def render(document: Document, console: Console, metrics: Sequence[str] | None =
     header.show(page)
     for section in sections.of_room("text"):
         section.text.show(page)
-
-
-def render_section(section: Section, document: Document, console: Console, metrics: Sequence[str] | None) -> None:
-    """Prints one section of the whole report."""
-    section.text.show(Page(document, console, metrics))

@@ -14,7 +14,8 @@ from hwprof.analysis import instrumented_pass
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
-from hwprof.report.document.instrumented import Instrumented, layers_of
+from hwprof.report.document.instrumented import Instrumented, Pass, layers_of
+from hwprof.report.document.layers import Layers
 from hwprof.report.json import codec
 from hwprof.report.text import instrumented as instrumented_view
 from hwprof.report.text import report
@@ -106,6 +107,13 @@ def printed(run: RunDirectory, width: int = 140) -> str:
     return text_of(builder.build(run), width)
 
 
+def own_layers(of: Pass, document: Document) -> Layers:
+    """Of a run whose tables are whole."""
+    found = layers_of(of, document)
+    assert found is not None
+    return found
+
+
 def text_of(found: Document, width: int) -> str:
     console = Console(file=io.StringIO(), width=width, highlight=False, markup=False, emoji=False)
     report.render(found, console)
@@ -117,7 +125,7 @@ def test_counts_are_joined_with_the_times_of_the_companion(run: RunDirectory) ->
     found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
     by_path = {layer.path: layer for layer in layer_rows(found)}
-    layers = layers_of(pass_, found)
+    layers = own_layers(pass_, found)
     counted = layers.counters.values(INSTRUCTIONS)
     for number, path in enumerate(LEAVES):
         layer = next(layer for layer in layers.rows if layer.path == path)
@@ -169,7 +177,7 @@ def test_times_of_other_work_are_not_joined(run: RunDirectory, field: str, value
     found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
     assert says in (pass_.not_comparable or "")
-    layers = layers_of(pass_, found)
+    layers = own_layers(pass_, found)
     assert all(layer.time is None and "engine_per_ns" not in layer.metrics for layer in layers.rows)
     assert layers.counters.values(INSTRUCTIONS)[layers.rows[0].path] == 1_000_000
     assert says in printed(run)
@@ -192,7 +200,7 @@ def test_what_uninstrumented_threads_did_is_no_zero(run: RunDirectory) -> None:
     write_table(run.path / "counts.parquet", "counts", pl.concat([counts, told]))
     found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
-    layers = layers_of(pass_, found)
+    layers = own_layers(pass_, found)
     counted = layers.counters.values(INSTRUCTIONS)
     lacking, other = layers.rows[:2]
     assert (lacking.path, counted.get(lacking.path), lacking.uncounted_ns) == (LEAVES[0], None, 2 * MS)
@@ -211,7 +219,7 @@ def test_of_an_interrupted_pass_whole_layers_are_shown_and_no_sums(run: RunDirec
     write_table(run.path / "spans.parquet", "spans", run.read("spans").filter(keep))
     found = builder.build(run)
     (pass_,) = part(found, Instrumented).passes
-    assert list(layers_of(pass_, found).counters.values(INSTRUCTIONS)) == LEAVES[:3], "neither the rest nor the whole"
+    assert list(own_layers(pass_, found).counters.values(INSTRUCTIONS)) == LEAVES[:3], "neither the rest nor the whole"
     (note,) = pass_.notes
     assert note.startswith("interrupted by the user after 3 of 5 calls: ") and "3 complete layers" in note
     text = printed(run)
@@ -286,3 +294,18 @@ def test_without_instructions_no_kernel_is_listed(tmp_path: Path, monkeypatch: p
     assert RunAnalysis(run).instrumented[0].listed()
     monkeypatch.setattr(instrumented_pass, "INSTRUCTIONS", ".events-of-that-name")
     assert RunAnalysis(run).instrumented[0].listed() == []
+
+
+def test_without_the_documents_layers_the_kernels_of_a_pass_stand(run: RunDirectory) -> None:
+    """A damaged table may cost the figures of layers, among which those of the pass are."""
+    found = builder.build(run)
+    instrumented = part(found, Instrumented)
+    (pass_,) = instrumented.passes
+    lacking = msgspec.structs.replace(instrumented, passes=[msgspec.structs.replace(pass_, layers=None)])
+    parts = {name: one for name, one in found.parts.items() if not isinstance(one, Layers)}
+    parts["instrumented"] = lacking
+    hottest = msgspec.structs.replace(found.hottest, layers=[])
+    left = msgspec.structs.replace(found, parts=parts, hottest=hottest)
+    assert layers_of(lacking.passes[0], left) is None
+    assert "kernels_engine.csv" in csv_frames(left) and "layers_engine.csv" not in csv_frames(left)
+    assert "Kernels by instructions, pass engine" in text_of(left, 140)

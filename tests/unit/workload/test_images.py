@@ -4,6 +4,7 @@ import importlib
 import re
 import struct
 import sys
+import warnings
 import zlib
 from collections.abc import Callable
 from pathlib import Path
@@ -257,3 +258,13 @@ def test_an_odd_file_has_no_size_as_it_has_no_pixels(tmp_path: Path) -> None:
     fifo(tmp_path / "a.jpg")
     with pytest.raises(HwprofError, match="no regular file"):
         size_of(tmp_path / "a.jpg")
+
+
+def test_a_header_of_a_very_large_image_is_read_without_a_warning(tmp_path: Path) -> None:
+    """PIL warns of it when it opens the file, as of a bomb."""
+    large = tmp_path / "large.png"
+    large.write_bytes(_png(12_000, 10_000, b""))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        assert size_of(large) == (10_000, 12_000)
+    assert said == []
