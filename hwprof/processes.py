@@ -44,6 +44,17 @@ def ending_with_parent() -> Callable[[], object]:
     return partial(ctypes.CDLL(None).prctl, _PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
 
 
+def wake_when_gone(parent: int) -> int:
+    """In the place of ``end_with_parent``, for a process that has to clean up after the one that started it: a
+    descriptor that is readable when that one is gone, even where somebody has stopped this process. Raises ``OSError``
+    where it is gone already."""
+    import ctypes
+
+    descriptor = os.pidfd_open(parent)
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGCONT, 0, 0, 0)
+    return descriptor
+
+
 class Known(NamedTuple):
     """A process: its number, and when it began, in the kernel's ticks: another one that gets the number began later."""
 
@@ -85,6 +96,17 @@ def kill(known: Iterable[Known]) -> None:
         if fields is not None and int(fields[_STARTED]) == one.started:
             with suppress(OSError):
                 os.kill(one.pid, signal.SIGKILL)
+
+
+def end_descendants() -> None:
+    """Those of this process: stopped first, so that none of them starts another meanwhile."""
+    found: set[Known] = set()
+    while new := set(descendants(os.getpid())) - found:
+        found |= new
+        for one in new:
+            with suppress(OSError):
+                os.kill(one.pid, signal.SIGSTOP)
+    kill(found)
 
 
 def _stat(folder: Path) -> list[str] | None:

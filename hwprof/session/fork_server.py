@@ -182,7 +182,8 @@ class ForkedProcess:
 
 def main(arguments: Sequence[str]) -> int:
     """Imports, then forks whenever it is told to, as long as the process of that number is there."""
-    processes.end_with_parent(int(arguments[1]))
+    parent = int(arguments[1])
+    processes.end_with_parent(parent)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever starts hwprof may ignore it: no exit code would be kept
     with suppress(BaseException):  # the worker comes across the same, and says so
         from hwprof.workload import factory  # here, for the supervisor shall not have torch
@@ -190,10 +191,14 @@ def main(arguments: Sequence[str]) -> int:
         factory.preload(arguments[2])
     gc.collect()
     gc.freeze()  # a collection in a copy would write to, and so copy, every page of objects
+    gone = processes.wake_when_gone(parent)
     with socket.socket(fileno=int(arguments[0])) as server:
         while True:
-            data, descriptors, _, _ = socket.recv_fds(server, _MOST_BYTES, _MOST_DESCRIPTORS)
+            data, descriptors = b"", []
+            if gone not in select.select([server, gone], [], [])[0]:
+                data, descriptors, _, _ = socket.recv_fds(server, _MOST_BYTES, _MOST_DESCRIPTORS)
             if not data:
+                processes.end_descendants()  # the workers would end with this process, what they started would not
                 return 0
             what = _decode(data)
             if isinstance(what, Reap):
@@ -202,11 +207,13 @@ def main(arguments: Sequence[str]) -> int:
                 server.send(msgspec.json.encode(answer))
             else:
                 break
+    os.close(gone)
     return _work(what, descriptors)
 
 
 def _forked(descriptors: Sequence[int]) -> Answer | None:
     """None in the copy."""
+    server = os.getpid()
     try:
         pid = os.fork()
     except OSError as error:
@@ -215,6 +222,7 @@ def _forked(descriptors: Sequence[int]) -> Answer | None:
         with suppress(OSError):  # whoever of the two comes first: its supervisor may want to end the group at once
             os.setpgid(pid, pid)
         if not pid:
+            processes.end_with_parent(server)  # before the worker's code is imported: it may be gone by then
             return None
         answer = Answer(pid)
     for descriptor in descriptors:

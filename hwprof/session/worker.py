@@ -72,7 +72,10 @@ def _carried_out(arguments: Sequence[str]) -> int:
     try:
         weights = int(arguments[3]) if len(arguments) > 3 else None
         _Worker(Order.read(Path(arguments[0])), reporter, int(arguments[2]), weights).carry_out()
-    except (NobodyListensError, Interrupt):
+    except NobodyListensError:  # nor ends what the model's code started, of whatever group
+        processes.end_descendants()
+        return 1
+    except Interrupt:
         return 1
     except BaseException as error:  # SystemExit too, and what else the model's code may raise
         said = last_words(error, str(Path(arguments[0]).parent))

@@ -18,7 +18,7 @@ from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
 from tests.support.acting_model import ACTING
 from tests.support.command import heeds_hangups, hwprof, messages, start_hwprof
-from tests.support.processes import alive
+from tests.support.processes import alive, parent_of
 from tests.support.requirements import require_module, require_tool
 from tests.support.small_disk import small_disk
 
@@ -64,6 +64,16 @@ def leaving_the_session():
         if call == 2:
             child = subprocess.Popen(["sleep", "60"], start_new_session=True)
             (HERE / "child").write_text(str(child.pid))
+    return Does(start)
+def leaving_two_behind():
+    \"\"\"One in its own group, one in a session of its own; then it waits.\"\"\"
+    def start(call):
+        if call == 2:
+            both = [subprocess.Popen(["sleep", "600"], start_new_session=new) for new in (False, True)]
+            (HERE / "child").write_text(str(both[0].pid))
+            (HERE / "other").write_text(str(both[1].pid))
+        if call > 2:
+            time.sleep(120)
     return Does(start)
 def forking_at_once():
     \"\"\"And coming back in both.\"\"\"
@@ -170,6 +180,17 @@ def test_what_the_model_leaves_running_holds_nobody_up(place: Path, model: str) 
     done = hwprof("collect", "--model", f"mine:{model}", *QUICK, "--passes", "measure", cwd=place, timeout_s=50)
     assert done.returncode == 0, done.stderr
     assert _wait_until_gone(_pid_in(place / "child"))
+
+
+def test_nor_does_any_of_it_outlive_a_killed_command(place: Path) -> None:
+    """Stopped before, too: by whoever wants to look, say."""
+    process = _start(place, "leaving_two_behind")
+    left = [_pid_in(place / name) for name in ("child", "other")]
+    (server,) = [parent_of(parent_of(pid)) for pid in left[:1]]
+    os.kill(server, signal.SIGSTOP)
+    process.kill()
+    process.communicate(timeout=60)
+    assert all([_wait_until_gone(pid) for pid in (*left, server)])
 
 
 def test_a_copy_that_the_model_makes_of_layers_prints_nothing(place: Path) -> None:
