@@ -256,6 +256,7 @@ class RunAnalysis:
             record.name: sampled_pass(
                 record,
                 *(self.of_pass(table, record) for table in ("samples", "spans", "kernels", "switches", "threads")),
+                stacks=self.of_pass("stacks", record),
                 lifetimes=self.of_pass("lifetimes", record),
                 series=self.of_pass("series", record),
                 modules=self.modules,

@@ -19,8 +19,10 @@ from hwprof.analysis.implementations import is_reorder
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.waiting import causes
+from hwprof.run.schema import empty
 
 JIT_DOMAIN: Final = "jit"
+KERNEL_DOMAIN: Final = "kernel"
 OPENMP_CAUSE: Final = "OpenMP"
 """As ``waiting.causes`` names it."""
 
@@ -36,11 +38,15 @@ FIGURES: Final = ("samples", "cpu_ns", "share", "share_low", "share_high", "inst
 and where they were counted: instructions, cycles an instruction, misses of the last-level cache per 1000 of them."""
 
 
-def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[int, ...]) -> pl.DataFrame:
+def sampled(
+    attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[int, ...], stacks: pl.DataFrame | None = None
+) -> pl.DataFrame:
     """The samples of the inference in these iterations, each with its kernel's ``code`` (the domain) and ``name``;
-    ``kernel`` is the first of the numbers that have that name, ``code_range`` the sample's own.
+    ``kernel`` is the first of the numbers that have that name, ``code_range`` the sample's own. ``entered_code`` and
+    ``entered_name`` are those of the function that was left for the kernel of the operating system; null in others'
+    samples, and where nobody looked.
 
-    ``attributed`` as ``samples.attribute_samples`` makes it, ``kernels`` that pass's rows.
+    ``attributed`` as ``samples.attribute_samples`` makes it, ``kernels`` and ``stacks`` that pass's rows.
     """
     named = kernels.select(
         code_range="kernel",
@@ -51,7 +57,18 @@ def sampled(attributed: pl.DataFrame, kernels: pl.DataFrame, iterations: tuple[i
     waits_for = pl.Series(causes(named), dtype=pl.String)  # also in a library that brings an OpenMP runtime of its own
     named = named.with_columns(code=pl.when(waits_for == OPENMP_CAUSE).then(pl.lit(WAITING_DOMAIN)).otherwise("code"))
     inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
-    return inside.rename({"kernel": "code_range"}).join(named, on="code_range", how="left")
+    found = inside.rename({"kernel": "code_range"}).join(named, on="code_range", how="left")
+    return _with_entered(found, kernels, stacks if stacks is not None else empty("stacks"))
+
+
+def _with_entered(found: pl.DataFrame, kernels: pl.DataFrame, stacks: pl.DataFrame) -> pl.DataFrame:
+    """Of a sample in the operating system's kernel the first of its callers is what ran before: frames of the kernel's
+    own are not recorded."""
+    functions = kernels.select("kernel", entered_code="domain", entered_name="name")
+    frames = stacks.select("stack", "kernel").join(functions, on="kernel", how="inner").drop("kernel")
+    in_kernel = pl.when(pl.col("code") == KERNEL_DOMAIN)
+    joined = found.join(frames, on="stack", how="left", maintain_order="left")
+    return joined.with_columns(in_kernel.then(name).alias(name) for name in ("entered_code", "entered_name"))
 
 
 def whole(sampled: pl.DataFrame) -> tuple[int, float]:

@@ -210,6 +210,7 @@ def sampled_pass(
     switches: pl.DataFrame,
     known_threads: pl.DataFrame,
     *,
+    stacks: pl.DataFrame,
     lifetimes: pl.DataFrame,
     series: pl.DataFrame,
     modules: pl.DataFrame,
@@ -221,7 +222,7 @@ def sampled_pass(
     of_team = team(taken.lazy(), kernels.lazy(), switches.lazy())
     attributed = samples.attribute_samples(taken, spans, modules, of_team)
     placed = attributed.filter(pl.col("iteration").is_in(list(iterations)))
-    inside = sampled_kernels.sampled(placed, kernels, iterations)
+    inside = sampled_kernels.sampled(placed, kernels, iterations, stacks)
     return SampledPass(
         record=record,
         taken=taken,

@@ -19,6 +19,7 @@ import polars as pl
 from hwprof.analysis import waiting
 from hwprof.analysis.implementations import is_reorder
 from hwprof.analysis.owners import ROOT, own
+from hwprof.analysis.sampled_kernels import KERNEL_DOMAIN
 from hwprof.analysis.samples import FEW_SAMPLES
 from hwprof.analysis.states import ABSENT, BARRIER, PREEMPTED, STOPPED, UNKNOWN, UNSAMPLED
 from hwprof.analysis.statistics import wilson
@@ -31,7 +32,9 @@ LAYOUT: Final = "layout"
 WAITING: Final = "waiting"
 BLOCKED: Final = "blocked"
 OTHER: Final = "other"
-PARTS: Final = (COMPUTE, LAYOUT, "page_faults", "allocation", WAITING, "dispatch", BLOCKED, PREEMPTED, OTHER)
+PAGE_FAULTS: Final = "page_faults"
+ALLOCATION: Final = "allocation"
+PARTS: Final = (COMPUTE, LAYOUT, PAGE_FAULTS, ALLOCATION, WAITING, "dispatch", BLOCKED, PREEMPTED, OTHER)
 """In the order in which they are told.
 
 - compute: the kernels that do the layer's own work
@@ -64,8 +67,8 @@ OFF_CPU: Final = {
     BARRIER: WAITING,
     PREEMPTED: PREEMPTED,
     "GIL": "dispatch",
-    "page fault": "page_faults",
-    "memory map": "allocation",
+    "page fault": PAGE_FAULTS,
+    "memory map": ALLOCATION,
     STOPPED: OTHER,
     UNSAMPLED: OTHER,
     UNKNOWN: OTHER,
@@ -87,10 +90,17 @@ class _Copies(msgspec.Struct, forbid_unknown_fields=True):
     own_work: frozenset[str]
 
 
+class _Shared(msgspec.Struct, forbid_unknown_fields=True):
+    names: tuple[str, ...]
+    faults_domains: frozenset[str]
+    faults_names: tuple[str, ...]
+
+
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     default: dict[str, str]
     function: tuple[_Functions, ...]
     copies: _Copies
+    shared: _Shared
 
 
 @cache
@@ -99,8 +109,15 @@ def _data() -> _File:
 
 
 @cache
-def part_of(domain: str | None, name: str | None, operator: str | None) -> str:
-    """Of code in a domain (of ``kernels``), with a function's name and the framework's operator that it ran in."""
+def part_of(
+    domain: str | None,
+    name: str | None,
+    operator: str | None,
+    entered_domain: str | None = None,
+    entered_name: str | None = None,
+) -> str:
+    """Of code in a domain (of ``kernels``), with a function's name and the framework's operator that it ran in.
+    ``entered_…``: of the function that was left for the kernel of the operating system."""
     known = _data()
     if domain is None or domain not in known.default:
         cause = waiting.cause(domain, name)
@@ -117,7 +134,18 @@ def part_of(domain: str | None, name: str | None, operator: str | None) -> str:
     for one in known.function:
         if domain in one.domains and _fits(name, one.names):
             return one.part
+    if domain == KERNEL_DOMAIN and _fits(name, known.shared.names):
+        return _entered_for(entered_domain, entered_name)
     return known.default[domain]
+
+
+def _entered_for(domain: str | None, name: str | None) -> str:
+    """What the kernel does for a function that was left for it, by what function that is."""
+    shared = _data().shared
+    if domain in shared.faults_domains or (domain == "system" and _fits(name or "", shared.faults_names)):
+        return PAGE_FAULTS
+    part = part_of(domain, name, None)
+    return part if part == ALLOCATION else OTHER
 
 
 def time_budget(times: ThreadTimes) -> pl.DataFrame:
@@ -205,10 +233,11 @@ def _lies_in(owner: str, path: str) -> bool:
 def _with_parts(times: ThreadTimes) -> pl.DataFrame:
     """The moments, with ``code_part`` of those that are samples."""
     inside = times.taken.inside.with_columns(pl.col("operator").cast(pl.String))
-    keys = inside.select("code", "name", "operator").unique()
+    of_part = ["code", "name", "operator", "entered_code", "entered_name"]
+    keys = inside.select(of_part).unique()
     parts = [part_of(*key) for key in keys.iter_rows()]
     known = keys.with_columns(code_part=pl.Series(parts, dtype=pl.String))
-    sampled = inside.join(known, on=["code", "name", "operator"], how="left", nulls_equal=True)
+    sampled = inside.join(known, on=of_part, how="left", nulls_equal=True)
     each = sampled.select("tid", "time_ns", "code_part").unique(["tid", "time_ns"], keep="first")
     joined = times.moments.join(each, on=["tid", "time_ns"], how="left", maintain_order="left")
     return joined.with_columns(code_part=pl.when("sampled").then("code_part"))

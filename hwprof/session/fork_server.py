@@ -194,8 +194,8 @@ def main(arguments: Sequence[str]) -> int:
     gone = processes.wake_when_gone(parent)
     with socket.socket(fileno=int(arguments[0])) as server:
         while True:
-            data, descriptors = b"", []
-            if gone not in select.select([server, gone], [], [])[0]:
+            data, descriptors = b"", list[int]()
+            if gone not in select.select([server.fileno(), gone], [], [])[0]:
                 data, descriptors, _, _ = socket.recv_fds(server, _MOST_BYTES, _MOST_DESCRIPTORS)
             if not data:
                 processes.end_descendants()  # the workers would end with this process, what they started would not

@@ -190,7 +190,7 @@ def test_nor_does_any_of_it_outlive_a_killed_command(place: Path) -> None:
     os.kill(server, signal.SIGSTOP)
     process.kill()
     process.communicate(timeout=60)
-    assert all([_wait_until_gone(pid) for pid in (*left, server)])
+    assert [pid for pid in (*left, server) if not _wait_until_gone(pid)] == []
 
 
 def test_a_copy_that_the_model_makes_of_layers_prints_nothing(place: Path) -> None:

@@ -42,6 +42,7 @@ def times_of(
             conform("kernels", kernels),
             switches,
             conform("threads", pl.DataFrame(names)),
+            stacks=empty("stacks"),
             lifetimes=lived(threads),
             series=empty("series"),
             modules=pl.concat([empty("layers"), layers_of(calls)], how="diagonal"),

@@ -284,6 +284,7 @@ def _taken(iterations: list[tuple[int, int]], collected: Collected, tid: int) ->
         tables["kernels"],
         tables["switches"],
         tables["threads"],
+        stacks=tables["stacks"],
         lifetimes=tables["lifetimes"],
         series=empty("series"),
         modules=modules,

@@ -54,6 +54,32 @@ def test_code_has_one_part(domain: str | None, name: str | None, operator: str |
     assert part_of(domain, name, operator) == part
 
 
+@pytest.mark.parametrize(
+    ("entered", "part"),
+    [
+        (("torch", "at::native::fill_kernel"), "page_faults"),
+        (("jit", None), "page_faults"),
+        (("system", "__memset_avx512_unaligned_erms"), "page_faults"),
+        (("system", "munmap"), "allocation"),
+        (("system", "madvise"), "allocation"),
+        (("system", "read"), "other"),
+        (("openmp", "gomp_team_barrier_wait_end"), "other"),
+        ((None, None), "other"),
+    ],
+)
+@pytest.mark.parametrize(
+    "name", ["_raw_spin_lock", "_raw_spin_unlock_irqrestore", "___pte_offset_map", "irqentry_exit"]
+)
+def test_what_serves_all_of_the_kernel_counts_for_what_it_was_entered_for(
+    name: str, entered: tuple[str | None, str | None], part: str
+) -> None:
+    assert part_of("kernel", name, "aten::fill_", *entered) == part
+
+
+def test_an_interrupt_is_none_of_the_code_that_it_meets() -> None:
+    assert part_of("kernel", "handle_softirqs", "aten::fill_", "torch", "at::native::fill_kernel") == "other"
+
+
 @given(
     st.none() | st.sampled_from(["jit", "torch", "openmp", "python", "system", "kernel", "other", "new"]),
     st.none() | st.text(max_size=30),
