@@ -26,7 +26,7 @@ ADDING: Final = 2
 """How many threads add up."""
 
 Amounts = Callable[[int], tuple[Integers, Integers]]
-"""For a fact: which entries have something of it (their places, rising), and how much."""
+"""For a fact: which of some entries have something of it (their places, rising), and how much."""
 
 
 class Event(Protocol):
@@ -104,13 +104,10 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Se
     """``kernel_of``: for each of ``starts_of`` the number of its kernel; ``nobodys``: intervals that do not count."""
     of_blocks = np.concatenate([blocks["facts"] for blocks in log.blocks] or [np.empty((0, 0), np.uint32)])
     facts = of_blocks.T.astype(np.int64)
-    block = _numbers(log, log.entries)
-    executions = log.entries["executions"].astype(np.int64)
-
     some = np.packbits(facts != 0, axis=0)  # a block has few of the facts: a bit for each
 
-    def in_order(order: Integers) -> Amounts:
-        blocks, times = block[order], executions[order]
+    def amounts_of(entries: Entries) -> Amounts:
+        blocks, times = _numbers(log, entries), entries["executions"].astype(np.int64)
 
         @lru_cache(maxsize=1)
         def eight(byte: int) -> npt.NDArray[np.uint8]:
@@ -122,21 +119,21 @@ def add_up(log: Log, kernel_of: Integers, kernels: Sequence[Kernel], nobodys: Se
 
         return amounts
 
-    return sum_entries(log, log.entries, log.intervals(), kernel_of, kernels, len(facts), in_order, nobodys)
+    return sum_entries(log, log.entries, log.ends, kernel_of, kernels, len(facts), amounts_of, nobodys)
 
 
 def sum_entries(
     log: Log,
     entries: Entries,
-    interval: Integers,
+    ends: Integers,
     kernel_of: Integers,
     kernels: Sequence[Kernel],
     facts: int,
-    in_order: Callable[[Integers], Amounts],
+    amounts_of: Callable[[Entries], Amounts],
     nobodys: Sequence[int] = (),
 ) -> Sums:
-    """Of any log's entries (``context``, ``block``), each with its ``interval``; without those of intervals that are
-    ``nobodys``. ``in_order``: what they have, in the order that it is given; asked for one fact at a time, because all
+    """Of any log's entries (``context``, ``block``), in rising intervals with these ``ends``; without those of
+    intervals that are ``nobodys``. ``amounts_of``: what some of them have, asked for one fact at a time, because all
     together take a gigabyte."""
     tids = tuple(dict.fromkeys(int(context.tid) for context in log.contexts))
     thread_of = np.array([tids.index(int(context.tid)) for context in log.contexts] or [0], dtype=np.int64)
@@ -144,30 +141,33 @@ def sum_entries(
     somebodys[np.array(nobodys, dtype=np.int64)] = False
 
     def sum_part(part: slice) -> tuple[Integers, Integers, Integers, Integers]:
-        thread = thread_of[entries["context"][part]]
-        kernel = kernel_of[_numbers(log, entries[part])]
-        key = (interval[part] * len(tids) + thread) * len(kernels) + kernel
+        before = int(ends[part.start - 1]) if part.start else 0
+        interval = np.repeat(np.arange(part.start, part.stop), np.diff(ends[part], prepend=before))
+        taken = np.asarray(entries[before : before + len(interval)])
+        thread = thread_of[taken["context"]]
+        kernel = kernel_of[_numbers(log, taken)]
+        key = (interval * len(tids) + thread) * len(kernels) + kernel
         order = np.argsort(key, kind="stable")  # the log is nearly sorted, which this kind makes use of
         begins = _begins(key[order])
         row_of = np.repeat(np.arange(len(begins)), np.diff(begins, append=len(order)))
         rows = order[begins]
-        sums = _sum_facts(row_of, len(begins), facts, in_order(order + part.start))
-        kept = somebodys[interval[part][rows]]
+        sums = _sum_facts(row_of, len(begins), facts, amounts_of(taken[order]))
+        kept = somebodys[interval[rows]]
         rows = rows[kept]
-        return interval[part][rows], thread[rows], kernel[rows], sums[kept]
+        return interval[rows], thread[rows], kernel[rows], sums[kept]
 
     with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
-        columns = list(zip(*threads.map(sum_part, _parts(interval)), strict=True))
+        columns = list(zip(*threads.map(sum_part, _parts(ends)), strict=True))
     intervals, thread, kernel, sums = (np.concatenate(column) for column in columns)
     return Sums(intervals, thread, kernel, sums, log.edges, tids, tuple(kernels))
 
 
-def _parts(interval: Integers) -> list[slice]:
-    """Of a log (rising intervals), about ``PART`` entries each, none of which divides an interval; at least one."""
+def _parts(ends: Integers) -> list[slice]:
+    """The intervals of a log, in parts of about ``PART`` entries each; at least one."""
     cuts = [0]
-    while cuts[-1] < len(interval):
-        last = interval[cuts[-1] : cuts[-1] + PART][-1]
-        cuts.append(int(np.searchsorted(interval, last, side="right")))
+    while cuts[-1] < len(ends):
+        before = int(ends[cuts[-1] - 1]) if cuts[-1] else 0
+        cuts.append(max(cuts[-1] + 1, int(np.searchsorted(ends, before + PART, side="right"))))
     return [slice(*cut) for cut in pairwise(cuts)] or [slice(0, 0)]
 
 

@@ -102,8 +102,9 @@ class CacheMemory:
         self.model.on = 1
 
     def entries(self, edges: int) -> tuple[Entries, npt.NDArray[np.int64]]:
-        """What caches did up to so many edges, a copy: dtype ``ENTRY``, and for each entry its interval."""
+        """What caches did up to so many edges, a copy: dtype ``ENTRY``; and for each edge how many there are up to
+        it."""
         ends = np.frombuffer(ctypes.string_at(self.model.log_ends, edges * 8), dtype=np.int64)
         used = int(ends[-1]) if edges else 0
         log = np.frombuffer(ctypes.string_at(self.model.log, used * ENTRY.itemsize), ENTRY)
-        return log, np.repeat(np.arange(edges), np.diff(ends, prepend=0))
+        return log, ends

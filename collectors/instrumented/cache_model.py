@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from collectors.instrumented.cache_simulator import Simulator
     from collectors.instrumented.engine import Engine
     from collectors.instrumented.log import Integers, Log
+    from collectors.instrumented.memory import Entries
     from collectors.shared.symbols.kernels import Kernel
 
 
@@ -73,13 +74,12 @@ class CacheModel:
         from collectors.instrumented.accounting import sum_entries
         from collectors.instrumented.cache_memory import COUNTS
 
-        entries, intervals = self._memory.entries(log.edges)
-        counts = entries["counts"]
+        def amounts_of(entries: Entries) -> Amounts:
+            counts = entries["counts"]
+            return lambda count: (np.arange(len(counts)), counts[:, count].astype(np.int64))
 
-        def in_order(order: Integers) -> Amounts:
-            return lambda count: (np.arange(len(order)), counts[order, count].astype(np.int64))
-
-        return sum_entries(log, entries, intervals, kernel_of, kernels, len(COUNTS), in_order, nobodys)
+        entries, ends = self._memory.entries(log.edges)
+        return sum_entries(log, entries, ends, kernel_of, kernels, len(COUNTS), amounts_of, nobodys)
 
     def notes(self) -> list[Note]:
         """What a reader must know."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:  # the command line lists collectors without numpy, polars and
     import polars as pl
 
     from collectors.instrumented.engine import Engine
+    from collectors.instrumented.log import LogFile
     from collectors.instrumented.selftest import Trial
     from collectors.instrumented.tables import Tables
     from collectors.instrumented.uninstrumented import UninstrumentedThreads
@@ -45,6 +46,7 @@ class InstrumentedCollector(Collector):
         self._context: PassContext | None = None
         self._engine: Engine | None = None
         self._trial: Trial | None = None
+        self._log_file: LogFile | None = None
         self._uninstrumented: UninstrumentedThreads | None = None
         self._first_edge = 0
         self._progress: list[int] = []  # the log's intervals in which progress was reported
@@ -96,6 +98,7 @@ class InstrumentedCollector(Collector):
         """Begins instrumentation, and runs the self-test; called on the main thread, after warm-up. Raises
         ``HwprofError``."""
         from collectors.instrumented.engine import Engine
+        from collectors.instrumented.log import LogFile
         from collectors.instrumented.machine_code import loops
         from collectors.instrumented.selftest import try_out
         from collectors.instrumented.uninstrumented import UninstrumentedThreads, thread_ids
@@ -108,6 +111,7 @@ class InstrumentedCollector(Collector):
         if geometry is not None:
             self._caches = CacheModel(geometry, engine)
         loops(), self._infos()  # read while it costs nothing
+        self._log_file = LogFile(engine.memory, context.raw)
         engine.instrument()
         try:
             self._trial = try_out(engine)
@@ -125,7 +129,8 @@ class InstrumentedCollector(Collector):
         """The code runs as it stands again. ``counts`` and ``kernel_tables`` work from then on. Raises ``HwprofError``
         where counts are not complete."""
         engine, context, trial, uninstrumented = self._engine, self._context, self._trial, self._uninstrumented
-        if engine is None or context is None or trial is None or uninstrumented is None:
+        log_file = self._log_file
+        if engine is None or context is None or trial is None or uninstrumented is None or log_file is None:
             return Collected()
         cpu_ns = time.process_time_ns() - self._cpu_ns
         uninstrumented.end()  # before anything is imported
@@ -137,8 +142,9 @@ class InstrumentedCollector(Collector):
         from collectors.shared.time_stamp_counter import reference_ghz
 
         ghz = reference_ghz()
-        log = Log.of(engine.memory)
-        check_complete(engine)
+        log = Log.of(engine.memory, log_file)
+        log_file.close()
+        check_complete(engine, log_file.failure)
         notes = engine_notes(engine, log, uninstrumented, cpu_ns)
         detail = engine_detail(engine, log, trial.check(log))
         detail.reference_ghz, detail.start_s = round(ghz, 5), round(self._start_s, 3)
@@ -180,10 +186,13 @@ class InstrumentedCollector(Collector):
         assert self._context is not None, "a reader before start"
         edge, step = self._started().edge, self._context.step
         progress, control = self._progress, self._started().memory.control
+        log_file = self._log_file
+        assert log_file is not None, "a reader before start"
 
         def leave() -> None:
             edge()
             step()
+            log_file.empty_if_long()
             progress.append(control.edges)
             edge()
 

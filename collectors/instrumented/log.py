@@ -1,20 +1,73 @@
-"""What was executed between edges, block by block, as arrays."""
+"""What was executed between edges, block by block, as arrays.
+
+A log that grows beyond some megabytes goes on in a file: of many images it has gigabytes, and is read piece by piece.
+"""
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import suppress
 from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, Final
 
 import numpy as np
 import numpy.typing as npt
 
-from collectors.instrumented.memory import Blocks, Context, Entries, SharedMemory
+from collectors.instrumented.memory import LOG_ENTRY, Blocks, Context, Entries, SharedMemory
 
 Integers = npt.NDArray[np.int64]
+
+ENOUGH_ENTRIES: Final = 4_194_304
+"""A log of so many is emptied: 64 MB. What is added between two looks has room beside them."""
+
+
+class LogFile:
+    """Where a log goes that is emptied while it grows: a file without a name."""
+
+    def __init__(self, memory: SharedMemory, folder: Path | None = None, enough: int = ENOUGH_ENTRIES) -> None:
+        """``folder``: that has room for it; None: that for temporary files. ``enough``: entries, to be emptied."""
+        self._memory = memory
+        self._folder = folder
+        self._enough = enough
+        self._file: IO[bytes] | None = None
+        self.failure: OSError | None = None  # from then on nothing is written
+
+    def empty_if_long(self) -> None:
+        """Between two edges."""
+        if self._memory.control.log_used >= self._enough and self.failure is None:
+            self._empty()
+
+    def entries(self) -> Entries:
+        """All of them: those in the file as they lie there, none of which is in memory before it is asked for."""
+        if self._file is not None and self.failure is None:
+            self._empty()
+        if self._file is None or self.failure is not None:
+            return self._memory.log()
+        return np.memmap(self._file, LOG_ENTRY, mode="r")
+
+    def close(self) -> None:
+        """What ``entries`` gave stays as it is."""
+        if self._file is not None:
+            with suppress(OSError):
+                self._file.close()
+
+    def _empty(self) -> None:
+        try:
+            if self._file is None:
+                self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 (open between calls)
+            data = self._memory.log_bytes()
+            while data:
+                data = data[self._file.write(data) :]
+        except OSError as error:
+            self.failure = error
+        else:
+            self._memory.log_is_taken()
 
 
 @dataclass(frozen=True)
 class Log:
-    """A copy of the log. Interval k lies between the edges k - 1 and k; interval 0 is everything before the first."""
+    """The log. Interval k lies between the edges k - 1 and k; interval 0 is everything before the first."""
 
     contexts: list[Context]
     blocks: list[Blocks]  # by context
@@ -24,10 +77,11 @@ class Log:
     cpu_times_ns: Integers  # by edge: the process's CPU time, and that of code not counted (as ``memory`` has it)
 
     @classmethod
-    def of(cls, memory: SharedMemory) -> Log:
-        """As it stands now. Blocks that are being copied meanwhile by another thread are not in it."""
+    def of(cls, memory: SharedMemory, file: LogFile | None = None) -> Log:
+        """As it stands now; ``file``: that it goes into. Blocks that are being copied meanwhile by another thread are
+        not in it."""
         ends = memory.log_ends()
-        entries = memory.log()[: ends[-1] if len(ends) else 0]
+        entries = (file or LogFile(memory)).entries()[: ends[-1] if len(ends) else 0]
         contexts = memory.contexts()
         return cls(
             contexts,
@@ -42,10 +96,6 @@ class Log:
     def edges(self) -> int:
         """How many edges there are."""
         return len(self.ends)
-
-    def intervals(self) -> Integers:
-        """For each entry its interval."""
-        return np.repeat(np.arange(self.edges), np.diff(self.ends, prepend=0))
 
     def facts_within(self, interval: int, context: int, start: int, end: int) -> list[int]:
         """The facts of one thread in one interval, of the blocks that begin within [start, end)."""

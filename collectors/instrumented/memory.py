@@ -16,7 +16,7 @@ from collectors.instrumented.signal_handlers import SIGNALS
 MAX_BLOCKS: Final = 524_288
 MAX_CONTEXTS: Final = 1024
 MAX_EDGES: Final = 4_194_304
-LOG_ENTRIES: Final = 67_108_864
+LOG_ENTRIES: Final = 16_777_216
 CODE_PAGES: Final = 65_536
 SLOTS: Final = 8
 STUB_REGIONS: Final = 64
@@ -99,6 +99,7 @@ class Control(ctypes.Structure):
     undecoded_bytes: ctypes.Array[ctypes.c_uint8]
     kept_mappings: int
     edges: int
+    log_given: int
     log_used: int
     log_overflowed: int
     log_ends: int
@@ -140,6 +141,7 @@ class Control(ctypes.Structure):
             for name in (
                 "kept_mappings",
                 "edges",
+                "log_given",
                 "log_used",
                 "log_overflowed",
                 "log_ends",
@@ -209,8 +211,18 @@ class SharedMemory:
         return np.frombuffer(ctypes.string_at(context.blocks, size), dtype=BLOCK)
 
     def log(self) -> Entries:
-        """The log's entries, a copy: shape (entries,), dtype ``LOG_ENTRY``."""
-        return np.frombuffer(ctypes.string_at(self.control.log, self.control.log_used * LOG_ENTRY.itemsize), LOG_ENTRY)
+        """The log's entries, as long as it is not taken: shape (entries,), dtype ``LOG_ENTRY``."""
+        return np.frombuffer(self.log_bytes(), LOG_ENTRY)
+
+    def log_bytes(self) -> memoryview:
+        """The same."""
+        size = self.control.log_used * LOG_ENTRY.itemsize
+        return memoryview((ctypes.c_char * size).from_address(self.control.log)).cast("B")
+
+    def log_is_taken(self) -> None:
+        """Whoever calls this has kept what there is, and it begins anew."""
+        self.control.log_given += self.control.log_used
+        self.control.log_used = 0
 
     def log_ends(self) -> npt.NDArray[np.int64]:
         """For each edge, how many entries the log had after it."""

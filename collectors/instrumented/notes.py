@@ -32,8 +32,9 @@ UNINSTRUMENTED_SHARE: Final = 0.002
 """Processor time of threads that were not instrumented that is worth a note."""
 
 
-def check_complete(engine: Engine) -> None:
-    """Raises ``HwprofError`` where something was executed that is not in the log, or was not the code any more."""
+def check_complete(engine: Engine, unwritten: OSError | None = None) -> None:
+    """Raises ``HwprofError`` where something was executed that is not in the log, or was not the code any more.
+    ``unwritten``: why not all of the log could be kept."""
     control = engine.memory.control
     wrong = None
     if control.undecoded:
@@ -44,6 +45,8 @@ def check_complete(engine: Engine) -> None:
         wrong = "there is more code made at run time than can be watched for changes"
     elif any(context.lost_blocks for context in engine.memory.contexts()):
         wrong = "the code has more basic blocks than there is room for"
+    elif unwritten is not None:
+        wrong = f"the log of what was executed cannot be written: {unwritten.strerror}"
     elif control.log_overflowed:
         wrong = "there is more to log than there is room for (fewer images help)"
     if wrong is not None:
@@ -113,7 +116,7 @@ def engine_detail(engine: Engine, log: Log, tried: SelfTest) -> EngineDetail:
         partly_decoded_blocks=sum(int(blocks["partly_decoded"].sum()) for blocks in log.blocks),
         slow_increments=int(sum(context.slow_increments for context in log.contexts)),
         kept_mappings=control.kept_mappings,
-        log_entries=control.log_used,
+        log_entries=control.log_given + control.log_used,
     )
 
 

@@ -15,16 +15,22 @@ ENOUGH_S: Final = 1.0
 MOST_S: Final = 5.0
 """What an iteration may take so that each input shape occurs in it."""
 
+ENOUGH_CALLS: Final = 4_000
+"""Of modules, for an iteration: each is counted, traced and instrumented, which takes room whatever it does."""
 
-def enough(batches: int, shapes: int, once_s: float) -> int:
-    """How many of ``batches`` an iteration takes whose forward takes ``once_s``: all of a few; else the power of two
-    that ``ENOUGH_S`` has room for, since two runs of one source should take the same; ``FEW`` at least, and one of each
-    of the ``shapes`` where ``MOST_S`` allows."""
+MOST_CALLS: Final = 20_000
+"""As ``MOST_S``."""
+
+
+def enough(batches: int, shapes: int, once_s: float, calls: int) -> int:
+    """How many of ``batches`` an iteration takes whose forward takes ``once_s`` and calls so many modules: all of a
+    few; else the power of two that ``ENOUGH_S`` and ``ENOUGH_CALLS`` have room for, since two runs of one source should
+    take the same; ``FEW`` at least, and one of each of the ``shapes`` where ``MOST_S`` and ``MOST_CALLS`` allow."""
     if batches <= FEW:
         return batches
-    fit = int(ENOUGH_S / once_s)
+    fit = min(int(ENOUGH_S / once_s), ENOUGH_CALLS // calls)
     fitting = 1 << fit.bit_length() - 1 if fit else 0
-    each = min(shapes, int(MOST_S / once_s))
+    each = min(shapes, int(MOST_S / once_s), MOST_CALLS // calls)
     return min(batches, max(FEW, fitting, each))
 
 

@@ -141,8 +141,8 @@ class YoloWorkload:
         return [self._pipeline.shape_of([size_of(path) for path in batch]) for batch in batches]
 
     def _enough(self, shapes: Sequence[Shape], *, values: bool) -> int:
-        """How many batches an iteration takes, by how long a forward of the first takes; without ``values`` one of each
-        shape is enough."""
+        """How many batches an iteration takes, by the model and how long a forward of the first takes; without
+        ``values`` one of each shape is enough."""
         different = len(set(shapes))
         if not values:
             return different
@@ -151,7 +151,8 @@ class YoloWorkload:
             forward.run()  # what is done once
             began_s = time.perf_counter()
             forward.run()
-        return enough(len(shapes), different, time.perf_counter() - began_s)
+        once_s = time.perf_counter() - began_s
+        return enough(len(shapes), different, once_s, sum(1 for _ in self._detector.module.modules()))
 
     def _take(self, batches: Sequence[list[Path]], shapes: Sequence[Shape] | None, number: int) -> list[torch.Tensor]:
         """Makes ``number`` of the batches an iteration's, or all. Reads every image of them, so that a broken one is

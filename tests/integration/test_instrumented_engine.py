@@ -408,3 +408,38 @@ def test_where_room_for_copies_runs_out_no_instruction_is_executed_twice() -> No
 def test_more_unknown_instructions_than_a_block_has_room_for_are_left_alone_and_said() -> None:
     """frida does not ask for room before it has decoded an instruction."""
     assert many_copies("unknown * 5000 + back", 10)["undecoded"] == 1
+
+
+def test_a_log_that_goes_on_in_a_file_is_the_same(tmp_path: Path) -> None:
+    """Once emptied after each edge, once kept as it is: the same loops, the same counts."""
+    said = child(
+        f"""
+        from pathlib import Path
+        from collectors.instrumented.facts import Fact
+        from collectors.instrumented.log import Log, LogFile
+        engine = Engine()
+        engine.instrument()
+        files = LogFile(engine.memory, Path({str(tmp_path)!r}), enough=1), LogFile(engine.memory)
+        found = []
+        for file in files:
+            first = engine.memory.control.edges
+            for _ in range(3):
+                engine.edge()
+                torch.rand(64, 64) @ torch.rand(64, 64)
+                engine.edge()
+                file.empty_if_long()
+            found.append((first, engine.memory.control.edges, engine.memory.control.log_used))
+        engine.uninstrument()
+        log = Log.of(engine.memory, files[0])
+        fp32 = slice(Fact.FLOPS_FP32_SCALAR, Fact.FLOPS_FP32_512 + 1)
+        flops = [
+            [sum(log.facts_within(edge, 0, 0, 1 << 47)[fp32]) for edge in range(first + 1, last, 2)]
+            for first, last, _ in found
+        ]
+        end(flops=flops, used=[used for _, _, used in found], ends=int(log.ends[-1]), entries=len(log.entries))
+        """,
+        threads=1,
+    )
+    assert said["used"][0] == 0 and said["used"][1] > 0
+    assert said["ends"] == said["entries"]
+    assert said["flops"][0] == said["flops"][1] and min(said["flops"][0]) >= 2 * 64**3

@@ -39,5 +39,5 @@ static void log_edge(void) {
   }
   read_clock(CLOCK_MONOTONIC, &control.edge_times[control.edges]);
   log_cpu_times(control.edges);
-  control.log_ends[control.edges++] = control.log_used;
+  control.log_ends[control.edges++] = control.log_given + control.log_used;
 }

@@ -84,6 +84,7 @@ typedef struct {
   guint8 undecoded_bytes[2 * SHOWN_BYTES];
   guint64 kept_mappings;     /* unmappings of code that were not carried out */
   guint64 edges;
+  guint64 log_given;   /* entries that were taken out of it before those that are in it */
   guint64 log_used;
   guint64 log_overflowed;
   guint64 *log_ends;   /* by edge: how long the log was after it */

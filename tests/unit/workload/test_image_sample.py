@@ -8,36 +8,42 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hwprof.workload.image_sample import ENOUGH_S, FEW, MOST_S, enough, in_proportion
+from hwprof.workload.image_sample import ENOUGH_S, FEW, MOST_CALLS, MOST_S, enough, in_proportion
 
 shapes = st.lists(st.sampled_from("abcdefgh"), min_size=1, max_size=300)
 
 
 @pytest.mark.parametrize(
-    ("batches", "different", "once_s", "number"),
+    ("batches", "different", "once_s", "calls", "number"),
     [
-        (3, 1, 100.0, 3),  # a few are all taken, whatever they take
-        (FEW, FEW, 100.0, FEW),
-        (5000, 1, 0.3, FEW),  # of a slow model no fewer than that
-        (5000, 1, 100.0, FEW),
-        (5000, 1, 0.24, 4),
-        (5000, 1, 0.024, 32),
-        (5000, 12, 0.3, 12),  # each shape once
-        (5000, 12, 1.0, 5),  # as far as there is time
-        (5000, 12, 0.01, 64),
-        (50, 12, 0.01, 50),
-        (50, 12, 1e-9, 50),
+        (3, 1, 100.0, 9, 3),  # a few are all taken, whatever they take
+        (FEW, FEW, 100.0, 100_000, FEW),
+        (5000, 1, 0.3, 9, FEW),  # of a slow model no fewer than that
+        (5000, 1, 100.0, 9, FEW),
+        (5000, 1, 0.24, 9, 4),
+        (5000, 1, 0.024, 9, 32),
+        (5000, 12, 0.3, 9, 12),  # each shape once
+        (5000, 12, 1.0, 9, 5),  # as far as there is time
+        (5000, 12, 0.01, 9, 64),
+        (50, 12, 0.01, 9, 50),
+        (50, 12, 1e-9, 9, 50),
+        (5000, 1, 0.01, 250, 16),  # of many modules fewer
+        (5000, 1, 0.01, 10_000, FEW),
+        (5000, 30, 0.01, 250, 30),
+        (5000, 30, 0.01, 2_000, 10),
     ],
 )
-def test_an_iteration_takes_about_a_second(batches: int, different: int, once_s: float, number: int) -> None:
-    assert enough(batches, different, once_s) == number
+def test_an_iteration_takes_about_a_second_or_some_thousand_calls(
+    batches: int, different: int, once_s: float, calls: int, number: int
+) -> None:
+    assert enough(batches, different, once_s, calls) == number
 
 
-@given(st.integers(1, 10_000), st.integers(1, 50), st.floats(1e-6, 100))
-def test_it_is_bounded(batches: int, different: int, once_s: float) -> None:
-    number = enough(batches, min(different, batches), once_s)
+@given(st.integers(1, 10_000), st.integers(1, 50), st.floats(1e-6, 100), st.integers(1, 100_000))
+def test_it_is_bounded(batches: int, different: int, once_s: float, calls: int) -> None:
+    number = enough(batches, min(different, batches), once_s, calls)
     assert 1 <= number <= batches
-    assert number <= FEW or number * once_s <= max(ENOUGH_S, MOST_S)
+    assert number <= FEW or (number * once_s <= max(ENOUGH_S, MOST_S) and number * calls <= MOST_CALLS)
 
 
 @given(shapes, st.integers(1, 400))
