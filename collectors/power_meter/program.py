@@ -14,6 +14,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
+from hwprof import processes
 from hwprof.errors import HwprofError, UsageError
 
 END_S: Final = 2.0
@@ -42,8 +43,8 @@ def words(command: str) -> list[str]:
 
 
 class Program:
-    """It, from ``begin`` to ``end``; nobody else's signals reach it, and none of its children outlives it, but for
-    those that take a session of their own."""
+    """It, from ``begin`` to ``end``; nobody else's signals reach it, and nothing that it has started outlives it, but
+    for what has no parent any more in a session of its own. It ends with the process that began it, too."""
 
     def __init__(self, command: list[str], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.command = command
@@ -65,6 +66,7 @@ class Program:
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
+                preexec_fn=processes.ending_with_parent(),
             )
         except OSError as error:
             raise HwprofError(f"{self.command[0]} could not be started: {error.strerror}") from error
@@ -80,11 +82,13 @@ class Program:
         if process is None:
             return
         self.gone = process.poll()
+        started = processes.descendants(process.pid)  # those in sessions of their own, too
         self._signal(process, signal.SIGTERM)
         with suppress(subprocess.TimeoutExpired):
             process.wait(END_S)
         self._signal(process, signal.SIGKILL)  # its children too
         process.wait()
+        processes.kill(started)
         self._ended.set()
         for thread in self._threads:
             thread.join()

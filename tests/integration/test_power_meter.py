@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import time
@@ -15,7 +16,8 @@ from collectors.power_meter.collector import PowerMeterCollector, PowerMeterDeta
 from hwprof.collector.contract import Collected, NoteKind, PassContext
 from hwprof.errors import HwprofError
 from hwprof.run.details import EnergyDetail
-from tests.support.command import TESTS_MODELS, collect
+from tests.support.command import TESTS_MODELS, collect, start_hwprof
+from tests.support.processes import alive, gone_soon
 from tests.support.reported import texts
 
 PRINTS = "import time\nwhile True:\n    print({line}, flush=True)\n    time.sleep(0.02)\n"
@@ -95,6 +97,33 @@ def test_a_meter_that_says_nothing_is_told_and_gone(text: str, told: str, tmp_pa
     with pytest.raises(HwprofError, match=told):
         collector.stop()
     assert not Path(f"/proc/{pid}").exists()
+
+
+SLEEPS = "import subprocess; child = subprocess.Popen(['sleep', '600'], start_new_session=True)\n"
+
+
+def test_nor_does_what_it_has_started_stay(tmp_path: Path) -> None:
+    text = SLEEPS + "open('child', 'w').write(str(child.pid))\n" + UNTIMED
+    with contextlib.chdir(tmp_path):
+        metered(tmp_path, power_command=program(tmp_path, text))
+    assert gone_soon(int((tmp_path / "child").read_text()))
+
+
+def test_it_ends_with_a_killed_command(tmp_path: Path) -> None:
+    text = "import os, time; open('meter', 'w').write(str(os.getpid())); time.sleep(600)\n"
+    options = ("--passes", "measure", "--iterations", "100000", "--power-command", program(tmp_path, text))
+    model = ("--model", "tests.support.models.zoo:encoder")
+    process = start_hwprof("collect", *model, *options, cwd=tmp_path, environment=TESTS_MODELS)
+    told = tmp_path / "meter"
+    while not (told.exists() and told.read_text()):
+        assert process.poll() is None
+        time.sleep(0.02)
+    time.sleep(0.5)  # it lives on beside the pass: no thread that is gone has started it
+    pid = int(told.read_text())
+    assert alive(pid)
+    process.kill()
+    process.communicate(timeout=60)
+    assert gone_soon(pid)
 
 
 def test_what_is_lost_is_told(tmp_path: Path) -> None:
