@@ -33,8 +33,8 @@ MOST: Final = 1_000_000
 """Iterations of a pass, or rows of a table, that somebody can mean."""
 
 WAIT_S: Final = 300
-LONGEST_WAIT_S: Final = 86_400
-"""Seconds that --wait-quiet waits, and that it may be told to."""
+LONGEST_S: Final = 86_400
+"""Seconds that --wait-quiet waits, and that it or --time may be told."""
 
 LONGEST_LABEL: Final = 128
 """Bytes of a model's name in its run's; file systems take 255 for all of it."""
@@ -69,11 +69,19 @@ def _counters_help() -> str:
     help="Of the measure pass. Default: 20, or as many as take 20 s, but 8 at least. The trace pass does at most 5 (in "
     "10 s), and 3 more for oneDNN's own report.",
 )
+@click.option(
+    "--time",
+    "time_s",
+    type=RealRange(min=0, min_open=True, max=LONGEST_S),
+    metavar="SECONDS",
+    help="In the place of --iterations: for so long the measure pass iterates, 3 times at least. Of very many "
+    "iterations some watch their layers, evenly spread.",
+)
 @click.option("--warmup", type=click.IntRange(0, MOST), default=2, show_default=True, help="Iterations before that.")
 @click.option(
     "--wait-quiet",
     "wait_quiet_s",
-    type=RealRange(min=0, min_open=True, max=LONGEST_WAIT_S),
+    type=RealRange(min=0, min_open=True, max=LONGEST_S),
     is_flag=False,
     flag_value=WAIT_S,
     metavar="[SECONDS]",
@@ -90,7 +98,7 @@ def _counters_help() -> str:
 @click.option(
     "--try",
     "try_s",
-    type=RealRange(min=0, min_open=True, max=LONGEST_WAIT_S),
+    type=RealRange(min=0, min_open=True, max=LONGEST_S),
     is_flag=False,
     flag_value=TRY_S,
     metavar="[SECONDS]",
@@ -140,6 +148,7 @@ def _counters_help() -> str:
 )
 def collect_command(
     iterations: int | None,
+    time_s: float | None,
     warmup: int,
     wait_quiet_s: float | None,
     with_peaks: bool,
@@ -165,6 +174,7 @@ def collect_command(
       hwprof collect --model package.module:factory --input-shape 1,3,224,224
       hwprof collect --model yolov7 --weights yolov7.pt --passes measure
       hwprof collect --model yolov7 --try
+      hwprof collect --model yolov8n --time 60
       hwprof collect --model yolov7 --events cpi,cache,topdown
       hwprof collect --model yolov8n --events cycles,r20c7:u,cpu/event=0xc7,umask=0x80/u
       hwprof collect --model yolov8n --imgsz 320 --counters callgrind --cache-sim
@@ -188,6 +198,7 @@ def collect_command(
         _counting([*_names(counters, "--counters"), *theirs.asked_counters], events, user_only=user_only),
         asked=theirs.asked,
         iterations=iterations,
+        time_s=time_s,
         warmup=warmup,
         off=off,
         options=theirs.options,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -27,6 +28,13 @@ two."""
 
 ENOUGH: Final = 0.4
 """Of the iterations of a pass that are done at least, however long they take."""
+
+FEWEST: Final = 3
+"""Iterations of a pass that goes on for some time, however long one takes."""
+
+WATCHED_CALLS: Final = 1_000_000
+"""Of layers, in a pass that goes on for some time. What they leave takes memory: of more iterations than that some,
+evenly spread, watch their layers, and the others are bare."""
 
 BARE_SHARE: Final = 5
 FEWEST_WITH_BARE: Final = 10
@@ -55,6 +63,7 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     warmup: int
     in_process: tuple[CollectorPlan, ...]
     external: tuple[CollectorPlan, ...]
+    time_s: float | None = None  # goes on for that time, however many iterations that is; None: as many as planned
     enough_s: float | None = None  # so many iterations as take longer are left out (``that_fit``); None: none
     most_calls: int | None = None  # of layers: iterations that bring more are left out; None: none
     idle_s: float = 0.0
@@ -82,15 +91,22 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def that_fit(plan: PassPlan, once_s: float | None, calls: int, event_sets: int) -> int:
     """How many iterations a pass does of which one takes ``once_s`` (None: not known) and calls layers ``calls`` times:
-    those planned, or as many as take ``enough_s``; yet ``ENOUGH`` of them, and ``REPETITIONS`` for each event set; but
-    no more than bring ``most_calls``, beside the first."""
+    as many as take ``time_s``; else those planned, or as many as take ``enough_s``; yet ``ENOUGH`` of them, and
+    ``REPETITIONS`` for each event set; but no more than bring ``most_calls``, beside the first."""
     number = plan.iterations
+    if plan.time_s is not None and once_s:
+        return max(FEWEST, REPETITIONS * event_sets, int(plan.time_s / once_s))
     if plan.enough_s is not None and once_s:
         least = max(math.ceil(ENOUGH * plan.iterations), REPETITIONS * event_sets)
         number = min(number, max(least, int(plan.enough_s / once_s)))
     if plan.most_calls is not None and calls:
         number = min(number, max(1, plan.most_calls // calls))
     return number
+
+
+def that_watch(plan: PassPlan, number: int, calls: int) -> int:
+    """How many of its iterations, each with so many calls of layers, watch their layers."""
+    return number if plan.time_s is None or not calls else min(number, max(FEWEST, WATCHED_CALLS // calls))
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:
@@ -119,17 +135,18 @@ def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) 
     return records
 
 
-def with_bare(planned: Sequence[IterationRecord]) -> list[IterationRecord]:
-    """The iterations after the warm-up with bare ones evenly among them, and numbers that follow each other.
+def with_bare(planned: Sequence[IterationRecord], further: int = 0) -> list[IterationRecord]:
+    """The iterations after the warm-up with bare ones evenly among them, ``further`` at least, and numbers that follow
+    each other.
 
     Bare ones come in pairs: what alternates, as ``_spread`` has it, goes on alternating.
     """
     pairs = min(MOST_BARE, len(planned) // BARE_SHARE) // 2 if len(planned) >= FEWEST_WITH_BARE else 0
-    before = {(2 * place + 1) * len(planned) // (2 * pairs) for place in range(pairs)}
+    pairs = max(pairs, further // 2)
+    before = Counter((2 * place + 1) * len(planned) // (2 * pairs) for place in range(pairs))
     records: list[IterationRecord] = []
     for place, record in enumerate(planned):
-        if place in before:
-            records += 2 * [IterationRecord(0, True, None, False, bare=True)]
+        records += 2 * before[place] * [IterationRecord(0, True, None, False, bare=True)]
         records.append(record)
     return [msgspec.structs.replace(record, index=planned[0].index + place) for place, record in enumerate(records)]
 

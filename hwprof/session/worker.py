@@ -31,7 +31,7 @@ from hwprof.session import disturbance
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
 from hwprof.session.messages import Built, Finished, Order, Phase, PhaseBegins, Step
-from hwprof.session.plan import joint_sets, schedule, that_fit, with_bare
+from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, that_watch, with_bare
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
@@ -181,16 +181,19 @@ class _Worker:
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
         calls = self._recorder.layer_calls(warmup - 1, self._watch.leaves)
         number = that_fit(self._plan, self._once_s, calls, sets)
-        planned = schedule(warmup, number, sets, alternate=self._plan.alternate)[warmup:]
+        watched = that_watch(self._plan, number, calls)
+        planned = schedule(warmup, watched, sets, alternate=self._plan.alternate)[warmup:]
         self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
-        planned = with_bare(planned) if self._plan.bare_too else planned
+        planned = with_bare(planned, number - watched) if self._plan.bare_too else planned
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
         try:
             if self._plan.slow:
                 signal.signal(signal.SIGINT, lambda *_: self._watch.halt(Halted()))
-            for iteration in planned:
+            for done, iteration in enumerate(planned):
+                if done >= FEWEST and self._is_over(begin_ns):
+                    break
                 if iteration.bare:
                     self._watch.rest()
                 elif iteration.layers_counted:
@@ -212,6 +215,11 @@ class _Worker:
         if throttled is not None and (now := cgroup.throttling()) is not None:
             self._record.throttled = now.times - throttled.times
             self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
+
+    def _is_over(self, begin_ns: int) -> bool:
+        """Of a pass that goes on for some time: iterations may take longer than the last of the warm-up did."""
+        time_s = self._plan.time_s
+        return time_s is not None and time.monotonic_ns() - begin_ns > time_s * 1e9
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""

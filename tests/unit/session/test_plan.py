@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import pytest
 from hypothesis import given
@@ -20,6 +20,7 @@ from hwprof.session.plan import (
     joint_sets,
     schedule,
     that_fit,
+    that_watch,
     uncounted_notes,
     uncounted_sets,
     with_bare,
@@ -76,6 +77,53 @@ def test_only_who_says_how_many_gets_all_of_them() -> None:
     assert (measure.iterations, trace.iterations) == (20, 5)
     assert measure.enough_s == 20 and trace.enough_s == 10
     assert all(one.enough_s is None for one in plan_passes([], passes, iterations=20, warmup=2))
+
+
+def for_some_time(time_s: float) -> PassPlan:
+    measure, trace = plan_passes([], ["measure", "trace"], iterations=None, warmup=2, time_s=time_s)
+    assert trace.time_s is None and trace.enough_s == 10
+    return measure
+
+
+@pytest.mark.parametrize(
+    ("time_s", "once_s", "sets", "number"),
+    [(60.0, 0.5, 1, 120), (3600.0, 0.07, 1, 51_428), (1.0, 5.0, 1, 3), (1.0, 5.0, 7, 14), (60.0, None, 1, 20)],
+)
+def test_a_pass_that_goes_on_for_some_time_does_what_fits(
+    time_s: float, once_s: float | None, sets: int, number: int
+) -> None:
+    assert that_fit(for_some_time(time_s), once_s, 100, sets) == number
+
+
+@pytest.mark.parametrize(("calls", "watched"), [(0, 50_000), (10, 50_000), (100, 10_000), (250, 4_000), (10**7, 3)])
+def test_of_very_many_iterations_some_watch_their_layers(calls: int, watched: int) -> None:
+    assert that_watch(for_some_time(3600.0), 50_000, calls) == watched
+    assert that_watch(long_pass(50_000, None), 50_000, calls) == 50_000, "whoever says how many has all of them"
+
+
+@given(st.integers(3, 200), st.integers(0, 3000))
+def test_bare_iterations_lie_evenly_among_those_that_watch(watched: int, further: int) -> None:
+    records = with_bare(schedule(2, watched, 1, alternate=True)[2:], further)
+    assert [record.index for record in records] == list(range(2, 2 + len(records)))
+    bare = sum(record.bare for record in records)
+    assert len(records) - bare == watched and further - 1 <= bare <= max(further, 10)
+    runs = [len(list(group)) for is_bare, group in groupby(records, key=lambda record: record.bare) if is_bare]
+    assert not runs or max(runs) <= 2 * (bare // (2 * watched) + 1)
+
+
+@pytest.mark.parametrize(
+    ("passes", "iterations", "warmup", "told"),
+    [
+        (["measure"], 5, 2, "--iterations says how many"),
+        (["trace"], None, 2, "--passes has no measure"),
+        (["measure"], None, 0, "--time needs a warm-up"),
+    ],
+)
+def test_a_time_for_a_pass_without_any_is_refused(
+    passes: list[str], iterations: int | None, warmup: int, told: str
+) -> None:
+    with pytest.raises(UsageError, match=told):
+        plan_passes([], passes, iterations=iterations, warmup=warmup, time_s=1.0)
 
 
 def test_timed_and_counted_iterations_alternate_after_warm_up() -> None:
