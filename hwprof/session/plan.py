@@ -88,6 +88,11 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
     may_fail: bool = False  # the run goes on without it
     asked: bool = True  # the user named it; false: it is the fallback for what this machine lacks
 
+    @property
+    def halts(self) -> bool:
+        """Whether one that is interrupted comes to an end with what it has."""
+        return self.slow or self.time_s is not None
+
 
 def that_fit(plan: PassPlan, once_s: float | None, calls: int, event_sets: int) -> int:
     """How many iterations a pass does of which one takes ``once_s`` (None: not known) and calls layers ``calls`` times:

@@ -177,7 +177,7 @@ class Pass:
         if limit.reason is not None:
             raise PassError(limit.reason, limit.remedy, 1, foreseen=True)
         if self._finished is None:
-            raise KeyboardInterrupt if self._halting else self._died(worker, status)
+            raise KeyboardInterrupt if self._halting or self.interrupted else self._died(worker, status)
         if self.plan.launcher:
             self._begin(Phase.READING)
         collected += launching.collect_results(worker.pid, self._finished.record.collectors)
@@ -222,7 +222,7 @@ class Pass:
 
     def _listen(self, worker: WorkerProcess, limit: TimeLimit) -> None:
         """Hears the worker to its last word. The first Ctrl-C tells that of a slow pass to come to one, with the layers
-        done so far; the second one ends it."""
+        done so far, and that of one which goes on for some time, which is complete then; the second one ends it."""
         while True:
             try:
                 while self._finished is None and (message := worker.inbox.next()) is not None:
@@ -230,11 +230,13 @@ class Pass:
                     self._hear(message)
                 return
             except KeyboardInterrupt as interrupt:
-                if not self.plan.slow or self._halting or not interruption.can_wait(interrupt):
+                asked_before = self._halting or self.interrupted
+                if not self.plan.halts or asked_before or not interruption.can_wait(interrupt):
                     raise
-                self._halting = True
+                self._halting, self._held.came = self.plan.slow, not self.plan.slow
                 worker.interrupt()
-                self._begin(Phase.HALTING)
+                if self._halting:
+                    self._begin(Phase.HALTING)
 
     def _hear(self, message: Message) -> None:
         if self._external is not None:

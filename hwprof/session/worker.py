@@ -104,6 +104,7 @@ class _Worker:
         self._reporter = reporter
         self._recorder = SpanRecorder()
         self._collectors = RunningCollectors()
+        self._enough = False  # for the user
         self._interrupted: str | None = None  # how far it came
         self._once_s: float | None = None  # the last iteration of the warm-up
         self._notes: list[str] = []  # on the workload
@@ -189,10 +190,10 @@ class _Worker:
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
         try:
-            if self._plan.slow:
-                signal.signal(signal.SIGINT, lambda *_: self._watch.halt(Halted()))
+            if self._plan.halts:
+                signal.signal(signal.SIGINT, self._halt)
             for done, iteration in enumerate(planned):
-                if done >= FEWEST and self._is_over(begin_ns):
+                if self._is_over(done, begin_ns):
                     break
                 if iteration.bare:
                     self._watch.rest()
@@ -207,7 +208,7 @@ class _Worker:
                     self._step()
         except Halted:
             self._interrupted = self._how_far(planned)
-        if self._plan.slow:
+        if self._plan.halts:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
         self._record.measured_ns = time.monotonic_ns() - begin_ns
         if stolen_ns is not None:
@@ -216,10 +217,19 @@ class _Worker:
             self._record.throttled = now.times - throttled.times
             self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
 
-    def _is_over(self, begin_ns: int) -> bool:
-        """Of a pass that goes on for some time: iterations may take longer than the last of the warm-up did."""
+    def _halt(self, *_: object) -> None:
+        """The user does not want to wait any longer."""
+        self._enough = True
+        if self._plan.slow:
+            self._watch.halt(Halted())
+
+    def _is_over(self, done: int, begin_ns: int) -> bool:
+        """Of a pass that goes on for some time, after so many iterations: one may take longer than the last of the
+        warm-up did."""
         time_s = self._plan.time_s
-        return time_s is not None and time.monotonic_ns() - begin_ns > time_s * 1e9
+        if time_s is None or not done:
+            return False
+        return self._enough or (done >= FEWEST and time.monotonic_ns() - begin_ns > time_s * 1e9)
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""

@@ -59,6 +59,48 @@ def test_ctrl_c_keeps_the_passes_that_are_done(tmp_path: Path) -> None:
     assert "yolov8n" in printed
 
 
+COUNTS = """
+import torch
+from pathlib import Path
+class Counts(torch.nn.Linear):
+    calls = 0
+    def forward(self, x):
+        self.calls += 1
+        if self.calls == 50:
+            Path("called").touch()
+        return super().forward(x)
+def model():
+    return Counts(3, 2)
+"""
+
+
+def test_ctrl_c_ends_a_pass_that_goes_on_for_some_time_and_keeps_it(tmp_path: Path) -> None:
+    (tmp_path / "counts.py").write_text(COUNTS)
+    model = ("--model", "counts:model", "--input-shape", "1,3")
+    process = start_hwprof("collect", *model, "--time", "3000", "--passes", "measure,trace", cwd=tmp_path)
+    while not (tmp_path / "called").exists():
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    printed, errors = process.communicate(timeout=180)
+    assert process.returncode == 130 and messages(errors) == ["hwprof: interrupted"]
+    (measure,) = RunDirectory.latest(tmp_path / "results").manifest.passes
+    assert measure.status == "completed" and len(measure.iterations) >= 40
+    assert "Counts" in printed
+
+
+@pytest.mark.parametrize("time_s", [0.2, 3.0])
+def test_a_pass_goes_on_for_as_long_as_it_is_told(tmp_path: Path, time_s: float) -> None:
+    (tmp_path / "counts.py").write_text(COUNTS)
+    model = ("--model", "counts:model", "--input-shape", "1,3")
+    passes = ("--passes", "measure", "--no-instrumented")
+    done = hwprof("collect", *model, "--time", str(time_s), *passes, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    (measure,) = RunDirectory.latest(tmp_path / "results").manifest.passes
+    assert measure.measured_ns is not None and 0.2 * time_s < measure.measured_ns / 1e9 < time_s + 1
+    assert sum(not one.warmup for one in measure.iterations) > 20
+
+
 def _register(place: Path, name: str, stop: str) -> dict[str, str]:
     """A third party's collector, as its package would register it; the environment with it."""
     (place / f"{name}.py").write_text(
