@@ -34,6 +34,9 @@ def main() -> None:
     """Runs the command line and ends the process with its exit code."""
     keep_bytecode_whole()
     try:
+        from hwprof import interrupts
+
+        interrupts.come_again()
         from hwprof.session import interruption
 
         with interruption.signals_interrupt() as came:
@@ -43,7 +46,7 @@ def main() -> None:
             _leave(status)
     except KeyboardInterrupt as interrupt:  # where nobody is who handles it: before the command, or behind its message
         with suppress(OSError):
-            os.write(2, f"hwprof: {interrupt or 'interrupted'}\n".encode())
+            os.write(2, f"hwprof: {str(interrupt) or 'interrupted'}\n".encode())
         os._exit(128 + getattr(interrupt, "number", signal.SIGINT))
 
 

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
+import _thread
+import os
 import signal
+import sys
+import time
+from contextlib import suppress
 from types import FrameType
-from typing import NoReturn
+from typing import Any, Final, NoReturn
+
+AGAIN_S: Final = 0.01
+"""After so long what was swallowed comes once more: the code that Python called has returned by then, as a rule."""
 
 
 class Interrupt(KeyboardInterrupt):
@@ -16,6 +24,36 @@ def tell_apart() -> None:
     way, it stays so."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupt)
+
+
+def come_again() -> None:
+    """Where Python itself calls code (a weak reference's callback, a destructor), it prints what that raises, and goes
+    on: an interruption that comes just then would be a traceback, and lost. From now on it comes once more."""
+    print_it = sys.unraisablehook
+
+    def heed(unraisable: Any) -> None:
+        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+            _come_again(unraisable.exc_value)
+        else:
+            print_it(unraisable)
+
+    sys.unraisablehook = heed
+
+
+def _come_again(swallowed: KeyboardInterrupt) -> None:
+    number = getattr(swallowed, "number", signal.SIGINT)
+
+    def raise_it(_: int, __: FrameType | None) -> NoReturn:
+        signal.signal(number, before)
+        raise swallowed
+
+    def send() -> None:
+        time.sleep(AGAIN_S)
+        os.kill(os.getpid(), number)
+
+    before = signal.signal(number, raise_it)
+    with suppress(RuntimeError):  # no thread can be had; whoever asks once more is heard
+        _thread.start_new_thread(send, ())  # ``threading`` would be imported, and that may be what was interrupted
 
 
 def _interrupt(number: int, frame: FrameType | None) -> NoReturn:

@@ -7,6 +7,8 @@ import signal
 import subprocess
 import sys
 
+import pytest
+
 from hwprof.processes import Known, descendants, kill
 
 CHILD = """
@@ -64,3 +66,37 @@ def test_a_number_that_another_process_has_by_now_is_let_alone() -> None:
         kill([Known(other.pid, 1)])
         assert other.poll() is None
         other.kill()
+
+
+SWALLOWS = """
+import os, sys, time, weakref
+from hwprof import __main__ as program
+from hwprof.cli import app
+
+class Thing:
+    pass
+
+def end(_):
+    os.kill(os.getpid(), int(sys.argv[1]))
+    for _ in range(1000):  # it comes in here, as in any code that Python itself calls
+        pass
+
+def run(arguments):
+    thing = Thing()
+    reference = weakref.ref(thing, end)
+    del thing
+    time.sleep(60)
+    return 0
+
+app.run = run
+program.main()
+"""
+
+
+@pytest.mark.parametrize(
+    ("number", "told"), [(signal.SIGINT, "interrupted"), (signal.SIGTERM, "ended by SIGTERM")], ids=str
+)
+def test_an_interruption_that_python_swallows_comes_once_more(number: signal.Signals, told: str) -> None:
+    command = [sys.executable, "-c", SWALLOWS, str(int(number))]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert (done.returncode, done.stderr) == (128 + number, f"hwprof: {told}\n")
