@@ -29,10 +29,10 @@ def tell_apart() -> None:
 def come_again() -> None:
     """Where Python itself calls code (a weak reference's callback, a destructor), it prints what that raises, and goes
     on: an interruption that comes just then would be a traceback, and lost. From now on it comes once more."""
-    print_it = sys.unraisablehook
+    print_it, main_thread = sys.unraisablehook, _thread.get_ident()
 
     def heed(unraisable: Any) -> None:
-        if isinstance(unraisable.exc_value, KeyboardInterrupt):
+        if isinstance(unraisable.exc_value, KeyboardInterrupt) and _thread.get_ident() == main_thread:
             _come_again(unraisable.exc_value)
         else:
             print_it(unraisable)

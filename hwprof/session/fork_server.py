@@ -192,10 +192,13 @@ def main(arguments: Sequence[str]) -> int:
     gc.collect()
     gc.freeze()  # a collection in a copy would write to, and so copy, every page of objects
     gone = processes.wake_when_gone(parent)
+    ready = select.poll()  # select() knows no descriptor beyond 1023
     with socket.socket(fileno=int(arguments[0])) as server:
+        for descriptor in (server.fileno(), gone):
+            ready.register(descriptor, select.POLLIN)
         while True:
             data, descriptors = b"", list[int]()
-            if gone not in select.select([server.fileno(), gone], [], [])[0]:
+            if gone not in dict(ready.poll()):
                 data, descriptors, _, _ = socket.recv_fds(server, _MOST_BYTES, _MOST_DESCRIPTORS)
             if not data:
                 processes.end_descendants()  # the workers would end with this process, what they started would not
