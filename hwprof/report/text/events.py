@@ -36,21 +36,27 @@ def show(listed: EventList, console: Console) -> None:
 
 
 def _head(listed: EventList, console: Console) -> None:
-    files = f" ({', '.join(listed.microarchitectures)})" if listed.microarchitectures else ""
+    if not listed.microarchitectures:  # how many counters it has, nobody knows
+        _put(Text.assemble((listed.processor, "bold"), ": not in the event catalogue, generic events only"), console)
+    else:
+        _processor(listed, console)
+    if listed.unavailable is not None:
+        _put(Text(f"hardware events {listed.unavailable}", "red"), console)
+        _put(Text("from the catalogue:"), console)
+    elif not listed.this_machine:
+        _put(Text("from the catalogue, not from this machine", "dim"), console)
+
+
+def _processor(listed: EventList, console: Console) -> None:
+    """By the catalogue."""
     counters = enumerate_words(
         [
             plural(number, "general counter") + (f" of {pmu}" if len(listed.general_counters) > 1 else "")
             for pmu, number in listed.general_counters.items()
         ]
     )
-    _put(Text.assemble((listed.processor, "bold"), f"{files}: {counters} per thread"), console)
-    if not listed.microarchitectures:
-        _put(Text("not in the event catalogue: generic events only"), console)
-    if listed.unavailable is not None:
-        _put(Text(f"hardware events {listed.unavailable}", "red"), console)
-        _put(Text("from the catalogue:"), console)
-    elif not listed.this_machine:
-        _put(Text("from the catalogue, not from this machine", "dim"), console)
+    files = ", ".join(listed.microarchitectures)
+    _put(Text.assemble((listed.processor, "bold"), f" ({files}): {counters} per thread"), console)
 
 
 def _put(text: Text, console: Console, indent: int = 0, hanging: int = 0) -> None:
