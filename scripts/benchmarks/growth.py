@@ -1,6 +1,6 @@
 """What a default run costs as the work grows: photographs, layers, threads.
 
-    python -m scripts.benchmarks.growth [--photographs 1,10,100,1000] [--layers 100,1000,3000,10000] [--threads 1,2,64]
+    python -m scripts.benchmarks.growth [--photographs 1,10,100,1000] [--layers 100,1000,3000,10000] [--threads 1,2,8]
 
 Photographs are synthetic JPEGs of twelve shapes (noise, so that they are as large as a camera's), in proportions from
 1 to 12, through yolov8n at 320 pixels; layers are Linear and ReLU of 64 in turn; threads are yolov8n's, at 320 pixels.
@@ -184,7 +184,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--photographs", type=_numbers, default=[1, 10, 100, 1000])
     parser.add_argument("--layers", type=_numbers, default=[100, 1000, 3000, 10_000])
-    parser.add_argument("--threads", type=_numbers, default=[1, 2, 8, 64])
+    parser.add_argument("--threads", type=_numbers, default=[1, 2, 8])
     parser.add_argument("--output", type=Path, default=Path("results/growth.md"))
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
