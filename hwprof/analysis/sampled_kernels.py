@@ -19,7 +19,6 @@ from hwprof.analysis.implementations import is_reorder
 from hwprof.analysis.owners import UNATTRIBUTED
 from hwprof.analysis.statistics import wilson
 from hwprof.analysis.waiting import causes
-from hwprof.run.schema import empty
 
 JIT_DOMAIN: Final = "jit"
 KERNEL_DOMAIN: Final = "kernel"
@@ -58,12 +57,15 @@ def sampled(
     named = named.with_columns(code=pl.when(waits_for == OPENMP_CAUSE).then(pl.lit(WAITING_DOMAIN)).otherwise("code"))
     inside = attributed.filter(pl.col("iteration").is_in(list(iterations)) & pl.col("layer").is_not_null())
     found = inside.rename({"kernel": "code_range"}).join(named, on="code_range", how="left")
-    return _with_entered(found, kernels, stacks if stacks is not None else empty("stacks"))
+    return _with_entered(found, kernels, stacks)
 
 
-def _with_entered(found: pl.DataFrame, kernels: pl.DataFrame, stacks: pl.DataFrame) -> pl.DataFrame:
+def _with_entered(found: pl.DataFrame, kernels: pl.DataFrame, stacks: pl.DataFrame | None) -> pl.DataFrame:
     """Of a sample in the operating system's kernel the first of its callers is what ran before: frames of the kernel's
     own are not recorded."""
+    if stacks is None:
+        unknown = pl.lit(None, pl.String)
+        return found.with_columns(entered_code=unknown, entered_name=unknown)
     functions = kernels.select("kernel", entered_code="domain", entered_name="name")
     frames = stacks.select("stack", "kernel").join(functions, on="kernel", how="inner").drop("kernel")
     in_kernel = pl.when(pl.col("code") == KERNEL_DOMAIN)
