@@ -52,9 +52,11 @@ def test_as_many_as_another_pass_took(photographs: Path, stages: RecordedStages)
 
 
 def test_as_many_as_take_about_a_second(photographs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        yolo, "enough", lambda batches, shapes, once_s: (batches, shapes, once_s > 0) == (40, 3, True) and 8
-    )
+    def enough(batches: int, shapes: int, once_s: float, calls: int) -> int:
+        assert (batches, shapes) == (40, 3) and once_s > 0 and calls > 100
+        return 8
+
+    monkeypatch.setattr(yolo, "enough", enough)
     _, record = prepared(photographs)
     assert (record.images_there, record.forwards) == (40, 8)
 
