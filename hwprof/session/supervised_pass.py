@@ -233,10 +233,12 @@ class Pass:
                 asked_before = self._halting or self.interrupted
                 if not self.plan.halts or asked_before or not interruption.can_wait(interrupt):
                     raise
-                self._halting, self._held.came = self.plan.slow, not self.plan.slow
                 worker.interrupt()
-                if self._halting:
+                if self.plan.slow:
+                    self._halting = True
                     self._begin(Phase.HALTING)
+                else:
+                    self._held.came = True
 
     def _hear(self, message: Message) -> None:
         if self._external is not None:

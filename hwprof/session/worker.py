@@ -219,9 +219,10 @@ class _Worker:
 
     def _halt(self, *_: object) -> None:
         """The user does not want to wait any longer."""
-        self._enough = True
         if self._plan.slow:
             self._watch.halt(Halted())
+        else:
+            self._enough = True
 
     def _is_over(self, done: int, begin_ns: int) -> bool:
         """Of a pass that goes on for some time, after so many iterations: one may take longer than the last of the
