@@ -65,7 +65,7 @@ pytestmark = pytest.mark.alone
 def test_the_import_has_nothing_to_complain_of(found: Found) -> None:
     assert {row["name"] for row in found.processor.complaints()} <= {"perf_cpu_lost_records"}
     names = argument_names(found.processor)
-    assert {"time_budget.compute", "roofline.bound"} <= names
+    assert {"time_budget.dispatch", "roofline.bound"} <= names  # compute: a sample or two of 276, or none
     assert needs_no_quotation_marks(found.processor, names)
 
 
