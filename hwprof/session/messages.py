@@ -68,6 +68,13 @@ class PhaseBegins(msgspec.Struct, frozen=True, tag="phase"):
     total: int | None = None
 
 
+class Reached(msgspec.Struct, frozen=True, tag="reached"):
+    """So many of the phase's steps are done, and so many are expected by what is known now."""
+
+    done: int
+    total: int
+
+
 class Step(msgspec.Struct, frozen=True, tag="step"):
     """One step of the phase is done."""
 
@@ -99,7 +106,7 @@ class Finished(msgspec.Struct, frozen=True, tag="finished"):
     notes: list[str] = []  # on the workload
 
 
-Message: TypeAlias = PhaseBegins | Step | Built | Failed | Finished
+Message: TypeAlias = PhaseBegins | Reached | Step | Built | Failed | Finished
 
 _decoder: msgspec.json.Decoder[Message] = msgspec.json.Decoder(Message)
 

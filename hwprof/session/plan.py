@@ -32,10 +32,6 @@ ENOUGH: Final = 0.4
 FEWEST: Final = 3
 """Iterations of a pass that goes on for some time, however long one takes."""
 
-WATCHED_CALLS: Final = 1_000_000
-"""Of layers, in a pass that goes on for some time. What they leave takes memory: of more iterations than that some,
-evenly spread, watch their layers, and the others are bare."""
-
 BARE_SHARE: Final = 5
 FEWEST_WITH_BARE: Final = 10
 MOST_BARE: Final = 10
@@ -96,22 +92,15 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 
 def that_fit(plan: PassPlan, once_s: float | None, calls: int, event_sets: int) -> int:
     """How many iterations a pass does of which one takes ``once_s`` (None: not known) and calls layers ``calls`` times:
-    as many as take ``time_s``; else those planned, or as many as take ``enough_s``; yet ``ENOUGH`` of them, and
-    ``REPETITIONS`` for each event set; but no more than bring ``most_calls``, beside the first."""
+    those planned, or as many as take ``enough_s``; yet ``ENOUGH`` of them, and ``REPETITIONS`` for each event set; but
+    no more than bring ``most_calls``, beside the first."""
     number = plan.iterations
-    if plan.time_s is not None and once_s:
-        return max(FEWEST, REPETITIONS * event_sets, int(plan.time_s / once_s))
     if plan.enough_s is not None and once_s:
         least = max(math.ceil(ENOUGH * plan.iterations), REPETITIONS * event_sets)
         number = min(number, max(least, int(plan.enough_s / once_s)))
     if plan.most_calls is not None and calls:
         number = min(number, max(1, plan.most_calls // calls))
     return number
-
-
-def that_watch(plan: PassPlan, number: int, calls: int) -> int:
-    """How many of its iterations, each with so many calls of layers, watch their layers."""
-    return number if plan.time_s is None or not calls else min(number, max(FEWEST, WATCHED_CALLS // calls))
 
 
 def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) -> list[IterationRecord]:
@@ -140,13 +129,13 @@ def schedule(warmup: int, iterations: int, event_sets: int, *, alternate: bool) 
     return records
 
 
-def with_bare(planned: Sequence[IterationRecord], further: int = 0) -> list[IterationRecord]:
-    """The iterations after the warm-up with bare ones evenly among them, ``further`` at least, and numbers that follow
-    each other.
+def with_bare(planned: Sequence[IterationRecord], further: int = 0, most: int = MOST_BARE) -> list[IterationRecord]:
+    """The iterations after the warm-up with bare ones evenly among them, one in ``BARE_SHARE`` and ``most``, or
+    ``further`` if that is more, and numbers that follow each other.
 
     Bare ones come in pairs: what alternates, as ``_spread`` has it, goes on alternating.
     """
-    pairs = min(MOST_BARE, len(planned) // BARE_SHARE) // 2 if len(planned) >= FEWEST_WITH_BARE else 0
+    pairs = min(most, len(planned) // BARE_SHARE) // 2 if len(planned) >= FEWEST_WITH_BARE else 0
     pairs = max(pairs, further // 2)
     before = Counter((2 * place + 1) * len(planned) // (2 * pairs) for place in range(pairs))
     records: list[IterationRecord] = []

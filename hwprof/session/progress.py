@@ -16,6 +16,10 @@ class Progress(Protocol):
         """One step of the phase is done."""
         ...
 
+    def reached(self, done: int, total: int) -> None:
+        """The phase has come this far, of what is expected now."""
+        ...
+
     def tell(self, pass_name: str, text: str) -> None:
         """Something that the user should know at once; the phase goes on. May be called from any thread."""
         ...

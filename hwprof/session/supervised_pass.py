@@ -23,7 +23,7 @@ from hwprof.session.fork_server import ForkServer
 from hwprof.session.held_worker import HeldWorker
 from hwprof.session.kept_pass import keep
 from hwprof.session.launcher import Launching
-from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Step
+from hwprof.session.messages import Built, Failed, Finished, Message, Order, Phase, PhaseBegins, Reached, Step
 from hwprof.session.outputs import compare, uninstrumented
 from hwprof.session.pass_record import PassError, recorded
 from hwprof.session.plan import PassPlan
@@ -249,6 +249,8 @@ class Pass:
             self._begin(message.phase, message.total)
             if message.phase is Phase.ADDING_UP and not (self._halting or self.interrupted):
                 self._when_measured()
+        elif isinstance(message, Reached):
+            self._progress.reached(message.done, message.total)
         elif isinstance(message, Step):
             self._progress.step()
         elif isinstance(message, Built):

@@ -15,8 +15,9 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -27,11 +28,11 @@ from hwprof.errors import HwprofError
 from hwprof.hardware import cgroup, machine
 from hwprof.interrupts import Interrupt
 from hwprof.run.manifest import IterationRecord, PassRecord
-from hwprof.session import disturbance
+from hwprof.session import disturbance, over_time
 from hwprof.session.in_process import RunningCollectors
 from hwprof.session.last_words import last_words
-from hwprof.session.messages import Built, Finished, Order, Phase, PhaseBegins, Step
-from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, that_watch, with_bare
+from hwprof.session.messages import Built, Finished, Order, Phase, PhaseBegins, Reached, Step
+from hwprof.session.plan import FEWEST, joint_sets, schedule, that_fit, with_bare
 from hwprof.session.quiet import wait_until_quiet
 from hwprof.session.recorder import SpanRecorder
 from hwprof.session.reporter import NobodyListensError, Reporter
@@ -181,18 +182,16 @@ class _Worker:
         self._record.event_sets = joint_sets([counter.event_sets() for counter in counters])
         warmup, sets = self._plan.warmup, len(self._record.event_sets)
         calls = self._recorder.layer_calls(warmup - 1, self._watch.leaves)
-        number = that_fit(self._plan, self._once_s, calls, sets)
-        watched = that_watch(self._plan, number, calls)
-        planned = schedule(warmup, watched, sets, alternate=self._plan.alternate)[warmup:]
-        self._watch.counts_alone = not all(iteration.layers_counted for iteration in planned)
-        planned = with_bare(planned, number - watched) if self._plan.bare_too else planned
+        pieces = self._pieces(calls, sets)
+        planned = next(pieces)
+        self._watch.counts_alone = not all(one.layers_counted for one in planned if not one.bare)
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
         try:
             if self._plan.halts:
                 signal.signal(signal.SIGINT, self._halt)
-            for done, iteration in enumerate(planned):
+            for done, iteration in enumerate(self._one_by_one(planned, pieces)):
                 if self._is_over(done, begin_ns):
                     break
                 if iteration.bare:
@@ -216,6 +215,27 @@ class _Worker:
         if throttled is not None and (now := cgroup.throttling()) is not None:
             self._record.throttled = now.times - throttled.times
             self._record.throttled_ns = now.stopped_ns - throttled.stopped_ns
+
+    def _pieces(self, calls: int, event_sets: int) -> Iterator[list[IterationRecord]]:
+        """The iterations after the warm-up, of which each calls layers so often: all of them at once, but of a pass
+        that goes on for some time."""
+        plan = self._plan
+        if plan.time_s is not None and self._once_s:
+            began_s = time.monotonic()
+            return over_time.iterations(plan, self._once_s, calls, event_sets, lambda: time.monotonic() - began_s)
+        number = that_fit(plan, self._once_s, calls, event_sets)
+        planned = schedule(plan.warmup, number, event_sets, alternate=plan.alternate)[plan.warmup :]
+        return iter([with_bare(planned) if plan.bare_too else planned])
+
+    def _one_by_one(
+        self, first: Sequence[IterationRecord], further: Iterator[Sequence[IterationRecord]]
+    ) -> Iterator[IterationRecord]:
+        done = 0
+        for piece in chain([first], further):
+            if done:
+                self._reporter.send(Reached(done, done + len(piece)))
+            yield from piece
+            done += len(piece)
 
     def _halt(self, *_: object) -> None:
         """The user does not want to wait any longer."""

@@ -48,6 +48,8 @@ class Quiet:
         """Kept."""
         self.texts.append(text)
 
+    def reached(self, done: int, total: int) -> None: ...
+
     def step(self) -> None:
         """Nothing."""
 

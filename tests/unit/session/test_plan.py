@@ -20,7 +20,6 @@ from hwprof.session.plan import (
     joint_sets,
     schedule,
     that_fit,
-    that_watch,
     uncounted_notes,
     uncounted_sets,
     with_bare,
@@ -83,22 +82,6 @@ def for_some_time(time_s: float) -> PassPlan:
     measure, trace = plan_passes([], ["measure", "trace"], iterations=None, warmup=2, time_s=time_s)
     assert trace.time_s is None and trace.enough_s == 10
     return measure
-
-
-@pytest.mark.parametrize(
-    ("time_s", "once_s", "sets", "number"),
-    [(60.0, 0.5, 1, 120), (3600.0, 0.07, 1, 51_428), (1.0, 5.0, 1, 3), (1.0, 5.0, 7, 14), (60.0, None, 1, 20)],
-)
-def test_a_pass_that_goes_on_for_some_time_does_what_fits(
-    time_s: float, once_s: float | None, sets: int, number: int
-) -> None:
-    assert that_fit(for_some_time(time_s), once_s, 100, sets) == number
-
-
-@pytest.mark.parametrize(("calls", "watched"), [(0, 50_000), (10, 50_000), (100, 10_000), (250, 4_000), (10**7, 3)])
-def test_of_very_many_iterations_some_watch_their_layers(calls: int, watched: int) -> None:
-    assert that_watch(for_some_time(3600.0), 50_000, calls) == watched
-    assert that_watch(long_pass(50_000, None), 50_000, calls) == 50_000, "whoever says how many has all of them"
 
 
 @given(st.integers(3, 200), st.integers(0, 3000))

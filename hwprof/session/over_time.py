@@ -1,0 +1,51 @@
+"""The iterations of a pass that goes on for some time. They are planned piece by piece: what one takes is known when
+some are done. The last of the warm-up may have taken many times as long, or a part of it. Pure but for the clock."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from typing import Final
+
+import msgspec
+
+from hwprof.run.manifest import IterationRecord
+from hwprof.session.plan import FEWEST, FEWEST_WITH_BARE, MOST_BARE, REPETITIONS, PassPlan, schedule, with_bare
+
+FIRST_PIECE: Final = 0.1
+MOST_FIRST: Final = 100
+"""Of the time, and iterations: so much is planned by the last iteration of the warm-up, which does not know either what
+hwprof itself does between very short ones."""
+
+FIRST_BARE: Final = 2
+"""Bare iterations of the first piece, at most."""
+
+WATCHED_CALLS: Final = 1_000_000
+"""Of layers. What they leave takes memory: of more iterations than that some, evenly spread, watch their layers, and
+the others are bare."""
+
+
+def iterations(
+    plan: PassPlan, once_s: float, calls: int, event_sets: int, elapsed_s: Callable[[], float]
+) -> Iterator[list[IterationRecord]]:
+    """Piece by piece those that come next, until ``plan.time_s`` is over; whoever does them may stop within a piece.
+
+    ``once_s``: what one took that is done already; ``calls``: of layers, in each. ``elapsed_s`` is asked when all
+    before are done. At least ``FEWEST`` iterations come, and ``REPETITIONS`` for each event set.
+    """
+    assert plan.time_s is not None
+    done = watched = bare = 0
+    least = max(FEWEST, REPETITIONS * event_sets)
+    share, most, each_s = FIRST_PIECE, MOST_FIRST, once_s
+    while (left_s := plan.time_s - elapsed_s()) > 0 or not done:
+        number = max(least, min(most, int(share * left_s / each_s)))
+        watching = min(number, max(FEWEST, WATCHED_CALLS // calls - watched)) if calls else number
+        records = schedule(0, watching, event_sets, alternate=plan.alternate)
+        if plan.bare_too:
+            records = with_bare(records, number - watching, FIRST_BARE if not done else MOST_BARE - bare)
+        yield [
+            msgspec.structs.replace(record, index=plan.warmup + done + place) for place, record in enumerate(records)
+        ]
+        done, watched = done + len(records), watched + watching
+        bare += sum(record.bare for record in records)
+        least, share, most, each_s = FEWEST_WITH_BARE, 1.0, sys.maxsize, elapsed_s() / done

@@ -1,0 +1,74 @@
+"""A pass that goes on for some time takes that time, whatever its first iterations took."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import msgspec
+import pytest
+
+from hwprof.run.manifest import IterationRecord
+from hwprof.session import over_time
+from hwprof.session.plan import FEWEST, PassPlan
+
+PLAN = PassPlan(name="measure", iterations=20, warmup=2, in_process=(), external=(), time_s=60.0, bare_too=True)
+
+
+class Pass:
+    """Iterations that take as long as ``takes_s`` says of each, by a clock that nothing else moves."""
+
+    def __init__(
+        self, plan: PassPlan, once_s: float, takes_s: Callable[[int], float], calls: int = 100, sets: int = 1
+    ) -> None:
+        self.now_s = 0.0
+        self.done: list[IterationRecord] = []
+        self.pieces: list[Sequence[IterationRecord]] = []
+        for piece in over_time.iterations(plan, once_s, calls, sets, lambda: self.now_s):
+            self.pieces.append(piece)
+            for record in piece:
+                if len(self.done) >= FEWEST and self.now_s > (plan.time_s or 0.0):  # as the worker does
+                    return
+                self.now_s += takes_s(len(self.done))
+                self.done.append(record)
+
+
+@pytest.mark.parametrize("once_s", [0.001, 0.05, 0.5, 5.0, 500.0])
+@pytest.mark.parametrize("takes_s", [0.001, 0.05, 0.5])
+def test_the_time_is_used_whatever_the_warm_up_took(once_s: float, takes_s: float) -> None:
+    """Its last iteration compiled something, or did a part of the work."""
+    found = Pass(PLAN, once_s, lambda index: takes_s)
+    assert 60 <= found.now_s <= 60 + 2 * takes_s
+    assert [record.index for record in found.done] == list(range(2, 2 + len(found.done)))
+
+
+def test_the_first_ones_may_be_slow_too() -> None:
+    found = Pass(PLAN, 10.0, lambda index: 10.0 if index < 3 else 0.05)
+    assert found.now_s >= 60 and len(found.done) > 500
+
+
+@pytest.mark.parametrize(("time_s", "sets", "number"), [(1.0, 1, 3), (0.001, 1, 3), (1.0, 7, 3)])
+def test_three_are_done_however_long_they_take(time_s: float, sets: int, number: int) -> None:
+    plan = msgspec.structs.replace(PLAN, time_s=time_s)
+    assert len(Pass(plan, 5.0, lambda index: 5.0, sets=sets).done) == number
+
+
+@pytest.mark.parametrize("once_s", [0.0005, 0.005, 0.05])
+def test_bare_ones_are_as_many_as_elsewhere_and_lie_all_over(once_s: float) -> None:
+    """Of iterations with 5 ms, of which the warm-up told anything: ten in all."""
+    found = Pass(PLAN, once_s, lambda index: 0.005, calls=10)
+    bare = [index for index, record in enumerate(found.done) if record.bare]
+    assert len(bare) == 10
+    assert bare[0] < len(found.done) / 5 and bare[-1] > 4 * len(found.done) / 5
+
+
+@pytest.mark.parametrize(("calls", "watched"), [(0, 12_000), (10, 12_000), (200, 5_000), (10**7, 6)])
+def test_of_very_many_iterations_some_watch_their_layers(calls: int, watched: int) -> None:
+    found = Pass(PLAN, 0.005, lambda index: 0.005, calls=calls)
+    assert len(found.done) == pytest.approx(12_000, abs=3)
+    assert sum(not record.bare for record in found.done) == pytest.approx(watched, abs=20)
+
+
+def test_each_event_set_has_its_turns() -> None:
+    found = Pass(PLAN, 0.05, lambda index: 0.05, sets=3)
+    turns = [record.event_set for record in found.done if record.layers_counted]
+    assert {0, 1, 2} == set(turns) and max(map(turns.count, range(3))) - min(map(turns.count, range(3))) <= 2
