@@ -31,6 +31,8 @@ EVENTS: Final = "events"
 COUNTER_READS: Final = "counter reads are in the CPU time, not in the wall time"
 """Of what is left between layers: the workers are read there."""
 
+AGAIN: Final = "collect again"
+
 NO_SAMPLES: Final = Unavailable("no completed pass took samples", "collect with --passes measure,trace")
 
 

@@ -205,7 +205,7 @@ class PassRecord(msgspec.Struct, kw_only=True):
 
     name: str
     status: PassStatus = "running"
-    reason: str | None = None  # of a failure
+    reason: str | None = None  # of a failure; of a completed one: why it ended before all was done
     pid: int | None = None
     main_tid: int | None = None
     begin_ns: Moment | None = None

@@ -86,8 +86,8 @@ class PassPlan(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def halts(self) -> bool:
-        """Whether one that is interrupted comes to an end with what it has."""
-        return self.slow or self.time_s is not None
+        """Whether one that is interrupted while it measures comes to an end with what it has."""
+        return self.slow or (self.timed and not self.launcher)
 
 
 def that_fit(plan: PassPlan, once_s: float | None, calls: int, event_sets: int) -> int:

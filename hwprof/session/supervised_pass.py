@@ -84,6 +84,7 @@ class Pass:
         self._when_measured = nothing
         self._external: ExternalCollectors | None = None
         self._finished: Finished | None = None
+        self._measuring = False
         self._halting = False
         self._held = interruption.Held()
         self._predicted = ""
@@ -186,6 +187,8 @@ class Pass:
         self._begin(Phase.KEEPING)
         failed = [*external.records, *launching.records, *self.plan.left_out]
         keep(self._run, self._folder, record, self._finished, collected, failed)
+        if self.interrupted and self._finished.interrupted:
+            record.reason = f"interrupted by the user {self._finished.interrupted}"
         if self._halting:
             record.kept = True
             record.reason = f"interrupted by the user {self._finished.interrupted or 'when all was counted'}"
@@ -221,8 +224,9 @@ class Pass:
         return record
 
     def _listen(self, worker: WorkerProcess, limit: TimeLimit) -> None:
-        """Hears the worker to its last word. The first Ctrl-C tells that of a slow pass to come to one, with the layers
-        done so far, and that of one which goes on for some time, which is complete then; the second one ends it."""
+        """Hears the worker to its last word. The first Ctrl-C tells one that measures to come to an end, with the
+        iterations done so far, with which its pass is complete, or with the layers of a slow one; the second one ends
+        it."""
         while True:
             try:
                 while self._finished is None and (message := worker.inbox.next()) is not None:
@@ -231,7 +235,7 @@ class Pass:
                 return
             except KeyboardInterrupt as interrupt:
                 asked_before = self._halting or self.interrupted
-                if not self.plan.halts or asked_before or not interruption.can_wait(interrupt):
+                if not (self._measuring and self.plan.halts and interruption.can_wait(interrupt)) or asked_before:
                     raise
                 worker.interrupt()
                 if self.plan.slow:
@@ -244,6 +248,7 @@ class Pass:
         if self._external is not None:
             self._external.hear(message)
         if isinstance(message, PhaseBegins):
+            self._measuring = message.phase is Phase.MEASURING
             if message.phase is Phase.COLLECTING and not self._halting:
                 self._held.begin()
             self._begin(message.phase, message.total)

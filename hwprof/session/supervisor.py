@@ -8,6 +8,7 @@ from itertools import zip_longest
 
 from hwprof.errors import is_full_disk
 from hwprof.run.directory import RunDirectory
+from hwprof.run.manifest import PassRecord
 from hwprof.session.fork_server import ForkServer
 from hwprof.session.outputs import OutputsDifferError
 from hwprof.session.pass_record import PassError, cannot_write, recorded, save_if_possible
@@ -62,6 +63,9 @@ def _carry_out(
                         done.carry_out(record, following.prepare if following is not None else when_measured)
                     if done.interrupted:
                         raise KeyboardInterrupt
+                except KeyboardInterrupt:
+                    _note_not_begun(run, passes[passes.index(done) + 1 :])
+                    raise
                 except PassError as error:
                     if is_full_disk(error):
                         done.give_room()
@@ -76,3 +80,11 @@ def _carry_out(
             for one in passes:
                 one.end()
     return failure
+
+
+def _note_not_begun(run: RunDirectory, passes: Sequence[Pass]) -> None:
+    """Those that should have come after the one that was interrupted."""
+    for one in passes:
+        reason = "the run was interrupted before it began"
+        run.manifest.passes.append(PassRecord(name=one.plan.name, status="interrupted", reason=reason))
+    save_if_possible(run)

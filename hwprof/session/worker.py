@@ -160,7 +160,15 @@ class _Worker:
         """Raises ``NobodyListensError`` when nobody is left who could say so."""
         if not os.read(self._turn, 1):
             raise NobodyListensError
-        os.close(self._turn)
+        os.set_blocking(self._turn, False)
+
+    def _is_told_to_stop(self) -> bool:
+        """By a signal, or by another byte: the model's code may heed the signal in its own way, or swallow what it
+        raises."""
+        if not self._enough:
+            with suppress(OSError):  # there is none, or that code has closed everything
+                self._enough = bool(os.read(self._turn, 1))
+        return self._enough
 
     def _wait_until_quiet(self) -> None:
         """Before the warm-up: after a rest, caches and frequency are not what they are at work."""
@@ -186,11 +194,11 @@ class _Worker:
         planned = next(pieces)
         self._watch.counts_alone = not all(one.layers_counted for one in planned if not one.bare)
         gc.freeze()  # the collectors' objects too; a collection now would run under those that slow the process down
+        if self._plan.halts:
+            signal.signal(signal.SIGINT, self._halt)
         self._reporter.send(PhaseBegins(Phase.MEASURING, self._steps(planned)))
         begin_ns, stolen_ns, throttled = time.monotonic_ns(), machine.stolen_ns(), cgroup.throttling()
         try:
-            if self._plan.halts:
-                signal.signal(signal.SIGINT, self._halt)
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
                 if self._is_over(done, begin_ns):
                     break
@@ -209,6 +217,9 @@ class _Worker:
             self._interrupted = self._how_far(planned)
         if self._plan.halts:
             signal.signal(signal.SIGINT, signal.SIG_IGN)
+        if self._enough:
+            of = f" of {len(planned)}" if self._plan.time_s is None else ""
+            self._interrupted = f"after {len(self._record.iterations) - warmup}{of} iterations"
         self._record.measured_ns = time.monotonic_ns() - begin_ns
         if stolen_ns is not None:
             self._record.stolen_ns = (machine.stolen_ns() or stolen_ns) - stolen_ns
@@ -245,12 +256,11 @@ class _Worker:
             self._enough = True
 
     def _is_over(self, done: int, begin_ns: int) -> bool:
-        """Of a pass that goes on for some time, after so many iterations: one may take longer than the last of the
-        warm-up did."""
+        """After so many iterations of those that are planned: the user has enough, or the time is over."""
+        if self._plan.halts and not self._plan.slow and done and self._is_told_to_stop():
+            return True
         time_s = self._plan.time_s
-        if time_s is None or not done:
-            return False
-        return self._enough or (done >= FEWEST and time.monotonic_ns() - begin_ns > time_s * 1e9)
+        return time_s is not None and done >= FEWEST and time.monotonic_ns() - begin_ns > time_s * 1e9
 
     def _need_its_collector(self) -> None:
         """A pass that is there for one collector is nothing without it. Raises ``HwprofError`` with its reason."""

@@ -146,8 +146,11 @@ class WorkerProcess:
         return self._status is not None or self._child.has_ended()
 
     def interrupt(self) -> None:
-        """Tells it to come to an end with what it has."""
+        """Tells it to come to an end with what it has, by a signal and by a byte: the signal is heard at once, unless
+        the model's code keeps it from being heard."""
         if not self._child.has_ended():
+            with suppress(BrokenPipeError):
+                os.write(self._lets_go, b"\n")
             os.kill(self.pid, signal.SIGINT)
 
     def wait_for_end(self) -> None:

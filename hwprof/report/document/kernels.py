@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
+from hwprof.analysis.missing import AGAIN, NO_SAMPLES
 from hwprof.analysis.no_cpi import OTHER_WORK
 from hwprof.analysis.reasons import Missing
 from hwprof.report.document.part import Part
@@ -247,7 +248,10 @@ def no_samples(analysis: RunAnalysis) -> Unavailable:
         name, number = max(analysis.samples_taken.items(), key=lambda pair: pair[1])
         reason = f"all {number:,} samples of pass {name} lie outside of the inference in timed iterations"
         return Unavailable(reason, "a higher --frequency, or --sample-passes measure and more --iterations")
-    return Unavailable("no completed pass took samples", "collect with --passes measure,trace")
+    ended = next((one for one in analysis.run.manifest.passes if one.status == "interrupted" and not one.kept), None)
+    if ended is not None:
+        return Unavailable(f"pass {ended.name} was interrupted", AGAIN)
+    return NO_SAMPLES
 
 
 def _meaning(provenance: str | None, cpi: KernelCpi | None) -> str | None:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
+from hwprof.analysis.missing import AGAIN
 from hwprof.report.document.part import Part
 from hwprof.report.document.raw_files import raw_files
 from hwprof.report.document.slower import Slower, built
@@ -58,8 +59,6 @@ class Lines(Part, kw_only=True, frozen=True, rename={"pass_": "pass"}):
 PART: Final = Lines
 
 ASKED: Final = frozenset({"--scalene", "--full"})
-
-AGAIN: Final = "collect again"
 
 
 def build(analysis: RunAnalysis) -> Lines | Unavailable:

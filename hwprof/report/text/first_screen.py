@@ -27,6 +27,7 @@ LEAST_GFLOPS: Final = 0.01
 """A model that computes less is not about arithmetic."""
 
 MOST_LOST: Final = 2
+NO_REASON: Final = "no reason given"
 USUAL_ROWS: Final = 8
 FEWEST_ROWS: Final = 5
 
@@ -151,9 +152,9 @@ def _watched(page: Page) -> str | None:
 def _lost(page: Page) -> list[str]:
     """What should have been there: passes that did not end well, collectors that failed."""
     passes = [
-        f"pass {one.name} {one.status}: {one.reason or 'no reason given'}"
+        f"pass {one.name} {'ended early' if one.status == 'completed' else one.status}: {one.reason or NO_REASON}"
         for one in page.document.passes
-        if one.status != "completed"
+        if one.status != "completed" or one.reason
     ]
     return passes + [
         f"{', '.join(gap.lost[:GAPS])}: {explain(gap.reason, gap.remedy)}"

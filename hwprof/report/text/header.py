@@ -156,7 +156,8 @@ def _pass(record: PassInfo) -> str:
     kinds = [(record.warmup, "warm-up"), (record.timed, "timed"), (record.counted, "counted"), (record.bare, "bare")]
     words = [f"{number} {kind}" for number, kind in kinds if number]
     words += [f"{number} {name} only" for name, number in Counter(record.alone).items()]
-    return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}"
+    early = f"; {record.reason}" if record.reason else ""
+    return f"{record.name}: {record.status}{took}; iterations: {', '.join(words) or 'none'}{early}"
 
 
 def _effects(document: Document, glyphs: Glyphs) -> list[str]:
