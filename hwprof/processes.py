@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -69,15 +69,16 @@ def keep_orphans() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-def descendants(pid: int) -> list[Known]:
-    """All that a process started, and these in turn, whatever session they are in: as long as it lives."""
+def descendants(pid: int, but: Collection[int] = ()) -> list[Known]:
+    """All that a process started, and these in turn, whatever session they are in: as long as it lives. Without the
+    numbers ``but``, and what these started."""
     children: dict[int, list[Known]] = {}
     for folder in Path("/proc").glob("[0-9]*"):
         if (fields := _stat(folder)) is not None:
             children.setdefault(int(fields[_PARENT]), []).append(Known(int(folder.name), int(fields[_STARTED])))
     found, waiting = [], [pid]
     while waiting:
-        own = children.pop(waiting.pop(), [])
+        own = [one for one in children.pop(waiting.pop(), []) if one.pid not in but]
         found += own
         waiting += [one.pid for one in own]
     return found
@@ -98,10 +99,11 @@ def kill(known: Iterable[Known]) -> None:
                 os.kill(one.pid, signal.SIGKILL)
 
 
-def end_descendants() -> None:
-    """Those of this process: stopped first, so that none of them starts another meanwhile."""
+def end_descendants(but: Collection[int] = ()) -> None:
+    """Those of this process: stopped first, so that none of them starts another meanwhile; not the children ``but``,
+    nor theirs."""
     found: set[Known] = set()
-    while new := set(descendants(os.getpid())) - found:
+    while new := set(descendants(os.getpid(), but)) - found:
         found |= new
         for one in new:
             with suppress(OSError):

@@ -5,6 +5,8 @@ A log that grows beyond some megabytes goes on in a file: of many images it has 
 
 from __future__ import annotations
 
+import errno
+import os
 import tempfile
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,8 +24,13 @@ ENOUGH_ENTRIES: Final = 4_194_304
 """A log of so many is emptied: 64 MB. What is added between two looks has room beside them."""
 
 
+RESERVE_BYTES: Final = 32 << 20
+"""So much room a log leaves to what was measured before, which may not be written yet."""
+
+
 class LogFile:
-    """Where a log goes that is emptied while it grows: a file without a name."""
+    """Where a log goes that is emptied while it grows: a file without a name. Where it has no room, what it took is
+    free again at once."""
 
     def __init__(self, memory: SharedMemory, folder: Path | None = None, enough: int = ENOUGH_ENTRIES) -> None:
         """``folder``: that has room for it; None: that for temporary files. ``enough``: entries, to be emptied."""
@@ -57,10 +64,14 @@ class LogFile:
             if self._file is None:
                 self._file = tempfile.TemporaryFile(dir=self._folder, buffering=0)  # noqa: SIM115 (open between calls)
             data = self._memory.log_bytes()
+            room = os.fstatvfs(self._file.fileno())
+            if room.f_bavail * room.f_frsize < len(data) + RESERVE_BYTES:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
             while data:
                 data = data[self._file.write(data) :]
         except OSError as error:
             self.failure = error
+            self.close()
         else:
             self._memory.log_is_taken()
 

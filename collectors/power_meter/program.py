@@ -43,8 +43,8 @@ def words(command: str) -> list[str]:
 
 
 class Program:
-    """It, from ``begin`` to ``end``; nobody else's signals reach it, and nothing that it has started outlives it, but
-    for what has no parent any more in a session of its own. It ends with the process that began it, too."""
+    """It, from ``begin`` to ``end``; nobody else's signals reach it, and nothing that it has started outlives it, nor
+    the process that began it (see ``hwprof.keeper``)."""
 
     def __init__(self, command: list[str], clock_ns: Callable[[], int] = time.monotonic_ns) -> None:
         self.command = command
@@ -61,12 +61,11 @@ class Program:
         """Starts it. Raises ``HwprofError``."""
         try:
             self._process = subprocess.Popen(
-                self.command,
+                processes.command("hwprof.keeper", str(os.getpid()), *self.command),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.PIPE,
                 start_new_session=True,
-                preexec_fn=processes.ending_with_parent(),
             )
         except OSError as error:
             raise HwprofError(f"{self.command[0]} could not be started: {error.strerror}") from error

@@ -7,13 +7,14 @@ import os
 import select
 import signal
 import sys
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Final, NoReturn, TypeAlias
 
 import msgspec
 
-from hwprof import processes
+from hwprof import keeper, processes
 from hwprof.errors import HwprofError
 from hwprof.printable import printable
 from hwprof.session.interruption import heed_none, how_it_ended
@@ -42,7 +43,6 @@ def answer_of(work: Callable[[], bytes], printed: Callable[[str], None]) -> byte
     """What ``work`` returns in the copy. ``printed`` gets each line that the copy prints, fit for a terminal. Raises
     ``HwprofError`` where it failed or ended before, ``OSError`` where there can be no copy, and ``KeyboardInterrupt``,
     with which the copy ends."""
-    processes.keep_orphans()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever starts hwprof may ignore it: nobody knew how it ended
     sys.stdout.flush()
     sys.stderr.flush()
@@ -52,7 +52,7 @@ def answer_of(work: Callable[[], bytes], printed: Callable[[str], None]) -> byte
     try:
         pid = os.fork()
         if not pid:
-            _be_the_copy(work, original, tells, prints)
+            _be_the_keeper(work, original, tells, prints)
     finally:
         os.close(tells)
         os.close(prints)
@@ -77,9 +77,24 @@ def _failure(said: Failed) -> HwprofError:
     return error
 
 
-def _be_the_copy(work: Callable[[], bytes], original: int, tells: int, prints: int) -> NoReturn:
+def _be_the_keeper(work: Callable[[], bytes], original: int, tells: int, prints: int) -> NoReturn:
+    """Of the copy, so that what the model's code leaves behind is known from what else this process has started."""
     try:
         heed_none()
+        gone = keeper.begin(original)
+        me = os.getpid()
+        pid = os.fork()
+        if not pid:
+            _be_the_copy(work, me, tells, prints)
+        os.close(tells)
+        os.close(prints)
+        keeper.keep(pid, gone)
+    finally:
+        os._exit(1)
+
+
+def _be_the_copy(work: Callable[[], bytes], original: int, tells: int, prints: int) -> NoReturn:
+    try:
         processes.end_with_parent(original)
         os.dup2(prints, 1)
         os.dup2(prints, 2)
@@ -101,7 +116,7 @@ def _be_the_copy(work: Callable[[], bytes], original: int, tells: int, prints: i
 
 
 class _Ear:
-    """The copy as the process that waits for it has it."""
+    """The copy as the process that waits for it has it. ``pid``: its keeper's, which ends as the copy does."""
 
     def __init__(self, pid: int, hears: int, shows: int, printed: Callable[[str], None]) -> None:
         self.words = bytearray()
@@ -120,7 +135,6 @@ class _Ear:
             self._read(LOOK_EVERY_MS)
             done, status = os.waitpid(self._pid, os.WNOHANG)
             self._status = os.waitstatus_to_exitcode(status) if done else None
-        processes.kill(processes.descendants(os.getpid()))  # what it started may print for ever
         while self._read(0):
             pass
         self._print(b"\n" if self._line else b"")
@@ -129,8 +143,9 @@ class _Ear:
     def close(self) -> None:
         """Ends it where it has not ended."""
         if self._status is None:
-            processes.kill(processes.descendants(os.getpid()))
-            os.waitpid(self._pid, 0)
+            while not os.waitpid(self._pid, os.WNOHANG)[0]:
+                processes.kill(processes.descendants(self._pid))
+                time.sleep(LOOK_EVERY_MS / 10_000)
         os.close(self._hears)
         os.close(self._shows)
 

@@ -184,6 +184,8 @@ def main(arguments: Sequence[str]) -> int:
     """Imports, then forks whenever it is told to, as long as the process of that number is there."""
     parent = int(arguments[1])
     processes.end_with_parent(parent)
+    processes.keep_orphans()
+    workers: set[int] = set()
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)  # whoever starts hwprof may ignore it: no exit code would be kept
     with suppress(BaseException):  # the worker comes across the same, and says so
         from hwprof.workload import factory  # here, for the supervisor shall not have torch
@@ -205,8 +207,12 @@ def main(arguments: Sequence[str]) -> int:
                 return 0
             what = _decode(data)
             if isinstance(what, Reap):
-                server.send(msgspec.json.encode(Answer(os.waitstatus_to_exitcode(os.waitpid(what.pid, 0)[1]))))
+                status = os.waitstatus_to_exitcode(os.waitpid(what.pid, 0)[1])
+                workers.discard(what.pid)
+                processes.end_descendants(but=workers)  # what the model's code left, where the worker could not end it
+                server.send(msgspec.json.encode(Answer(status)))
             elif (answer := _forked(descriptors)) is not None:
+                workers.add(answer.value)
                 server.send(msgspec.json.encode(answer))
             else:
                 break

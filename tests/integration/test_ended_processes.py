@@ -4,6 +4,7 @@ done is kept, and one line says what happened."""
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,7 +18,7 @@ import pytest
 from hwprof.processes import perf_map_of
 from hwprof.run.directory import RunDirectory
 from tests.support.acting_model import ACTING
-from tests.support.command import heeds_hangups, hwprof, messages, start_hwprof
+from tests.support.command import command_line, heeds_hangups, hwprof, messages, start_hwprof
 from tests.support.processes import alive, parent_of
 from tests.support.requirements import require_module, require_tool
 from tests.support.small_disk import small_disk
@@ -75,6 +76,16 @@ def leaving_two_behind():
         if call > 2:
             time.sleep(120)
     return Does(start)
+def leaving_one_and(ends):
+    def start(call):
+        if call == 2:
+            child = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            (HERE / "child").write_text(str(child.pid))
+            ends()
+    return Does(start)
+def leaving_one_and_exiting(): return leaving_one_and(lambda: os._exit(3))
+def leaving_one_and_killed(): return leaving_one_and(lambda: os.kill(os.getpid(), 9))
+def leaving_one_and_crashing(): return leaving_one_and(crashing)
 def forking_at_once():
     \"\"\"And coming back in both.\"\"\"
     child = os.fork()
@@ -191,6 +202,27 @@ def test_nor_does_any_of_it_outlive_a_killed_command(place: Path) -> None:
     process.kill()
     process.communicate(timeout=60)
     assert [pid for pid in (*left, server) if not _wait_until_gone(pid)] == []
+
+
+@pytest.mark.parametrize("ends", ["exiting", "killed", "crashing"])
+def test_nor_a_worker_that_could_not_end_it(place: Path, ends: str) -> None:
+    done = hwprof("collect", "--model", f"mine:leaving_one_and_{ends}", *QUICK, cwd=place, timeout_s=50)
+    assert done.returncode == 1
+    assert _wait_until_gone(_pid_in(place / "child"))
+
+
+@pytest.mark.parametrize("model", ["leaving_the_session", "leaving_one_and_exiting"])
+def test_layers_end_what_the_model_started_and_nothing_else(place: Path, model: str) -> None:
+    """Which may be children of the process that became hwprof, as in a script that ends with ``exec hwprof``."""
+    command = command_line("layers", "--model", f"mine:{model}", "--input-shape", "1,3")
+    script = f"sleep 600 > /dev/null 2>&1 & echo $! > before; exec {shlex.join(command)}"
+    subprocess.run(["sh", "-c", script], cwd=place, capture_output=True, check=False, timeout=60)
+    before = int((place / "before").read_text())
+    try:
+        assert alive(before)
+        assert _wait_until_gone(_pid_in(place / "child"))
+    finally:
+        os.kill(before, signal.SIGKILL)
 
 
 def test_a_copy_that_the_model_makes_of_layers_prints_nothing(place: Path) -> None:

@@ -32,7 +32,7 @@ def hwprof(
 ) -> subprocess.CompletedProcess[str]:
     """The command in a process of its own, to its end."""
     return subprocess.run(
-        _command(arguments),
+        command_line(*arguments),
         cwd=cwd,
         env=_environment(columns, environment),
         capture_output=True,
@@ -53,7 +53,7 @@ def start_hwprof(
 ) -> subprocess.Popen[str]:
     """The command in a process that the test watches, and ends."""
     return subprocess.Popen(
-        _command(arguments),
+        command_line(*arguments),
         cwd=cwd,
         env=_environment(columns, environment),
         stdout=subprocess.PIPE,
@@ -92,7 +92,8 @@ def collect(
     return RunDirectory.latest(place / "results")
 
 
-def _command(arguments: tuple[str, ...]) -> list[str]:
+def command_line(*arguments: str) -> list[str]:
+    """As it is started."""
     return [sys.executable, "-P", "-m", "hwprof", *arguments]  # without the current folder, as the installed script
 
 

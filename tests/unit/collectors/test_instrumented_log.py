@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from collectors.instrumented import log as log_module
 from collectors.instrumented.log import Log, LogFile
 from collectors.instrumented.memory import LOG_ENTRY, SharedMemory
 
@@ -75,3 +76,18 @@ def test_what_cannot_be_written_is_known_and_tried_once(memory: Memory, tmp_path
     (tmp_path / "not there").mkdir()
     file.empty_if_long()
     assert control.log_used == 4 and list((tmp_path / "not there").iterdir()) == []
+
+
+def test_room_is_left_to_what_was_measured_before(
+    memory: Memory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Which may not be written yet; and what the file took is free again."""
+    file = LogFile(memory.shared, tmp_path, enough=ENOUGH)
+    memory.edge([1, 2, 3, 4])
+    file.empty_if_long()
+    assert file.failure is None
+    monkeypatch.setattr(log_module, "RESERVE_BYTES", 1 << 62)
+    memory.edge([5, 6, 7, 8])
+    file.empty_if_long()
+    assert file.failure is not None and file.failure.errno == errno.ENOSPC
+    assert file._file is not None and file._file.closed
