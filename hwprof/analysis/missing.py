@@ -9,7 +9,7 @@ from typing import Final
 from hwprof.analysis import uncore
 from hwprof.analysis.cpu_time import TASK_CLOCK, Uncounted
 from hwprof.analysis.metrics import CLOCKED, events_of, missing_operands, operands_of
-from hwprof.analysis.reasons import Missing
+from hwprof.analysis.reasons import NO_SAMPLES, Missing
 from hwprof.hardware.metrics import GIVEN_OPERANDS, SAMPLED_OPERANDS, vocabulary
 from hwprof.run.details import CountingDetail, DramDetail
 from hwprof.run.manifest import CollectorRecord, Machine, MetricDefinition, PassRecord
@@ -30,10 +30,6 @@ EVENTS: Final = "events"
 
 COUNTER_READS: Final = "counter reads are in the CPU time, not in the wall time"
 """Of what is left between layers: the workers are read there."""
-
-AGAIN: Final = "collect again"
-
-NO_SAMPLES: Final = Unavailable("no completed pass took samples", "collect with --passes measure,trace")
 
 
 def metric_missing(

@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from hwprof.unavailable import Unavailable
+
+AGAIN: Final = "collect again"
+
+NO_SAMPLES: Final = Unavailable("no completed pass took samples", "collect with --passes measure,trace")
 
 
 @dataclass(frozen=True)

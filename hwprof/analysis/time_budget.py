@@ -27,6 +27,9 @@ from hwprof.analysis.thread_states import closed
 from hwprof.analysis.thread_times import ThreadTimes
 from hwprof.data_files import read_toml
 
+EXACT: Final = 1e-9
+"""What shares, of floats, differ by and are the same."""
+
 COMPUTE: Final = "compute"
 LAYOUT: Final = "layout"
 WAITING: Final = "waiting"
@@ -163,9 +166,9 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         of_samples=pl.col("samples").sum(), layer_ns=pl.col("ns").sum(), layer_off_ns=pl.col("off_ns").sum()
     )
     found = both.join(totals, on="layer", nulls_equal=True).with_columns(
-        pl.col("ns", "share", "threads_ns", "threads_share").fill_null(0.0), pl.col("samples").fill_null(0)
+        pl.col("ns", "off_ns", "share", "threads_ns", "threads_share").fill_null(0.0), pl.col("samples").fill_null(0)
     )
-    low, high = wilson(pl.col("share").clip(0, 1), pl.col("of_samples").cast(pl.Float64).clip(1))
+    low, high = _interval()
     hardly_there = pl.col("layer_off_ns") >= 0.9 * pl.col("layer_ns")
     enough = (pl.col("of_samples") >= FEW_SAMPLES) | hardly_there | pl.col("layer").is_null()
     order = pl.col("part").replace_strict({part: place for place, part in enumerate(PARTS)}, return_dtype=pl.Int64)
@@ -175,6 +178,19 @@ def time_budget(times: ThreadTimes) -> pl.DataFrame:
         .sort(pl.col("layer").is_not_null(), -pl.col("layer_ns"), "layer", order)
         .select(SCHEMA.names())
         .cast(SCHEMA)
+    )
+
+
+def _interval() -> tuple[pl.Expr, pl.Expr]:
+    """Of ``share``: what is off a processor is known to the nanosecond, by switches, and its share with it; samples
+    tell how the rest is shared out."""
+    off = pl.col("off_ns") / pl.col("layer_ns")
+    on = 1 - pl.col("layer_off_ns") / pl.col("layer_ns")
+    of_on = pl.when(on > 0).then((pl.col("share") - off) / on).otherwise(0.0).clip(0, 1)
+    low, high = wilson(of_on, pl.col("of_samples").cast(pl.Float64).clip(1))
+    known = (pl.col("share") - off).abs() <= EXACT
+    return tuple(  # type: ignore[return-value]
+        pl.when(known).then(pl.col("share")).otherwise(off + on * end).clip(0, 1) for end in (low, high)
     )
 
 

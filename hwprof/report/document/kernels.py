@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
-from hwprof.analysis.missing import AGAIN, NO_SAMPLES
 from hwprof.analysis.no_cpi import OTHER_WORK
-from hwprof.analysis.reasons import Missing
+from hwprof.analysis.reasons import AGAIN, NO_SAMPLES, Missing
 from hwprof.report.document.part import Part
 from hwprof.report.document.roofline import CodeUnderRoofs, of_code
 from hwprof.run.passes import TRACE

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Final, Literal
 
 import msgspec
 
-from hwprof.analysis.missing import AGAIN
+from hwprof.analysis.reasons import AGAIN
 from hwprof.report.document.part import Part
 from hwprof.report.document.raw_files import raw_files
 from hwprof.report.document.slower import Slower, built

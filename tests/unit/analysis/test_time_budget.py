@@ -59,6 +59,8 @@ def test_code_has_one_part(domain: str | None, name: str | None, operator: str |
     [
         (("torch", "at::native::fill_kernel"), "page_faults"),
         (("jit", None), "page_faults"),
+        (("python", "PyObject_Call"), "page_faults"),
+        (("other", "own_kernel"), "page_faults"),
         (("system", "__memset_avx512_unaligned_erms"), "page_faults"),
         (("system", "munmap"), "allocation"),
         (("system", "madvise"), "allocation"),
@@ -110,6 +112,20 @@ def test_what_the_calling_thread_did_adds_up_to_the_elapsed_time() -> None:
     assert sum(shares(found, "ns").values()) == pytest.approx(100 * MS)
     threads = shares(found, "threads_share")
     assert threads["dispatch"] == pytest.approx(0.75, abs=0.02) and sum(threads.values()) == pytest.approx(1)
+
+
+def test_what_is_off_a_processor_has_no_error_of_sampling() -> None:
+    """Half of the time asleep, the rest shared by two parts of which samples tell: their intervals are of that half."""
+    found = time_budget(times({MAIN: [(25 * MS, BUSY), (25 * MS, WAITING), (50 * MS, "I/O")] * 2}))
+    low, high = shares(found, "share_low"), shares(found, "share_high")
+    assert low[BLOCKED] == high[BLOCKED] == shares(found)[BLOCKED] == pytest.approx(0.5)
+    for part in ("dispatch", "waiting"):
+        assert 0 < low[part] < shares(found)[part] < high[part] < 0.5
+    both = time_budget(times({MAIN: [(40 * MS, BUSY), (30 * MS, WAITING), (30 * MS, BARRIER)] * 2}))
+    low, high = shares(both, "share_low"), shares(both, "share_high")
+    assert 0.3 < low["waiting"] < shares(both)["waiting"] < high["waiting"] < 1, (
+        "at a barrier that is known, and spinning"
+    )
 
 
 def test_the_interpreters_lock_new_pages_and_stops_have_their_parts() -> None:
