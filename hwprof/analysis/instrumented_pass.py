@@ -10,6 +10,7 @@ import polars as pl
 
 from hwprof.analysis import instrumented, layers, overhead, summary
 from hwprof.analysis.attribution import Attribution
+from hwprof.analysis.owners import is_rest
 from hwprof.run.manifest import PassRecord
 
 PER_LAYER: Final = 5
@@ -21,7 +22,8 @@ INSTRUCTIONS: Final = ".instructions"
 @dataclass(frozen=True)
 class InstrumentedPass:
     """A pass's figures, and what it counted of kernels in layers, as ``instrumented.kernels``: of every kernel the
-    instructions, of the ``listed`` ones everything. It counts hundreds of thousands, of which few are looked at."""
+    instructions, of the ``listed`` ones everything, where they are listed and ``in_leaves``. It counts hundreds of
+    thousands, of which few are looked at."""
 
     record: PassRecord
     not_comparable: str | None  # why there are no times
@@ -31,6 +33,7 @@ class InstrumentedPass:
     counting: pl.DataFrame  # as ``overhead.counting_overhead``
     instructions: pl.DataFrame
     of_listed: pl.DataFrame
+    in_leaves: pl.DataFrame  # in every leaf layer, so that sums over layers have all of them
     calls: pl.DataFrame  # as ``Attribution`` has them
 
     def listed(self) -> list[dict[str, Any]]:
@@ -101,12 +104,14 @@ def instrumented_pass(
     instructions = kernels(pl.col("event").is_in([event["name"] for event in events if _orders(event)][:1]))
     large = _large(instructions)
     numbers = instrumented.numbers_of(large, tables["kernel_counts"], tables["kernels"])
-    of_listed = kernels(pl.col("kernel").is_in(numbers.implode())).join(
+    everywhere = kernels(pl.col("kernel").is_in(numbers.implode())).drop("share")
+    of_listed = everywhere.join(
         large.select(instrumented.KERNEL_KEYS), on=instrumented.KERNEL_KEYS, how="semi", nulls_equal=True
     )
+    in_leaves = everywhere.filter(~is_rest(pl.col("layer")))  # of the whole it is null
     counting = overhead.counting_overhead(both)
     return InstrumentedPass(
-        record, not_comparable, notes, figures, events, counting, instructions, of_listed.drop("share"), counted.calls
+        record, not_comparable, notes, figures, events, counting, instructions, of_listed, in_leaves, counted.calls
     )
 
 

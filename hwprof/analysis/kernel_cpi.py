@@ -117,7 +117,7 @@ class CpiByTime:
     def together(self, owners: pl.DataFrame) -> pl.DataFrame:
         """One row an ``owner`` of several leaf layers: ``owners`` has ``layer`` and ``owner``. Layers that did other
         work in the one pass than in the other are left out."""
-        alike = owners.join(self._alike, on="layer", how="inner")
+        alike = owners.join(self.alike, on="layer", how="inner")
         cells = work_time.in_cells(self._worked.join(alike.select("layer", "owner"), on="layer"), ["owner"])
         sums = alike.group_by("owner").agg(pl.col("instructions").sum())
         found = sums.join(work_time.summed(cells, ["owner"], self.sampled, self.iterations), on="owner", how="left")
@@ -157,7 +157,8 @@ class CpiByTime:
         return work_time.by_layer(self.sampled, self.counted.select("layer").unique(), self.callers, self.iterations)
 
     @property
-    def _alike(self) -> pl.DataFrame:
+    def alike(self) -> pl.DataFrame:
+        """The leaf layers that did the same work in both passes, which sums over layers are of."""
         other = pl.col("reason").is_in(OTHER_WORK)
         return self.layers.filter(other.not_() | pl.col("reason").is_null()).select("layer", "instructions")
 

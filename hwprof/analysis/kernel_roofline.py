@@ -54,7 +54,7 @@ COUNTED, ANALYTIC, OF_LAYER = "counted", "analytic", "layer"
 
 
 class CodeUnderRoofs(NamedTuple):
-    """Of a kernel in a layer or in the whole, or of a primitive. Rates in GFLOP/s and GB/s, while it runs."""
+    """Of a kernel in a layer or in all layers, or of a primitive. Rates in GFLOP/s and GB/s, while it runs."""
 
     gflops: float | None
     gflops_from: str | None  # COUNTED, ANALYTIC, OF_LAYER
@@ -70,7 +70,7 @@ class CodeUnderRoofs(NamedTuple):
 
 
 Key = tuple[str | None, str, str, str]
-"""Of a kernel: layer (None: the whole), name, library, domain."""
+"""Of a kernel: layer (None: all leaf layers that its CPI is of), name, library, domain."""
 
 
 def of_primitives(analysis: RunAnalysis, rows: Iterable[Mapping[str, Any]]) -> list[CodeUnderRoofs | None]:
@@ -154,16 +154,26 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     passes = {one.record.name: one for one in analysis.instrumented}
     if by_time is None or by_time.pass_name not in passes or analysis.sampled is None:
         return pl.DataFrame()
-    counted = passes[by_time.pass_name]
+    counted, alike = passes[by_time.pass_name], by_time.by_time.alike
     timed = by_time.by_time.kernels.drop_nulls("cpi").select("layer", *KEYS, "cpi", "cycles").rename({"name": "kernel"})
     times = timed.with_columns(work_ns=pl.col("cycles") / by_time.clock.ghz)
     keys = list(instrumented.KERNEL_KEYS)
-    times = times.join(_threads(analysis), on=keys, how="left", nulls_equal=True)
+    times = times.join(_threads(analysis, alike), on=keys, how="left", nulls_equal=True)
     times = times.with_columns(time=pl.col("work_ns") / pl.col("threads"))
+    table = _with_sums(counted.in_leaves, alike).join(times, on=keys, how="semi", nulls_equal=True)
     found = instrumented.kernel_metrics(
-        counted.of_listed, counted.record.metrics, times.select(*keys, "time"), _by_kernel(analysis, counted)
+        table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(analysis, counted)
     )
     return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
+
+
+def _with_sums(in_leaves: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
+    """The counts of kernels in leaf layers, and of each over those that its time in all is of (``alike``): what modules
+    did themselves is in no such time."""
+    keys = ["kernel", "library", "domain", "event"]
+    sums = in_leaves.join(alike, on="layer", how="semi").group_by(keys).agg(pl.col("value").sum())
+    whole = sums.with_columns(layer=pl.lit(None, pl.String))
+    return pl.concat([rows.select("layer", *keys, "value") for rows in (in_leaves, whole)])
 
 
 def _by_kernel(analysis: RunAnalysis, counted: InstrumentedPass) -> set[str]:
@@ -174,14 +184,16 @@ def _by_kernel(analysis: RunAnalysis, counted: InstrumentedPass) -> set[str]:
     return {*met, *whole["event"]}
 
 
-def _threads(analysis: RunAnalysis) -> pl.DataFrame:
-    """On how many threads each kernel was met: as many equal ones as its times on them are worth, (Σ t)² / Σ t²."""
+def _threads(analysis: RunAnalysis, alike: pl.DataFrame) -> pl.DataFrame:
+    """On how many threads each kernel was met, in a layer and in all that are ``alike``: as many equal ones as its
+    times on them are worth, (Σ t)² / Σ t²."""
     assert analysis.sampled is not None
     samples = analysis.sampled.inside.select(pl.col("layer").cast(pl.String), "kernel", "tid", "cpu_ns")
     names = analysis.sampled.kernels.select("library", "domain", name="name", number="kernel")
     worth = pl.col("cpu_ns").sum().cast(pl.Float64) ** 2 / (pl.col("cpu_ns").cast(pl.Float64) ** 2).sum()
     tables = []
-    for rows in (samples, samples.with_columns(layer=pl.lit(None, pl.String))):
+    together = samples.join(alike, on="layer", how="semi").with_columns(layer=pl.lit(None, pl.String))
+    for rows in (samples, together):
         by_thread = rows.group_by("layer", "kernel", "tid").agg(pl.col("cpu_ns").sum())
         tables.append(by_thread.filter(pl.col("cpu_ns") > 0).group_by("layer", "kernel").agg(threads=worth))
     named = pl.concat(tables).join(names, left_on="kernel", right_on="number", how="left")

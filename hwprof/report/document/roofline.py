@@ -34,7 +34,8 @@ class UnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class CodeUnderRoofs(msgspec.Struct, kw_only=True, frozen=True):
-    """Of a sampled kernel in a layer or in the whole, or of a primitive: what it attains while it runs."""
+    """Of a sampled kernel in a layer or in all leaf layers (those of its CPI), or of a primitive: what it attains while
+    it runs."""
 
     gflops: float | None  # null: nobody counted its operations
     gflops_from: str | None  # "counted" (instrumented), "analytic" (the primitive's problem), "layer"

@@ -80,7 +80,7 @@ def show(page: Page) -> None:
     title = f"Hot kernels, pass {sampled.pass_name} ({len(shown)} of {len(kernels)})"
     visible = page.table(columns, title, footer_rows=len(blank))
     notes = [*kernel_cells.footnotes(sampled, page, visible), *instrumented.legend(visible, page)]
-    page.notes([*notes, roofline.code_note(visible), _hint(sampled)])
+    page.notes([*notes, roofline.code_note(visible, roofline.KERNELS_NOTE), _hint(sampled)])
 
 
 def _others(rest: Sequence[SampledKernel], page: Page) -> list[tuple[str, str]]:

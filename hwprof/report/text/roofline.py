@@ -16,6 +16,8 @@ LEAST_RATE: Final = 0.001
 """GFLOP/s: with less a layer has nothing to do with arithmetic."""
 
 CODE_NOTE: Final = "bound: of the code while it runs, by its own operations and bytes (hwprof explain roofline)"
+KERNELS_NOTE: Final = "GFLOP/s, bound: of the code while it runs, in leaf layers alone (hwprof explain roofline)"
+"""Of kernels in all layers."""
 
 
 def show(page: Page) -> None:
@@ -60,9 +62,9 @@ def of_code(rows: Sequence[CodeUnderRoofs | UnderRoofs | None], page: Page, prio
     ]
 
 
-def code_note(shown: Sequence[Column]) -> str:
+def code_note(shown: Sequence[Column], note: str = CODE_NOTE) -> str:
     """What these columns mean."""
-    return footnotes.of_columns(shown, {BOUND: CODE_NOTE})
+    return footnotes.of_columns(shown, {BOUND: note})
 
 
 def in_words(part: Roofline, page: Page) -> str:

@@ -13,14 +13,16 @@ from hypothesis import strategies as st
 
 from hwprof.analysis import kernel_roofline
 from hwprof.analysis.kernel_roofline import of_kernels, of_primitive
+from hwprof.analysis.owners import INFERENCE, ROOT
 from hwprof.analysis.roofline import Roofs, roofs_for, roofs_of
 from hwprof.analysis.run_analysis import RunAnalysis
 from hwprof.analysis.run_roofline import UnderRoofs
-from hwprof.run.directory import RunDirectory
+from hwprof.run.directory import RunDirectory, write_table
+from hwprof.run.schema import conform
 from hwprof.unavailable import Unavailable
 from tests.support import synthetic_variants as runs
 from tests.support.machine_peaks import ZEN, peak
-from tests.support.synthetic_samples import JIT
+from tests.support.synthetic_samples import JIT, MAIN
 from tests.support.synthetic_variants import BYTES_EACH, EACH, FLOPS_EACH
 
 OF_ALL = Roofs(2, 520.0, {"L1": 1180.0, "DRAM": 108.0}, 200.0, 128.0)
@@ -103,6 +105,63 @@ def test_a_sampled_kernel_has_the_counts_of_the_same_code_over_its_time(tmp_path
         assert (one.gflops_from, one.bytes_from["L1"]) == ("counted", "instrumented")
         assert one.gflops is not None and one.roof == "FP32"
         assert one.share_of_roof == pytest.approx(one.gflops / (260 * one.threads))
+
+
+CONVOLUTION = (None, "jit_conv_fwd", "jit", "jit")
+
+
+def with_own_code(run: RunDirectory) -> None:
+    """``model.0`` does nine times the work of its convolution itself, before its activation, on the calling thread."""
+    root = pl.lit(ROOT).alias("path"), pl.lit(False).alias("leaf"), pl.lit(0, pl.Int64).alias("macs")
+    modules = run.read("layers")
+    write_table(run.path / "layers.parquet", "layers", pl.concat([modules.head(1).with_columns(root), modules]))
+    spans, samples = run.read("spans"), run.read("samples")
+    ends = spans.filter((pl.col("pass") == "trace") & (pl.col("path") == "model.0.conv"))["end_ns"]
+    first = samples.filter((pl.col("kernel") == JIT) & (pl.col("tid") == MAIN)).head(1)
+    longer = [first.with_columns(time_ns=end + 1) for end in ends for _ in range(40)]
+    write_table(run.path / "samples.parquet", "samples", pl.concat([samples, *longer]).sort("time_ns"))
+    spans = spans.filter(pl.col("pass") == "instrumented").select("span", "path")
+    counts = run.read("kernel_counts").join(spans, on="span")
+    done = counts.filter((pl.col("path") == "model.0.conv") & (pl.col("kernel") == JIT))
+    done = done.with_columns(pl.col("value") * 9)
+    (whole,) = spans.filter(path=INFERENCE)["span"]
+    rows = [counts, done.with_columns(span=pl.lit(whole, pl.Int64))]
+    for span, path in spans.filter(pl.col("path").is_in(["model.0", "model.1", "model.1.cv1"])).iter_rows():
+        inside = [counts.filter(pl.col("path").str.starts_with(f"{path}.")), *([done] if path == "model.0" else [])]
+        rows += [frame.with_columns(span=pl.lit(span, pl.Int64)) for frame in inside]
+    keys = [name for name in counts.columns if name not in ("value", "path")]
+    sums = pl.concat([frame.select(*keys, "value") for frame in rows]).group_by(keys).agg(pl.col("value").sum())
+    write_table(run.path / "kernel_counts.parquet", "kernel_counts", conform("kernel_counts", sums))
+
+
+def test_in_all_a_kernel_has_neither_counts_nor_time_of_own_code(tmp_path: Path) -> None:
+    run = runs.kernels_under_roofs(tmp_path)
+    before = of_kernels(RunAnalysis(run))[CONVOLUTION]
+    with_own_code(run)
+    analysis = RunAnalysis(run)
+    (counted,) = analysis.instrumented
+    of_code = counted.of_listed.filter(kernel="jit_conv_fwd", event=runs.FLOPS)
+    own, whole = (of_code.filter(pl.col("layer").eq_missing(layer))["value"][0] for layer in ("model.0 (own)", None))
+    assert (own, whole) == (9 * EACH[JIT] * FLOPS_EACH, 11 * EACH[JIT] * FLOPS_EACH)
+    assert analysis.sampled is not None and "model.0 (own)" in analysis.sampled.by_layer["layer"].to_list()
+    after = of_kernels(analysis)
+    assert "model.0 (own)" not in {layer for layer, *_ in after}
+    assert after[CONVOLUTION] == before, "operations, bytes, time and threads"
+    assert before.gflops is not None and 0 < before.gflops < 2 * FLOPS_EACH * EACH[JIT]
+    each = [one for key, one in after.items() if key[0] is not None and key[1:] == CONVOLUTION[1:]]
+    rates = sorted(one.gflops for one in each if one.gflops is not None)
+    assert len(rates) == 2 and rates[0] <= (after[CONVOLUTION].gflops or 0.0) <= rates[1]
+
+
+def test_in_all_a_kernel_has_no_counts_of_layers_that_did_other_work(tmp_path: Path) -> None:
+    """The instrumented pass executed next to none of one convolution's instructions: its time is in no sum."""
+    run = runs.kernels_under_roofs(tmp_path)
+    (span,) = run.read("spans").filter((pl.col("pass") == "instrumented") & (pl.col("path") == "model.0.conv"))["span"]
+    few = (pl.col("span") == span) & (pl.col("event") == runs.INSTRUCTIONS)
+    runs.change_table(run, "kernel_counts", pl.when(few).then(100).otherwise("value").alias("value"))
+    found = of_kernels(RunAnalysis(run))
+    (other,) = [one for key, one in found.items() if key[0] is not None and key[1:] == CONVOLUTION[1:]]
+    assert found[CONVOLUTION] == other
 
 
 def test_of_operations_that_were_not_counted_nothing_is_said(tmp_path: Path) -> None:
