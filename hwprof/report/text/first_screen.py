@@ -87,18 +87,26 @@ def _headline(page: Page) -> str:
             words.append(figures.images(workload))
     if page.whole is not None and page.whole.time is not None:
         words.append(f"{figures.time_with_spread(page.whole.time, page.glyphs)} ms")
-    roofs = page.part(Roofline)
-    if roofs is not None and roofs.images_per_s is not None:
-        words.append(f"{figures.three_digits(roofs.images_per_s)} images/s")
-    if roofs is not None and roofs.analytic_gflops is not None and roofs.analytic_gflops >= LEAST_GFLOPS:
-        words.append(f"{figures.three_digits(roofs.analytic_gflops)} GFLOP/s{_of_peak(roofs)}")
+    images_per_s, gflops = _images_per_s(page), page.whole.metrics.get("gflops") if page.whole is not None else None
+    if images_per_s is not None:
+        words.append(f"{figures.three_digits(images_per_s)} images/s")
+    if gflops is not None and gflops >= LEAST_GFLOPS:
+        words.append(f"{figures.three_digits(gflops)} GFLOP/s{_of_peak(page.part(Roofline))}")
     return page.glyphs.separator.join(words) or document.run.name
 
 
-def _of_peak(roofs: Roofline) -> str:
+def _images_per_s(page: Page) -> float | None:
+    """Of the inference alone: it takes no peaks to know."""
+    workload, time = page.document.workload, page.whole.time if page.whole is not None else None
+    if workload is None or not workload.sources or time is None or not time.median_ns:
+        return None
+    return len(workload.sources) / time.median_ns * 1e9
+
+
+def _of_peak(roofs: Roofline | None) -> str:
     """Of what the library's large product attains; where other kernels attain more, of the processor's own; nothing
-    where the peaks are too low, or are not of what it multiplies."""
-    if roofs.share_of_gemm is None:
+    where there are no peaks, these are too low, or are not of what it multiplies."""
+    if roofs is None or roofs.share_of_gemm is None:
         return ""
     if roofs.share_of_gemm <= 1:
         return f", {roofs.share_of_gemm:.0%} of GEMM peak"
@@ -196,10 +204,10 @@ def _where(page: Page, rows: Sequence[alike_layers.Alike]) -> None:
 
 def _with_stages(page: Page, outside: Sequence[Stage]) -> str:
     """How many images a second it is with the stages beside the inference, where these count."""
-    roofs, share = page.part(Roofline), sum(one.share or 0.0 for one in outside)
-    if roofs is None or roofs.images_per_s is None or share < WORTH_A_RATE:
+    images_per_s, share = _images_per_s(page), sum(one.share or 0.0 for one in outside)
+    if images_per_s is None or share < WORTH_A_RATE:
         return ""
-    return f": {figures.three_digits(roofs.images_per_s * (1 - share))} images/s with them"
+    return f": {figures.three_digits(images_per_s * (1 - share))} images/s with them"
 
 
 def _of_what(page: Page, part: TimeBudget) -> str:

@@ -264,6 +264,19 @@ def test_of_few_samples_no_cause_is_found(tmp_path: Path, monkeypatch: pytest.Mo
     assert "too few" in next(line for line in shown(few, 100).splitlines() if line.startswith("DO"))
 
 
+def test_rates_take_no_peaks(tmp_path: Path) -> None:
+    run = runs.sampled(tmp_path)
+    assert run.manifest.peaks is None
+    without = shown(builder.build(run), 80)
+    head, *further = without.splitlines()
+    assert re.search(r" ms · 569 images/s · 421 GFLOP/s$", head)
+    assert "images/s with them" in " ".join(line.strip() for line in further)
+    run.manifest.peaks = ZEN
+    both = " ".join(line.strip() for line in shown(builder.build(run), 80).splitlines())
+    assert both.startswith(f"{head}, 81% of FP32 peak"), "the share alone is the peaks'"
+    assert max(len(line) for line in [head, *further]) <= 80
+
+
 def test_where_the_loops_could_not_be_kept_each_page_says_why(tmp_path: Path) -> None:
     """As with a HOME that nobody may write to."""
     run = runs.sampled(tmp_path)
