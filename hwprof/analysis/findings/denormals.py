@@ -12,11 +12,6 @@ NOTABLE: Final = 0.01
 LEAST: Final = 0.02
 """Of the time, all of these layers together."""
 
-MOST: Final = 0.97
-"""Of such a layer's time, at most. Intel: an assist takes about 150 cycles (Fog, Microarchitecture, "denormals"). AMD:
-square roots were measured 32 times as fast on normal numbers (Zen 5), logarithms 9, SiLU 5, divisions 2; sums and
-products alike."""
-
 
 def find(facts: Facts) -> Finding | None:
     """Where layers that read or write them take a share worth naming."""
@@ -29,11 +24,11 @@ def find(facts: Facts) -> Finding | None:
     return Finding(
         rule="denormals",
         title=f"{counted(len(layers), 'layer computes', 'layers compute')} with denormal numbers",
-        evidence=f"up to {most:.0%} of their numbers are below 1.2e-38; {share:.1%} of the time{named(longest)}",
+        evidence=f"up to {most:.0%} of their numbers are below 1.2e-38; {share:.1%} {facts.of_time}{named(longest)}",
         meaning="such numbers stand for 0, and arithmetic with them takes many times as long on most processors",
         remedy="torch.set_flush_denormal(True), before the model is first called: threads inherit it",
         gain_low=0.0,
-        gain_high=min(1.0, share * MOST),
+        gain_high=facts.time_at_most(layers, "compute"),
         layers=longest,
         remedies=("flush_denormals",),
     )

@@ -178,6 +178,18 @@ class Facts:
             return sum(one.of_whole for one in chosen)
         return min(1.0, sum(one.lost(part) for one in chosen) / self.left)
 
+    def time_at_most(self, paths: Collection[str], part: str) -> float:
+        """Of the time ``left``, what a part of the budget takes in these layers at most: what samples met and its error
+        in the whole, or all the time that others left of layers that may do little else, whichever is more. Not
+        more than these layers take."""
+        known = self.part(part)
+        error = known.high - known.value
+        mostly = {one.path for one in self.layers if one.path in paths and one.of_left(part) + error >= LITTLE_ELSE}
+        whole = sum(one.of_whole * (1 - one.parts.get("preempted", 0.0)) for one in self.layers if one.path in mostly)
+        others = self.time_of([path for path in paths if path not in mostly], part)
+        most = max(self.time_of(paths, part) + error, whole / self.left + others)
+        return min(1.0, self.time_of(paths) / self.left, most)
+
     def new_memory(self, paths: Collection[str] | None = None) -> float:
         """Of the time ``left``, what new pages and ``malloc`` take at most, in these layers or in all: by the samples,
         by what a page fault costs, or all the time of layers that do little else, whichever is most. Some of it is met

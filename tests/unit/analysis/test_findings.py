@@ -295,6 +295,23 @@ def test_a_layer_that_does_little_but_fault_may_lose_all_its_time() -> None:
     assert found.gain_high == pytest.approx(0.6)
 
 
+def test_denormal_numbers_may_take_all_of_layers_that_do_little_but_compute() -> None:
+    """``a`` is measured to take 99% of its time for them; ``b`` has no more than it computes and samples may be off."""
+    layers = (Layer("a", 0.5, {"compute": 0.92, "page_faults": 0.08}), Layer("b", 0.5, {"compute": 0.2}))
+    of = {"compute": Share(0.56, 0.5, 0.6)}
+    for denormals, most in (({"a": 1.0}, 0.5), ({"b": 1.0}, 0.14), ({"a": 1.0, "b": 1.0}, 0.6)):
+        (found,) = find_all(dataclasses.replace(QUIET, parts=of, layers=layers, denormals=denormals))
+        assert found.gain_high == pytest.approx(most) and " of the time, most in" in found.evidence
+
+
+def test_denormal_numbers_on_a_disturbed_machine_are_of_the_time_that_was_left() -> None:
+    layers = (Layer("a", 1.0, {"compute": 0.29, "page_faults": 0.2, "preempted": 0.5}),)
+    of = {"compute": Share(0.29, 0.19, 0.41), "page_faults": share(0.2), "preempted": Share(0.5, 0.4, 0.6)}
+    facts = dataclasses.replace(QUIET, parts=of, layers=layers, denormals={"a": 1.0}, timed_new_pages=0.0)
+    (found,) = find_all(facts)
+    assert "58.0% of the time that others left, most in a" in found.evidence and found.gain_high == pytest.approx(1.0)
+
+
 def test_layout_changes_cost_the_memory_of_the_copies_too() -> None:
     layers = (
         Layer("conv", 0.5, {"layout": 0.2, "page_faults": 0.1, "allocation": 0.02, "compute": 0.68}),
