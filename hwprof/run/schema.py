@@ -246,7 +246,7 @@ TABLES: Final[dict[str, pl.Schema]] = {
             "pooling": pl.String,  # "max k5x5 s1x1 p2x2 d1x1", of max pooling; else null
             "input": pl.Int32,  # modules whose first call got the same tensors have the same number; null: not called
             "product_type": pl.String,  # what it multiplies: "float32", "bfloat16, float32"; null: nothing, not known
-            "denormal_share": pl.Float64,  # of its numbers (inputs, outputs, weights: the most); null: not counted
+            "denormal_share": pl.Float64,  # of its numbers (inputs, outputs, what it has: the most); null: not counted
             "compiled": pl.Boolean,  # as a whole (torch.compile, TorchScript); of the first row: some code of the model
         }
     ),

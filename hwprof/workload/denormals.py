@@ -5,7 +5,7 @@ Of each tensor at most ``MOST`` numbers are looked at, at even distances: a shar
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import torch
@@ -25,8 +25,8 @@ SMALLEST: Final = {
 
 
 def denormal_shares(workload: Workload) -> dict[str, float]:
-    """Of each leaf layer that the first forward calls: the largest share among its inputs, outputs and weights of
-    numbers that are neither 0 nor normal. Raises what the model raises."""
+    """Of each leaf layer that the first forward calls: the largest share among its inputs, outputs, weights,
+    buffers and attributes of numbers that are neither 0 nor normal. Raises what the model raises."""
     found: dict[str, float] = {}
     watched = list(_leaves(workload.modules))
     calls = [(path, ModuleCall(module)) for path, module in watched]
@@ -67,17 +67,23 @@ def _leaves(modules: Mapping[str, nn.Module]) -> Iterator[tuple[str, nn.Module]]
 def _looked_at(path: str, call: ModuleCall, found: dict[str, float]) -> Forward:
     def looked_at(*arguments: Any, **keywords: Any) -> Any:
         output = call.function(*arguments, **keywords)
-        tensors = [
-            *tensors_in(call.given(arguments)),
-            *tensors_in(keywords),
-            *tensors_in(output),
-            *_weights(call.module),
-        ]
-        found[path] = max([found.get(path, 0.0), *map(denormal_share, tensors)])
+        tensors = [*tensors_in(call.given(arguments)), *tensors_in(keywords), *tensors_in(output), *_held(call.module)]
+        once = {id(tensor): tensor for tensor in tensors}
+        found[path] = max([found.get(path, 0.0), *map(_share_if_readable, once.values())])
         return output
 
     return looked_at
 
 
-def _weights(module: nn.Module) -> Iterable[torch.Tensor]:
-    return (tensor.data for tensor in module.parameters(recurse=False))
+def _held(module: nn.Module) -> Iterator[torch.Tensor]:
+    """Weights, buffers and plain attributes that are tensors; what a class computes (properties) is not asked for."""
+    for values in (module.parameters(recurse=False), module.buffers(recurse=False), list(vars(module).values())):
+        yield from (value for value in values if issubclass(type(value), torch.Tensor))  # __class__ may raise
+
+
+def _share_if_readable(tensor: torch.Tensor) -> float:
+    """0 of a tensor whose own class, or lack of any numbers, makes looking at it fail."""
+    try:
+        return denormal_share(tensor)
+    except Exception:  # whatever a stranger's class raises
+        return 0.0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import pytest
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 
 from hwprof.run.manifest import WorkloadRecord
+from hwprof.workload import denormals
 from hwprof.workload.denormals import MOST, denormal_share, denormal_shares
 from hwprof.workload.protocol import Call, Outputs, Stages
 
@@ -71,6 +72,81 @@ def test_a_layers_share_is_the_largest_of_what_it_reads_and_writes() -> None:
     found = denormal_shares(Once(model, 1e-20 * torch.ones(1, 4)))
     assert found == {"0": 1.0, "1": 1.0, "2": 1.0}, "the first one's output is the others' input"
     assert denormal_shares(Once(model, torch.ones(1, 4))) == {"0": 0.0, "1": 0.0, "2": 0.0}
+
+
+class Holds(nn.Module):
+    """Has a tensor beside its weights: a buffer, or a plain attribute."""
+
+    def __init__(self, tensor: object, buffer: bool = False) -> None:
+        super().__init__()
+        if buffer:
+            assert isinstance(tensor, torch.Tensor)
+            self.register_buffer("held", tensor)
+        else:
+            self.__dict__["held"] = tensor  # past the checks of ``Module.__setattr__``
+
+    @property
+    def computed(self) -> torch.Tensor:
+        raise AssertionError("nobody asks for it")
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return x
+
+
+@pytest.mark.parametrize("buffer", [True, False])
+def test_buffers_and_attributes_are_looked_at(buffer: bool) -> None:
+    tensor = torch.full((1 << 16,), 1e-40)
+    assert denormal_shares(Once(nn.Sequential(Holds(tensor, buffer)), torch.ones(1, 4))) == {"0": 1.0}
+    assert denormal_shares(Once(nn.Sequential(Holds(1e30 * tensor, buffer)), torch.ones(1, 4))) == {"0": 0.0}
+
+
+def test_a_tensor_is_looked_at_once_whatever_its_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[torch.Tensor] = []
+
+    def share(tensor: torch.Tensor) -> float:
+        seen.append(tensor)
+        return 0.0
+
+    monkeypatch.setattr(denormals, "denormal_share", share)
+    x = torch.ones(1, 4)
+    layer = Holds(x, buffer=True)
+    layer.__dict__["other"] = x
+    denormal_shares(Once(nn.Sequential(layer), x))
+    assert len(seen) == 1 and seen[0] is x
+
+
+class Raises(torch.Tensor):
+    """A tensor that lets nobody do anything with it."""
+
+    @classmethod
+    def __torch_function__(cls, *_: object) -> object:
+        raise RuntimeError("hands off")
+
+
+class Pretends:
+    """No tensor, and its class is not to be asked for."""
+
+    def __getattribute__(self, name: str) -> object:
+        raise RuntimeError("hands off")
+
+
+HOSTILE: dict[str, Callable[[], object]] = {
+    "raises": lambda: torch.ones(8).as_subclass(Raises),
+    "pretends": Pretends,
+    "meta": lambda: torch.empty(1 << 40, device="meta"),
+    "huge": lambda: torch.ones(1).expand(1 << 50),
+    "sparse": lambda: torch.eye(3).to_sparse(),
+    "quantised": lambda: torch.quantize_per_tensor(torch.ones(8), 0.1, 0, torch.qint8),
+    "without numbers": lambda: nn.LazyBatchNorm1d().running_mean,
+    "nested": lambda: torch.nested.nested_tensor([torch.ones(2), torch.ones(3)]),
+}
+
+
+@pytest.mark.parametrize("kind", HOSTILE)
+def test_what_cannot_be_looked_at_costs_nothing_but_itself(kind: str) -> None:
+    layer = Holds(HOSTILE[kind]())
+    layer.__dict__["readable"] = torch.full((8,), 1e-40)
+    assert denormal_shares(Once(nn.Sequential(layer), torch.ones(1, 4))) == {"0": 1.0}
 
 
 def test_the_model_is_as_it_was_also_where_it_fails() -> None:
