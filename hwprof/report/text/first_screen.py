@@ -51,8 +51,8 @@ def show(page: Page) -> None:
     document = page.document
     _say(page, Text(_headline(page), style="bold"))
     _say(page, Text(_circumstances(page)))
-    for warning in [*noise.warnings(document, page.glyphs), *_disturbed_shares(page)][:1]:
-        named(page, "NOISY", warning, whole=True)
+    for number, warning in enumerate(noise.brief(document, page.glyphs) or _disturbed_shares(page)):
+        named(page, "" if number else "NOISY", warning, whole=True)
     watched = _watched(page)
     if watched is not None:
         named(page, "SLOWED", watched, whole=True)

@@ -33,10 +33,20 @@ def warnings(document: Document, glyphs: Glyphs) -> list[str]:
             vary += f", and {found.slow} of {plural(found.timed, 'iteration')} take a fifth longer than it"
         said.append(explain(f"times vary: {vary}", None if found.others else f"{QUIETER}, or more --iterations"))
     if found.drift is not None:
-        change = "longer" if found.drift > 0 else "shorter"
-        drift = f"times drift: the last third of the iterations takes {abs(found.drift):.0%} {change} than the first"
+        drift = _drift(found.drift, "the last third of the iterations")
         said.append(explain(drift, None if found.timed_disturbed else WARMER if found.drift < 0 else COOLER))
     return said
+
+
+def brief(document: Document, glyphs: Glyphs) -> list[str]:
+    """The first of them, and a drift whatever else is wrong."""
+    said, found = warnings(document, glyphs), document.part(Noise)
+    further = found.drift if found is not None and len(said) > 1 else None
+    return [*said[:1], *([] if further is None else [f"and {_drift(further, 'the last third')}"])]
+
+
+def _drift(change: float, last: str) -> str:
+    return f"times drift: {last} takes {abs(change):.0%} {'longer' if change > 0 else 'shorter'} than the first"
 
 
 def _others(found: Noise, document: Document, glyphs: Glyphs) -> str:

@@ -14,6 +14,7 @@ from hwprof.analysis import more_samples, run_findings
 from hwprof.report.document import builder
 from hwprof.report.document.document import Document
 from hwprof.report.document.findings import Action, Finding, Findings
+from hwprof.report.document.noise import Noise
 from hwprof.report.document.overhead import Effect, Overhead
 from hwprof.report.document.time_budget import Budget, BudgetPart, TimeBudget
 from hwprof.report.text import first_screen, to_do
@@ -23,6 +24,7 @@ from hwprof.run.peaks import NotMeasured
 from hwprof.run.trials import Change, Trial, Trials
 from hwprof.unavailable import Unavailable
 from tests.support import synthetic_variants as runs
+from tests.support.document_parts import part, replaced
 from tests.support.machine_peaks import ZEN
 from tests.support.sampled_report import printed
 from tests.support.synthetic_run import build
@@ -241,6 +243,32 @@ def test_who_disturbed_the_sampled_pass_is_told_though_times_are_quiet(tmp_path:
     assert noisy.split(":")[0] == "NOISY  others had the processor for 58% of pass trace" and "--wait-quiet" in noisy
     nothing = to_do.nothing(Findings(rows=[]), Page(document, make_console(100, io.StringIO())))
     assert nothing.startswith("not known: others had the processor for 58% of the time")
+
+
+@pytest.mark.parametrize("width", [60, 80, 120])
+@pytest.mark.parametrize(
+    ("others", "spread", "drift", "told"),
+    [
+        (True, True, 1.23, "and times drift: the last third takes 123% longer than the first"),
+        (True, False, -0.2, "and times drift: the last third takes 20% shorter than the first"),
+        (False, True, 0.3, "and times drift: the last third takes 30% longer than the first"),
+        (False, False, 0.3, "NOISY times drift: the last third of the iterations takes 30% longer than the first."),
+        (True, True, None, None),
+    ],
+)
+def test_a_drift_is_told_whatever_else_is_wrong(
+    others: bool, spread: bool, drift: float | None, told: str | None, width: int, tmp_path: Path
+) -> None:
+    document = builder.build(runs.sampled(tmp_path), 8)
+    quiet = part(document, Noise)
+    found = msgspec.structs.replace(quiet, others=others, spread=spread, median_over_min=1.4, drift=drift)
+    lines = shown(replaced(document, found), width).splitlines()
+    assert all(cell_len(line) <= width for line in lines)
+    first = next(number for number, line in enumerate(lines) if line.startswith("NOISY"))
+    until = next(number for number, line in enumerate(lines) if line.startswith("WHERE"))
+    block = " ".join(" ".join(lines[first:until]).split())
+    assert block.count("drift") == (drift is not None) and (told is None or told in block)
+    assert ("other programs" in block) == others and ("times vary" in block) == (spread and not others)
 
 
 def test_shares_of_few_samples_say_how_few(tmp_path: Path) -> None:
