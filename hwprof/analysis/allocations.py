@@ -3,6 +3,9 @@
 Layers run one at a time: whatever any thread allocates between a layer's begin and end is that layer's, the innermost
 of nested modules. A piece of memory is kept where it was allocated within a call and is not freed within it; of a
 module that calls itself the outermost call tells.
+
+Nobody sees frees of what was allocated before the pass was watched. Blocks that live for k iterations are seen freed
+after the first k watched ones: what is freed of them is the mean of these, and of these are peaks of calls that do.
 """
 
 from __future__ import annotations
@@ -39,16 +42,45 @@ SCHEMA: Final = pl.Schema(
 MODULES: Final = pl.Schema({"module": pl.String(), **SUMS, "largest_bytes": pl.Int64(), "peak_bytes": pl.Int64()})
 """Of modules with others in them, with all that happens in these."""
 
+OF_ONE: Final = pl.Schema(
+    {
+        "allocations": pl.Int64(),
+        "allocated_bytes": pl.Int64(),
+        "freed_bytes": pl.Float64(),  # weighted
+        "kept_bytes": pl.Int64(),
+        "largest_bytes": pl.Int64(),
+        "peak_bytes": pl.Int64(),
+        "age": pl.Int64(),  # of the oldest block that it frees, in iterations
+    }
+)
+"""Of a stretch of time."""
+
+DECIMALS: Final = 6
+"""Of a byte: weights are no whole numbers."""
+
+LEAST_SEEN: Final = 2
+"""Iterations that must have frees of blocks of an age, and all that could, for others to have had them too: what is
+freed once in many iterations (garbage collection) is no part of each."""
+
 
 class Events:
     """Allocations and frees in order of time, as arrays."""
 
-    def __init__(self, allocations: pl.DataFrame) -> None:
+    def __init__(self, allocations: pl.DataFrame, begins_ns: Numbers, chosen: Numbers) -> None:
+        """``begins_ns``: of the pass's iterations, in order; ``chosen``: numbers in it of those that figures are of."""
         ordered = allocations.sort("time_ns", maintain_order=True)
         self.times_ns: Numbers = ordered["time_ns"].to_numpy()
         self.bytes: Numbers = ordered["bytes"].to_numpy()
         self.freed_at: Numbers = _freed_at(ordered)
         self.total: Numbers = np.concatenate(([0], np.cumsum(self.bytes)))
+        self._begins_ns = begins_ns
+        iterations = self.iteration_at(self.times_ns)
+        self.first = max(int(iterations[0]), 0) if len(iterations) else 0  # iteration that was watched
+        self.ages, self.weights = _ages(self.freed_at, self.bytes, iterations, chosen, self.first)
+
+    def iteration_at(self, times_ns: Numbers) -> Numbers:
+        """-1 before the first one; what is between two is of the earlier one."""
+        return np.searchsorted(self._begins_ns, times_ns, side="right") - 1
 
     def between(self, begins_ns: Numbers, ends_ns: Numbers) -> tuple[Numbers, Numbers]:
         """Of each stretch of time the first event in it and the first behind it."""
@@ -65,7 +97,9 @@ def layer_allocations(
     owned = within(owning_spans(kept, layers), wholes)
     if overlaps(owned.filter("leaf", "outermost")):
         return Unavailable("layers of several threads ran at a time: nobody knows which of them allocated")
-    events, number = Events(allocations), max(len(iterations), 1)
+    begins = spans.filter(pl.col("iteration") >= 0).group_by("iteration").agg(pl.col("begin_ns").min()).sort("begin_ns")
+    chosen = np.flatnonzero(begins["iteration"].is_in(list(iterations)).to_numpy())
+    events, number = Events(allocations, begins["begin_ns"].to_numpy(), chosen), max(len(iterations), 1)
     of_wholes = _within(events, wholes.select("begin_ns", "end_ns", name=pl.lit(WHOLE)), number)
     by_owner = _by_owner(events, owned, wholes, number)
     peaks = _within(events, owned.filter("leaf", "outermost").select("begin_ns", "end_ns", name="owner"), number)
@@ -95,18 +129,41 @@ def _freed_at(ordered: pl.DataFrame) -> Numbers:
     return found.to_series().to_numpy()
 
 
+def _ages(
+    freed_at: Numbers, sizes: Numbers, iterations: Numbers, chosen: Numbers, first: int
+) -> tuple[Numbers, NDArray[np.float64]]:
+    """Of each free for how many iterations its block lived, 0 where blocks of that age are not freed in every iteration
+    that could see it; and how many frees of the ``chosen`` iterations it stands for."""
+    known = (sizes > 0) & (freed_at < len(sizes)) & (iterations >= 0)
+    lived = np.zeros(len(sizes), dtype=np.int64)
+    lived[freed_at[known]] = iterations[freed_at[known]] - iterations[known]
+    ages, weights = np.zeros_like(lived), np.ones(len(sizes))
+    for age in np.unique(lived[lived > 0]):
+        able = chosen[chosen - age >= first]
+        if len(able) >= LEAST_SEEN and np.isin(able, iterations[lived == age]).all():
+            ages[lived == age] = age
+            weights[lived == age] = len(chosen) / len(able)
+    return ages, weights
+
+
 def _within(events: Events, stretches: pl.DataFrame, number: int) -> pl.DataFrame:
     """Of stretches of time (``begin_ns``, ``end_ns``, ``name``) all that happens in them, by name; of ``number``
     iterations."""
     first, behind = events.between(stretches["begin_ns"].to_numpy(), stretches["end_ns"].to_numpy())
     rows = [_of_one(events, int(low), int(high)) for low, high in zip(first, behind, strict=True)]
-    columns = [*SUMS, "largest_bytes", "peak_bytes"]
-    found = pl.DataFrame(rows, schema=dict.fromkeys(columns, pl.Int64), orient="row").with_columns(stretches["name"])
-    sums = [pl.col(name).sum() / number for name in SUMS]
-    return found.group_by("name", maintain_order=True).agg(*sums, pl.col("largest_bytes", "peak_bytes").max())
+    found = pl.DataFrame(rows, schema=OF_ONE, orient="row").with_columns(
+        stretches["name"], iteration=events.iteration_at(stretches["begin_ns"].to_numpy()) - events.first
+    )
+    oldest = pl.col("age").max()
+    sees_all = (oldest == 0) | (pl.col("iteration") >= oldest)
+    return found.group_by("name", maintain_order=True).agg(
+        *[(pl.col(name).sum() / number).round(DECIMALS) for name in SUMS],
+        pl.col("largest_bytes").max(),
+        pl.col("peak_bytes").filter(sees_all).max(),
+    )
 
 
-def _of_one(events: Events, low: int, high: int) -> tuple[int, ...]:
+def _of_one(events: Events, low: int, high: int) -> tuple[float, ...]:
     sizes = events.bytes[low:high]
     gained = sizes > 0
     stays = gained & (events.freed_at[low:high] >= high)
@@ -114,10 +171,11 @@ def _of_one(events: Events, low: int, high: int) -> tuple[int, ...]:
     return (
         int(gained.sum()),
         int(sizes[gained].sum()),
-        -int(sizes[~gained].sum()),
+        float((-sizes * events.weights[low:high])[~gained].sum()),
         int(sizes[stays].sum()),
         int(sizes.max(initial=0)),
         int(above.max(initial=0)),
+        int(events.ages[low:high].max(initial=0)),
     )
 
 
@@ -131,6 +189,7 @@ def _by_owner(events: Events, owned: pl.DataFrame, wholes: pl.DataFrame, number:
         {
             "row": np.where(rows == NONE, owned.height, rows),
             "bytes": events.bytes,
+            "weight": events.weights,
             "stays": (events.bytes > 0) & (events.freed_at >= until),
         }
     ).filter(pl.Series(inside, dtype=pl.Boolean))
@@ -139,14 +198,14 @@ def _by_owner(events: Events, owned: pl.DataFrame, wholes: pl.DataFrame, number:
     sums = {
         "allocations": (size > 0).sum(),
         "allocated_bytes": size.filter(size > 0).sum(),
-        "freed_bytes": -size.filter(size <= 0).sum(),
+        "freed_bytes": (-size * pl.col("weight")).filter(size <= 0).sum(),
         "kept_bytes": size.filter("stays").sum(),
     }
     found = (
         table.with_columns(name=names.gather(table["row"]))
         .group_by("name")
         .agg(
-            *[value.cast(pl.Float64).truediv(number).alias(name) for name, value in sums.items()],
+            *[value.cast(pl.Float64).truediv(number).round(DECIMALS).alias(name) for name, value in sums.items()],
             largest_bytes=size.filter(size > 0).max(),
         )
     )

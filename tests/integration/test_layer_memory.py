@@ -23,14 +23,14 @@ def test_layers_have_what_they_allocate_keep_and_touch(run: RunDirectory) -> Non
     assert (passing["allocated_bytes"], passing["freed_bytes"]) == (2 * PASSING_BYTES, 2 * PASSING_BYTES)
     assert (passing["kept_bytes"], passing["peak_bytes"], passing["largest_bytes"]) == (0, PASSING_BYTES, PASSING_BYTES)
     assert (keeping["allocated_bytes"], keeping["kept_bytes"]) == (KEPT_BYTES, KEPT_BYTES)
-    assert keeping["freed_bytes"] == KEPT_BYTES * 2 / 5, "that of three calls before, where torch saw it allocated"
+    assert keeping["freed_bytes"] == KEPT_BYTES, "that of three calls before, which two of the five iterations saw"
     assert touching["allocated_bytes"] == 0
     assert PAGES <= touching["page_faults"] <= PAGES + 10, "and what Python itself touches for the first time"
     own = rows["0 (own)"]
     assert (own["allocated_bytes"], own["kept_bytes"], own["freed_bytes"]) == (
         KEPT_BYTES,
         KEPT_BYTES,
-        KEPT_BYTES * 4 / 5,
+        KEPT_BYTES,
     )
     whole = rows["whole"]
     assert whole["allocated_bytes"] >= 2 * PASSING_BYTES + 2 * KEPT_BYTES

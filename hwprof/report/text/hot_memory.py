@@ -54,6 +54,7 @@ def of_layers(rows: Sequence[LayerMemory | ModuleMemory], page: Page, title: str
     page.notes(
         [
             "bytes, of tensors; kept: not freed when the call ends; peak: of a call, above its begin",
+            "freed: without blocks that live nearly as long as the pass was watched (hwprof explain freed)",
             "faults: of the median iteration; a layer whose own threads allocate: not seen (hwprof explain allocated)",
             "fresh: new pages (page faults x page size) of what is allocated: memory that the process did not have",
         ]

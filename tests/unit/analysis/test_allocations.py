@@ -75,6 +75,68 @@ def test_sums_are_means_of_iterations_and_peaks_are_of_any_call() -> None:
     assert (a["allocated_bytes"], a["kept_bytes"], a["peak_bytes"], a["allocations"]) == (90, 75, 100, 1.5)
 
 
+def of_watched(number: int, rows: list[Event], watched: int = 0) -> dict[str, Any]:
+    """What the layer ``b`` does at 100 i + 50 in iterations from ``watched`` on; events of before were not seen."""
+    calls = [
+        call
+        for i in range(number)
+        for call in (
+            (2 * i, None, i, "stage", "inference", 100 * i, 100 * i + 90),
+            (2 * i + 1, 2 * i, i, "layer", "b", 100 * i + 40, 100 * i + 60),
+        )
+    ]
+    last: dict[int, int] = {}
+    seen = []
+    for time_ns, address, size in sorted(rows):
+        if time_ns >= 100 * watched and (size > 0 or last.get(address, 0) > 0):
+            seen.append((time_ns, address, size))
+            last[address] = size
+    found = layer_allocations(events(seen), spans(calls), LAYERS, tuple(range(watched, number)))
+    assert not isinstance(found, Unavailable)
+    owners = {row["layer"]: row for row in found[0].to_dicts()}
+    parts = [row["freed_bytes"] for name, row in owners.items() if name != WHOLE]
+    assert sum(parts) == pytest.approx(owners[WHOLE]["freed_bytes"])
+    return owners["b"]
+
+
+def kept(iterations: int, number: int, size: int = 100) -> list[Event]:
+    """Each call frees what one had allocated so many iterations before, then allocates as much."""
+    frees = [(100 * (i + iterations) + 50, 1000 * iterations + i, -size) for i in range(number - iterations)]
+    return [*frees, *[(100 * i + 51, 1000 * iterations + i, size) for i in range(number)]]
+
+
+@pytest.mark.parametrize("watched", [0, 2, 3])
+@pytest.mark.parametrize("lived", [(1,), (3,), (1, 2), (1, 3, 3)])
+def test_what_is_freed_is_of_iterations_that_could_see_it(watched: int, lived: tuple[int, ...]) -> None:
+    """What was allocated before the pass was watched is freed unseen, in the first iterations."""
+    number = watched + 5
+    rows = [
+        (time_ns, 100_000 * which + address, size)
+        for which, k in enumerate(lived)
+        for time_ns, address, size in kept(k, number)
+    ]
+    found = of_watched(number, rows, watched)
+    assert found["allocated_bytes"] == found["kept_bytes"] == 100 * len(lived)
+    assert found["freed_bytes"] == pytest.approx(100 * len(lived))
+    assert found["peak_bytes"] == 0, "it frees as much before"
+
+
+def test_what_one_iteration_only_sees_is_not_taken_for_what_each_does() -> None:
+    """Blocks that live nearly as long as the pass, and a collection of what five iterations left."""
+    assert of_watched(5, kept(4, 5))["freed_bytes"] == 100 / 5
+    left = [(100 * i + 50, i, 100) for i in range(5)]
+    collected = [*left, *[(456, i, -100) for i in range(5)]]
+    assert of_watched(5, collected)["freed_bytes"] == 100
+    assert of_watched(6, collected)["freed_bytes"] == pytest.approx(500 / 6)
+
+
+def test_a_layer_that_frees_nothing_old_has_the_peak_of_all_its_calls() -> None:
+    """The first call allocates more than later ones, and what another layer keeps has nothing to do with it."""
+    passing = [(100 * i + at, 7, sign * (900 if i == 0 else 10)) for i in range(5) for at, sign in ((52, 1), (54, -1))]
+    beside = [(time_ns + 25, address, size) for time_ns, address, size in kept(2, 5)]
+    assert of_watched(5, [*passing, *beside])["peak_bytes"] == 900
+
+
 def test_layers_of_several_threads_at_a_time_are_not_told_apart() -> None:
     both = [(0, None, 0, "stage", "inference", 0, 100), (1, 0, 0, "layer", "block.a", 0, 60)]
     rows = [*both, (2, 0, 0, "layer", "b", 30, 90)]
@@ -83,6 +145,7 @@ def test_layers_of_several_threads_at_a_time_are_not_told_apart() -> None:
 
 def test_without_events_all_is_0() -> None:
     owners, modules = told([])
+    assert str(owners[WHOLE]["freed_bytes"]) == str(owners["b"]["freed_bytes"]) == "0.0"
     assert owners[WHOLE]["allocated_bytes"] == owners[WHOLE]["largest_bytes"] == 0
     assert modules["block"]["peak_bytes"] == 0
 
