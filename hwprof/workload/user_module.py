@@ -6,7 +6,6 @@ import difflib
 import importlib
 import inspect
 import sys
-import traceback
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from hwprof.workload import model_inputs
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
+from hwprof.workload.raised_at import raised_at
 from hwprof.workload.spec import InputSpec, WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
 from hwprof.workload.thread_number import set_threads, why_another
@@ -274,6 +274,5 @@ def _install(error: Exception) -> str | None:
 
 def _where(error: BaseException) -> str:
     """``ValueError: bad width (net.py:12)``."""
-    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename != __file__]
-    place = f" ({Path(frames[-1].filename).name}:{frames[-1].lineno})" if frames else ""
-    return with_cause(f"{described(error)}{place}", error)
+    place = raised_at(error)
+    return with_cause(f"{described(error)} ({place})" if place is not None else described(error), error)

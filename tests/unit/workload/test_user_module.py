@@ -71,6 +71,13 @@ def threads_when_called():
 def broken():
     raise ValueError("bad width\\nsecond line")
 
+def unfit_weights():
+    net().load_state_dict({})
+
+def of_a_standard_module():
+    import json
+    json.loads("x")
+
 def importing():
     import nowhere_to_be_found.inside
 
@@ -195,6 +202,8 @@ def test_what_does_not_exist_is_a_usage_error(name: str, message: str) -> None:
         ("users_models:Restless", r"users_models:Restless: eval\(\) fails: ValueError: never \(users_models.py:\d+\)"),
         ("users_guarded:net", r"looking for net in users_guarded fails: ValueError: net \(users_guarded.py:2\)"),
         ("users_models:broken", r"users_models:broken\(\) fails: ValueError: bad width \(users_models.py:\d+\)"),
+        ("users_models:unfit_weights", r"fails: RuntimeError: .*Missing key.* \(users_models.py:\d+\)"),
+        ("users_models:of_a_standard_module", r"fails: JSONDecodeError: .* \(users_models.py:\d+\)"),
         ("users_broken:net", r"importing users_broken fails: No module named 'nowhere_to_be_found'"),
         (
             "users_faulty:net",

@@ -1,0 +1,41 @@
+"""Where in a user's own code an exception came from."""
+
+from __future__ import annotations
+
+import sysconfig
+import traceback
+from pathlib import Path
+from typing import Final
+
+import torch
+
+import hwprof
+
+INSTALLED: Final = ("site-packages", "dist-packages")
+"""Folders of packages, wherever an environment lies."""
+
+NOT_THE_USERS: Final = (
+    f"{Path(hwprof.__file__).parent}/",
+    f"{Path(torch.__file__).parent}/",  # which may be built in its sources
+    *(f"{sysconfig.get_path(name)}/" for name in ("stdlib", "platstdlib")),
+)
+
+
+def raised_at(error: BaseException) -> str | None:
+    """``net.py:12``, the innermost line that is the user's; where none is, the innermost one that is not hwprof's."""
+    frames = [frame for frame in traceback.extract_tb(error.__traceback__) if not _is(frame, NOT_THE_USERS[:1])]
+    users = [frame for frame in frames if not _is_installed(frame)]
+    if not frames:
+        return None
+    frame = (users or frames)[-1]
+    return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def _is_installed(frame: traceback.FrameSummary) -> bool:
+    """Also what has no file: ``<frozen importlib._bootstrap>``."""
+    path = Path(frame.filename)
+    return frame.filename.startswith("<") or any(one in path.parts for one in INSTALLED) or _is(frame, NOT_THE_USERS)
+
+
+def _is(frame: traceback.FrameSummary, folders: tuple[str, ...]) -> bool:
+    return frame.filename.startswith(folders)
