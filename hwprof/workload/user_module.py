@@ -15,7 +15,7 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, described, first_line, with_cause
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload import model_inputs
+from hwprof.workload import inference_mode, model_inputs
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
@@ -117,6 +117,8 @@ class ModuleWorkload:
             with torch.inference_mode():
                 call.run()
         except Exception as error:
+            if (unable := inference_mode.unable(self._spec.model, error)) is not None:
+                raise unable from error
             inputs = (call.arguments, call.keywords)
             remedy, of_options = _how_to_call(self._module, self._spec.inputs), bool(self._spec.inputs)
             raise refused(self._spec.model, inputs, error, remedy, of_options=of_options) from error

@@ -13,6 +13,7 @@ from hwprof.workload.spec import InputSpec, WorkloadSpec
 from tests.support.recorded_stages import RecordedStages
 
 MODELS = """
+import contextlib
 import torch
 from torch import nn
 
@@ -91,6 +92,30 @@ class Endless(nn.Module):
 class Keyless(nn.Module):
     def forward(self, x):
         return {}["abc"]
+
+class WithGradients(nn.Linear):
+    def __init__(self, *modes):
+        super().__init__(3, 3)
+        self.modes = modes
+
+    def forward(self, x):
+        x = x * 2
+        with contextlib.ExitStack() as modes:
+            for mode in self.modes:
+                modes.enter_context(mode)
+            x = x.clone() if len(self.modes) == 2 else x
+            loss = super().forward(x).sum()
+            loss.backward()
+        return loss
+
+def with_gradients():
+    return WithGradients(), torch.ones(2, 3)
+
+def with_gradients_of_inference():
+    return WithGradients(torch.inference_mode(False)), torch.ones(2, 3)
+
+def with_gradients_turned_on():
+    return WithGradients(torch.inference_mode(False), torch.enable_grad()), torch.ones(2, 3)
 
 endless, keyless = Endless, Keyless
 
@@ -246,6 +271,31 @@ def test_an_exception_that_speaks_of_no_input_is_the_models_failure(model: str, 
     with pytest.raises(HwprofError, match=f"users_models:{model} raised {raised}.* with the input 1x3x8x8") as caught:
         build(WorkloadSpec(model=f"users_models:{model}", inputs=(InputSpec(shape=(1, 3, 8, 8)),))).prepare()
     assert caught.value.exit_code == 1 and "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("model", "message", "remedy"),
+    [
+        ("with_gradients", "does not require grad", "torch.enable_grad()"),
+        ("with_gradients_of_inference", "Inference tensors cannot be saved for backward", "clone()"),
+    ],
+)
+def test_what_fails_for_the_mode_that_models_are_called_in_blames_no_input(
+    model: str, message: str, remedy: str
+) -> None:
+    with pytest.raises(HwprofError, match=message) as caught:
+        build(WorkloadSpec(model=f"users_models:{model}")).prepare()
+    text = str(caught.value)
+    assert "torch.inference_mode" in text and "refuses" not in text and "--input" not in text
+    assert remedy in (caught.value.remedy or "") and "users_models.py:" in text
+    assert caught.value.exit_code == 1 and "\n" not in text
+
+
+def test_a_forward_that_leaves_the_mode_itself_has_its_gradients(stages: RecordedStages) -> None:
+    """As the remedy has it."""
+    workload = build(WorkloadSpec(model="users_models:with_gradients_turned_on"))
+    workload.prepare()
+    workload.iterate(stages, None)
 
 
 @pytest.mark.parametrize("model", ["users_broken:net", "users_models:importing"])
