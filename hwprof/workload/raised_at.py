@@ -1,11 +1,12 @@
-"""Where in a user's own code an exception came from."""
+"""Where in a user's own code an exception came from, and where something stands."""
 
 from __future__ import annotations
 
 import sysconfig
 import traceback
+import types
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import torch
 
@@ -29,6 +30,13 @@ def raised_at(error: BaseException) -> str | None:
         return None
     frame = (users or frames)[-1]
     return f"{Path(frame.filename).name}:{frame.lineno}"
+
+
+def defined_at(thing: Any) -> str | None:
+    """``net.py:12``, where a function begins; None of what is none."""
+    if not isinstance(thing, types.FunctionType):
+        return None
+    return f"{Path(thing.__code__.co_filename).name}:{thing.__code__.co_firstlineno}"
 
 
 def _is_installed(frame: traceback.FrameSummary) -> bool:

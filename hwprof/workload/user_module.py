@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import inspect
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,18 +14,15 @@ from torch import nn
 
 from hwprof.errors import HwprofError, UsageError, described, first_line, with_cause
 from hwprof.run.manifest import WorkloadRecord
-from hwprof.workload import inference_mode, model_inputs
+from hwprof.workload import fitting_inputs, inference_mode, model_inputs
 from hwprof.workload.checkpoints import load_weights
 from hwprof.workload.module_call import is_compiled
 from hwprof.workload.protocol import Call, Outputs, Stages
-from hwprof.workload.raised_at import raised_at
-from hwprof.workload.spec import InputSpec, WorkloadSpec
+from hwprof.workload.raised_at import defined_at, raised_at
+from hwprof.workload.spec import WorkloadSpec
 from hwprof.workload.tensors import input_text, refused, tensors_in
 from hwprof.workload.thread_number import set_threads, why_another
 from hwprof.workload.weights import WeightReader
-
-IMAGE = (1, 3, 224, 224)
-"""An example of a shape."""
 
 NAMED = 3
 """How many of a module's names are told to somebody who misspelt one."""
@@ -49,6 +45,8 @@ class ModuleWorkload:
         weights = Path(spec.weights).absolute() if spec.weights is not None else None  # its code may go elsewhere
         set_threads(spec.threads)
         factory = _find(spec.model)
+        place = defined_at(factory)
+        self._factory = f"the factory {spec.model}{f' ({place})' if place is not None else ''}"
         torch.manual_seed(spec.seed)
         module, given = _make(spec.model, factory)
         set_threads(spec.threads)  # its code may have set another number
@@ -106,9 +104,10 @@ class ModuleWorkload:
             return model_inputs.drawn(self._spec.inputs, self._spec.seed)
         if given:
             return model_inputs.examples(self._module, given)
+        options = fitting_inputs.options(self._module, fitting_inputs.example(self._module))
         raise UsageError(
             f"{self._spec.model} returns a model without example inputs",
-            f"{_how_to_give(self._module)}; or let the factory return (model, inputs)",
+            f"{options}; or let the factory return (model, inputs)",
         )
 
     def _try_once(self) -> None:
@@ -120,38 +119,23 @@ class ModuleWorkload:
             if (unable := inference_mode.unable(self._spec.model, error)) is not None:
                 raise unable from error
             inputs = (call.arguments, call.keywords)
-            remedy, of_options = _how_to_call(self._module, self._spec.inputs), bool(self._spec.inputs)
-            raise refused(self._spec.model, inputs, error, remedy, of_options=of_options) from error
+            raise refused(
+                self._spec.model, inputs, error, self._remedy(error), of_options=bool(self._spec.inputs)
+            ) from error
 
-
-def _how_to_call(module: nn.Module, given: Sequence[InputSpec]) -> str:
-    """What the model wants, and how to give it."""
-    return (
-        f"inputs for forward{_signature(module)}: {_how_to_give(module, given)}, or a factory's (model, args, kwargs)"
-    )
-
-
-def _signature(module: nn.Module) -> str:
-    try:
-        return str(inspect.signature(module.forward))
-    except (TypeError, ValueError):  # TorchScript has none
-        return "(...)"
-
-
-def _how_to_give(module: nn.Module, given: Sequence[InputSpec] = ()) -> str:
-    """The options for what ``forward`` cannot do without; an example is none of what it was ``given`` in vain."""
-    try:
-        parameters = list(inspect.signature(module.forward).parameters.values())
-    except (TypeError, ValueError):
-        parameters = []
-    many = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    named = [one for one in parameters if one.kind not in many]
-    needed = [one.name for one in named if one.default is one.empty] or [one.name for one in named[:1]]
-    if len(needed) > 1:
-        return " ".join(f"--input {name}:SHAPE:DTYPE" for name in needed)
-    words = f"--input {''.join(f'{name}:' for name in needed)}1x128:int64:0..30000"
-    images = not any(one.shape == IMAGE for one in given)
-    return f"--input-shape {','.join(map(str, IMAGE))}, or {words}" if images else words
+    def _remedy(self, error: Exception) -> str:
+        """Who gives what the model would take: the options, or the factory in the user's file."""
+        inputs = (self._call.arguments, self._call.keywords)
+        device = fitting_inputs.elsewhere(self._module, inputs)
+        if device is not None:
+            return f"a model and inputs on the CPU from {self._factory}: some of it is on {device}"
+        wanted = f"forward{fitting_inputs.signature(self._module)}"
+        found = fitting_inputs.example(self._module, inputs, error)
+        if self._spec.inputs:
+            others = ", or a factory's (model, args, kwargs)" if found is None else ""
+            return f"inputs for {wanted}: {fitting_inputs.options(self._module, found, inputs, error)}{others}"
+        like = "" if found is None else f", like {found.text()}{f' for {found.name}' if found.name else ''},"
+        return f"inputs that {wanted} takes{like} from {self._factory}"
 
 
 def _notes(module: nn.Module) -> list[str]:

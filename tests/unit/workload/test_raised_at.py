@@ -10,7 +10,7 @@ import pytest
 import torch
 
 import hwprof
-from hwprof.workload.raised_at import raised_at
+from hwprof.workload.raised_at import defined_at, raised_at
 
 TORCH, HWPROF, STANDARD = torch.__file__, f"{Path(hwprof.__file__).parent}/workload/x.py", json.__file__
 
@@ -54,3 +54,9 @@ def test_the_innermost_line_of_the_users_own_is_named_before_those_of_packages(
 
 def test_an_exception_that_was_never_raised_comes_from_nowhere() -> None:
     assert raised_at(ValueError()) is None
+
+
+def test_a_function_stands_in_the_line_where_it_begins() -> None:
+    line = raised_in.__code__.co_firstlineno
+    assert defined_at(raised_in) == f"{Path(__file__).name}:{line}"
+    assert defined_at(Path) is None

@@ -85,6 +85,15 @@ def importing():
 def with_a_bad_input():
     return net(), torch.ones(1, 5, 8, 8)
 
+def with_bad_features():
+    return nn.Linear(4, 4), torch.ones(3, 5)
+
+def with_bad_names():
+    return nn.Sequential(nn.ReLU()), (torch.ones(3, 5), torch.ones(1))
+
+def elsewhere():
+    return nn.Linear(4, 4, device="meta"), torch.ones(3, 4)
+
 class Endless(nn.Module):
     def forward(self, x):
         return self.forward(x)
@@ -314,7 +323,32 @@ def test_a_refused_input_is_not_suggested_again() -> None:
     with pytest.raises(HwprofError) as caught:
         build(WorkloadSpec(model="users_models:of_words", inputs=(InputSpec(shape=(1, 3, 224, 224)),))).prepare()
     assert caught.value.remedy is not None
-    assert "1,3,224,224" not in caught.value.remedy and "--input input:1x128:int64" in caught.value.remedy
+    assert "1,3,224,224" not in caught.value.remedy and "--input input:1x128:int64:0..4" in caught.value.remedy
+
+
+@pytest.mark.parametrize(
+    ("model", "remedy"),
+    [
+        ("with_bad_features", "takes, like 3x4 for input, from the factory users_models:with_bad_features"),
+        ("with_bad_names", "inputs that forward(input) takes from the factory users_models:with_bad_names"),
+        ("elsewhere", "a model and inputs on the CPU from the factory users_models:elsewhere"),
+    ],
+)
+def test_where_the_factory_gave_the_input_its_line_is_named_and_no_option(model: str, remedy: str) -> None:
+    with pytest.raises(HwprofError, match="refuses the input") as caught:
+        build(WorkloadSpec(model=f"users_models:{model}")).prepare()
+    assert caught.value.exit_code == 1 and caught.value.remedy is not None
+    line = MODELS.splitlines().index(f"def {model}():") + 1
+    assert remedy in caught.value.remedy and f"(users_models.py:{line})" in caught.value.remedy
+    assert "--input" not in caught.value.remedy
+
+
+def test_what_the_remedy_of_a_refused_input_says_is_taken() -> None:
+    with pytest.raises(HwprofError) as caught:
+        build(WorkloadSpec(model="users_models:of_words", inputs=(InputSpec(shape=(1, 2)),))).prepare()
+    assert caught.value.remedy is not None and caught.value.remedy.endswith(": --input input:1x2:int64:0..4")
+    spec = InputSpec(name="input", shape=(1, 2), dtype="int64", range=(0, 4))
+    assert build(WorkloadSpec(model="users_models:of_words", inputs=(spec,))).prepare().input_shapes == ["1x2 int64"]
 
 
 def test_what_hooks_cannot_see_inside_of_is_told() -> None:
