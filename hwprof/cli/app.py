@@ -187,13 +187,13 @@ def _told(error: BaseException) -> tuple[str, int]:
 
 
 def _message(error: click.ClickException) -> str:
-    """As click has it; similar options by how near they are, where click sorts them by the alphabet."""
-    if not isinstance(error, click.NoSuchOption) or not error.possibilities:
+    """As click has it; for an option that there is not, which click likens to any, what is meant most likely."""
+    if not isinstance(error, click.NoSuchOption):
         return error.format_message()
-    from difflib import SequenceMatcher
+    from hwprof.cli.near_options import meant
 
-    nearest = sorted(error.possibilities, key=lambda option: -SequenceMatcher(None, option, error.option_name).ratio())
-    return f"{error.message} Did you mean {' or '.join(nearest)}?"
+    likely = meant(error.option_name, error.ctx) if error.ctx is not None else []
+    return f"{error.message} Did you mean {' or '.join(likely)}?" if likely else error.message
 
 
 def _traceback(error: BaseException) -> str:

@@ -107,10 +107,32 @@ def test_an_option_s_own_characters_are_not_printed() -> None:
     assert done.returncode == 2 and done.stderr[:-1].isprintable()
 
 
-def test_of_similar_options_the_nearest_comes_first() -> None:
-    done = hwprof_here("collect", "--modle", "yolov8n")
+@pytest.mark.parametrize(
+    ("arguments", "meant"),
+    [
+        (("collect", "--modle", "yolov8n"), "--model"),
+        (("collect", "--iter", "9"), "--iterations"),
+        (("collect", "--json"), "--format json"),
+        (("layers", "--csv"), "--format csv"),
+        (("collect", "--out", "here"), "--output"),
+        (("collect", "--python"), "hwprof report --python"),
+        (("report", "--model=yolov8n"), "hwprof collect --model"),
+        (("--model", "yolov8n"), "hwprof collect --model"),
+        (("collect", "--picture"), None),
+        (("collect", "--no"), None),
+        (("collect", "-z"), None),
+    ],
+)
+def test_an_option_that_there_is_not_comes_with_what_is_meant(arguments: tuple[str, ...], meant: str | None) -> None:
+    done = hwprof_here(*arguments)
     assert done.returncode == 2 and done.stderr.count("\n") == 1
-    assert "No such option '--modle'. Did you mean --model or " in done.stderr
+    command = " ".join(("hwprof", *arguments[:1])) if not arguments[0].startswith("-") else "hwprof"
+    hint = f" Did you mean {meant}?" if meant is not None else ""
+    assert done.stderr.endswith(f".{hint} (see: {command} --help)\n"), done.stderr
+
+
+def test_of_similar_options_the_nearest_comes_first() -> None:
+    assert "Did you mean --input-shape or --input?" in hwprof_here("collect", "--input-shap", "1").stderr
 
 
 @pytest.mark.parametrize(
