@@ -9,6 +9,7 @@ import torch
 
 from hwprof.errors import HwprofError, UsageError
 from hwprof.workload.factory import build
+from hwprof.workload.layer_tables import layer_tables
 from hwprof.workload.spec import InputSpec, WorkloadSpec
 from tests.support.recorded_stages import RecordedStages
 
@@ -51,6 +52,18 @@ def of_two():
 
 class Holder:
     ready = Net()
+
+class Caching(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.once, self.always, self.cache = nn.Linear(2, 3), nn.LazyLinear(3), None
+
+    def forward(self, x):
+        self.cache = self.once(x) if self.cache is None else self.cache
+        return self.always(x) + self.cache
+
+def caching():
+    return Caching(), torch.ones(7, 2)
 
 class Threaded(nn.Linear):
     def __init__(self, anew):
@@ -194,6 +207,15 @@ def test_a_factory_may_bring_its_inputs(name: str, shapes: list[str]) -> None:
     assert (record.input_shapes, record.batch) == (shapes, int(shapes[0][0]))
     ((_, arguments, _),) = workload.forwards()
     assert [float(tensor.mean()) for tensor in arguments] == [1.0] * len(shapes)
+
+
+def test_the_layers_are_those_of_a_later_call_than_the_first() -> None:
+    """As iterations have them, where the first fills caches and lazy modules."""
+    workload = build(WorkloadSpec(model="users_models:caching"))
+    workload.prepare(values=False)
+    table, _ = layer_tables(workload, first_only=True)
+    calls = {path: (calls, parameters) for path, calls, parameters in table["path", "calls", "parameters"].rows()}
+    assert (calls["once"], calls["always"]) == ((0, 9), (1, 9))
 
 
 def test_an_exported_model_stays_in_its_mode(stages: RecordedStages) -> None:
