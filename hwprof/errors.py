@@ -109,12 +109,17 @@ def is_full_disk(error: BaseException) -> bool:
     return getattr(error, "errno", None) == errno.ENOSPC or "no space left" in _text(error).lower()
 
 
+STAYS: Final = "leave the run's folder where it is until hwprof has ended"
+
+
 def remedy_of_writing(error: OSError) -> str:
     """What to do where a file could not be written."""
     if error.errno == errno.EFBIG:
         return OF_SIZE
     if error.errno == errno.ENOENT:
-        return "leave the run's folder where it is until hwprof has ended"
+        return STAYS
+    if error.errno == errno.EMFILE:
+        return "more open files: ulimit -n 1024"
     return "free some space, or choose another place"
 
 

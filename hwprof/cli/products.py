@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
-from hwprof.errors import FullDiskError, HwprofError, is_full_disk
+from hwprof.errors import FullDiskError, HwprofError, is_full_disk, remedy_of_writing
 from hwprof.printable import printable
 
 if TYPE_CHECKING:
@@ -49,9 +49,16 @@ def write(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, Hwpro
     except (HwprofError, OSError, PolarsError) as error:
         if is_full_disk(error):
             return contents, FullDiskError(str(run.path))
-        failure = error if isinstance(error, HwprofError) else HwprofError(f"cannot write to {run.path}: {error}")
-        return contents, failure
+        return contents, _told(error, run)
     return contents, None
+
+
+def _told(error: Exception, run: RunDirectory) -> HwprofError:
+    if isinstance(error, HwprofError):
+        return error
+    if isinstance(error, OSError):
+        return HwprofError(f"cannot write to {run.path}: {error.strerror or error}", remedy_of_writing(error))
+    return HwprofError(f"cannot write to {run.path}: {error}")
 
 
 def show_run(run: RunDirectory, shown: Shown, traced: str) -> None:

@@ -2,10 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import traceback
 from typing import Final
 
-from hwprof.errors import NO_MEMORY, FullDiskError, HwprofError, described, is_full_disk, is_out_of_memory, of_system
+from hwprof.errors import (
+    NO_MEMORY,
+    STAYS,
+    FullDiskError,
+    HwprofError,
+    described,
+    is_full_disk,
+    is_out_of_memory,
+    of_system,
+)
 from hwprof.session.messages import Failed
 
 LONGEST_TRACE: Final = 1 << 16
@@ -16,6 +26,8 @@ def last_words(error: BaseException, place: str) -> Failed:
     """Of the exception that is being handled, whatever it is. ``place``: where the process writes."""
     if isinstance(error, HwprofError):
         return Failed(error.message, error.remedy, error.exit_code, None, _trace())
+    if isinstance(error, FileNotFoundError) and not os.path.exists(place):
+        return Failed(f"{place} is gone", STAYS, 1, None)
     if is_full_disk(error):
         full = FullDiskError(place)
         return Failed(full.message, full.remedy, full.exit_code, None)

@@ -73,7 +73,12 @@ def test_the_users_own_interruption_is_nobodys_mistake() -> None:
 
 @pytest.mark.parametrize(
     ("number", "remedy"),
-    [(errno.ENOSPC, "space"), (errno.EFBIG, "ulimit -f"), (errno.ENOENT, "leave the run's folder")],
+    [
+        (errno.ENOSPC, "space"),
+        (errno.EFBIG, "ulimit -f"),
+        (errno.ENOENT, "leave the run's folder"),
+        (errno.EMFILE, "ulimit -n"),
+    ],
 )
 def test_what_to_do_where_a_file_cannot_be_written(number: int, remedy: str) -> None:
     assert remedy in remedy_of_writing(OSError(number, os.strerror(number)))
