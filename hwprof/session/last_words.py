@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import traceback
+from pathlib import Path
 from typing import Final
 
 from hwprof.errors import (
@@ -26,7 +26,7 @@ def last_words(error: BaseException, place: str) -> Failed:
     """Of the exception that is being handled, whatever it is. ``place``: where the process writes."""
     if isinstance(error, HwprofError):
         return Failed(error.message, error.remedy, error.exit_code, None, _trace())
-    if isinstance(error, FileNotFoundError) and not os.path.exists(place):
+    if isinstance(error, FileNotFoundError) and not Path(place).exists():
         return Failed(f"{place} is gone", STAYS, 1, None)
     if is_full_disk(error):
         full = FullDiskError(place)
