@@ -123,7 +123,7 @@ def calls_differ(counted: Attribution, timed: Attribution) -> int:
 
 def kernels(
     spans: pl.DataFrame,
-    rows: pl.DataFrame,
+    rows: pl.LazyFrame,
     names: pl.DataFrame,
     layers: pl.DataFrame,
     counted: Attribution,
@@ -131,7 +131,7 @@ def kernels(
 ) -> pl.DataFrame:
     """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
 
-    ``rows``: the pass's ``kernel_counts``; ``names``: its ``kernels``. ``done``: only these layers and their
+    ``rows``: of the pass's ``kernel_counts``, millions, of which no more than their sums are held; ``names``: its ``kernels``. ``done``: only these layers and their
     sum, where others were cut short. ``layer`` is an owner of ``attribution``, or null: the whole (the inference).
     ``share`` is of the layer's count of that event, without the OpenMP runtime's, which are mostly waiting and have no
     share. Largest first. None of owners whose counts lack work: shares would be of what was counted.
@@ -148,7 +148,8 @@ def kernels(
         inside = inside.filter(pl.col("layer").cast(pl.String).is_in(list(done)))
         whole = inside.group_by(keys).agg(pl.col("value").sum())
     else:
-        whole = _named(rows.join(wholes.select("span"), on="span", how="semi"), names, [])
+        of_whole = rows.join(wholes.lazy().select("span"), on="span", how="semi")
+        whole = _named(_summed(of_whole, []), names, [])
     columns = ["layer", *keys, "value"]
     both = pl.concat(
         [
@@ -174,18 +175,27 @@ def _enum(texts: Iterable[str | None]) -> pl.Enum:
     return pl.Enum(sorted({text for text in texts if text is not None}))
 
 
-def _numbered(rows: pl.DataFrame) -> pl.DataFrame:
+def _numbered(rows: pl.LazyFrame) -> pl.LazyFrame:
     """The columns of ``kernel_counts`` that are needed, with numbers for texts."""
-    texts = {name: _enum(rows[name].unique()) for name in ("event", "provenance")}
-    return rows.select("span", "kernel", "value", *(pl.col(name).cast(kind) for name, kind in texts.items()))
+    texts = ("event", "provenance")
+    found = rows.select(texts).unique().collect(engine="streaming")
+    kinds = {name: _enum(found[name]) for name in texts}
+    return rows.select("span", "kernel", "value", *(pl.col(name).cast(kind) for name, kind in kinds.items()))
 
 
-def _own(rows: pl.DataFrame, modules: pl.DataFrame) -> pl.DataFrame:
-    """The rows of modules, each with its ``layer``; what the modules did that it called is subtracted."""
-    rows = rows.join(modules.select("span", "layer", "parent"), on="span", how="inner").drop("span")
-    callers = modules.select("layer", parent="span")
-    below = rows.drop("layer").join(callers, on="parent", how="inner").with_columns(-pl.col("value"))
-    return pl.concat([rows.drop("parent"), below.select(rows.drop("parent").columns)])
+def _own(rows: pl.LazyFrame, modules: pl.DataFrame) -> pl.DataFrame:
+    """The rows of modules by ``layer``, summed; what the modules did that it called is subtracted."""
+    callers = modules.select(caller="layer", parent="span")
+    called = modules.select("span", "layer", "parent").join(callers, on="parent", how="left").drop("parent")
+    summed = _summed(rows.join(called.lazy(), on="span", how="inner"), ["layer", "caller"])
+    below = summed.filter(pl.col("caller").is_not_null()).with_columns(-pl.col("value"), layer="caller")
+    return pl.concat([summed, below]).drop("caller")
+
+
+def _summed(rows: pl.LazyFrame, owner: list[str]) -> pl.DataFrame:
+    """By kernel's number, of which there are many rows."""
+    by = [*owner, "kernel", "event", "provenance"]
+    return rows.group_by(by).agg(pl.col("value").sum()).collect(engine="streaming")
 
 
 def _known(names: pl.DataFrame) -> pl.DataFrame:
@@ -196,10 +206,9 @@ def _known(names: pl.DataFrame) -> pl.DataFrame:
 
 
 def _named(rows: pl.DataFrame, known: pl.DataFrame, owner: list[str]) -> pl.DataFrame:
-    """Summed by kernel's number, of which there are many rows, and then by name, which are few."""
-    numbered = rows.group_by(*owner, "kernel", "event", "provenance").agg(pl.col("value").sum())
+    """What is summed by kernel's number, by name: those are few."""
     keys = [*owner, "kernel", "library", "domain", "event", "provenance"]
-    return _with_names(numbered, known).with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
+    return _with_names(rows, known).with_columns(kernel="name").group_by(keys).agg(pl.col("value").sum())
 
 
 def _with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
@@ -208,9 +217,10 @@ def _with_names(rows: pl.DataFrame, known: pl.DataFrame) -> pl.DataFrame:
     return joined.with_columns(pl.col(name).fill_null(unknown) for name, unknown in UNKNOWN.items())
 
 
-def numbers_of(named: pl.DataFrame, rows: pl.DataFrame, names: pl.DataFrame) -> pl.Series:
+def numbers_of(named: pl.DataFrame, rows: pl.LazyFrame, names: pl.DataFrame) -> pl.Series:
     """The numbers in ``kernel_counts`` of the kernels that ``kernels`` has named."""
-    numbered = _with_names(rows.select("kernel").unique(), names.select("kernel", *UNKNOWN))
+    numbers = rows.select("kernel").unique().collect(engine="streaming")
+    numbered = _with_names(numbers, names.select("kernel", *UNKNOWN))
     wanted = named.select(pl.col("kernel").alias("name"), "library", "domain")
     return numbered.join(wanted, on=list(UNKNOWN), how="semi")["kernel"]
 

@@ -35,6 +35,7 @@ class InstrumentedPass:
     of_listed: pl.DataFrame
     in_leaves: pl.DataFrame  # in every leaf layer, so that sums over layers have all of them
     calls: pl.DataFrame  # as ``Attribution`` has them
+    by_kernel: frozenset[str]  # events of which some kernel has a row
 
     def listed(self) -> list[dict[str, Any]]:
         """The kernels of the whole that are not small, and the largest of every layer, ranked by instructions: the
@@ -67,11 +68,12 @@ def instrumented_pass(
     record: PassRecord,
     companion: PassRecord | None,
     tables: Mapping[str, pl.DataFrame],
+    kernel_counts: pl.LazyFrame,
     counted: Attribution,
     timed: Attribution | None,
     modules: pl.DataFrame,
 ) -> InstrumentedPass | None:
-    """``tables``: the pass's own rows, and ``counted`` what they come to; ``timed``: the same of its companion, which
+    """``tables``, ``kernel_counts``: the pass's own rows, and ``counted`` what they come to; ``timed``: the same of its companion, which
     did the same work uninstrumented.
 
     None where nothing was counted, or where it is not known which layers came to all of their calls.
@@ -98,20 +100,31 @@ def instrumented_pass(
         return None
 
     def kernels(which: pl.Expr) -> pl.DataFrame:
-        rows = tables["kernel_counts"].filter(which)
+        rows = kernel_counts.filter(which)
         return instrumented.kernels(tables["spans"], rows, tables["kernels"], modules, counted, done)
 
     instructions = kernels(pl.col("event").is_in([event["name"] for event in events if _orders(event)][:1]))
     large = _large(instructions)
-    numbers = instrumented.numbers_of(large, tables["kernel_counts"], tables["kernels"])
+    numbers = instrumented.numbers_of(large, kernel_counts, tables["kernels"])
     everywhere = kernels(pl.col("kernel").is_in(numbers.implode())).drop("share")
     of_listed = everywhere.join(
         large.select(instrumented.KERNEL_KEYS), on=instrumented.KERNEL_KEYS, how="semi", nulls_equal=True
     )
     in_leaves = everywhere.filter(~is_rest(pl.col("layer")))  # of the whole it is null
     counting = overhead.counting_overhead(both)
+    by_kernel = kernel_counts.select("event").unique().collect(engine="streaming")["event"]
     return InstrumentedPass(
-        record, not_comparable, notes, figures, events, counting, instructions, of_listed, in_leaves, counted.calls
+        record,
+        not_comparable,
+        notes,
+        figures,
+        events,
+        counting,
+        instructions,
+        of_listed,
+        in_leaves,
+        counted.calls,
+        frozenset(by_kernel),
     )
 
 

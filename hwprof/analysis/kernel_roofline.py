@@ -162,7 +162,7 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     times = times.with_columns(time=pl.col("work_ns") / pl.col("threads"))
     table = _with_sums(counted.in_leaves, alike).join(times, on=keys, how="semi", nulls_equal=True)
     found = instrumented.kernel_metrics(
-        table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(analysis, counted)
+        table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(counted)
     )
     return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
 
@@ -176,12 +176,11 @@ def _with_sums(in_leaves: pl.DataFrame, alike: pl.DataFrame) -> pl.DataFrame:
     return pl.concat([rows.select("layer", *keys, "value") for rows in (in_leaves, whole)])
 
 
-def _by_kernel(analysis: RunAnalysis, counted: InstrumentedPass) -> set[str]:
+def _by_kernel(counted: InstrumentedPass) -> set[str]:
     """The events of which a kernel without a row has none: those that others have a row of, and those that are 0 in
     all."""
     whole = counted.figures.counters.filter((pl.col("owner") == WHOLE) & (pl.col("value") == 0))
-    met = analysis.of_pass("kernel_counts", counted.record)["event"].unique()
-    return {*met, *whole["event"]}
+    return {*counted.by_kernel, *whole["event"]}
 
 
 def _threads(analysis: RunAnalysis, alike: pl.DataFrame) -> pl.DataFrame:

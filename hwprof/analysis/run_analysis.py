@@ -228,9 +228,11 @@ class RunAnalysis:
                 continue
             companion = records.get(record.times_from)
             timed = self._attribution(companion) if companion is not None else None
-            tables = {name: self.of_pass(name, record) for name in ("spans", "kernel_counts", "kernels")}
+            tables = {name: self.of_pass(name, record) for name in ("spans", "kernels")}
+            self.run.require_values("kernel_counts")
+            rows = self.run.scan_pass("kernel_counts", record.name)
             counted = self._attribution(record)
-            found.append(instrumented_pass(record, companion, tables, counted, timed, self.modules))
+            found.append(instrumented_pass(record, companion, tables, rows, counted, timed, self.modules))
         return [one for one in found if one is not None]
 
     @property

@@ -220,7 +220,7 @@ def test_kernels_of_own_code_are_those_that_no_called_module_ran(tree: Tree) -> 
         for number in range(2)
     ]  # fmt: skip
     names = pl.DataFrame({"kernel": [0, 1], "domain": "torch", "library": "lib.so", "name": ["gemm", "add"]})
-    table = pl.DataFrame(rows, schema=TABLES["kernel_counts"])
+    table = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     attribution = attribute(spans(tree.spans), counts(tree.counts), MODULES, RECORD)
     found = instrumented.kernels(spans(tree.spans), table, names, MODULES, attribution)
     gemm = dict(found.filter(kernel="gemm").select("layer", "value").iter_rows())

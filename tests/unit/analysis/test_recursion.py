@@ -148,7 +148,7 @@ def test_kernels_are_counted_once(attribution: Attribution) -> None:
         for _, span, _, _, value in CYCLES
     ]  # fmt: skip
     names = pl.DataFrame({"kernel": [0], "domain": "torch", "library": "lib.so", "name": ["gemm"]})
-    counted = pl.DataFrame(rows, schema=TABLES["kernel_counts"])
+    counted = pl.LazyFrame(rows, schema=TABLES["kernel_counts"])
     found = instrumented.kernels(TABLE, counted, names, LAYERS, attribution)
     kernels = dict(found.select(pl.col("layer").fill_null(WHOLE), pl.col("value") // 1000).iter_rows())
     assert kernels == {owner: ms for owner, ms in TIMES.items() if ms}
