@@ -54,8 +54,8 @@ class Event(Protocol):
 
 @dataclass(frozen=True)
 class Sums:
-    """What was executed, by interval, thread and kernel: ``facts`` has shape (rows, facts), the others (rows,).
-    Sorted by interval."""
+    """What was executed, by interval, thread and kernel, in their order: ``facts`` has shape (rows, facts), the others
+    (rows,)."""
 
     interval: Integers
     thread: Integers  # index into ``tids``
@@ -207,11 +207,12 @@ def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Seq
     in the log. An event of the busiest thread is counted to ``main_tid``, whoever that was."""
     main = sums.tids.index(main_tid) if main_tid in sums.tids else 0
     begin, end = _edges(spans, edges)
-    by_domain = _by_domain(sums)
+    domains = list(Domain)
+    domain_of = np.array([domains.index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.int64)[sums.kernel]
     columns = []
     for event in events:
-        counted = [domain in event.counted_domains for domain in Domain]
-        by_interval = by_domain[:, :, counted].sum(axis=2) @ event.weights()
+        counted = np.array([domain in event.counted_domains for domain in domains])[domain_of]
+        by_interval = _by_interval(sums, np.where(counted, _weighted(sums.facts, event.weights()), 0))
         if event.busiest:
             most = by_interval.max(axis=1)
             by_interval[:] = 0
@@ -223,16 +224,11 @@ def count(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, events: Seq
     return Counted(span, thread, np.empty(0, dtype=np.int64), event_number, value.ravel())
 
 
-def _by_domain(sums: Sums) -> Integers:
-    """Shape (intervals, threads, domains, facts)."""
-    shape = (sums.intervals, len(sums.tids), len(Domain))
-    domains = list(Domain)
-    domain_of = np.array([domains.index(kernel.domain) for kernel in sums.kernels] or [0], dtype=np.int64)
-    key = (sums.interval * shape[1] + sums.thread) * shape[2] + domain_of[sums.kernel]
-    order = np.argsort(key, kind="stable")
-    keys, total = _sum_runs(key[order], sums.facts[order])
-    dense = np.zeros((*shape, sums.facts.shape[1]), dtype=np.int64)
-    dense.reshape(-1, sums.facts.shape[1])[keys] = total
+def _by_interval(sums: Sums, values: Integers) -> Integers:
+    """Shape (intervals, threads), of values by row."""
+    dense = np.zeros((sums.intervals, len(sums.tids)), dtype=np.int64)
+    keys, total = _sum_runs(sums.interval * len(sums.tids) + sums.thread, values)  # rows are in this order
+    dense.reshape(-1)[keys] = total
     return dense
 
 
@@ -241,12 +237,14 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, eve
     chosen = [number for number, event in enumerate(events) if event.of_kernels]
     if not spans or not chosen:
         return Counted(*(np.empty(0, dtype=np.int64) for _ in range(5)))
-    values = np.stack([_weighted(sums.facts, events[number].weights()) for number in chosen], axis=-1)
     begin, end = _edges(spans, edges)
     low = np.searchsorted(sums.interval, begin, side="right")  # the first row after the edge `begin`
     high = np.searchsorted(sums.interval, end, side="right")
+    first = int(low.min())
+    facts = sums.facts[first : int(high.max())]
+    values = np.stack([_weighted(facts, events[number].weights()) for number in chosen], axis=-1)
     parts = [
-        _kernels_of_span(sums, values, number, slice(*rows), np.array(chosen))
+        _kernels_of_span(sums, values[rows[0] - first : rows[1] - first], number, slice(*rows), np.array(chosen))
         for number, rows in enumerate(zip(low.tolist(), high.tolist(), strict=True))
     ]
     return Counted(*(np.concatenate(column) for column in zip(*parts, strict=True)))
@@ -255,6 +253,8 @@ def count_kernels(sums: Sums, spans: Sequence[CountedSpan], edges: Integers, eve
 def _weighted(facts: Integers, weights: Integers) -> Integers:
     """``facts @ weights``, where most weights are 0: products of integers have no fast library."""
     some = np.flatnonzero(weights)
+    if not len(some):
+        return np.zeros(len(facts), dtype=np.int64)
     total: Integers = facts[:, some[0]] * weights[some[0]]
     for number in some[1:]:
         total += facts[:, number] * weights[number]
@@ -264,9 +264,10 @@ def _weighted(facts: Integers, weights: Integers) -> Integers:
 def _kernels_of_span(
     sums: Sums, values: Integers, span: int, rows: slice, events: Integers
 ) -> tuple[Integers, Integers, Integers, Integers, Integers]:
+    """``rows``: the span's in the sums, which have these ``values``."""
     key = sums.thread[rows] * len(sums.kernels) + sums.kernel[rows]
     order = np.argsort(key, kind="stable")
-    keys, total = _sum_runs(key[order], values[rows][order])
+    keys, total = _sum_runs(key[order], values[order])
     row, column = np.nonzero(total)
     thread, kernel = np.divmod(keys[row], len(sums.kernels))
     return np.full(len(row), span, dtype=np.int64), thread, kernel, events[column], total[row, column]

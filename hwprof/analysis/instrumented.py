@@ -131,10 +131,11 @@ def kernels(
 ) -> pl.DataFrame:
     """What functions did themselves in an iteration (mean over those that counted), in ``KERNELS_SCHEMA``.
 
-    ``rows``: of the pass's ``kernel_counts``, millions, of which no more than their sums are held; ``names``: its ``kernels``. ``done``: only these layers and their
-    sum, where others were cut short. ``layer`` is an owner of ``attribution``, or null: the whole (the inference).
-    ``share`` is of the layer's count of that event, without the OpenMP runtime's, which are mostly waiting and have no
-    share. Largest first. None of owners whose counts lack work: shares would be of what was counted.
+    ``rows``: of the pass's ``kernel_counts``, millions, of which no more than their sums are held; ``names``: its
+    ``kernels``. ``done``: only these layers and their sum, where others were cut short. ``layer`` is an owner of
+    ``attribution``, or null: the whole (the inference). ``share`` is of the layer's count of that event, without the
+    OpenMP runtime's, which are mostly waiting and have no share. Largest first. None of owners whose counts lack work:
+    shares would be of what was counted.
     """
     iterations = counted.iterations.frame.filter("layers_counted").select("iteration")
     kept = spans.join(iterations, on="iteration", how="semi")

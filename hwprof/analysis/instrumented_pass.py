@@ -73,8 +73,8 @@ def instrumented_pass(
     timed: Attribution | None,
     modules: pl.DataFrame,
 ) -> InstrumentedPass | None:
-    """``tables``, ``kernel_counts``: the pass's own rows, and ``counted`` what they come to; ``timed``: the same of its companion, which
-    did the same work uninstrumented.
+    """``tables``, ``kernel_counts``: the pass's own rows, and ``counted`` what they come to; ``timed``: the same of its
+    companion, which did the same work uninstrumented.
 
     None where nothing was counted, or where it is not known which layers came to all of their calls.
     """

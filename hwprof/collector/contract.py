@@ -272,8 +272,9 @@ class Collector(ABC):
         return pl.DataFrame()
 
     def kernel_tables(self, spans: Sequence[CountedSpan]) -> dict[str, pl.DataFrame]:
-        """Of a counter that can tell functions and JIT kernels apart: the rows of ``kernels`` and ``kernel_counts``
-        (without ``pass``) of these spans."""
+        """Of a counter that can tell functions and JIT kernels apart: all rows of ``kernels``, and of ``kernel_counts``
+        those of these spans, both without ``pass``. Called after ``counts``, for some spans at a time: all of them
+        together can be millions of rows."""
         return {}
 
 

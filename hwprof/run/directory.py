@@ -317,13 +317,18 @@ def _plain_shape(column: str) -> pl.Expr:
     return text.str.replace_all(r"[\[\]]", "")
 
 
-def write_table(path: Path, table: str, frame: pl.DataFrame) -> None:
+def write_table(path: Path, table: str, rows: pl.DataFrame | pl.LazyFrame) -> None:
     """Writes a table's rows as Parquet, atomically, in the table's own columns and types."""
+    import polars as pl
+
     from hwprof.run.schema import conform
     from hwprof.run.tables import by_name
 
     with atomic(path) as part, _full_disk_told(part):
-        conform(table, frame).write_parquet(by_name(part), compression="zstd")
+        if isinstance(rows, pl.LazyFrame):
+            conform(table, rows).sink_parquet(by_name(part), compression="zstd")
+        else:
+            conform(table, rows).write_parquet(by_name(part), compression="zstd")
 
 
 @contextmanager

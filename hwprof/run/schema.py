@@ -6,9 +6,11 @@ where columns are defined. All times are CLOCK_MONOTONIC nanoseconds.
 
 from __future__ import annotations
 
-from typing import Final, Literal, get_args
+from typing import Final, Literal, TypeVar, get_args
 
 import polars as pl
+
+Frame = TypeVar("Frame", pl.DataFrame, pl.LazyFrame)
 
 Provenance = Literal["measured", "instrumented", "simulated", "modelled", "derived"]
 """Where a figure comes from: counters and clocks, instrumented code, the cache model, arithmetic, or those combined."""
@@ -352,16 +354,17 @@ def empty(table: str) -> pl.DataFrame:
     return pl.DataFrame(schema=TABLES[table])
 
 
-def conform(table: str, frame: pl.DataFrame) -> pl.DataFrame:
+def conform(table: str, frame: Frame) -> Frame:
     """``frame`` with the table's columns in the table's order and types; missing nullable columns become null.
 
     Raises ``polars.exceptions.PolarsError`` where a column cannot be converted without loss.
     """
     schema = TABLES[table]
-    unknown = set(frame.columns) - set(schema)
+    known = frame.collect_schema().names()
+    unknown = set(known) - set(schema)
     if unknown:
         raise pl.exceptions.SchemaError(f"table {table} has no column {', '.join(sorted(unknown))}")
     return frame.select(
-        pl.col(name).cast(dtype) if name in frame.columns else pl.lit(None, dtype=dtype).alias(name)
+        pl.col(name).cast(dtype) if name in known else pl.lit(None, dtype=dtype).alias(name)
         for name, dtype in schema.items()
     )

@@ -33,6 +33,7 @@ def keep(
         finished.record,
         lambda: scan_table(folder / "spans.parquet", "spans").collect(),
         lambda: _series(folder, finished),
+        folder,
     )
     for planned, result in collected:
         with alone(planned, finished.record.collectors):
@@ -44,6 +45,7 @@ def keep(
         part = folder / f"outside-{table}.parquet"
         write_table(part, table, frame)
         run.append(table, part)
+    results.discard()
     for name in msgspec.structs.fields(PassRecord):
         if name.name not in ("name", "status", "reason", *PLANNED):
             setattr(record, name.name, getattr(finished.record, name.name))

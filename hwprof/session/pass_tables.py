@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import polars as pl
@@ -33,15 +34,21 @@ UNCOUNTED: Final = {
 """Why a part of the CPU time was not counted."""
 
 
+COUNTED_AT_ONCE: Final = 256
+"""Spans whose counts by kernel are made at a time: of millions of rows no more than these are in memory."""
+
+
 def gather(
     record: PassRecord,
     recorder: SpanRecorder,
     collectors: RunningCollectors,
     collected: Mapping[str, Collected],
-) -> dict[str, pl.DataFrame]:
-    """Brings all rows together, with ``pass`` filled in; completes the pass's record."""
+    folder: Path,
+) -> PassResults:
+    """Brings all rows together, with ``pass`` filled in; completes the pass's record. Rows that are many lie in
+    ``folder``."""
     spans = recorder.table(os.getpid())
-    results = PassResults(record, lambda: spans)
+    results = PassResults(record, lambda: spans, folder=folder)
     results.add("spans", spans)
     process = process_cpu_time(spans, recorder.cpu_times())
     results.add("counts", process)
@@ -50,9 +57,9 @@ def gather(
         with collectors.guard(name):
             _count(collectors.running[name], result, record, recorder)
             _note_uncounted(result, spans, process, record)
-            results.keep(collectors.plans[name], result)
+            results.keep(collectors.plans[name], result, _by_kernel(collectors.running[name], recorder))
     record.collectors += collectors.records
-    return results.tables()
+    return results
 
 
 def _count(collector: Collector, result: Collected, record: PassRecord, recorder: SpanRecorder) -> None:
@@ -63,8 +70,19 @@ def _count(collector: Collector, result: Collected, record: PassRecord, recorder
     if recorder.calling_threads() > 1:
         text = "layers that overlap in time share their counts"
         result.notes.append(Note(NoteKind.SUSPECT, text, f"layers called from {recorder.calling_threads()} threads"))
+    result.tables = {**result.tables, "counts": collector.counts(recorder.counted_spans())}
+
+
+def _by_kernel(collector: Collector, recorder: SpanRecorder) -> Iterator[Mapping[str, pl.DataFrame]]:
+    """What a counter's edges come to by kernel, some spans at a time."""
+    if not counts_at_edges(collector):
+        return
     spans = recorder.counted_spans()
-    result.tables = {**result.tables, **collector.kernel_tables(spans), "counts": collector.counts(spans)}
+    for begin in range(0, max(len(spans), 1), COUNTED_AT_ONCE):
+        tables = dict(collector.kernel_tables(spans[begin : begin + COUNTED_AT_ONCE]))
+        if begin:
+            tables.pop("kernels", None)  # all of them came with the first
+        yield tables
 
 
 def _note_uncounted(result: Collected, spans: pl.DataFrame, process: pl.DataFrame, record: PassRecord) -> None:

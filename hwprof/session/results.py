@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -16,6 +17,7 @@ from hwprof.run.manifest import ClockRecord, CollectorRecord, EventInfo, MetricD
 from hwprof.run.notes import Note
 from hwprof.run.process_events import SESSION_EVENTS
 from hwprof.run.schema import TABLES, conform, require_values
+from hwprof.session.pass_rows import PassRows
 from hwprof.session.plan import CollectorPlan
 
 MOST_NESTED: Final = 100
@@ -58,11 +60,15 @@ class PassResults:
 
     ``spans``: reads the pass's own spans, which a collector's spans are placed among; ``series``: the names of those
     that collectors in the worker have brought already. A series, or an event, is known by its name: whoever looks for
-    one would take the rows of two collectors for one's.
+    one would take the rows of two collectors for one's. ``folder``: where rows lie that are many; None: in memory.
     """
 
     def __init__(
-        self, record: PassRecord, spans: Callable[[], pl.DataFrame], series: Callable[[], Collection[str]] = tuple
+        self,
+        record: PassRecord,
+        spans: Callable[[], pl.DataFrame],
+        series: Callable[[], Collection[str]] = tuple,
+        folder: Path | None = None,
     ) -> None:
         self._record = record
         self._spans = spans
@@ -70,27 +76,34 @@ class PassResults:
         self._events: set[str] = {*SESSION_EVENTS, *(event.name for event in record.events)}
         self._series: set[str] = set()
         self._numbered: int | None = None
-        self._parts: dict[str, list[pl.DataFrame]] = {}
+        self._folder = folder
+        self._rows = PassRows(folder)
 
-    def keep(self, planned: CollectorPlan, collected: Collected) -> None:
-        """Keeps all of it. Raises ``polars.exceptions.PolarsError`` and ``HwprofError`` for rows that fit no table, and
-        ``ValueError`` or ``TypeError`` for what a manifest cannot hold: then nothing of it is kept."""
+    def keep(
+        self, planned: CollectorPlan, collected: Collected, further: Iterable[Mapping[str, pl.DataFrame]] = ()
+    ) -> None:
+        """Keeps all of it, and ``further`` rows by table, which are made as they are asked for. Raises
+        ``polars.exceptions.PolarsError`` and ``HwprofError`` for rows that fit no table, and ``ValueError`` or
+        ``TypeError`` for what a manifest cannot hold: then nothing of it is kept."""
         said = checked(collected)
-        rows = {
-            table: self._conforming(table, frame) for table, frame in collected.tables.items() if not frame.is_empty()
-        }
-        events, series = _events_of(said, rows), _names(rows, "series", "name")
-        if series:
-            self._series.update(self._series_before())
-        for what, names, taken in (("an event", events, self._events), ("a series", series, self._series)):
-            for name in sorted(names & taken):
-                raise HwprofError(
-                    f"another collector of the pass has {what} {name} already", "a name of its own for it"
-                )
+        rows = PassRows(self._folder)
+        events, series = {event.name for event in said.events}, set[str]()
+        try:
+            for tables in (collected.tables, *further):
+                kept = {
+                    table: self._conforming(table, frame) for table, frame in tables.items() if not frame.is_empty()
+                }
+                events |= _events_of(kept)
+                series |= _names(kept, "series", "name")
+                for table, frame in kept.items():
+                    rows.add(table, frame)
+            self._require_own_names(events, series)
+        except BaseException:
+            rows.discard()
+            raise
         self._events |= events
         self._series |= series
-        for table, frame in rows.items():
-            self.add(table, frame)
+        self._rows.add_all(rows)
         self._record.events += said.events
         self._record.metrics += said.metrics
         self._record.clocks += said.clocks
@@ -107,21 +120,33 @@ class PassResults:
         )
 
     def add(self, table: str, frame: pl.DataFrame) -> None:
-        """More rows of a table."""
-        self._parts.setdefault(table, []).append(frame)
+        """More rows of a table, of the session's own."""
+        self._rows.add(table, self._of_pass(table, frame))
 
-    def tables(self) -> dict[str, pl.DataFrame]:
+    def tables(self) -> dict[str, pl.LazyFrame]:
         """All rows by table, with ``pass`` filled in."""
-        return {
-            table: pl.concat(frames, how="diagonal_relaxed").with_columns(pl.lit(self._record.name).alias("pass"))
-            for table, frames in self._parts.items()
-        }
+        return self._rows.tables()
+
+    def discard(self) -> None:
+        """They have been written."""
+        self._rows.discard()
+
+    def _require_own_names(self, events: Collection[str], series: Collection[str]) -> None:
+        if series:
+            self._series.update(self._series_before())
+        for what, names, taken in (("an event", events, self._events), ("a series", series, self._series)):
+            for name in sorted(taken.intersection(names)):
+                raise HwprofError(
+                    f"another collector of the pass has {what} {name} already", "a name of its own for it"
+                )
+
+    def _of_pass(self, table: str, frame: pl.DataFrame) -> pl.DataFrame:
+        return conform(table, frame.with_columns(pl.lit(self._record.name).alias("pass")))
 
     def _conforming(self, table: str, frame: pl.DataFrame) -> pl.DataFrame:
         if table not in TABLES:
             raise HwprofError(f"there is no table {table}")
-        placed = self._placed(frame) if table == "spans" else frame
-        conforming = conform(table, placed.with_columns(pl.lit(self._record.name).alias("pass")))
+        conforming = self._of_pass(table, self._placed(frame) if table == "spans" else frame)
         require_values(table, conforming)
         return conforming
 
@@ -133,9 +158,8 @@ class PassResults:
         return place(frame, spans, first)
 
 
-def _events_of(said: Said, rows: Mapping[str, pl.DataFrame]) -> set[str]:
-    counted = (_names(rows, table, "event") for table in ("counts", "kernel_counts"))
-    return {event.name for event in said.events}.union(*counted)
+def _events_of(rows: Mapping[str, pl.DataFrame]) -> set[str]:
+    return _names(rows, "counts", "event") | _names(rows, "kernel_counts", "event")
 
 
 def _names(rows: Mapping[str, pl.DataFrame], table: str, column: str) -> set[str]:

@@ -39,6 +39,8 @@ from hwprof.session.reporter import NobodyListensError, Reporter
 from hwprof.session.versions import versions
 
 if TYPE_CHECKING:  # imported when the model is built
+    import polars as pl
+
     from hwprof.workload.protocol import Stages
 
 NAMED: Final = 3
@@ -318,7 +320,9 @@ class _Worker:
         from hwprof.run.directory import write_table
         from hwprof.session.pass_tables import gather
 
-        tables = gather(self._record, self._recorder, self._collectors, collected)
+        folder = Path(self._order.folder)
+        results = gather(self._record, self._recorder, self._collectors, collected, folder)
+        tables: dict[str, pl.DataFrame | pl.LazyFrame] = {**results.tables()}
         self._need_its_collector()
         notes = self._notes
         if self._order.describe:
@@ -330,7 +334,8 @@ class _Worker:
             processes.end_copy(self._pid)
             tables |= described_by_tables
         for name, frame in tables.items():
-            write_table(Path(self._order.folder) / f"{name}.parquet", name, frame)
+            write_table(folder / f"{name}.parquet", name, frame)
+        results.discard()
         self._reporter.send(
             Finished(self._record, list(tables), self._workload.results(), self._interrupted, notes=notes)
         )

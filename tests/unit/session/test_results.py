@@ -84,6 +84,10 @@ def handed_over(place: str, folder: Path) -> tuple[CollectorPlan, Collected]:
     return PLANNED, running.stop()["full"]
 
 
+def _collected(results: PassResults) -> dict[str, pl.DataFrame]:
+    return {name: rows.collect() for name, rows in results.tables().items()}
+
+
 @pytest.mark.parametrize("place", ["in_process", "external", "launcher"])
 def test_nothing_is_dropped(place: str, tmp_path: Path) -> None:
     record = PassRecord(name="trace")
@@ -96,7 +100,7 @@ def test_nothing_is_dropped(place: str, tmp_path: Path) -> None:
     assert [event.name for event in record.events] == ["mine"]
     assert [metric.name for metric in record.metrics] == ["mine"]
     assert [clock.name for clock in record.clocks] == ["mine"]
-    tables = results.tables()
+    tables = _collected(results)
     assert tables["series"].select("pass", "name", "value").rows() == [("trace", "mine", 2.0)]
     assert tables["spans"].select("span", "iteration", "path").rows() == [(1, 4, "in"), (2, -1, "out")]
 
@@ -105,7 +109,7 @@ def test_spans_of_several_collectors_are_numbered_on() -> None:
     results = PassResults(PassRecord(name="trace"), lambda: SPANS)
     for _ in range(2):
         results.keep(PLANNED, Collected(tables={"spans": everything().tables["spans"]}))
-    assert results.tables()["spans"]["span"].to_list() == [1, 2, 3, 4]
+    assert _collected(results)["spans"]["span"].to_list() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize(("begin_ns", "iteration"), [(99, -1), (100, 4), (199, 4), (200, -1)])
@@ -149,11 +153,11 @@ def test_a_name_that_another_collector_has_costs_the_later_one_its_data(later: C
     record, records = PassRecord(name="trace", events=[before]), list[CollectorRecord]()
     results = PassResults(record, lambda: SPANS, lambda: {"of-worker"})
     results.keep(PLANNED, everything())
-    known = results.tables()
+    known = _collected(results)
     with alone(CollectorPlan("later"), records):
         results.keep(CollectorPlan("later"), later)
     assert [(failed.name, failed.state) for failed in records] == [("later", "failed")]
-    assert results.tables()["series"].equals(known["series"]) and set(results.tables()) == set(known)
+    assert _collected(results)["series"].equals(known["series"]) and set(_collected(results)) == set(known)
     for fitting in (_series("its own"), _counts("its-own")):
         results.keep(CollectorPlan("later"), fitting)
 
