@@ -157,9 +157,20 @@ def sum_entries(
         return interval[rows], thread[rows], kernel[rows], sums[kept]
 
     with ThreadPoolExecutor(ADDING) as threads:  # numpy lets others run while it works on an array
-        columns = list(zip(*threads.map(sum_part, _parts(ends)), strict=True))
-    intervals, thread, kernel, sums = (np.concatenate(column) for column in columns)
-    return Sums(intervals, thread, kernel, sums, log.edges, tids, tuple(kernels))
+        columns = [list(column) for column in zip(*threads.map(sum_part, _parts(ends)), strict=True)]
+    interval, thread, kernel, sums = (_concatenated(column) for column in columns)
+    return Sums(interval, thread, kernel, sums, log.edges, tids, tuple(kernels))
+
+
+def _concatenated(parts: list[Integers]) -> Integers:
+    """One array of them all; ``parts`` is emptied meanwhile, as they take hundreds of megabytes."""
+    whole = np.empty((sum(map(len, parts)), *parts[0].shape[1:]), dtype=np.int64)
+    end = len(whole)
+    while parts:
+        part = parts.pop()
+        whole[end - len(part) : end] = part
+        end -= len(part)
+    return whole
 
 
 def _parts(ends: Integers) -> list[slice]:

@@ -5,10 +5,14 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import msgspec
 
 from hwprof.run.manifest import ClockRecord, ClockSnapshot
+
+if TYPE_CHECKING:  # the command line knows clocks without polars
+    import polars as pl
 
 
 def snapshot() -> ClockSnapshot:
@@ -62,3 +66,10 @@ def _centre(marks: Sequence[tuple[int, int, int]]) -> tuple[int, int]:
 def to_monotonic(record: ClockRecord, foreign_ns: int) -> int:
     """A foreign stamp as CLOCK_MONOTONIC nanoseconds."""
     return foreign_ns + record.offset_ns + round(record.drift * (foreign_ns - record.at_ns))
+
+
+def monotonic(record: ClockRecord, foreign_ns: pl.Expr) -> pl.Expr:
+    """``to_monotonic`` of a column."""
+    import polars as pl
+
+    return foreign_ns + record.offset_ns + (record.drift * (foreign_ns - record.at_ns)).round().cast(pl.Int64)

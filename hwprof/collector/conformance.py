@@ -128,6 +128,7 @@ def _one_pass(declared: Declaration, options: dict[str, Any]) -> None:
         collector.iteration_edge()
         spans = _edges(collector, work)
         collector.iteration_edge()
+        collector.between_iterations()
         collector.step()
         collector.work_ends()
         for _ in range(collector.own_iterations):

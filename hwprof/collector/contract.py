@@ -204,6 +204,9 @@ class Collector(ABC):
         """Just before and just after each iteration that is measured, outside of it, on the thread that calls the
         model. It should take no longer than some 0.1 ms: caches and frequency are to stay those of the work."""
 
+    def between_iterations(self) -> None:  # noqa: B027 (an ability: the default does nothing)
+        """Between two iterations that are measured, when everybody has looked: may take as long as it must."""
+
     # --- Iterations and passes of its own
 
     def own_iteration(self) -> AbstractContextManager[None]:

@@ -54,8 +54,9 @@ def _complaints(declaration: Declaration, implementation: type[Collector]) -> It
         )
     if (declaration.preferred or declaration.fallback) and not counter:
         yield ContractError(f"{declaration.name} is preferred or a fallback, and no counter", "Role.COUNTER")
-    if _overrides(implementation, "iteration_edge") and declaration.place is Place.EXTERNAL:
-        yield ContractError(f"{declaration.name}: iteration_edge is called in the worker", "declare it IN_PROCESS")
+    for method in ("iteration_edge", "between_iterations"):
+        if _overrides(implementation, method) and declaration.place is Place.EXTERNAL:
+            yield ContractError(f"{declaration.name}: {method} is called in the worker", "declare it IN_PROCESS")
     for method, declared, what in (
         ("own_passes", declaration.own_passes, "own_passes=True"),
         ("command", declaration.place is Place.LAUNCHER, "Place.LAUNCHER"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,10 +57,18 @@ class RunningCollectors:
 
     def iteration_edge(self) -> None:
         """Just before and just after an iteration."""
-        for name in [one for one, collector in self.running.items() if looks_between_iterations(collector)]:
+        looking = [name for name, one in self.running.items() if looks_between_iterations(one)]
+        self._each(looking, lambda collector: collector.iteration_edge())
+
+    def between_iterations(self) -> None:
+        """Behind one that another one follows."""
+        self._each(self.running, lambda collector: collector.between_iterations())
+
+    def _each(self, names: Iterable[str], do: Callable[[Collector], None]) -> None:
+        for name in list(names):
             failed = len(self.records)
             with self.guard(name):
-                self.running[name].iteration_edge()
+                do(self.running[name])
             if len(self.records) > failed:
                 del self.running[name]
 

@@ -204,6 +204,8 @@ class _Worker:
             for done, iteration in enumerate(self._one_by_one(planned, pieces)):
                 if self._is_over(done, begin_ns):
                     break
+                if done:
+                    self._collectors.between_iterations()
                 if iteration.bare:
                     self._watch.rest()
                 elif iteration.layers_counted:

@@ -15,7 +15,9 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from collectors.torch_profiler.collector import RAW_FILE, TorchProfilerCollector
+from collectors.torch_profiler.collector import TorchProfilerCollector
+from collectors.torch_profiler.recording import RAW_FILE, Recording
+from collectors.torch_profiler.tables import tables
 from hwprof.collector.contract import PassContext
 from hwprof.errors import HwprofError
 from tests.support.requirements import require_module
@@ -44,6 +46,46 @@ def test_operators_lie_where_they_ran(tmp_path: Path) -> None:
     assert products.height == len(brackets)
     for (low, high), begin, end in zip(brackets, products["begin_ns"], products["end_ns"], strict=True):
         assert low - slack <= begin <= end <= high + slack
+
+
+def test_pieces_are_one_recording(tmp_path: Path) -> None:
+    """Twelve matrix products, a piece each: each is there once, on one clock, and what is allocated goes on."""
+    torch = require_module("torch")
+    recording = Recording(tmp_path, piece_events=1)
+    recording.begin()
+    brackets, kept = [], []
+    for _ in range(12):
+        begin_ns = time.monotonic_ns()
+        kept.append(torch.mm(torch.rand(64, 32), torch.rand(32, 16)))
+        brackets.append((begin_ns, time.monotonic_ns()))
+        recording.go_on()
+    recording.end()
+    assert len(recording.files) == 13
+    assert sorted(file.name for file in tmp_path.iterdir()) == sorted(file.name for file in recording.files)
+    clock, found = tables(recording)
+    products = found["spans"].filter(pl.col("path") == "aten::mm").sort("begin_ns")
+    assert products.height == len(brackets)
+    slack = clock.error_ns + 5_000
+    for (low, high), begin_ns, end_ns in zip(brackets, products["begin_ns"], products["end_ns"], strict=True):
+        assert low - slack <= begin_ns <= end_ns <= high + slack
+    assert found["series"]["value"][-1] == sum(one.nbytes for one in kept)
+
+
+def test_a_piece_is_as_long_as_the_last_ones_let_expect(tmp_path: Path) -> None:
+    torch = require_module("torch")
+    recording = Recording(tmp_path, piece_events=10_000)  # of 100,000 a second, as long as nothing is known: 0.1 s
+    recording.begin()
+    recording.go_on()
+    assert not recording.files
+    time.sleep(0.11)
+    recording.go_on()
+    assert len(recording.files) == 1
+    torch.mm(torch.rand(4, 3), torch.rand(3, 5))
+    time.sleep(0.11)
+    recording.go_on()  # there were a few hundred a second
+    assert len(recording.files) == 1
+    recording.end()
+    assert len(recording.files) == 2
 
 
 @pytest.mark.parametrize("name", ["a\\b", "line\nfeed", "[x]*?", "\x1b[31m"])

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
+import pytest
+
 from hwprof.collector.contract import Availability, Collected, Collector, PassContext
 from hwprof.session.in_process import RunningCollectors
 
@@ -26,13 +30,17 @@ class Looking(Collector):
         if self._fails and self.edges == 2:
             raise OSError("gone")
 
+    def between_iterations(self) -> None:
+        self.iteration_edge()
 
-def test_one_that_fails_is_recorded_and_not_asked_again() -> None:
+
+@pytest.mark.parametrize("asked", [RunningCollectors.iteration_edge, RunningCollectors.between_iterations])
+def test_one_that_fails_is_recorded_and_not_asked_again(asked: Callable[[RunningCollectors], None]) -> None:
     collectors = RunningCollectors()
     good, bad = Looking(), Looking(fails=True)
     collectors.running = {"bad": bad, "good": good}
     for _ in range(4):
-        collectors.iteration_edge()
+        asked(collectors)
     assert (good.edges, bad.edges) == (4, 2)
     assert [(record.name, record.state) for record in collectors.records] == [("bad", "failed")]
     assert set(collectors.stop()) == {"good"}

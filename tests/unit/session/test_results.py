@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -211,3 +212,20 @@ def test_what_its_reader_would_refuse_costs_its_collector_everything_and_nobody_
 
 def test_columns_that_may_be_null_are_columns() -> None:
     assert all(columns < set(TABLES[table]) for table, columns in NULLABLE.items())
+
+
+def test_further_rows_are_kept_as_they_are_made_and_with_nothing_else_of_a_failed_collector(tmp_path: Path) -> None:
+    record, records = PassRecord(name="trace"), list[CollectorRecord]()
+    results = PassResults(record, lambda: SPANS, folder=tmp_path)
+
+    def further(fails: bool) -> Iterator[dict[str, pl.DataFrame]]:
+        yield _series("one").tables
+        yield _series("two").tables
+        if fails:
+            raise OSError("no more")
+
+    with alone(PLANNED, records):
+        results.keep(PLANNED, everything(), further(fails=True))
+    assert [failed.state for failed in records] == ["failed"] and results.tables() == {}
+    results.keep(PLANNED, everything(), further(fails=False))
+    assert _collected(results)["series"]["name"].to_list() == ["mine", "one", "two"]
