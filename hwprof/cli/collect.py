@@ -14,9 +14,11 @@ import msgspec
 from hwprof.cli import collector_options, products
 from hwprof.cli.model_options import check_model, model_options, workload_spec
 from hwprof.cli.numbers import TRY_S, RealRange
+from hwprof.cli.trace_options import trace_limit
 from hwprof.collector import registry
 from hwprof.errors import HwprofError, UsageError
 from hwprof.run.roles import Role
+from hwprof.trace.limits import SLICES
 
 if TYPE_CHECKING:
     from hwprof.cli.progress import Bars
@@ -134,6 +136,7 @@ def _counters_help() -> str:
     metavar="DIR",
     help="Where runs are kept, each in a folder of its own.",
 )
+@trace_limit(default=SLICES)
 @click.option("--top", type=click.IntRange(1, MOST), default=8, show_default=True, help="Rows of the hottest layers.")
 @click.option(
     "--format",
@@ -160,6 +163,7 @@ def collect_command(
     counters: str,
     user_only: bool,
     output: Path,
+    trace_limit: int,
     top: int,
     form: str,
     width: int | None,
@@ -205,7 +209,7 @@ def collect_command(
         passes_of=theirs.passes_of,
         wait_quiet_s=wait_quiet_s or 0.0,
     )
-    failure = _collect(output, spec, plans, server, products.Shown(form, top, width), peaks, try_s)
+    failure = _collect(output, spec, plans, server, products.Shown(form, top, width, trace_limit), peaks, try_s)
     if failure is not None:
         raise failure
 
@@ -277,7 +281,7 @@ def _collect(
                     failure = _try_remedies(run, bars, try_s)
                 if run.completed_passes():
                     with signals_interrupt():  # once more: whoever sends a second one does not wait for these
-                        traced, unwritten = products.write(run, bars, files)
+                        traced, unwritten = products.write(run, bars, files, shown.trace_limit)
                     failure = unwritten or failure
             try:
                 products.show_run(run, shown, traced)

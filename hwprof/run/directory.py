@@ -12,7 +12,7 @@ import os
 import shlex
 import shutil
 import tempfile
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
@@ -51,6 +51,7 @@ class RunDirectory:
         self.manifest = manifest
         self._unchanged: set[str] = set()  # tables that were found to be what was written
         self._left_out: frozenset[str] = frozenset()
+        self._ends_ns: dict[str, int] = {}  # by pass
 
     @classmethod
     def create(cls, root: Path, manifest: Manifest) -> RunDirectory:
@@ -184,6 +185,12 @@ class RunDirectory:
         found._unchanged, found._left_out = self._unchanged, frozenset(tables)
         return found
 
+    def until(self, ends_ns: Mapping[str, int]) -> RunDirectory:
+        """The same run as if nothing had begun in these passes from these moments on."""
+        found = self.without(self._left_out)
+        found._ends_ns = dict(ends_ns)
+        return found
+
     def scan(self, table: str) -> pl.LazyFrame:
         """The rows of the kept passes (all of ``layers``, which belongs to no pass); empty without any."""
         import polars as pl
@@ -204,7 +211,17 @@ class RunDirectory:
             return frame
         # a row of nobody is damage: it is kept for whoever looks for that
         kept = pl.col("pass").is_in([record.name for record in self.kept_passes()])
-        return frame.filter(kept | pl.col("pass").is_null())
+        return frame.filter(kept | pl.col("pass").is_null(), *self._begun(table))
+
+    def _begun(self, table: str) -> Iterator[pl.Expr]:
+        """What is true of rows that do not begin too late."""
+        import polars as pl
+
+        from hwprof.run.schema import BEGIN
+
+        for name, end_ns in self._ends_ns.items() if table in BEGIN else ():
+            late = (pl.col("pass") == name) & (pl.coalesce(BEGIN[table]) >= end_ns)
+            yield ~late.fill_null(False)
 
     @cached_property
     def _bracketed_shapes(self) -> bool:

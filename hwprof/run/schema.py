@@ -336,6 +336,18 @@ UNIQUE: Final[dict[str, tuple[str, ...]]] = {
 """What no two rows of a table have the same: whoever joins with it counts on that."""
 
 
+BEGIN: Final[dict[str, tuple[str, ...]]] = {
+    "spans": ("begin_ns",),
+    "series": ("time_ns",),
+    "samples": ("time_ns",),
+    "switches": ("out_ns", "in_ns"),
+    "primitives": ("begin_ns",),
+    "python_frames": ("begin_ns",),
+    "allocations": ("time_ns",),
+}
+"""Of tables of what happened, when it began: the first of these columns that has a value."""
+
+
 def required(table: str) -> list[str]:
     """The columns that have a value in each row, by name."""
     return sorted(set(TABLES[table]) - NULLABLE.get(table, frozenset()))

@@ -8,10 +8,10 @@ from typing import Final
 
 import polars as pl
 
-from hwprof.analysis.iterations import is_disturbed
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
 from hwprof.run.passes import MEASURE
+from hwprof.trace.iterations_shown import opened_at
 from hwprof.trace.tracks import FINDING, KERNEL, LAYER, OPERATOR, PYTHON, TITLES, named
 
 _ABOVE: Final = (r"iterations", r"stages")
@@ -58,9 +58,7 @@ def _kernels(sampled: pl.DataFrame, record: PassRecord) -> list[str]:
 
 
 def _view(run: RunDirectory, record: PassRecord) -> dict[str, str]:
-    measured = [iteration for iteration in record.iterations if not iteration.warmup]
-    calm = [iteration for iteration in measured if not is_disturbed(iteration)]
-    shown = next(iter(calm or measured), None)
+    shown = opened_at(record)
     if shown is None:
         return {}
     mine = (pl.col("iteration") == shown.index) & (pl.col("kind") != "op")

@@ -17,6 +17,8 @@ from hwprof.run.tables import readable
 from hwprof.trace.analysed import analysed
 from hwprof.trace.encoder import TraceEncoder
 from hwprof.trace.flows import FlowNumbers
+from hwprof.trace.iterations_shown import Shown, shown
+from hwprof.trace.limits import SLICES
 from hwprof.trace.pass_writer import PassWriter
 from hwprof.trace.primitives import executed
 
@@ -44,24 +46,29 @@ class TraceSummary:
     """Of series; the rates of events come on top."""
     flows: int
     size_bytes: int
+    left_out: list[str] = field(default_factory=list)
+    """Passes of which some iterations are shown, and how many."""
     notes: list[str] = field(default_factory=list)
 
     def contents(self) -> str:
         """What the trace holds, in words."""
         slices = self.slices + self.kernel_slices + self.primitives + self.python_functions + self.findings
         counts = {"slices": slices, "samples": self.samples}
-        return ", ".join(f"{count:,} {what}" for what, count in counts.items() if count)
+        return ", ".join([*(f"{count:,} {what}" for what, count in counts.items() if count), *self.left_out])
 
 
 _SCANNED: Final = ("spans", "counts", "series", "samples", "switches", "stacks")
 """Tables that are read part by part."""
 
 
-def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None) -> TraceSummary:
+def write_trace(
+    run: RunDirectory, target: Path, progress: Callable[[int, int], None] | None = None, limit: int = SLICES
+) -> TraceSummary:
     """Writes the trace of a run from its tables, atomically and without holding a whole table in memory: the analysis
     of a run with samples or peaks does, as a report does, before anything is written.
 
-    ``progress`` is called with the rows written so far and the rows there are. Raises ``HwprofError`` where the run
+    ``progress`` is called with the rows written so far and the rows there are. ``limit``: about so many slices are
+    written, of whole iterations (see ``iterations_shown``). Raises ``HwprofError`` where the run
     has no completed pass, or ``target`` cannot be written.
     """
     records = run.completed_passes()
@@ -70,13 +77,18 @@ def write_trace(run: RunDirectory, target: Path, progress: Callable[[int, int], 
     with readable(run.path):
         for table in _SCANNED:
             run.require_values(table)
-        return _written(run, records, target, progress)
+        return _written(run, records, target, progress, shown(run, records, limit))
 
 
 def _written(
-    run: RunDirectory, records: list[PassRecord], target: Path, progress: Callable[[int, int], None] | None
+    run: RunDirectory,
+    records: list[PassRecord],
+    target: Path,
+    progress: Callable[[int, int], None] | None,
+    shown: dict[str, Shown],
 ) -> TraceSummary:
-    total = sum(run.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
+    early = run.until({name: one.until_ns for name, one in shown.items() if one.until_ns is not None})
+    total = sum(early.scan(table).select(pl.len()).collect().item() for table in ("spans", "series"))
     done = 0
 
     def advance(rows: int) -> None:
@@ -93,7 +105,7 @@ def _written(
                 does = executed(run)
                 writer = TraceEncoder(file, run.manifest.clock)
                 for record, pid in zip(records, _distinct([record.pid for record in records]), strict=True):
-                    written.append(PassWriter(run, record, pid, writer, does, found, advance))
+                    written.append(PassWriter(early, record, pid, writer, does, found, advance))
                     written[-1].write(numbers)
             size_bytes = part.stat().st_size
     except OSError as error:
@@ -109,6 +121,11 @@ def _written(
         values=sum(pass_.values for pass_ in written),
         flows=numbers.used,
         size_bytes=size_bytes,
+        left_out=[
+            f"pass {name}: {one.iterations:,} of {one.of:,} iterations (--trace-limit)"
+            for name, one in shown.items()
+            if one.until_ns is not None
+        ],
         notes=[
             *([f"no time budgets, bounds and findings: {found.failure}"] if found.failure else []),
             *(

@@ -25,7 +25,7 @@ def test_what_could_not_be_written_is_not_named(
     (run.path / "images").mkdir()
     for name in written:
         (run.path / name).touch()
-    show_run(run, Shown("text", 3, None), "")
+    show_run(run, Shown("text", 3, None, 1), "")
     lines = capsys.readouterr().out.splitlines()
     last = lines[next(number for number, line in enumerate(lines) if line.startswith("kept in ")) :]
     assert last[0].endswith(f": {named}")

@@ -1,0 +1,23 @@
+"""The option of the commands that write a trace."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import click
+
+from hwprof.trace.limits import MOST
+
+HELP: Final = (
+    "About so many the trace shows: of longer passes the first iterations, each of them whole. The tables have all; the"
+    " UI opens some millions."
+)
+
+
+def trace_limit(default: int | None, further: str = "") -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """``further``: what else its help says."""
+    kind = click.IntRange(1, MOST)
+    return click.option(
+        "--trace-limit", type=kind, default=default, show_default=True, metavar="SLICES", help=HELP + further
+    )
