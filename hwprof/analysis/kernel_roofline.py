@@ -161,9 +161,7 @@ def _counted(analysis: RunAnalysis) -> pl.DataFrame:
     times = times.join(_threads(analysis, alike), on=keys, how="left", nulls_equal=True)
     times = times.with_columns(time=pl.col("work_ns") / pl.col("threads"))
     table = _with_sums(counted.in_leaves, alike).join(times, on=keys, how="semi", nulls_equal=True)
-    found = instrumented.kernel_metrics(
-        table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(counted)
-    )
+    found = instrumented.kernel_metrics(table, counted.record.metrics, times.select(*keys, "time"), _by_kernel(counted))
     return times.select(*keys, "threads", "cpi").join(found.drop("cpi", strict=False), on=keys, nulls_equal=True)
 
 
