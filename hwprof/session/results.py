@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, Final
 
@@ -89,7 +90,7 @@ class PassResults:
         rows = PassRows(self._folder)
         events, series = {event.name for event in said.events}, set[str]()
         try:
-            for tables in (collected.tables, *further):
+            for tables in chain([collected.tables], further):
                 kept = {
                     table: self._conforming(table, frame) for table, frame in tables.items() if not frame.is_empty()
                 }

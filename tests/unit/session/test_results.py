@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -218,9 +219,15 @@ def test_further_rows_are_kept_as_they_are_made_and_with_nothing_else_of_a_faile
     record, records = PassRecord(name="trace"), list[CollectorRecord]()
     results = PassResults(record, lambda: SPANS, folder=tmp_path)
 
+    made = list[weakref.ref[pl.DataFrame]]()
+
     def further(fails: bool) -> Iterator[dict[str, pl.DataFrame]]:
-        yield _series("one").tables
-        yield _series("two").tables
+        for name in ("one", "two"):
+            tables = _series(name).tables
+            made.append(weakref.ref(tables["series"]))
+            yield tables
+            del tables
+            assert sum(one() is not None for one in made[:-1]) == 0, "the one before is held no more"
         if fails:
             raise OSError("no more")
 
