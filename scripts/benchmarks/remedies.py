@@ -14,6 +14,7 @@ nothing counted. What nobody can try by machine has no row. The second table has
 from __future__ import annotations
 
 import argparse
+import math
 import os
 import subprocess
 import sys
@@ -54,8 +55,9 @@ class Promise(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """``KEPT``, ``WITHIN`` or ``BROKEN``; ``NOT_KNOWN`` where the interval is too wide for any."""
-        low, high = self.action.gain_low, self.action.gain_high
+        """``KEPT``, ``WITHIN`` or ``BROKEN``; ``NOT_KNOWN`` where the interval is too wide for any. Of what is promised
+        in whole percents, as it is shown."""
+        low, high = math.floor(100 * self.action.gain_low) / 100, math.ceil(100 * self.action.gain_high) / 100
         if self.change.high - self.change.low > 2 * WIDE:
             return NOT_KNOWN
         if low <= -self.change.value <= high:

@@ -23,7 +23,7 @@ def find(facts: Facts) -> Finding | None:
         meaning="Python and the framework take longer to call a kernel than it runs (profilers add to it)",
         remedy="torch.compile(model), or a larger batch",
         gain_low=0.0,
-        gain_high=share.high,
+        gain_high=max(share.high, facts.time_at_most([one.path for one in facts.layers], "dispatch")),
         layers=layers,
         remedies=("compile",),
         by_hand="a larger batch, or fewer and larger operators",

@@ -80,24 +80,30 @@ def streaming() -> Made:
     return Often(), torch.rand(LONG)
 
 
+def _beyond_caches(least: int) -> int:
+    """Bytes: twice the last cache, and so many at least."""
+    from hwprof.hardware import machine
+
+    return max([least, *(2 * cache.size_bytes for cache in machine.caches())])
+
+
 GATHERED = 1_500_000
 
 
 def strided_gather() -> Made:
-    """One number of each line of 96 MB, in an order that no prefetcher knows."""
-    table = torch.rand(GATHERED, 16)
-    order = torch.randperm(GATHERED) * 16
+    """One number of each line that is asked for, of memory that no cache holds, in an order that no prefetcher knows."""
+    table = torch.rand(_beyond_caches(96 << 20) // 64, 16)
+    orders = [torch.randperm(len(table))[:GATHERED] * 16 for _ in range(8)]
     out = torch.empty(GATHERED)
 
     def gather(x: Tensor) -> Tensor:
-        for _ in range(8):
+        for order in orders:
             torch.take(table, order, out=out)
         return x
 
     return _model(gather=Layer(gather)), torch.rand(8)
 
 
-CHASED = 128 << 20
 STEPS = 1_500_000
 
 
@@ -107,7 +113,7 @@ def pointer_chase() -> Made:
     from hwprof.hardware.peaks.memory import Memory
 
     kernels, _ = Kernels.compiled(())
-    memory = Memory.of_a_chase(CHASED, 0, huge_pages=False)  # as a model's own memory is
+    memory = Memory.of_a_chase(_beyond_caches(128 << 20), 0, huge_pages=False)  # as a model's own memory is
     walk = kernels.chase(memory.address)
 
     def chase(x: Tensor) -> Tensor:
@@ -274,11 +280,13 @@ def reordered_weights() -> Made:
     return _model(**wide), torch.rand(2, 512, 5, 5)
 
 
-DIVISIONS = 2000
+DIVISIONS = 500
+DIVIDED = 1_000_000
+"""Numbers of each: of fewer, calling the operator would take a part of the time that is worth a finding."""
 
 
 def _divided(scale: float) -> Made:
-    x, by, out = torch.rand(250_000) * scale, torch.full((250_000,), 1.5), torch.empty(250_000)
+    x, by, out = torch.rand(DIVIDED) * scale, torch.full((DIVIDED,), 1.5), torch.empty(DIVIDED)
 
     def divide(given: Tensor) -> Tensor:
         for _ in range(DIVISIONS):

@@ -22,6 +22,7 @@ from tests.support.small_tables import layers
         ("jit", None, None, "compute"),
         ("jit", "jit_uni_reorder_kernel_f32", "aten::mkldnn_convolution", "layout"),
         ("torch", "mkl_blas_def_sgemm_kernel_0_zen", "aten::mm", "compute"),
+        ("torch", "omp_parallel_acopy_lookahead", "aten::mm", "compute"),  # of MKL, which waits in it too
         ("torch", "at::native::silu_kernel", "aten::silu", "compute"),
         ("torch", "at::native::cpu_max_pool (parallel)", "aten::max_pool2d_with_indices", "compute"),
         ("torch", "at::native::AVX2::direct_copy_kernel", "aten::copy_", "layout"),
