@@ -91,7 +91,7 @@ GATHERED = 1_500_000
 
 
 def strided_gather() -> Made:
-    """One number of each line that is asked for, of memory that no cache holds, in an order that no prefetcher knows."""
+    """One number of each line asked for, of memory that no cache holds, in an order that no prefetcher knows."""
     table = torch.rand(_beyond_caches(96 << 20) // 64, 16)
     orders = [torch.randperm(len(table))[:GATHERED] * 16 for _ in range(8)]
     out = torch.empty(GATHERED)
