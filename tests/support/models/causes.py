@@ -6,7 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
+from itertools import cycle, islice, pairwise
 from typing import Any
 
 import torch
@@ -93,11 +93,11 @@ GATHERED = 1_500_000
 def strided_gather() -> Made:
     """One number of each line asked for, of memory that no cache holds, in an order that no prefetcher knows."""
     table = torch.rand(_beyond_caches(96 << 20) // 64, 16)
-    orders = [torch.randperm(len(table))[:GATHERED] * 16 for _ in range(8)]
+    orders = cycle([torch.randperm(len(table))[:GATHERED] * 16 for _ in range(24)])
     out = torch.empty(GATHERED)
 
     def gather(x: Tensor) -> Tensor:
-        for order in orders:
+        for order in islice(orders, 8):
             torch.take(table, order, out=out)
         return x
 
@@ -108,16 +108,17 @@ STEPS = 1_500_000
 
 
 def pointer_chase() -> Made:
-    """Each load has its address from the one before."""
+    """Each load has its address from the one before; each call goes on elsewhere."""
     from hwprof.hardware.peaks.kernels import Kernels
     from hwprof.hardware.peaks.memory import Memory
 
     kernels, _ = Kernels.compiled(())
     memory = Memory.of_a_chase(_beyond_caches(128 << 20), 0, huge_pages=False)  # as a model's own memory is
-    walk = kernels.chase(memory.address)
+    starts = range(memory.address, memory.address + memory.bytes.nbytes, memory.bytes.nbytes // 16)
+    walks = cycle([kernels.chase(start) for start in starts])
 
     def chase(x: Tensor) -> Tensor:
-        walk(STEPS)
+        next(walks)(STEPS)
         return x
 
     layer = Layer(chase)
