@@ -222,6 +222,8 @@ class RunAnalysis:
     def instrumented(self) -> list[InstrumentedPass]:
         """One for each kept pass whose times are another's."""
         records = {record.name: record for record in self.run.kept_passes()}
+        if any(record.times_from is not None for record in records.values()):
+            self.run.require_values("kernel_counts")
         found = []
         for record in records.values():
             if record.times_from is None:
@@ -229,7 +231,6 @@ class RunAnalysis:
             companion = records.get(record.times_from)
             timed = self._attribution(companion) if companion is not None else None
             tables = {name: self.of_pass(name, record) for name in ("spans", "kernels")}
-            self.run.require_values("kernel_counts")
             rows = self.run.scan_pass("kernel_counts", record.name)
             counted = self._attribution(record)
             found.append(instrumented_pass(record, companion, tables, rows, counted, timed, self.modules))

@@ -189,9 +189,11 @@ def _interval() -> tuple[pl.Expr, pl.Expr]:
     of_on = pl.when(on > 0).then((pl.col("share") - off) / on).otherwise(0.0).clip(0, 1)
     low, high = wilson(of_on, pl.col("of_samples").cast(pl.Float64).clip(1))
     known = (pl.col("share") - off).abs() <= EXACT
-    return tuple(  # type: ignore[return-value]
-        pl.when(known).then(pl.col("share")).otherwise(off + on * end).clip(0, 1) for end in (low, high)
-    )
+
+    def of_both(end: pl.Expr) -> pl.Expr:
+        return pl.when(known).then(pl.col("share")).otherwise(off + on * end).clip(0, 1)
+
+    return of_both(low), of_both(high)
 
 
 def _whole(placed: pl.DataFrame, elapsed: pl.DataFrame) -> pl.DataFrame:

@@ -10,6 +10,7 @@ from typing import Final
 import polars as pl
 
 from hwprof.errors import HwprofError, remedy_of_writing
+from hwprof.printable import printable
 from hwprof.run.atomic import atomic
 from hwprof.run.directory import RunDirectory
 from hwprof.run.manifest import PassRecord
@@ -122,7 +123,7 @@ def _written(
         flows=numbers.used,
         size_bytes=size_bytes,
         left_out=[
-            f"pass {name}: {one.iterations:,} of {one.of:,} iterations (--trace-limit)"
+            f"pass {printable(name)}: {one.iterations:,} of {one.of:,} iterations (--trace-limit)"
             for name, one in shown.items()
             if one.until_ns is not None
         ],

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hwprof.run.directory import RunDirectory
+from hwprof.trace import writer
 from hwprof.trace.iterations_shown import Shown, opened_at, share_out, shown
 from hwprof.trace.writer import write_trace
 from tests.support.synthetic_run import build
@@ -84,6 +85,14 @@ def test_what_is_left_out_is_not_in_the_trace_and_is_told(run: RunDirectory, tmp
     times = [event.time_ns for event in events(io.BytesIO((tmp_path / "cut.pftrace").read_bytes()))]
     clock = run.manifest.clock
     assert max(times) <= last_ns["end_ns"].max() + clock.boottime_ns - clock.monotonic_ns  # type: ignore[operator]
+
+
+def test_names_of_passes_are_fit_for_a_terminal(
+    run: RunDirectory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A run from elsewhere may call them anything."""
+    monkeypatch.setattr(writer, "shown", lambda *_: {"\x1b[31m": Shown(1, 2, 5)})
+    assert "\x1b" not in write_trace(run, tmp_path / "trace.pftrace").contents()
 
 
 def test_another_look_at_the_run_has_everything(run: RunDirectory) -> None:
