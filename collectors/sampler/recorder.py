@@ -218,7 +218,6 @@ class Recorder:
                 self.refused[tid] = str(error)
                 continue
             self.refused.pop(tid, None)
-            self._names[tid] = thread_name(tid, self._pid) or self._names.get(tid, "")
             self._threads[tid] = self._by_fd[thread.fd] = thread
             self.events |= thread.events
             self.switch_out_events |= {thread.switch_out_event} if thread.switch_out_event is not None else set()
@@ -229,6 +228,7 @@ class Recorder:
             before = Before.of(self._pid, tid)
             thread.enable()
             self.lifetimes.sampled(tid, before.looked_again(self._pid, tid) if before is not None else None)
+            self._names[tid] = thread_name(tid, self._pid) or self._names.get(tid, "")  # last: it runs on meanwhile
 
     def _finish(self, thread: SampledThread) -> None:
         """The thread has ended, or sampling has."""

@@ -111,6 +111,11 @@ def disturbance(*pids: int) -> Iterator[Disturbance]:
     found.switches = sum(switches - before.get(tid, nothing)[1] for tid, (_, switches) in after.items())
 
 
+def processor_ns(tid: int) -> int:
+    """For how long a thread was on a processor so far, by the kernel's account."""
+    return int(Path(f"/proc/{tid}/task/{tid}/schedstat").read_text().split()[0])
+
+
 def _threads(pids: Sequence[int]) -> dict[str, tuple[int, int]]:
     """Of each thread: ns that it waited for a processor, and how often it was taken off one."""
     found = {}

@@ -22,7 +22,8 @@ BUSY_S = 0.5
 
 
 RACE_S = 0.005
-"""What a thread may have done before its creation was seen by a sampler that did not have to wait for a processor."""
+"""What a thread may have done before its creation was seen by a sampler that did not have to wait for a processor, and
+whose code was not out of all caches."""
 
 
 WORK = """
